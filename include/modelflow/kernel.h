@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modelflow/attr.h"
+#include "modelflow/error.h"
+#include "modelflow/shape.h"
+#include "modelflow/target.h"
+#include "modelflow/tensor.h"
+
+namespace modelflow {
+
+/// Yes, or no with the reason and the guilty value: `no("last axis is unknown", "x")`.
+struct [[nodiscard]] Verdict {
+  bool ok = true;
+  std::string reason;
+  explicit operator bool() const { return ok; }
+};
+inline Verdict yes() { return {}; }
+Verdict no(std::string_view reason, std::string_view value = "");
+
+/// What a kernel may know about one operand before it runs. `constant` is set for weights.
+struct Operand {
+  std::string name;
+  DType dtype = DType::undefined;
+  Shape shape;
+  const Tensor* constant = nullptr;
+};
+
+/// One use of a fused op, free of graphs and runtimes: the optimizer builds it from a Node, the plugin from
+/// OrtKernelInfo, tests and benchmarks by hand. `op` is the kind ("Conv"), never a pool name ("Conv_3").
+struct Call {
+  std::string op;
+  Attrs attrs;
+  std::vector<Operand> inputs, outputs;
+  const Operand& in(std::size_t i) const;  ///< throws Error(internal) when absent
+  bool has(std::size_t i) const { return i < inputs.size(); }
+};
+
+struct View {
+  DType dtype = DType::undefined;
+  std::span<const std::int64_t> dims;
+  const void* data = nullptr;
+};
+
+/// One execution: operands, output allocation, the runtime's own threads, scratch memory. Valid during run() only.
+class Invocation {
+ public:
+  virtual ~Invocation() = default;
+  virtual std::size_t inputs() const = 0;
+  virtual View input(std::size_t i) const = 0;
+  /// Allocates output `i`; call once per output. May be the memory of an input that may_inplace named.
+  virtual void* output(std::size_t i, std::span<const std::int64_t> dims) = 0;
+  /// Runs body(0) .. body(tasks - 1) on the runtime's pool, the caller included; nested calls run serially.
+  /// `body` must not throw.
+  virtual void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) = 0;
+  virtual std::size_t threads() const = 0;
+  /// 64-byte aligned memory that lives until run() returns; each call gives another block.
+  virtual std::byte* scratch(std::size_t bytes) = 0;
+};
+
+/// A kernel made ready for one node: weights packed, variant chosen. run() is const and called from many threads.
+class Implementation {
+ public:
+  virtual ~Implementation() = default;
+  /// Checks every shape; throws Error(invalid_input) with one line on a mismatch.
+  virtual void run(Invocation& call) const = 0;
+};
+
+/// A fused op: its kind, its meaning as an ONNX function body and calls that tests and benchmarks walk over.
+struct FusedOp {
+  std::string_view kind;  ///< "Conv"
+  std::string_view doc;   ///< one sentence
+  int names;              ///< size of the name pool: Conv, Conv_1, ... Conv_{names-1}
+  int min_inputs, max_inputs;
+  std::vector<DType> dtypes;  ///< of input 0 and output 0
+  /// The function body for this call at this opset of the default domain, in ONNX text between the braces:
+  /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs and outputs: `inputs`, "y".
+  std::function<std::string(const Call&, int opset)> body;
+  /// Names of the formal inputs for this call, as many as the call has inputs.
+  std::function<std::vector<std::string>(const Call&)> inputs;
+  /// Names of the attributes that the body refers to with @.
+  std::function<std::vector<std::string>(const Call&, int opset)> attributes;
+  /// Fills the dtype and shape of the outputs from attributes and inputs; a no when they contradict each other.
+  std::function<Verdict(Call&)> infer;
+  std::function<std::vector<Call>()> samples;
+};
+
+/// One way to run a fused op. The table backends/kernels.cpp lists all, best first.
+struct Kernel {
+  std::string_view op;    ///< FusedOp::kind
+  std::string_view name;  ///< "cpu.onednn_conv"
+  Target::Device device = Target::Device::cpu;
+  Isa needs = Isa::baseline;
+  Verdict (*accepts)(const Call&);
+  double (*cost)(const Call&, const Target&);                             ///< seconds; unknown dims count as 1
+  std::unique_ptr<Implementation> (*create)(const Call&, const Target&);  ///< null: this build can plan but not run it
+};
+
+/// Every fused op and every kernel of this build, in the order of preference.
+std::span<const FusedOp* const> fused_ops();
+std::span<const Kernel* const> kernels();
+const FusedOp* find_fused_op(std::string_view kind);
+/// The first kernel for this call on this target (`isa` and device fit, accepts says yes), or why none of them.
+struct Choice {
+  const Kernel* kernel = nullptr;
+  std::string reason;
+};
+Choice choose_kernel(const Call& call, const Target& target);
+/// "Conv_3" -> "Conv": the kind behind a pool name; empty when it is not one of ours.
+std::string_view kind_of(std::string_view pool_name);
+std::string pool_name(std::string_view kind, int index);
+
+}  // namespace modelflow

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "modelflow/error.h"
+#include "modelflow/model.h"
+#include "modelflow/pass.h"
+#include "modelflow/report.h"
+#include "modelflow/runtime.h"
+#include "modelflow/target.h"
+
+namespace modelflow {
+
+/// O0: read, check, write. O1: clean-ups in standard ops, runs in any runtime. O2: fused ops for the target.
+enum class Level { O0 = 0, O1 = 1, O2 = 2 };
+enum class Precision { f32, bf16, i8, i4, automatic };
+
+struct Options {
+  Level level = Level::O2;
+  Target target = Target::host();
+  Precision precision = Precision::f32;
+  std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
+  std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models
+  std::set<std::string> disabled, enabled;   ///< pass or rule names
+  bool measure = true;                       ///< time on this machine; false: the cost model decides
+  bool verify = true;
+  int threads = 0;                   ///< for timing; 0: all cores
+  double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total
+  double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
+  double tolerance = 1e-4;           ///< verification: max |a-b| / max |a| per output
+  std::function<void(std::string_view step, double done)> progress;  ///< done: 0..1 within the step
+};
+
+struct Result {
+  Model model;
+  Report report;
+};
+
+/// Makes the model faster on options.target without changing what it computes (up to float reassociation at O2).
+/// Pure to its caller: the argument is copied. Throws only Error.
+Result optimize(Model model, const Options& options = {});
+
+/// Writes the bodies of fused ops (and of every other local function) in place of their calls.
+Model inline_functions(Model model);
+
+/// Every stage with its passes and rules in running order: `optimize --list`.
+std::vector<Stage> stages(const Options& options = {});
+
+std::string_view version();
+
+}  // namespace modelflow

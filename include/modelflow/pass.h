@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modelflow/graph.h"
+#include "modelflow/kernel.h"
+#include "modelflow/model.h"
+#include "modelflow/pattern.h"
+#include "modelflow/report.h"
+#include "modelflow/target.h"
+
+namespace modelflow {
+
+class Runtime;
+struct Options;
+
+/// What passes may use besides the graph.
+struct Context {
+  Model& model;  ///< opsets, functions
+  const Options& options;
+  Target target;
+  std::shared_ptr<Runtime> runtime;  ///< null when no ONNX Runtime was found
+  StepReport* step = nullptr;        ///< where hits and misses go
+  std::vector<std::string>* notes = nullptr;
+  void hit(std::string_view rule, int times = 1);
+  void miss(std::string_view rule, const Node* node, std::string_view reason, int matched = 1);
+  void note(std::string text);
+};
+
+/// One named, switchable step. `run` returns the number of changes; it is called for the main graph and then for every
+/// nested subgraph unless `whole_model` is set.
+struct Pass {
+  std::string name;  ///< "fold-constants"; what --disable takes
+  std::string doc;   ///< one sentence
+  std::function<int(Graph&, Context&)> run;
+  bool whole_model = false;
+  std::vector<Rule> rules;  ///< for --list; empty for hand-written passes
+};
+
+/// A stage is a list of passes; `repeat` runs the list until nothing changes (bounded).
+struct Stage {
+  std::string name;
+  std::vector<Pass> passes;
+  bool repeat = false;
+};
+
+/// A pass that applies rules until none fires. A "modelflow." node that a rule makes is committed only when some kernel
+/// of the target accepts its Call; the refusal becomes a miss.
+Pass rewrite(std::string name, std::string doc, std::vector<Rule> rules);
+
+/// The Call of a fused node (domain modelflow), for kernels.
+Call call_of(const Node& node);
+/// Infers the output types of one node: standard ops through the ONNX schemas, ours through FusedOp::infer. True when
+/// something became known.
+bool infer_types(Node& node, const Model& model);
+/// Infers the types of all values of the model, shape arithmetic included (symbolic dims survive it).
+void infer_types(Model& model);
+
+}  // namespace modelflow

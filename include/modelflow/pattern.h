@@ -1,0 +1,118 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modelflow/graph.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow {
+
+class Build;
+class Match;
+
+namespace pattern {
+
+/// A tree of what to look for, written like the formula it stands for.
+///
+///     auto x = any("x");
+///     Pattern from = x * clip(x + 3, 0, 6) / 6;        // sums and products match in either order
+///
+/// Copies share the tree. The same name twice must bind the same value.
+struct Tree;
+using Pattern = std::shared_ptr<const Tree>;
+
+struct Tree {
+  enum class Kind { any, constant, number, op, optional } kind = Kind::any;
+  std::string name;                     ///< any, constant: the variable; op: label of the node (may be empty)
+  std::vector<std::string> ops;         ///< op: alternatives, "Relu", "modelflow.Conv"
+  std::vector<Pattern> inputs;          ///< op: in order; trailing inputs that are not listed must be absent
+  double number = 0, tolerance = 1e-3;  ///< number: a constant all of whose elements are this (relative tolerance)
+  bool commutes = false;                ///< op: two inputs, either order
+  bool more_inputs = false;             ///< op: further inputs are allowed
+  std::size_t output = 0;               ///< op: which output of the node is meant
+};
+
+Pattern any(std::string name);                          ///< any value
+Pattern constant(std::string name);                     ///< a constant
+Pattern number(double value, double tolerance = 1e-3);  ///< a constant, every element close to value
+Pattern op(std::string type, std::vector<Pattern> inputs, std::string label = "");
+Pattern op_any(std::vector<std::string> types, std::vector<Pattern> inputs, std::string label = "");
+/// The value may be absent, or be present and match.
+Pattern optional(Pattern inner);
+/// `op`, with further inputs of any kind allowed.
+Pattern open(Pattern op);
+
+Pattern operator+(Pattern a, Pattern b);
+Pattern operator*(Pattern a, Pattern b);
+Pattern operator-(Pattern a, Pattern b);
+Pattern operator/(Pattern a, Pattern b);
+Pattern operator+(Pattern a, double b);
+Pattern operator*(Pattern a, double b);
+Pattern operator-(Pattern a, double b);
+Pattern operator/(Pattern a, double b);
+Pattern operator+(double a, Pattern b);
+Pattern operator*(double a, Pattern b);
+Pattern operator-(double a, Pattern b);
+Pattern operator/(double a, Pattern b);
+Pattern pow(Pattern base, double exponent);
+Pattern clip(Pattern x, double low, double high);  ///< Clip with attributes (opset < 11) or constant inputs
+
+}  // namespace pattern
+
+using pattern::Pattern;
+
+/// What a pattern bound.
+class Match {
+ public:
+  /// The value bound to a variable; null for an absent optional.
+  Value* operator[](std::string_view variable) const;
+  Value& value(std::string_view variable) const;  ///< throws Error(internal) when unbound
+  const Tensor& constant(std::string_view variable) const;
+  Node& node(std::string_view label) const;
+  Node& root() const { return *root_; }
+  const std::vector<Node*>& nodes() const { return nodes_; }  ///< every matched node, root first
+
+  std::map<std::string, Value*, std::less<>> values_;
+  std::map<std::string, Node*, std::less<>> labels_;
+  std::vector<Node*> nodes_;
+  Node* root_ = nullptr;
+};
+
+/// Makes the replacement, in front of the root of the match. Every node is typed as it is made.
+class Build {
+ public:
+  Build(Graph& graph, Node& before, const struct Context& context);
+  Value& op(std::string_view type, std::vector<Value*> inputs, Attrs attrs = {}, std::size_t outputs = 1);
+  Value& constant(Tensor tensor, std::string_view stem = "const");
+  const Context& context() const { return context_; }
+  int opset() const;
+  Graph& graph() { return graph_; }
+  const std::vector<Node*>& made() const { return made_; }
+
+ private:
+  Graph& graph_;
+  Node& before_;
+  const Context& context_;
+  std::vector<Node*> made_;
+};
+
+using Condition = std::function<Verdict(const Match&)>;
+
+/// A rewrite: what to look for, when it holds and what to put in its place. The engine guarantees, so that no rule says
+/// it: inner values have no reader outside the match and are no graph outputs; `into` returns values for the outputs of
+/// the root (one: the first), or an empty vector to refuse (after a no in `why`); names, dtypes and shapes of the
+/// outputs are kept; constants of fewer than all readers are copied, not changed.
+struct Rule {
+  std::string name;  ///< "gelu-from-erf"
+  std::string doc;   ///< "x/sqrt(2) -> Erf ... -> Gelu (BERT exports)": one line
+  Pattern from;
+  std::vector<Condition> when;
+  std::function<std::vector<Value*>(const Match&, Build&)> into;
+};
+
+}  // namespace modelflow

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace modelflow {
+
+/// A rule that almost fired: how far the pattern matched and why it stopped.
+struct Miss {
+  std::string rule, node, reason;
+  int matched = 0;  ///< nodes of the pattern that fitted
+};
+
+struct StepReport {
+  std::string stage, name;
+  double seconds = 0;
+  std::size_t nodes_before = 0, nodes_after = 0;
+  std::map<std::string, int> hits;  ///< rule (or pass) -> times applied
+  std::vector<Miss> misses;         ///< the closest miss of each rule that did not fire everywhere
+};
+
+struct FusedReport {
+  std::string node, op, kernel;       ///< node name, kind, kernel that will run it
+  std::vector<std::string> replaced;  ///< ops (types) that it stands for
+  double predicted_seconds = 0;
+};
+
+struct OutputDiff {
+  std::string output;
+  double max_abs = 0, max_rel = 0;  ///< max |a-b|, and that over max |a|
+  bool equal_type = true, ok = true;
+};
+
+struct RegionReport {
+  std::string name;
+  std::size_t nodes = 0;
+  double stock_seconds = 0, fused_seconds = 0;
+  bool kept = true;
+  std::string reason;
+};
+
+struct ModelStats {
+  std::size_t nodes = 0;
+  std::map<std::string, int> ops;  ///< op -> count, subgraphs included
+  double parameters = 0, flops = 0, weight_bytes = 0;
+};
+
+/// Everything that happened in one optimize(). Prints as text and as JSON (schema: docs/report.md).
+struct Report {
+  std::string version, input, target, level, runtime;
+  ModelStats before, after;
+  std::vector<StepReport> steps;
+  std::vector<FusedReport> fused;
+  std::vector<RegionReport> regions;
+  std::vector<OutputDiff> verification;   ///< empty: not verified, `notes` say why
+  double stock_ms = 0, optimized_ms = 0;  ///< whole model on this machine; 0: not measured
+  double speedup = 0;
+  bool verified = false;
+  std::vector<std::string> notes;  ///< "what could not be done and why", one line each
+
+  std::string text() const;
+  std::string json() const;
+  /// The closest miss of every rule, most promising first: `optimize --explain`.
+  std::string explain() const;
+};
+
+}  // namespace modelflow

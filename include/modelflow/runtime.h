@@ -1,0 +1,63 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "modelflow/graph.h"
+#include "modelflow/tensor.h"
+
+namespace modelflow {
+
+/// Named tensors: the inputs of one run.
+using Feeds = std::map<std::string, Tensor>;
+
+struct SessionOptions {
+  int threads = 0;                            ///< 0: the runtime's default
+  bool optimize = true;                       ///< false: graph optimisation off (the reference)
+  std::filesystem::path plugin;               ///< register this custom-op library
+  bool profile = false;                       ///< collect per-node times; Session::profile()
+  std::filesystem::path directory;            ///< where external data of a model from bytes lies
+  std::map<std::string, std::string> config;  ///< session config entries
+};
+
+struct NodeTime {
+  std::string name, op;
+  double seconds = 0;  ///< mean per run
+  int calls = 0;
+};
+
+/// A loaded model in ONNX Runtime.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual std::vector<std::pair<std::string, Type>> inputs() const = 0;
+  virtual std::vector<std::pair<std::string, Type>> outputs() const = 0;
+  /// All outputs in order; non-tensor outputs give an undefined Tensor. Throws Error(unsupported) with ORT's message.
+  virtual std::vector<Tensor> run(const Feeds& feeds) = 0;
+  /// Seconds of one run with inputs bound once, outputs dropped: for timing loops.
+  virtual double timed_run(const Feeds& feeds) = 0;
+  /// Ends profiling and gives the times per node, slowest first.
+  virtual std::vector<NodeTime> profile() = 0;
+};
+
+/// ONNX Runtime, found and loaded at run time through its C API (never linked).
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+  /// The ORT this process already has, else $MODELFLOW_ONNXRUNTIME, else libonnxruntime.so on the library path, else
+  /// the one of the `onnxruntime` Python package. Null when there is none; `why` then says what was tried.
+  static std::shared_ptr<Runtime> find(std::string* why = nullptr);
+  static std::shared_ptr<Runtime> open(const std::filesystem::path& library);
+  virtual std::string version() const = 0;
+  virtual std::unique_ptr<Session> load(const std::filesystem::path& model, const SessionOptions& options) = 0;
+  virtual std::unique_ptr<Session> load_bytes(std::span<const std::byte> model, const SessionOptions& options) = 0;
+};
+
+/// The plugin that belongs to this library: $MODELFLOW_PLUGIN, else libmodelflow_ort.so beside libmodelflow.so or the
+/// executable. Empty when it is not there.
+std::filesystem::path plugin_path();
+
+}  // namespace modelflow
