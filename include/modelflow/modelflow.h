@@ -47,6 +47,10 @@ Result optimize(Model model, const Options& options = {});
 /// Writes the bodies of fused ops (and of every other local function) in place of their calls.
 Model inline_functions(Model model);
 
+/// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
+/// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.
+std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);
+
 /// Every stage with its passes and rules in running order: `optimize --list`.
 std::vector<Stage> stages(const Options& options = {});
 

@@ -1,0 +1,169 @@
+// `modelflow-bench model.onnx`: how fast a model runs in ONNX Runtime with and without the plugin, and against others.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "bench_report.h"
+#include "modelflow/modelflow.h"
+#include "npz.h"
+
+namespace {
+
+using namespace modelflow;
+using namespace modelflow::tools;
+using Clock = std::chrono::steady_clock;
+
+struct Settings {
+  std::string model, plugin, inputs;
+  std::vector<std::string> versus, shapes;
+  int threads = 0, rounds = 10;
+  double block = 0.3, warmup = 0.2;
+  bool profile = false, json = false, no_plugin = false;
+};
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+bool has_fused_ops(const Model& model) {
+  if (model.opsets.contains(std::string(kDomain))) return true;
+  for (const Function& function : model.functions)
+    if (function.domain == kDomain) return true;
+  return false;
+}
+
+Feeds feeds_of(const Settings& settings, const Model& model) {
+  if (!settings.inputs.empty()) return read_feeds(settings.inputs).front();
+  Options options;
+  for (const std::string& text : settings.shapes) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string::npos)
+      throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': expected NAME:1,3,224,224", text));
+    Dims dims;
+    for (const std::string& part : CLI::detail::split(text.substr(colon + 1), ','))
+      dims.push_back(std::atoll(part.c_str()));
+    options.input_shapes[text.substr(0, colon)] = dims;
+  }
+  return synthetic_feeds(model, options).front();
+}
+
+std::unique_ptr<Session> load(Runtime& runtime, Side& side, const Settings& settings, bool profile) {
+  SessionOptions options;
+  options.threads = settings.threads;
+  options.profile = profile;
+  if (side.plugin) options.plugin = settings.plugin.empty() ? plugin_path() : std::filesystem::path(settings.plugin);
+  if (side.plugin && options.plugin.empty())
+    throw Error(ErrorKind::usage, "libmodelflow_ort.so was not found; name it with --plugin");
+  const auto start = Clock::now();
+  auto session = runtime.load(side.model, options);
+  side.load_seconds = since(start);
+  return session;
+}
+
+void run_block(Session& session, const Feeds& feeds, double seconds, Side& side) {
+  std::vector<double> block;
+  const auto start = Clock::now();
+  while (block.size() < 3 || since(start) < seconds) block.push_back(session.timed_run(feeds));
+  side.latencies.insert(side.latencies.end(), block.begin(), block.end());
+  std::nth_element(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(block.size() / 2), block.end());
+  side.medians.push_back(block[block.size() / 2]);
+}
+
+// Blocks in the order A B B A so that drift of the machine hits every side alike; a pause lets idle threads park.
+void measure(std::vector<Side>& sides, std::vector<std::unique_ptr<Session>>& sessions, const Feeds& feeds,
+             const Settings& settings) {
+  for (auto& session : sessions)
+    for (const auto start = Clock::now(); since(start) < settings.warmup;) session->timed_run(feeds);
+  for (int round = 0; round < settings.rounds; ++round)
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const std::size_t side = round % 2 == 0 ? i : sides.size() - 1 - i;
+      std::this_thread::sleep_for(std::chrono::milliseconds(15));
+      run_block(*sessions[side], feeds, settings.block, sides[side]);
+    }
+}
+
+void profile(Runtime& runtime, std::vector<Side>& sides, const Feeds& feeds, const Settings& settings) {
+  for (Side& side : sides) {
+    const double load_seconds = side.load_seconds;
+    auto session = load(runtime, side, settings, true);
+    side.load_seconds = load_seconds;
+    for (int i = 0; i < 20; ++i) session->timed_run(feeds);
+    side.nodes = session->profile();
+  }
+}
+
+std::vector<Side> sides_of(const Settings& settings, const Model& model) {
+  std::vector<Side> sides;
+  for (const std::string& other : settings.versus) {
+    Side side;
+    side.name = side.model = other;
+    sides.push_back(side);
+  }
+  Side plain;
+  plain.name = "without plugin";
+  plain.model = settings.model;
+  sides.push_back(plain);
+  if (settings.no_plugin || !has_fused_ops(model)) return sides;
+  plain.name = "with plugin";
+  plain.plugin = true;
+  sides.push_back(plain);
+  return sides;
+}
+
+int run(const Settings& settings) {
+  std::string why;
+  auto runtime = Runtime::find(&why);
+  if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
+  const Model model = Model::load(settings.model);
+  const Feeds feeds = feeds_of(settings, model);
+  std::vector<Side> sides = sides_of(settings, model);
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (Side& side : sides) sessions.push_back(load(*runtime, side, settings, false));
+  measure(sides, sessions, feeds, settings);
+  sessions.clear();
+  if (settings.profile) profile(*runtime, sides, feeds, settings);
+  fmt::print("{}\n", settings.json ? json_report(sides, settings.threads, runtime->version()) : text_report(sides, 15));
+  return 0;
+}
+
+constexpr const char* kExamples = R"(Examples:
+  modelflow-bench fast.onnx                          with and without the plugin
+  modelflow-bench fast.onnx --vs model.onnx          against the original in stock ONNX Runtime (the first side is 1.00x)
+  modelflow-bench fast.onnx --threads 2 --profile    with the time of every op
+  modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json)";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Times an ONNX model in ONNX Runtime, sides interleaved.", "modelflow-bench"};
+  Settings settings;
+  app.set_version_flag("--version", std::string(version()));
+  app.footer(kExamples);
+  app.add_option("MODEL", settings.model, "the model")->required();
+  app.add_option("--vs", settings.versus, "another model to compare with, without plugin; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--plugin", settings.plugin, "libmodelflow_ort.so (default: beside this program)");
+  app.add_flag("--no-plugin", settings.no_plugin, "only without the plugin");
+  app.add_option("--inputs", settings.inputs, "FILE.npz with real inputs");
+  app.add_option("--input-shapes", settings.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--threads", settings.threads, "threads per session (default: all cores)")->check(CLI::Range(0, 1024));
+  app.add_option("--rounds", settings.rounds, "interleaved blocks per side")->check(CLI::Range(1, 100000));
+  app.add_option("--block", settings.block, "seconds per block")->check(CLI::PositiveNumber);
+  app.add_option("--warmup", settings.warmup, "seconds of warm-up per side")->check(CLI::NonNegativeNumber);
+  app.add_flag("--profile", settings.profile, "time by op and node");
+  app.add_flag("--json", settings.json, "JSON on stdout");
+  try {
+    app.parse(argc, argv);
+    return run(settings);
+  } catch (const CLI::ParseError& error) {
+    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), static_cast<int>(ErrorKind::usage));
+  } catch (const Error& error) {
+    fmt::print(stderr, "modelflow-bench: {}\n", error.what());
+    return static_cast<int>(error.kind());
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "modelflow-bench: internal error: {}\n", error.what());
+    return static_cast<int>(ErrorKind::internal);
+  }
+}

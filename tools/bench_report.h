@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "modelflow/runtime.h"
+
+namespace modelflow::tools {
+
+/// One way to run a model, with what was measured.
+struct Side {
+  std::string name, model;
+  bool plugin = false;
+  double load_seconds = 0;
+  std::vector<double> latencies;  ///< seconds, one per run
+  std::vector<double> medians;    ///< one per block, paired across sides
+  std::vector<NodeTime> nodes;
+
+  double percentile(double percent) const;  ///< of latencies, seconds
+  /// Median over the blocks of first.median / this.median.
+  double speedup_over(const Side& first) const;
+};
+
+std::string text_report(const std::vector<Side>& sides, std::size_t top_nodes);
+std::string json_report(const std::vector<Side>& sides, int threads, const std::string& runtime);
+
+}  // namespace modelflow::tools

@@ -1,0 +1,151 @@
+#include "optimize_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "npz.h"
+
+namespace modelflow::tools {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  optimize model.onnx -o fast.onnx                          the usual way: float32, for this machine, measured
+  optimize model.onnx -o fast.onnx --inputs sample.npz      verify and time with your own data
+  optimize model.onnx -o fast.onnx --input-shapes x:1,3,640,640
+  optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
+  optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
+  optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
+  optimize model.onnx --explain                             why rules did not fire; writes nothing
+
+The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
+Exit codes: 0 written and verified, 1 internal error, 2 usage, 3 input unreadable or invalid, 4 unsupported,
+5 verification failed (nothing written), 6 output not written (old file intact), 7 limit reached, 130 interrupted.)";
+
+struct Raw {
+  std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
+                                     report;
+  std::vector<std::string> shapes, disable, enable;
+  bool portable = false, no_measure = false, no_verify = false;
+  int threads = 0;
+  double tolerance = 1e-4, max_seconds = 600;
+};
+
+void add_options(CLI::App& app, Raw& raw, Arguments& out) {
+  app.add_option("MODEL", raw.input, "the ONNX model to optimize");
+  app.add_option("OUT", raw.second, "where to write it (or -o)");
+  app.add_option("-o,--output", raw.output, "where to write the optimized model");
+  app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
+      ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
+  app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
+  app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, ...");
+  app.add_option("--precision", raw.precision, "float32 (bf16, int8, int4, auto: not yet)");
+  app.add_option("--inputs", raw.inputs, "FILE.npz (or a directory of them): real inputs for verifying and timing");
+  app.add_option("--input-shapes", raw.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--disable", raw.disable, "switch a pass or rule off (see --list); repeatable")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--enable", raw.enable, "switch one on that is off by default; repeatable")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_flag("--list", out.list, "print every pass and rule in running order");
+  app.add_flag("--explain", out.explain, "print the closest miss of every rule and why");
+  app.add_flag("--json", out.json, "print the report as JSON on stdout");
+  app.add_option("--report", raw.report, "also write the JSON report to FILE");
+  app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
+  app.add_flag("--no-verify", raw.no_verify, "do not run original and result against each other");
+  app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
+  app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
+  app.add_option("--tolerance", raw.tolerance, "largest difference allowed, relative to the output's largest value")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")->check(CLI::PositiveNumber);
+  app.add_flag("-q,--quiet", out.quiet, "print nothing but errors");
+}
+
+Precision parse_precision(const std::string& text) {
+  if (text == "float32" || text == "fp32" || text == "f32") return Precision::f32;
+  for (const char* later :
+       {"bf16", "bfloat16", "int8", "int4", "auto", "int8-dynamic", "int8-weights", "int4-weights", "float16", "fp16"})
+    if (text == later)
+      throw Error(ErrorKind::unsupported, fmt::format("--precision {}: not yet; float32 is what there is", text));
+  throw Error(ErrorKind::usage, fmt::format("--precision '{}': expected float32", text));
+}
+
+// "x:1,3,224,224"; input names may hold colons themselves ("input:0:1,3").
+std::pair<std::string, Dims> parse_shape(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0)
+    throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': expected NAME:1,3,224,224", text));
+  Dims dims;
+  for (const std::string& part : CLI::detail::split(text.substr(colon + 1), ',')) {
+    char* end = nullptr;
+    const long long dim = std::strtoll(part.c_str(), &end, 10);
+    if (part.empty() || *end != '\0' || dim < 0)
+      throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': '{}' is not a dim", text, part));
+    dims.push_back(dim);
+  }
+  return {text.substr(0, colon), dims};
+}
+
+Level parse_level(const Raw& raw) {
+  if (raw.portable) return Level::O1;
+  return static_cast<Level>(raw.level.back() - '0');
+}
+
+void check_paths(const Raw& raw, Arguments& out) {
+  if (out.list) return;
+  if (raw.input.empty()) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
+  if (!raw.output.empty() && !raw.second.empty()) throw Error(ErrorKind::usage, "the output is given twice");
+  out.input = raw.input;
+  out.output = raw.output.empty() ? raw.second : raw.output;
+  if (out.output.empty() && !out.explain)
+    throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
+}
+
+void convert(const Raw& raw, Arguments& out) {
+  check_paths(raw, out);
+  Options& options = out.options;
+  options.precision = parse_precision(raw.precision);
+  options.level = parse_level(raw);
+  options.target = Target::parse(raw.target);
+  options.measure = !raw.no_measure;
+  options.verify = !raw.no_verify;
+  options.threads = raw.threads;
+  options.tolerance = raw.tolerance;
+  options.max_seconds = raw.max_seconds;
+  options.disabled.insert(raw.disable.begin(), raw.disable.end());
+  options.enabled.insert(raw.enable.begin(), raw.enable.end());
+  for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_shape(text));
+  if (!raw.inputs.empty()) options.inputs = read_feeds(raw.inputs);
+  out.report_file = raw.report;
+  using External = WriteOptions::ExternalData;
+  out.write.external_data = raw.external == "always"  ? External::always
+                            : raw.external == "never" ? External::never
+                                                      : External::automatic;
+}
+
+}  // namespace
+
+std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
+  CLI::App app{"ModelFlow: makes an ONNX model faster without changing how it is deployed.", "optimize"};
+  app.set_version_flag("--version", std::string(version()));
+  app.footer(kExamples);
+  app.get_formatter()->column_width(34);
+  Raw raw;
+  add_options(app, raw, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == 0;
+    if (asked) return app.exit(error);
+    fmt::print(stderr, "optimize: {}; try 'optimize --help'\n", error.what());
+    return static_cast<int>(ErrorKind::usage);
+  }
+  convert(raw, arguments);
+  return std::nullopt;
+}
+
+}  // namespace modelflow::tools

@@ -1,0 +1,39 @@
+#include "terminal.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+namespace modelflow::tools {
+
+Progress::Progress(bool quiet) : on_(!quiet && isatty(STDERR_FILENO) != 0) {}
+
+void Progress::show(std::string_view step, double done) {
+  const auto now = Clock::now();
+  using std::chrono::milliseconds;
+  if (!on_ || now - start_ < milliseconds(1000) || (shown_ && now - last_ < milliseconds(100))) return;
+  last_ = now;
+  shown_ = true;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  fmt::print(stderr, "\r\033[K{:<40.40} {:3.0f} %  {:.0f} s", step, done * 100, seconds);
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (shown_) fmt::print(stderr, "\r\033[K");
+  shown_ = false;
+}
+
+namespace {
+std::string scaled(double value, double base, const char* const (&units)[5]) {
+  int i = 0;
+  while (value >= base && i < 4) value /= base, ++i;
+  return i == 0 ? fmt::format("{:.0f}{}", value, units[0]) : fmt::format("{:.1f}{}", value, units[i]);
+}
+}  // namespace
+
+std::string human_bytes(double bytes) { return scaled(bytes, 1024, {" B", " KiB", " MiB", " GiB", " TiB"}); }
+std::string human_count(double count) { return scaled(count, 1000, {"", " k", " M", " G", " T"}); }
+
+}  // namespace modelflow::tools

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+namespace modelflow::tools {
+
+/// One line of progress on stderr, only on a terminal and only for work of more than a second.
+class Progress {
+ public:
+  explicit Progress(bool quiet);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  void show(std::string_view step, double done);
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool on_;
+  bool shown_ = false;
+  Clock::time_point start_ = Clock::now(), last_ = start_;
+};
+
+/// "12.3 MiB", "4.1 GFLOP": a number with a binary or decimal prefix.
+std::string human_bytes(double bytes);
+std::string human_count(double count);
+
+}  // namespace modelflow::tools
