@@ -1,0 +1,40 @@
+#include "backends/kernels.h"
+
+#include <array>
+
+namespace modelflow {
+namespace {
+
+// Best first: choose_kernel takes the first one that fits.
+constexpr std::array kKernels = {
+    &cpu::matmul_avx512,
+    &cpu::onednn_matmul,
+    &cpu::activation_avx512,
+    &cpu::activation_any,
+};
+
+}  // namespace
+
+std::span<const Kernel* const> kernels() { return kKernels; }
+
+Choice choose_kernel(const Call& call, const Target& target) {
+  std::string reasons;
+  for (const Kernel* kernel : kKernels) {
+    if (kernel->op != call.op) continue;
+    std::string why;
+    if (kernel->device != target.device) {
+      why = "runs on another device";
+    } else if (target.device == Target::Device::cpu && target.isa < kernel->needs) {
+      why = "needs " + std::string(name(kernel->needs));
+    } else if (Verdict verdict = kernel->accepts(call); verdict) {
+      return {kernel, {}};
+    } else {
+      why = verdict.reason;
+    }
+    if (!reasons.empty()) reasons += "; ";
+    reasons += std::string(kernel->name) + ": " + why;
+  }
+  return {nullptr, reasons.empty() ? "no kernel for op " + call.op : reasons};
+}
+
+}  // namespace modelflow

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "modelflow/kernel.h"
+
+/// Every CPU kernel of this build, one file each in backends/cpu. The table in kernels.cpp lists them, best first.
+namespace modelflow::cpu {
+
+extern const Kernel matmul_avx512;
+extern const Kernel onednn_matmul;
+extern const Kernel activation_avx512;
+extern const Kernel activation_any;
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,43 @@
+#include "backends/ops.h"
+
+#include <array>
+#include <charconv>
+
+namespace modelflow {
+namespace {
+
+// Every fused op, in the order of `optimize --list`.
+constexpr std::array kFusedOps = {&ops::conv_op, &ops::matmul_op, &ops::activation_op};
+
+}  // namespace
+
+std::span<const FusedOp* const> fused_ops() { return kFusedOps; }
+
+const FusedOp* find_fused_op(std::string_view kind) {
+  for (const FusedOp* op : kFusedOps) {
+    if (op->kind == kind) return op;
+  }
+  return nullptr;
+}
+
+std::string_view kind_of(std::string_view pool_name) {
+  if (const FusedOp* op = find_fused_op(pool_name)) return op->kind;
+  const std::size_t bar = pool_name.rfind('_');
+  if (bar == std::string_view::npos) return {};
+  const FusedOp* op = find_fused_op(pool_name.substr(0, bar));
+  const std::string_view digits = pool_name.substr(bar + 1);
+  int index = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  const bool whole = error == std::errc() && end == digits.data() + digits.size();
+  // "Conv_01" and "Conv_0" are not names that pool_name() makes.
+  if (!op || !whole || digits.front() == '0' || index < 1 || index >= op->names) return {};
+  return op->kind;
+}
+
+std::string pool_name(std::string_view kind, int index) {
+  std::string name(kind);
+  if (index > 0) name += "_" + std::to_string(index);
+  return name;
+}
+
+}  // namespace modelflow

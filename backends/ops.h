@@ -1,0 +1,12 @@
+#pragma once
+
+#include "modelflow/kernel.h"
+
+/// Every fused op of this build, one file each in backends/ops. The table in ops.cpp lists them.
+namespace modelflow::ops {
+
+extern const FusedOp conv_op;
+extern const FusedOp matmul_op;
+extern const FusedOp activation_op;
+
+}  // namespace modelflow::ops
