@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "bench_report.h"
+#include "inputs.h"
 #include "modelflow/modelflow.h"
-#include "npz.h"
 
 namespace {
 
@@ -36,15 +36,7 @@ bool has_fused_ops(const Model& model) {
 Feeds feeds_of(const Settings& settings, const Model& model) {
   if (!settings.inputs.empty()) return read_feeds(settings.inputs).front();
   Options options;
-  for (const std::string& text : settings.shapes) {
-    const std::size_t colon = text.rfind(':');
-    if (colon == std::string::npos)
-      throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': expected NAME:1,3,224,224", text));
-    Dims dims;
-    for (const std::string& part : CLI::detail::split(text.substr(colon + 1), ','))
-      dims.push_back(std::atoll(part.c_str()));
-    options.input_shapes[text.substr(0, colon)] = dims;
-  }
+  for (const std::string& text : settings.shapes) options.input_shapes.insert(parse_shape(text));
   return synthetic_feeds(model, options).front();
 }
 

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "npz.h"
+#include "inputs.h"
 
 namespace modelflow::tools {
 namespace {
@@ -72,22 +72,6 @@ Precision parse_precision(const std::string& text) {
     if (text == later)
       throw Error(ErrorKind::unsupported, fmt::format("--precision {}: not yet; float32 is what there is", text));
   throw Error(ErrorKind::usage, fmt::format("--precision '{}': expected float32", text));
-}
-
-// "x:1,3,224,224"; input names may hold colons themselves ("input:0:1,3").
-std::pair<std::string, Dims> parse_shape(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0)
-    throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': expected NAME:1,3,224,224", text));
-  Dims dims;
-  for (const std::string& part : CLI::detail::split(text.substr(colon + 1), ',')) {
-    char* end = nullptr;
-    const long long dim = std::strtoll(part.c_str(), &end, 10);
-    if (part.empty() || *end != '\0' || dim < 0)
-      throw Error(ErrorKind::usage, fmt::format("--input-shapes '{}': '{}' is not a dim", text, part));
-    dims.push_back(dim);
-  }
-  return {text.substr(0, colon), dims};
 }
 
 Level parse_level(const Raw& raw) {
