@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "modelflow/pass.h"
+
+/// Level O1: clean-ups and foldings that use standard ONNX ops only. Every pass keeps the names, types and order of
+/// graph inputs and outputs and changes results by no more than the rounding of folded constants.
+namespace modelflow::passes {
+
+Pass constant_nodes();     ///< Constant nodes -> initializers
+Pass fold_constants();     ///< nodes with constant inputs -> their results, evaluated by ONNX Runtime
+Pass transpose_weights();  ///< Transpose of a constant -> the transposed constant (needs no runtime)
+Pass fold_shapes();        ///< shape arithmetic over known dims -> constants, 0 and -1
+Pass identities();         ///< nodes that change nothing
+Pass chains();             ///< Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
+Pass duplicates();         ///< equal initializers and equal nodes -> one
+Pass fold_batch_norm();    ///< BatchNormalization into the linear op before or after it
+Pass fold_affine();        ///< Mul, Div, Add, Sub by constants into the linear op before or after it
+Pass fold_pad();           ///< Pad into Conv and pooling
+Pass inline_branches();    ///< If with a constant condition -> the nodes of the branch
+Pass prune();              ///< what nobody reads
+
+/// All of the above in running order; meant to be repeated until nothing changes.
+std::vector<Pass> clean();
+
+}  // namespace modelflow::passes
