@@ -1,0 +1,193 @@
+// Polynomials with integer coefficients over symbols; whatever overflows or grows too long becomes unknown.
+#include <algorithm>
+#include <charconv>
+
+#include "modelflow/error.h"
+#include "modelflow/shape.h"
+
+namespace modelflow {
+namespace {
+
+constexpr std::size_t kMaxTerms = 32, kMaxDegree = 8;
+using Monomial = std::vector<std::string>;
+using Terms = std::map<Monomial, std::int64_t>;
+
+/// Graded lexicographic order: by degree, then by the powers of the alphabetically first symbols.
+bool before(const Monomial& a, const Monomial& b) { return a.size() != b.size() ? a.size() > b.size() : a < b; }
+
+Terms::const_iterator leading(const Terms& terms) {
+  return std::min_element(terms.begin(), terms.end(), [](auto& a, auto& b) { return before(a.first, b.first); });
+}
+
+/// Adds coefficient * monomial; false on overflow.
+bool accumulate(Terms& terms, const Monomial& monomial, std::int64_t coefficient) {
+  std::int64_t& sum = terms[monomial];
+  if (__builtin_add_overflow(sum, coefficient, &sum)) return false;
+  if (sum == 0) terms.erase(monomial);
+  return terms.size() <= kMaxTerms;
+}
+
+std::optional<Terms> product(const Terms& a, const Terms& b) {
+  Terms out;
+  for (const auto& [left, x] : a) {
+    for (const auto& [right, y] : b) {
+      std::int64_t coefficient = 0;
+      if (__builtin_mul_overflow(x, y, &coefficient) || left.size() + right.size() > kMaxDegree) return {};
+      Monomial monomial(left.size() + right.size());
+      std::merge(left.begin(), left.end(), right.begin(), right.end(), monomial.begin());
+      if (!accumulate(out, monomial, coefficient)) return {};
+    }
+  }
+  return out;
+}
+
+/// out += factor * terms; nothing on overflow.
+std::optional<Terms> sum(Terms out, const Terms& terms, std::int64_t factor) {
+  for (const auto& [monomial, value] : terms) {
+    std::int64_t scaled = 0;
+    if (__builtin_mul_overflow(value, factor, &scaled) || !accumulate(out, monomial, scaled)) return {};
+  }
+  return out;
+}
+
+/// Exact long division; nothing when it leaves a remainder.
+std::optional<Terms> quotient(Terms rest, const Terms& divisor) {
+  Terms out;
+  const auto by = leading(divisor);
+  while (!rest.empty()) {
+    const auto lead = leading(rest);
+    if (!std::includes(lead->first.begin(), lead->first.end(), by->first.begin(), by->first.end())) return {};
+    if (by->second == -1 ? lead->second == INT64_MIN : lead->second % by->second != 0) return {};
+    Monomial monomial;
+    std::set_difference(lead->first.begin(), lead->first.end(), by->first.begin(), by->first.end(),
+                        std::back_inserter(monomial));
+    const Terms step = {{monomial, lead->second / by->second}};
+    const auto subtrahend = product(step, divisor);
+    auto less = subtrahend ? sum(std::move(rest), *subtrahend, -1) : std::nullopt;
+    if (!less || !accumulate(out, monomial, step.begin()->second)) return {};
+    rest = std::move(*less);
+  }
+  return out;
+}
+
+bool is_symbol(std::string_view text) {
+  if (text.empty() || (text[0] >= '0' && text[0] <= '9')) return false;
+  return text.find_first_of(" *+-()/") == std::string_view::npos;
+}
+
+std::optional<std::int64_t> integer(std::string_view text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return value;
+}
+
+/// One term as str() writes it: "12", "batch", "12*batch*seq", with a minus in front where it stands first.
+std::optional<Dim> parse_term(std::string_view text) {
+  Dim term = 1;
+  if (text.starts_with('-') && !integer(text)) {
+    term = -1;
+    text.remove_prefix(1);
+  }
+  for (bool first = true; first || !text.empty(); first = false) {
+    const std::size_t star = std::min(text.find('*'), text.size());
+    const std::string_view factor = text.substr(0, star);
+    text.remove_prefix(std::min(star + 1, text.size()));
+    if (const auto value = integer(factor); value && first)
+      term = term * Dim(*value);
+    else if (is_symbol(factor))
+      term = term * Dim::symbol(std::string(factor));
+    else
+      return {};
+  }
+  return term;
+}
+
+std::optional<Dim> parse_sum(std::string_view text) {
+  Dim total = 0;
+  bool minus = false;
+  while (true) {
+    const std::size_t plus = text.find(" + "), dash = text.find(" - "), end = std::min(plus, dash);
+    const auto term = parse_term(text.substr(0, std::min(end, text.size())));
+    if (!term) return {};
+    total = minus ? total - *term : total + *term;
+    if (end == std::string_view::npos) return total;
+    minus = dash < plus;
+    text.remove_prefix(end + 3);
+  }
+}
+
+}  // namespace
+
+Dim Dim::symbol(std::string name) {
+  Dim dim = 0;
+  (*dim.terms_)[{std::move(name)}] = 1;
+  return dim;
+}
+
+Dim Dim::parse(std::string_view text) {
+  if (text.empty() || text == "?") return {};
+  // Only what str() would write is read as arithmetic, so that every dim_param comes out as it went in.
+  if (const auto sum = parse_sum(text); sum && sum->str() == text) return *sum;
+  return symbol(std::string(text));
+}
+
+bool Dim::known() const {
+  return terms_ && (terms_->empty() || (terms_->size() == 1 && terms_->begin()->first.empty()));
+}
+
+std::int64_t Dim::value() const {
+  if (!known()) throw Error(ErrorKind::internal, "the dim '" + str() + "' was read as a number");
+  return terms_->empty() ? 0 : terms_->begin()->second;
+}
+
+std::optional<std::int64_t> Dim::number() const { return known() ? std::optional(value()) : std::nullopt; }
+
+Dim Dim::divided_by(const Dim& divisor) const {
+  Dim out;
+  if (terms_ && divisor.terms_ && !divisor.terms_->empty()) out.terms_ = quotient(*terms_, *divisor.terms_);
+  return out;
+}
+
+std::string Dim::str() const {
+  if (!terms_) return "?";
+  if (terms_->empty()) return "0";
+  std::vector<std::pair<Monomial, std::int64_t>> ordered(terms_->begin(), terms_->end());
+  std::sort(ordered.begin(), ordered.end(), [](auto& a, auto& b) { return before(a.first, b.first); });
+  std::string text;
+  for (const auto& [monomial, coefficient] : ordered) {
+    std::string digits = std::to_string(coefficient);
+    if (!text.empty()) text += coefficient < 0 ? " - " : " + ";
+    if (!text.empty() && coefficient < 0) digits.erase(0, 1);
+    if (monomial.empty())
+      text += digits;
+    else if (digits == "-1")
+      text += "-";
+    else if (digits != "1")
+      text += digits + "*";
+    for (std::size_t i = 0; i < monomial.size(); ++i) text += (i ? "*" : "") + monomial[i];
+  }
+  return text;
+}
+
+bool Dim::operator==(const Dim& other) const { return terms_ && other.terms_ && *terms_ == *other.terms_; }
+
+Dim operator+(const Dim& a, const Dim& b) {
+  Dim out;
+  if (a.terms_ && b.terms_) out.terms_ = sum(*a.terms_, *b.terms_, 1);
+  return out;
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+  Dim out;
+  if (a.terms_ && b.terms_) out.terms_ = sum(*a.terms_, *b.terms_, -1);
+  return out;
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+  Dim out;
+  if (a.terms_ && b.terms_) out.terms_ = product(*a.terms_, *b.terms_);
+  return out;
+}
+
+}  // namespace modelflow
