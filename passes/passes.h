@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "modelflow/modelflow.h"
+
+/// The stages, one function each, defined in the folder of the same name. running_order() is the order to read first.
+namespace modelflow::passes {
+
+Stage clean(const Options& options);      ///< constants folded, the dead dropped, batch norm in convolutions
+Stage normalize(const Options& options);  ///< many spellings of one idea become one
+Stage fuse(const Options& options);       ///< many nodes become one fused op that some kernel of the target runs
+Stage layout(const Options& options);     ///< channels last for whole islands, transposes only at their borders
+Stage select(const Options& options);     ///< what is not faster on this machine goes back
+
+/// Every stage for these options in running order; a stage may come twice.
+std::vector<Stage> running_order(const Options& options);
+
+}  // namespace modelflow::passes
