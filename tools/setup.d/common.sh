@@ -1,0 +1,71 @@
+# What every step uses: messages, the cache layout, running a long command with progress.
+# shellcheck shell=bash disable=SC2034
+
+QUIET=${QUIET:-0}
+SETUP_CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/modelflow"
+DEPS="$SETUP_CACHE/deps"
+DOWNLOADS="$SETUP_CACHE/downloads"
+WORK="$SETUP_CACHE/build"
+LOGS="$SETUP_CACHE/logs"
+
+say()  { [ "$QUIET" = 1 ] || printf '%s\n' "$*"; }
+warn() { printf 'setup: warning: %s\n' "$*" >&2; }
+die()  { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# hash_of WORD... : a short name for a set of options.
+hash_of() { printf '%s\n' "$@" | sha256sum | cut -c1-10; }
+
+# One compiler per core and per GiB of free memory, which is what the largest files need.
+jobs() {
+  local n=${MODELFLOW_JOBS:-$(nproc)} by_memory
+  by_memory=$(awk '/^MemAvailable/ {print int($2 / 1024 / 1024)}' /proc/meminfo)
+  [ "$n" -le "$by_memory" ] || n=$by_memory
+  [ "$n" -ge 1 ] || n=1
+  printf '%s' "$n"
+}
+
+# A prefix counts only when its stamp is there: a half-finished install is started again.
+is_done()   { [ -f "$1/.modelflow-complete" ]; }
+mark_done() { date -u +%Y-%m-%dT%H:%M:%SZ > "$1/.modelflow-complete"; }
+
+verify_sha256() {
+  local file=$1 want=$2 got
+  got=$(sha256sum "$file" | cut -d' ' -f1)
+  [ "$got" = "$want" ] && return
+  rm -f "$file"
+  die "$(basename "$file") has sha256 $got, expected $want; it was deleted. Run tools/setup again; if it stays so, the mirror serves another file than the one this project was tried with."
+}
+
+# run_logged NAME COMMAND... : quiet on success; progress while it runs; the end of the log on failure.
+run_logged() {
+  local name=$1 log="$LOGS/$1.log" pid start last line
+  shift
+  mkdir -p "$LOGS"
+  "$@" > "$log" 2>&1 &
+  pid=$!
+  start=$SECONDS
+  last=$SECONDS
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 1
+    if [ $(( SECONDS - last )) -ge 30 ]; then
+      last=$SECONDS
+      line=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1)
+      say "      $name ${line:-...} $(( SECONDS - start )) s"
+    fi
+  done
+  wait "$pid" && return
+  printf 'setup: error: %s failed; the end of %s:\n' "$name" "$log" >&2
+  grep -nE 'error:|Error|FAILED|E: ' "$log" | tail -n 8 >&2
+  tail -n 12 "$log" >&2
+  exit 1
+}
+
+# cmake_build NAME SOURCE PREFIX TARGET OPTION... : configure and build; leaves the build tree in $WORK/NAME.
+cmake_build() {
+  local name=$1 source=$2 prefix=$3 target=$4
+  shift 4
+  rm -rf "${WORK:?}/$name"
+  run_logged "$name-configure" "$CMAKE" -S "$source" -B "$WORK/$name" -G Ninja \
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib "$@"
+  run_logged "$name" "$CMAKE" --build "$WORK/$name" --target "$target" -j "$(jobs)"
+}

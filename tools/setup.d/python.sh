@@ -1,0 +1,37 @@
+# Python: one environment with everything pinned by hash, and the oldest supported ONNX Runtime beside it.
+# shellcheck shell=bash disable=SC2034
+
+python_paths() {
+  local locks="$HERE/setup.d"
+  BASE_PYTHON=/usr/bin/python3
+  [ -x "$BASE_PYTHON" ] || BASE_PYTHON=$(command -v python3 || true)
+  VENV="$SETUP_CACHE/venv-$(hash_of "$(cat "$locks/python.lock" "$locks/python-nodeps.lock")" "$BASE_PYTHON")"
+  PYTHON="$VENV/bin/python"
+  CMAKE="$VENV/bin/cmake"
+  ORT_OLDEST="$DEPS/onnxruntime-$ORT_OLDEST_VERSION-$(hash_of "$(cat "$locks/python-oldest.lock")")"
+}
+
+pip_locked() {
+  "$PYTHON" -m pip install --disable-pip-version-check --no-input --no-deps --require-hashes --only-binary :all: "$@"
+}
+
+install_venv() {
+  is_done "$VENV" && { say "      ready"; return; }
+  "$BASE_PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
+    die "the Python packages are pinned for CPython 3.11; $BASE_PYTHON is $("$BASE_PYTHON" --version)"
+  rm -rf "$VENV"
+  mkdir -p "$SETUP_CACHE"
+  run_logged venv "$BASE_PYTHON" -m venv "$VENV"
+  run_logged pip pip_locked -r "$HERE/setup.d/python.lock"
+  run_logged pip-nodeps pip_locked -r "$HERE/setup.d/python-nodeps.lock"
+  "$PYTHON" -c 'import cv2, numpy, onnx, onnxruntime, rapidocr_onnxruntime' ||
+    die "the Python packages were installed but do not import; see above"
+  mark_done "$VENV"
+}
+
+install_oldest_ort() {
+  is_done "$ORT_OLDEST" && { say "      ready"; return; }
+  rm -rf "$ORT_OLDEST"
+  run_logged pip-oldest pip_locked --target "$ORT_OLDEST" -r "$HERE/setup.d/python-oldest.lock"
+  mark_done "$ORT_OLDEST"
+}
