@@ -1,0 +1,110 @@
+"""The plugin in ONNX Runtime as deployments use it: oldest and newest wheel, several sessions and threads at once."""
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from conftest import PLUGIN, close, session
+
+OLDEST = os.environ.get("MODELFLOW_ORT_OLDEST", "")
+
+CHECK = """
+import sys, numpy as np, onnxruntime as ort
+model, plugin, feeds, expected = sys.argv[1:]
+x, want = np.load(feeds)["x"], np.load(expected)["y"]
+for use in (True, False):
+    so = ort.SessionOptions()
+    so.log_severity_level = 3
+    if use: so.register_custom_ops_library(plugin)
+    got = ort.InferenceSession(model, so, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+print(ort.__version__)
+"""
+
+
+@pytest.fixture
+def fast(cnn, optimize, tmp_path):
+    out = tmp_path / "fast.onnx"
+    assert optimize(cnn, "-o", out, "--no-measure").code == 0
+    return out
+
+
+def feeds(batch=2, seed=1):
+    return {"x": np.random.default_rng(seed).standard_normal((batch, 3, 32, 32), dtype=np.float32)}
+
+
+@pytest.mark.skipif(not OLDEST, reason="tools/setup brings the oldest wheel")
+def test_oldest_wheel(cnn, fast, tmp_path):
+    np.savez(tmp_path / "in.npz", **feeds())
+    np.savez(tmp_path / "out.npz", y=session(cnn).run(None, feeds())[0])
+    done = subprocess.run([sys.executable, "-c", CHECK, fast, PLUGIN, tmp_path / "in.npz", tmp_path / "out.npz"], capture_output=True,
+                          text=True, timeout=300, env={**os.environ, "PYTHONPATH": OLDEST})
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip().startswith("1.21")
+
+
+def test_kernels_run_and_can_be_switched_off(fast, tmp_path):
+    def profiled(config):
+        options = ort.SessionOptions()
+        options.enable_profiling = True
+        options.profile_file_prefix = str(tmp_path / "profile")
+        for key, value in config.items():
+            options.add_session_config_entry(key, value)
+        options.register_custom_ops_library(str(PLUGIN))
+        run = ort.InferenceSession(str(fast), options, providers=["CPUExecutionProvider"])
+        run.run(None, feeds())
+        return open(run.end_profiling()).read()
+
+    assert '"op_name" : "Conv' in profiled({})
+    with_kernels = profiled({})
+    without = profiled({"modelflow.kernels": "off"})
+    assert "modelflow" in with_kernels or with_kernels.count("_kernel_time") < without.count("_kernel_time")
+
+
+def test_registering_twice_is_harmless(fast):
+    options = ort.SessionOptions()
+    options.register_custom_ops_library(str(PLUGIN))
+    options.register_custom_ops_library(str(PLUGIN))
+    ort.InferenceSession(str(fast), options, providers=["CPUExecutionProvider"]).run(None, feeds())
+
+
+def test_sessions_and_threads_at_once(cnn, fast):
+    sessions = [session(fast, PLUGIN, threads=t) for t in (1, 2, 2)]
+    expected = {b: session(cnn).run(None, feeds(b, b)) for b in (1, 2, 5)}
+    errors = []
+
+    def work(index):
+        try:
+            for turn in range(15):
+                batch = (1, 2, 5)[(index + turn) % 3]
+                close(expected[batch], sessions[index % 3].run(None, feeds(batch, batch)))
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not errors
+
+
+def test_batch_zero_and_wrong_shapes(cnn, fast):
+    run = session(fast, PLUGIN)
+    close(session(cnn).run(None, feeds(0)), run.run(None, feeds(0)))
+    with pytest.raises(Exception):
+        run.run(None, {"x": np.zeros((1, 4, 32, 32), np.float32)})
+    close(session(cnn).run(None, feeds()), run.run(None, feeds()))
+
+
+def test_many_sessions_leak_nothing(fast):
+    def resident():
+        return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(10):
+        session(fast, PLUGIN, threads=1).run(None, feeds())
+    before = resident()
+    for _ in range(60):
+        session(fast, PLUGIN, threads=1).run(None, feeds())
+    assert resident() - before < 16 << 20
