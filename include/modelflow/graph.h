@@ -99,6 +99,9 @@ class Node {
   std::string name, overload, doc;
   Attrs attrs;
   Metadata metadata;
+  /// Serialized NodeProto with what nothing here edits (attribute order and docs, device placement); mostly empty.
+  /// Goes wherever a copy of the node goes.
+  std::string extras;
 
  private:
   friend class Graph;
