@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+
+#include "modelflow/attr.h"
+#include "modelflow/error.h"
+
+namespace modelflow::cpu {
+
+enum class Activation {
+  none,
+  relu,
+  clip,
+  leaky_relu,
+  sigmoid,
+  silu,
+  hard_swish,
+  hard_sigmoid,
+  gelu,
+  gelu_tanh,
+  quick_gelu,
+  mish,
+  tanh
+};
+
+/// The activation of a fused op: attributes activation, alpha, beta.
+struct ActivationSpec {
+  Activation kind = Activation::none;
+  float alpha = 0, beta = 0;
+};
+
+/// Throws Error(unsupported) for a name that is not in ops::activation_names().
+ActivationSpec activation_of(const Attrs& attrs);
+
+/// The meaning, one number at a time: for machines without AVX-512 and for tests.
+float activate(const ActivationSpec& spec, float x);
+/// y[i] = activation(x[i]) in plain C++; x may be y.
+void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n);
+/// The same in AVX-512. Only where host_isa() >= Isa::avx512.
+void activate_avx512(const ActivationSpec& spec, const float* x, float* y, std::size_t n);
+
+/// Rough floating point operations per element, for cost estimates.
+double activation_flops(Activation kind);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <oneapi/dnnl/dnnl_threadpool.hpp>
+#include <oneapi/dnnl/dnnl_threadpool_iface.hpp>
+
+#include "backends/cpu/activation.h"
+#include "modelflow/kernel.h"
+
+/// What every file that calls oneDNN shares: the engine, a stream on the runtime's own threads, post-ops.
+namespace modelflow::cpu {
+
+/// The one CPU engine of the process. Never destroyed: sessions may outlive static destructors.
+const dnnl::engine& onednn_engine();
+
+/// A stream whose loops run through Invocation::parallel. Make one per run(); primitives may be shared, streams not.
+class OnednnStream : private dnnl::threadpool_interop::threadpool_iface {
+ public:
+  explicit OnednnStream(Invocation& call);
+  dnnl::stream& stream() { return stream_; }
+  /// Executes with the scratchpad that the primitive asks for (its attr must say scratchpad_mode::user).
+  void execute(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+               std::unordered_map<int, dnnl::memory> args);
+
+ private:
+  int get_num_threads() const override;
+  bool get_in_parallel() const override;
+  void parallel_for(int n, const std::function<void(int, int)>& body) override;
+  std::uint64_t get_flags() const override { return 0; }
+
+  Invocation& call_;
+  dnnl::stream stream_;
+};
+
+/// Appends the activation as an eltwise post-op (nothing for none).
+void append_activation(dnnl::post_ops& ops, const ActivationSpec& activation);
+
+/// Sets how many threads primitives created from now on by this thread are planned for.
+void plan_for_threads(std::size_t threads);
+
+/// Runs `body` and turns dnnl::error into Error(unsupported) with `what` in front.
+void onednn_guard(const char* what, const std::function<void()>& body);
+
+}  // namespace modelflow::cpu
