@@ -1,0 +1,95 @@
+#include "backends/ops/conv_attrs.h"
+
+#include <string>
+
+namespace modelflow::ops {
+namespace {
+
+bool channels_last(const Attrs& attrs, std::string_view name) {
+  const std::string layout = attrs.text(name, "NCHW");
+  if (layout != "NCHW" && layout != "NHWC")
+    throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + layout + "', not NCHW or NHWC");
+  return layout == "NHWC";
+}
+
+Residual residual_of(const Attrs& attrs) {
+  const std::string where = attrs.text("residual", "none");
+  if (where == "none") return Residual::none;
+  if (where == "before") return Residual::before;
+  if (where == "after") return Residual::after;
+  throw Error(ErrorKind::invalid_input, "residual is '" + where + "', not none, before or after");
+}
+
+Ints list(const Attrs& attrs, std::string_view name, std::size_t count, std::int64_t otherwise, std::int64_t least) {
+  Ints values = attrs.ints(name, Ints(count, otherwise));
+  if (values.size() != count)
+    throw Error(ErrorKind::invalid_input, std::string(name) + " has " + std::to_string(values.size()) +
+                                              " entries, kernel_shape asks for " + std::to_string(count));
+  for (std::int64_t value : values) {
+    if (value < least) throw Error(ErrorKind::invalid_input, std::string(name) + " contains " + std::to_string(value));
+  }
+  return values;
+}
+
+}  // namespace
+
+ConvAttrs::ConvAttrs(const Attrs& attrs) {
+  kernel = attrs.ints("kernel_shape");
+  if (kernel.empty()) throw Error(ErrorKind::invalid_input, "kernel_shape is missing");
+  kernel = list(attrs, "kernel_shape", kernel.size(), 1, 1);
+  strides = list(attrs, "strides", kernel.size(), 1, 1);
+  dilations = list(attrs, "dilations", kernel.size(), 1, 1);
+  pads = list(attrs, "pads", 2 * kernel.size(), 0, 0);
+  group = attrs.integer("group", 1);
+  if (group < 1) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
+  has_bias = attrs.integer("has_bias") != 0;
+  residual = residual_of(attrs);
+  x_last = channels_last(attrs, "x_layout");
+  y_last = channels_last(attrs, "y_layout");
+}
+
+std::int64_t ConvAttrs::extent(std::size_t axis, std::int64_t in) const {
+  const std::int64_t room = in + pads[axis] + pads[axis + rank()] - (kernel[axis] - 1) * dilations[axis] - 1;
+  return room < 0 ? 0 : room / strides[axis] + 1;
+}
+
+Dims ConvAttrs::output_dims(std::span<const std::int64_t> x, std::int64_t m) const {
+  Dims y(rank() + 2);
+  y[0] = x[0];
+  y[y_last ? rank() + 1 : 1] = m;
+  for (std::size_t axis = 0; axis < rank(); ++axis)
+    y[axis + (y_last ? 1 : 2)] = extent(axis, x[axis + (x_last ? 1 : 2)]);
+  return y;
+}
+
+Call conv_call(Dims x, Dims w, Attrs attrs) {
+  const std::size_t rank = w.size() - 2;
+  const auto otherwise = [&attrs](const char* name, Attr value) {
+    if (!attrs.has(name)) attrs.set(name, std::move(value));
+  };
+  otherwise("kernel_shape", Ints(w.begin() + 2, w.end()));
+  otherwise("strides", Ints(rank, 1));
+  otherwise("dilations", Ints(rank, 1));
+  otherwise("pads", Ints(2 * rank, 0));
+  otherwise("group", std::int64_t{1});
+  otherwise("has_bias", std::int64_t{0});
+  for (const auto& [name, value] : {std::pair{"residual", "none"}, {"x_layout", "NCHW"}, {"y_layout", "NCHW"}})
+    otherwise(name, std::string(value));
+  otherwise("activation", std::string("None"));
+  otherwise("alpha", 0.0f);
+  otherwise("beta", 0.0f);
+  const ConvAttrs conv(attrs);
+  const Dims y = conv.output_dims(x, w[0]);
+  Call call;
+  call.op = "Conv";
+  call.attrs = std::move(attrs);
+  call.inputs = {{.name = "x", .dtype = DType::f32, .shape = Shape::of(x)},
+                 {.name = "w", .dtype = DType::f32, .shape = Shape::of(w)}};
+  if (conv.has_bias) call.inputs.push_back({.name = "bias", .dtype = DType::f32, .shape = Shape::of({w[0]})});
+  if (conv.residual != Residual::none)
+    call.inputs.push_back({.name = "residual", .dtype = DType::f32, .shape = Shape::of(y)});
+  call.outputs = {{.name = "y", .dtype = DType::f32, .shape = Shape::of(y)}};
+  return call;
+}
+
+}  // namespace modelflow::ops

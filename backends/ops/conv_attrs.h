@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::ops {
+
+enum class Residual { none, before, after };  ///< where it is added, seen from the activation
+
+/// The attributes of one Conv call, read and checked once: every list has one entry per spatial axis (pads two).
+struct ConvAttrs {
+  Ints kernel, strides, dilations, pads;
+  std::int64_t group = 1;
+  bool has_bias = false;
+  Residual residual = Residual::none;
+  bool x_last = false, y_last = false;  ///< channels last
+
+  /// Throws Error(invalid_input) when the attributes contradict each other.
+  explicit ConvAttrs(const Attrs& attrs);
+  std::size_t rank() const { return kernel.size(); }
+  std::size_t inputs() const { return 2 + has_bias + (residual != Residual::none); }
+  std::size_t residual_index() const { return 2 + has_bias; }
+  /// Output extent of spatial axis `axis`; 0 or less when the window does not fit.
+  std::int64_t extent(std::size_t axis, std::int64_t in) const;
+  /// Dims of y for these dims of x and `m` output channels.
+  Dims output_dims(std::span<const std::int64_t> x, std::int64_t m) const;
+};
+
+/// A Conv call for samples, tests and benchmarks: shapes of x and w (plain ONNX), everything else at its default.
+/// The constants are not filled in.
+Call conv_call(Dims x, Dims w, Attrs attrs = {});
+/// Layers of real models, then every option once; weights and bias filled in.
+std::vector<Call> conv_samples();
+
+}  // namespace modelflow::ops

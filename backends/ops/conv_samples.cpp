@@ -1,0 +1,94 @@
+#include <cmath>
+#include <list>
+
+#include "backends/ops/activation_body.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow::ops {
+
+namespace {
+
+struct Sample {
+  Dims x, w;
+  Attrs attrs = {};
+};
+
+Attrs with(Attrs attrs, const Attrs& more) {
+  for (const auto& [name, value] : more) attrs.set(name, value);
+  return attrs;
+}
+
+const Attrs kLast = {{"x_layout", "NHWC"}, {"y_layout", "NHWC"}};
+const Attrs kBias = {{"has_bias", std::int64_t{1}}};
+const Attrs kSame3 = {{"pads", Ints{1, 1, 1, 1}}};
+const Attrs kSame5 = {{"pads", Ints{2, 2, 2, 2}}};
+const Attrs kHalf = {{"strides", Ints{2, 2}}};
+
+Attrs grouped(std::int64_t group) { return {{"group", group}}; }
+
+Attrs mobile(const Attrs& more, std::string_view activation = "None") {
+  return with(with(with(kLast, kBias), more), activation_sample(activation));
+}
+
+// Layers of MobileNetV3, PP-OCR and ResNet-50 first, then every option once on something small.
+std::vector<Sample> samples() {
+  std::vector<Sample> all = {
+      {{1, 56, 56, 24}, {72, 24, 1, 1}, mobile({}, "HardSwish")},
+      {{2, 1, 1, 120}, {32, 120, 1, 1}, mobile({}, "Relu")},
+      {{1, 14, 14, 112}, {672, 112, 1, 1}, mobile({}, "SiLU")},
+      {{1, 28, 28, 120}, {40, 120, 1, 1}, with(mobile({}), {{"residual", "before"}})},
+      {{1, 28, 28, 120}, {120, 1, 5, 5}, mobile(with(kSame5, grouped(120)), "HardSwish")},
+      {{1, 56, 56, 72}, {72, 1, 3, 3}, mobile(with(with(kSame3, kHalf), grouped(72)), "Relu")},
+      {{1, 3, 64, 64}, {16, 3, 3, 3}, with(mobile(with(kSame3, kHalf), "HardSwish"), {{"x_layout", "NCHW"}})},
+      {{1, 20, 20, 96}, {24, 96, 3, 3}, with(kLast, kSame3)},
+      {{1, 28, 28, 64}, {64, 64, 3, 3}, mobile(kSame3, "Relu")},
+      {{1, 28, 28, 64}, {128, 64, 1, 1}, mobile(kHalf)},
+      {{1, 1, 40, 60}, {120, 60, 1, 1}, mobile({}, "SiLU")},
+      {{1, 1, 40, 48}, {60, 48, 1, 3}, mobile({{"pads", Ints{0, 1, 0, 1}}}, "SiLU")},
+      {{2, 5, 9, 7}, {6, 5, 3, 2}, {{"pads", Ints{1, 0, 2, 1}}, {"dilations", Ints{1, 2}}}},
+      {{2, 17, 9, 7}, {17, 1, 3, 3}, with(kSame3, grouped(17))},
+      {{2, 9, 7, 17}, {17, 1, 3, 3}, mobile({{"group", std::int64_t{17}}, {"dilations", Ints{2, 2}}})},
+      {{1, 12, 8, 8}, {8, 3, 3, 3}, with(kSame3, grouped(4))},
+      {{1, 4, 8, 8}, {8, 1, 3, 3}, with(kSame3, grouped(4))},
+      {{2, 5, 33}, {7, 5, 4}, {{"pads", Ints{1, 2}}, {"strides", Ints{3}}}},
+      {{1, 4, 5, 6, 7}, {5, 4, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}, {"strides", Ints{1, 2, 1}}}},
+      {{0, 6, 6, 8}, {8, 8, 3, 3}, mobile(kSame3)},
+  };
+  for (const std::string& activation : activation_names()) {
+    all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(mobile({}, activation), {{"residual", "after"}})});
+    all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(kSame3, grouped(20)), activation)});
+    all.push_back({{1, 9, 6, 7}, {18, 9, 3, 3}, with(kSame3, activation_sample(activation))});
+  }
+  return all;
+}
+
+// Weights that are the same on every machine, of a size that keeps results near one.
+Tensor constant(const Dims& dims) {
+  const float scale = dims.size() > 1 ? 1.5f / std::sqrt(static_cast<float>(element_count(dims) / dims[0])) : 0.5f;
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    auto* out = reinterpret_cast<float*>(bytes);
+    std::uint32_t state = 2463534242u + static_cast<std::uint32_t>(element_count(dims));
+    for (std::int64_t i = 0; i < element_count(dims); ++i) {
+      state = state * 1664525u + 1013904223u;
+      out[i] = scale * (static_cast<float>(state >> 8) / 8388608.0f - 1);
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<Call> conv_samples() {
+  static const auto made = [] {
+    std::pair<std::vector<Call>, std::list<Tensor>> result;  // the list keeps what the calls point to
+    for (Sample& sample : samples()) {
+      Call call = conv_call(sample.x, sample.w, sample.attrs);
+      for (std::size_t i = 1; i < 2u + ConvAttrs(call.attrs).has_bias; ++i)
+        call.inputs[i].constant = &result.second.emplace_back(constant(call.inputs[i].shape.values()));
+      result.first.push_back(std::move(call));
+    }
+    return result;
+  }();
+  return made.first;
+}
+
+}  // namespace modelflow::ops
