@@ -1,0 +1,39 @@
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "modelflow/error.h"
+#include "src/runtime/session.h"
+
+namespace modelflow {
+
+std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  const nlohmann::json events = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  if (!events.is_array())
+    throw Error(ErrorKind::unsupported, "ONNX Runtime's profile is no JSON array").within(file.string());
+  constexpr std::string_view suffix = "_kernel_time";
+  std::map<std::string, NodeTime> times;
+  int runs = 0;
+  for (const nlohmann::json& event : events) {
+    std::string name = event.value("name", "");
+    if (name == "model_run") ++runs;
+    if (!name.ends_with(suffix)) continue;
+    name.resize(name.size() - suffix.size());
+    NodeTime& time = times[name];
+    time.name = name;
+    if (event.contains("args")) time.op = event["args"].value("op_name", "");
+    time.seconds += event.value("dur", 0.0) * 1e-6;
+    ++time.calls;
+  }
+  std::vector<NodeTime> sorted;
+  for (auto& [name, time] : times) {
+    time.seconds /= std::max(runs, 1);
+    sorted.push_back(std::move(time));
+  }
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  return sorted;
+}
+
+}  // namespace modelflow

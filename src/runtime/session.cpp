@@ -1,0 +1,210 @@
+#include "src/runtime/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "modelflow/error.h"
+
+namespace modelflow {
+namespace {
+
+using Options = OrtCalls::Held<OrtSessionOptions>;
+
+std::filesystem::path profile_prefix() {
+  static std::atomic<unsigned> count{0};  // only so that two sessions never share a file
+  return std::filesystem::temp_directory_path() /
+         ("modelflow-profile-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+}
+
+Options make_options(const OrtCalls& ort, const SessionOptions& options) {
+  OrtSessionOptions* raw = nullptr;
+  ort.check(ort->CreateSessionOptions(&raw));
+  Options held = OrtCalls::hold(raw, ort->ReleaseSessionOptions);
+  ort.check(ort->SetSessionLogSeverityLevel(raw, ORT_LOGGING_LEVEL_FATAL));
+  ort.check(ort->SetSessionGraphOptimizationLevel(raw, options.optimize ? ORT_ENABLE_ALL : ORT_DISABLE_ALL));
+  if (options.threads > 0) ort.check(ort->SetIntraOpNumThreads(raw, options.threads));
+  if (options.profile) ort.check(ort->EnableProfiling(raw, profile_prefix().c_str()));
+  if (!options.directory.empty())
+    ort.check(ort->AddSessionConfigEntry(raw, "session.model_external_initializers_file_folder_path",
+                                         options.directory.c_str()));
+  // Before the plugin: it may read config entries while it registers.
+  for (const auto& [key, value] : options.config)
+    ort.check(ort->AddSessionConfigEntry(raw, key.c_str(), value.c_str()));
+  if (!options.plugin.empty()) {
+    const std::filesystem::path plugin = std::filesystem::absolute(options.plugin);
+    ort.check(ort->RegisterCustomOpsLibrary_V2(raw, plugin.c_str()));
+  }
+  return held;
+}
+
+Type type_of(const OrtCalls& ort, const OrtTypeInfo* info) {
+  ONNXType kind;
+  ort.check(ort->GetOnnxTypeFromTypeInfo(info, &kind));
+  if (kind != ONNX_TYPE_TENSOR) {
+    Type other;
+    other.kind = Type::Kind::other;
+    return other;
+  }
+  const OrtTensorTypeAndShapeInfo* tensor = nullptr;  // owned by `info`
+  ort.check(ort->CastTypeInfoToTensorInfo(info, &tensor));
+  ONNXTensorElementDataType dtype;
+  std::size_t rank = 0;
+  ort.check(ort->GetTensorElementType(tensor, &dtype));
+  ort.check(ort->GetDimensionsCount(tensor, &rank));
+  Dims numbers(rank);
+  std::vector<const char*> names(rank);
+  ort.check(ort->GetDimensions(tensor, numbers.data(), rank));
+  ort.check(ort->GetSymbolicDimensions(tensor, names.data(), rank));
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < rank; ++i)
+    dims.push_back(numbers[i] >= 0 ? Dim(numbers[i]) : names[i] && *names[i] ? Dim::parse(names[i]) : Dim());
+  return Type::tensor(static_cast<DType>(dtype), Shape(std::move(dims)));
+}
+
+struct Ports {
+  decltype(OrtApi::SessionGetInputCount) count;
+  decltype(OrtApi::SessionGetInputName) name;
+  decltype(OrtApi::SessionGetInputTypeInfo) type;
+};
+
+class OrtSessionObject : public Session {
+ public:
+  OrtSessionObject(std::shared_ptr<const OrtCalls> ort, OrtSession* session, bool profiling)
+      : ort_(std::move(ort)), session_(OrtCalls::hold(session, (*ort_)->ReleaseSession)), profiling_(profiling) {
+    const OrtCalls& o = *ort_;
+    inputs_ = ports({o->SessionGetInputCount, o->SessionGetInputName, o->SessionGetInputTypeInfo});
+    outputs_ = ports({o->SessionGetOutputCount, o->SessionGetOutputName, o->SessionGetOutputTypeInfo});
+    overridable_ = ports({o->SessionGetOverridableInitializerCount, o->SessionGetOverridableInitializerName,
+                          o->SessionGetOverridableInitializerTypeInfo});
+    for (const auto& output : outputs_) output_names_.push_back(output.first.c_str());
+  }
+
+  ~OrtSessionObject() override {
+    if (profiling_) drop_profile();
+  }
+
+  std::vector<std::pair<std::string, Type>> inputs() const override { return inputs_; }
+  std::vector<std::pair<std::string, Type>> outputs() const override { return outputs_; }
+
+  std::vector<Tensor> run(const Feeds& feeds) override {
+    bind(feeds);
+    const std::vector<OrtValueHeld> values = call();
+    std::vector<Tensor> tensors;
+    for (const OrtValueHeld& value : values) tensors.push_back(from_ort(*ort_, value.get()));
+    return tensors;
+  }
+
+  double timed_run(const Feeds& feeds) override {
+    if (!is_bound(feeds)) bind(feeds);
+    const auto start = std::chrono::steady_clock::now();
+    const std::vector<OrtValueHeld> values = call();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  std::vector<NodeTime> profile() override {
+    if (!profiling_) throw Error(ErrorKind::usage, "profile() needs SessionOptions::profile");
+    const std::filesystem::path file = end_profile();
+    std::vector<NodeTime> times = read_profile(file);
+    std::filesystem::remove(file);
+    return times;
+  }
+
+ private:
+  std::vector<std::pair<std::string, Type>> ports(const Ports& get) const {
+    const OrtCalls& ort = *ort_;
+    std::size_t count = 0;
+    ort.check(get.count(session_.get(), &count));
+    OrtAllocator* allocator = nullptr;
+    ort.check(ort->GetAllocatorWithDefaultOptions(&allocator));
+    std::vector<std::pair<std::string, Type>> found;
+    for (std::size_t i = 0; i < count; ++i) {
+      char* name = nullptr;
+      ort.check(get.name(session_.get(), i, allocator, &name));
+      std::string copy = name;
+      allocator->Free(allocator, name);
+      OrtTypeInfo* info = nullptr;
+      ort.check(get.type(session_.get(), i, &info));
+      const auto held = OrtCalls::hold(info, ort->ReleaseTypeInfo);
+      found.emplace_back(std::move(copy), type_of(ort, info));
+    }
+    return found;
+  }
+
+  /// Keeps the tensors alive and wraps them; names that the model does not have are left out.
+  void bind(const Feeds& feeds) {
+    values_.clear();
+    input_names_.clear();
+    bound_ = feeds;
+    for (const auto* list : {&inputs_, &overridable_})
+      for (const auto& [name, type] : *list)
+        if (const auto found = bound_.find(name); found != bound_.end()) {
+          values_.push_back(to_ort(*ort_, found->second));
+          input_names_.push_back(name.c_str());
+        }
+  }
+
+  bool is_bound(const Feeds& feeds) const {
+    const auto same = [](const auto& a, const auto& b) {
+      return a.first == b.first && a.second.data() == b.second.data() && a.second.dims() == b.second.dims() &&
+             a.second.dtype() == b.second.dtype() && a.second.dtype() != DType::string;
+    };
+    return !values_.empty() && std::equal(feeds.begin(), feeds.end(), bound_.begin(), bound_.end(), same);
+  }
+
+  std::vector<OrtValueHeld> call() {
+    std::vector<const OrtValue*> inputs;
+    for (const OrtValueHeld& value : values_) inputs.push_back(value.get());
+    std::vector<OrtValue*> outputs(output_names_.size());
+    OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, input_names_.data(), inputs.data(), inputs.size(),
+                                     output_names_.data(), output_names_.size(), outputs.data());
+    std::vector<OrtValueHeld> held;
+    for (OrtValue* output : outputs) held.push_back(OrtCalls::hold(output, (*ort_)->ReleaseValue));
+    ort_->check(status);
+    return held;
+  }
+
+  std::filesystem::path end_profile() {
+    profiling_ = false;
+    OrtAllocator* allocator = nullptr;
+    ort_->check((*ort_)->GetAllocatorWithDefaultOptions(&allocator));
+    char* name = nullptr;
+    ort_->check((*ort_)->SessionEndProfiling(session_.get(), allocator, &name));
+    const std::filesystem::path file = name;
+    allocator->Free(allocator, name);
+    return file;
+  }
+
+  void drop_profile() noexcept {
+    try {
+      std::filesystem::remove(end_profile());
+    } catch (const std::exception&) {  // a temporary file that stays is no reason to fail a destructor
+    }
+  }
+
+  std::shared_ptr<const OrtCalls> ort_;
+  OrtCalls::Held<OrtSession> session_;
+  bool profiling_;
+  std::vector<std::pair<std::string, Type>> inputs_, outputs_, overridable_;
+  std::vector<const char*> output_names_, input_names_;
+  Feeds bound_;
+  std::vector<OrtValueHeld> values_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_session(std::shared_ptr<const OrtCalls> ort, OrtEnv* env, const ModelSource& source,
+                                      const SessionOptions& options) {
+  const OrtCalls& calls = *ort;
+  const Options held = make_options(calls, options);
+  OrtSession* session = nullptr;
+  if (!source.file.empty())
+    calls.check(calls->CreateSession(env, source.file.c_str(), held.get(), &session));
+  else
+    calls.check(calls->CreateSessionFromArray(env, source.bytes.data(), source.bytes.size(), held.get(), &session));
+  return std::make_unique<OrtSessionObject>(std::move(ort), session, options.profile);
+}
+
+}  // namespace modelflow

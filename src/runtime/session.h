@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "modelflow/runtime.h"
+#include "src/runtime/api.h"
+
+namespace modelflow {
+
+/// Where a session reads its model: a file, or bytes in memory when `file` is empty.
+struct ModelSource {
+  std::filesystem::path file;
+  std::span<const std::byte> bytes;
+};
+
+std::unique_ptr<Session> make_session(std::shared_ptr<const OrtCalls> ort, OrtEnv* env, const ModelSource& source,
+                                      const SessionOptions& options);
+
+/// The node times in a profile that ORT wrote; slowest first.
+std::vector<NodeTime> read_profile(const std::filesystem::path& file);
+
+}  // namespace modelflow
