@@ -36,7 +36,7 @@ bool has_fused_ops(const Model& model) {
 Feeds feeds_of(const Settings& settings, const Model& model) {
   if (!settings.inputs.empty()) return read_feeds(settings.inputs).front();
   Options options;
-  for (const std::string& text : settings.shapes) options.input_shapes.insert(parse_shape(text));
+  for (const std::string& text : settings.shapes) options.input_shapes.insert(parse_input_shape(text));
   return synthetic_feeds(model, options).front();
 }
 

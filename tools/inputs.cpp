@@ -7,7 +7,6 @@
 #include <cstring>
 #include <memory>
 #include <regex>
-#include <sstream>
 
 namespace modelflow::tools {
 namespace {
@@ -100,23 +99,6 @@ std::vector<Feeds> read_feeds(const fs::path& path) {
   std::vector<Feeds> sets;
   for (const auto& file : files) sets.push_back(read_npz(file));
   return sets;
-}
-
-std::pair<std::string, Dims> parse_shape(const std::string& text) {
-  const auto wrong = [&](std::string_view what) {
-    return Error(ErrorKind::usage, fmt::format("input shape '{}': {}, expected NAME:1,3,224,224", text, what));
-  };
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0) throw wrong("no name");
-  Dims dims;
-  std::istringstream parts(text.substr(colon + 1));
-  for (std::string part; std::getline(parts, part, ',');) {
-    char* end = nullptr;
-    const long long dim = std::strtoll(part.c_str(), &end, 10);
-    if (part.empty() || *end != '\0' || dim < 0) throw wrong(fmt::format("'{}' is not a dim", part));
-    dims.push_back(dim);
-  }
-  return {text.substr(0, colon), dims};
 }
 
 }  // namespace modelflow::tools

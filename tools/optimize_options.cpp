@@ -102,7 +102,7 @@ void convert(const Raw& raw, Arguments& out) {
   options.max_seconds = raw.max_seconds;
   options.disabled.insert(raw.disable.begin(), raw.disable.end());
   options.enabled.insert(raw.enable.begin(), raw.enable.end());
-  for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_shape(text));
+  for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
   if (!raw.inputs.empty()) options.inputs = read_feeds(raw.inputs);
   out.report_file = raw.report;
   using External = WriteOptions::ExternalData;

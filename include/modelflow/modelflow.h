@@ -47,6 +47,9 @@ Result optimize(Model model, const Options& options = {});
 /// Writes the bodies of fused ops (and of every other local function) in place of their calls.
 Model inline_functions(Model model);
 
+/// "x:1,3,224,224" -> ("x", {1, 3, 224, 224}); input names may hold colons themselves. Throws Error(usage).
+std::pair<std::string, Dims> parse_input_shape(std::string_view text);
+
 /// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
 /// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.
 std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);

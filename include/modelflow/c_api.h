@@ -1,0 +1,44 @@
+#pragma once
+
+/* The C interface, for languages that call C. Every call that can fail returns 0 or the number of an ErrorKind (the
+ * exit codes of the command line) and, when `error` is not null, a one-line message to be freed with modelflow_free.
+ * Handles and strings belong to the caller. Nothing throws; calls on different handles may run at the same time.
+ *
+ *   modelflow_options* options = modelflow_options_create();
+ *   char* error = NULL;
+ *   if (modelflow_options_set(options, "level", "O2", &error) ||
+ *       modelflow_optimize_file("model.onnx", "fast.onnx", options, NULL, &error))
+ *     fprintf(stderr, "%s\n", error);
+ *   modelflow_free(error);
+ *   modelflow_options_free(options);
+ */
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct modelflow_options modelflow_options;
+
+/* "0.1.0"; static. */
+const char* modelflow_version(void);
+
+modelflow_options* modelflow_options_create(void);
+void modelflow_options_free(modelflow_options* options);
+/* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), verify (0, 1), threads (a number),
+ * tolerance, max_seconds (numbers), disable and enable (a pass or rule; may be set again), input_shape
+ * ("x:1,3,224,224"; may be set again). Unknown keys and values are ErrorKind usage. */
+int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
+
+/* `options` may be null. `report`, when not null, receives the JSON report. */
+int modelflow_optimize_file(const char* input, const char* output, const modelflow_options* options, char** report,
+                            char** error);
+/* From and to the bytes of a ModelProto; external data is refused. */
+int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_options* options, void** output,
+                             size_t* output_size, char** report, char** error);
+
+void modelflow_free(void* memory);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,118 @@
+#include "modelflow/c_api.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+
+#include "modelflow/modelflow.h"
+
+struct modelflow_options {
+  modelflow::Options options;
+};
+
+namespace modelflow {
+namespace {
+
+char* duplicate(std::string_view text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) return nullptr;
+  std::memcpy(out, text.data(), text.size());
+  out[text.size()] = '\0';
+  return out;
+}
+
+// Nothing may throw across the C boundary.
+int guarded(char** error, const std::function<void()>& body) {
+  const auto fail = [&](ErrorKind kind, std::string_view message) {
+    if (error != nullptr) *error = duplicate(message);
+    return static_cast<int>(kind);
+  };
+  if (error != nullptr) *error = nullptr;
+  try {
+    body();
+    return 0;
+  } catch (const Error& e) {
+    return fail(e.kind(), e.what());
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::limit, "out of memory");
+  } catch (const std::exception& e) {
+    return fail(ErrorKind::internal, e.what());
+  }
+}
+
+double number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') throw Error(ErrorKind::usage, "'" + text + "' is not a number");
+  return value;
+}
+
+Level level(const std::string& text) {
+  if (text.size() == 2 && text[0] == 'O' && text[1] >= '0' && text[1] <= '2') return static_cast<Level>(text[1] - '0');
+  throw Error(ErrorKind::usage, "level '" + text + "': expected O0, O1 or O2");
+}
+
+void set(Options& options, const std::string& key, const std::string& value) {
+  const std::map<std::string, std::function<void()>> setters = {
+      {"level", [&] { options.level = level(value); }},
+      {"target", [&] { options.target = Target::parse(value); }},
+      {"measure", [&] { options.measure = number(value) != 0; }},
+      {"verify", [&] { options.verify = number(value) != 0; }},
+      {"threads", [&] { options.threads = static_cast<int>(number(value)); }},
+      {"tolerance", [&] { options.tolerance = number(value); }},
+      {"max_seconds", [&] { options.max_seconds = number(value); }},
+      {"disable", [&] { options.disabled.insert(value); }},
+      {"enable", [&] { options.enabled.insert(value); }},
+      {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
+  };
+  const auto it = setters.find(key);
+  if (it == setters.end()) throw Error(ErrorKind::usage, "unknown option '" + key + "'");
+  it->second();
+}
+
+const Options& options_or_default(const modelflow_options* handle, const Options& fallback) {
+  return handle != nullptr ? handle->options : fallback;
+}
+
+}  // namespace
+}  // namespace modelflow
+
+using namespace modelflow;  // NOLINT: the C functions below
+
+const char* modelflow_version(void) { return version().data(); }
+modelflow_options* modelflow_options_create(void) { return new (std::nothrow) modelflow_options; }
+void modelflow_options_free(modelflow_options* options) { delete options; }
+void modelflow_free(void* memory) { std::free(memory); }
+
+int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error) {
+  return guarded(error, [&] {
+    if (options == nullptr || key == nullptr || value == nullptr) throw Error(ErrorKind::usage, "null argument");
+    set(options->options, key, value);
+  });
+}
+
+int modelflow_optimize_file(const char* input, const char* output, const modelflow_options* options, char** report,
+                            char** error) {
+  return guarded(error, [&] {
+    if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    Result result = optimize(Model::load(input), options_or_default(options, {}));
+    result.report.input = input;
+    result.model.save(output);
+    if (report != nullptr) *report = duplicate(result.report.json());
+  });
+}
+
+int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_options* options, void** output,
+                             size_t* output_size, char** report, char** error) {
+  return guarded(error, [&] {
+    if (input == nullptr || output == nullptr || output_size == nullptr) throw Error(ErrorKind::usage, "null argument");
+    Result result =
+        optimize(Model::from_bytes({static_cast<const std::byte*>(input), size}), options_or_default(options, {}));
+    const std::string bytes = result.model.to_bytes();
+    *output = duplicate(bytes);
+    *output_size = bytes.size();
+    if (report != nullptr) *report = duplicate(result.report.json());
+  });
+}
