@@ -1,6 +1,6 @@
 // Proves that the cut-down oneDNN links and computes: a matmul, a convolution and a reorder, against known results.
-#include <dnnl.hpp>
-#include <dnnl_ukernel.hpp>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <oneapi/dnnl/dnnl_ukernel.hpp>
 
 #include <cstdio>
 #include <vector>
