@@ -1,0 +1,63 @@
+"""An installed ModelFlow, moved to another place, used by programs that know only find_package."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import onnx
+import pytest
+from conftest import BUILD, close, run, session
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installed")
+    done = run("cmake", "--install", BUILD, "--prefix", folder / "first")
+    assert done.code == 0, done.err
+    shutil.move(folder / "first", folder / "moved")
+    return folder / "moved"
+
+
+@pytest.fixture(scope="module")
+def consumer(prefix, tmp_path_factory):
+    build = tmp_path_factory.mktemp("consumer")
+    for step in (["cmake", "-S", ROOT / "examples/embed", "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"], ["cmake", "--build", build]):
+        done = run(*step)
+        assert done.code == 0, done.out[-3000:] + done.err[-3000:]
+    return build
+
+
+@pytest.mark.parametrize("program", ["embed", "embed_c"])
+def test_programs_that_link_the_package(consumer, cnn, tmp_path, program):
+    out = tmp_path / "fast.onnx"
+    done = run(consumer / program, cnn, out)
+    assert done.code == 0, done.err
+    assert any(n.domain == "modelflow" for n in onnx.load(out).graph.node)
+    bad = run(consumer / program, tmp_path / "nothing.onnx", out)
+    assert bad.code == 3 and len(bad.err.strip().splitlines()) == 1
+
+
+def test_installed_command_and_plugin(prefix, cnn, tmp_path):
+    out = tmp_path / "fast.onnx"
+    assert run(prefix / "bin/optimize", cnn, "-o", out, "--no-measure").code == 0
+    plugin = next(prefix.glob("lib*/**/libmodelflow_ort.so"))
+    done = run(sys.executable, ROOT / "examples/serve/serve.py", out, plugin)
+    assert done.code == 0 and "y (1, 10) float32" in done.out, done.err
+
+
+def exported(library):
+    out = subprocess.run(["nm", "-DC", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    return [line.split(maxsplit=2)[2] for line in out.splitlines() if len(line.split(maxsplit=2)) == 3]
+
+
+def test_libraries_export_only_what_is_ours(prefix):
+    plugin = next(prefix.glob("lib*/**/libmodelflow_ort.so"))
+    assert exported(plugin) == ["RegisterCustomOps"]
+    library = next(prefix.glob("lib*/libmodelflow.so"))
+    foreign = [s for s in exported(library) if "modelflow" not in s]
+    assert not foreign, foreign[:10]
+    needed = subprocess.run(["readelf", "-d", plugin], capture_output=True, text=True, check=True).stdout
+    assert "protobuf" not in needed and "onnxruntime" not in needed
