@@ -31,6 +31,10 @@ class Dim {
   /// Exact quotient, unknown when it does not divide.
   Dim divided_by(const Dim& divisor) const;
   std::string str() const;
+  /// The symbols it is made of, without repetition; empty for numbers and the unknown dim.
+  std::vector<std::string> symbols() const;
+  /// Its value for these values of the symbols; none when one is missing or the dim is unknown.
+  std::optional<std::int64_t> evaluate(const std::map<std::string, std::int64_t>& symbols) const;
   /// Provably equal.
   bool operator==(const Dim& other) const;
   friend Dim operator+(const Dim& a, const Dim& b);

@@ -149,6 +149,30 @@ Dim Dim::divided_by(const Dim& divisor) const {
   return out;
 }
 
+std::vector<std::string> Dim::symbols() const {
+  std::vector<std::string> found;
+  if (!terms_) return found;
+  for (const auto& [monomial, coefficient] : *terms_) found.insert(found.end(), monomial.begin(), monomial.end());
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64_t>& symbols) const {
+  if (!terms_) return std::nullopt;
+  std::int64_t sum = 0;
+  for (const auto& [monomial, coefficient] : *terms_) {
+    std::int64_t product = coefficient;
+    for (const std::string& symbol : monomial) {
+      const auto found = symbols.find(symbol);
+      if (found == symbols.end()) return std::nullopt;
+      product *= found->second;
+    }
+    sum += product;
+  }
+  return sum;
+}
+
 std::string Dim::str() const {
   if (!terms_) return "?";
   if (terms_->empty()) return "0";
