@@ -1,0 +1,112 @@
+// The house rules that would rot if nobody checked them: sizes, include arrows, manners.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kRoot = MODELFLOW_SOURCE_DIR;
+
+struct File {
+  std::string path;  // relative to the root
+  std::vector<std::string> lines;
+};
+
+std::vector<File> sources(const std::vector<std::string>& folders) {
+  std::vector<File> files;
+  for (const std::string& folder : folders)
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      const std::string extension = entry.path().extension();
+      if (!entry.is_regular_file() || (extension != ".cpp" && extension != ".h")) continue;
+      File file{fs::relative(entry.path(), kRoot), {}};
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line);) file.lines.push_back(line);
+      files.push_back(std::move(file));
+    }
+  EXPECT_FALSE(files.empty());
+  return files;
+}
+
+const std::vector<std::string> kOurs = {"include", "src", "passes", "backends", "tools"};
+
+bool starts_with_any(const std::string& text, const std::vector<std::string>& prefixes) {
+  for (const std::string& prefix : prefixes)
+    if (text.rfind(prefix, 0) == 0) return true;
+  return false;
+}
+
+TEST(House, FilesStaySmall) {
+  for (const File& file : sources(kOurs)) EXPECT_LE(file.lines.size(), 400U) << file.path;
+  std::ifstream cmake(kRoot / "CMakeLists.txt");
+  const auto lines = std::count(std::istreambuf_iterator<char>(cmake), {}, '\n');
+  EXPECT_LE(lines, 150);
+}
+
+// With our formatting a function starts with an unindented line that ends in "{" and ends with an unindented "}".
+TEST(House, FunctionsStaySmall) {
+  const std::regex not_a_function(
+      "^(namespace|class|struct|enum|union|extern|using|template <|#|/|\\}|const Rule|const Kernel|const FusedOp).*");
+  for (const File& file : sources(kOurs)) {
+    std::size_t start = 0;
+    bool inside = false;
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string& line = file.lines[i];
+      if (!inside && line.size() > 2 && line[0] != ' ' && line.find('(') != std::string::npos && line.back() == '{' &&
+          !std::regex_match(line, not_a_function)) {
+        inside = true;
+        start = i;
+      } else if (inside && !line.empty() && line[0] == '}') {
+        EXPECT_LE(i - start, 60U) << file.path << ":" << start + 1;
+        inside = false;
+      }
+    }
+  }
+}
+
+struct Arrow {
+  std::string include;               // what is included
+  std::vector<std::string> allowed;  // by whom
+};
+
+TEST(House, IncludesGoTheDrawnWay) {
+  const std::vector<Arrow> arrows = {
+      {"google/protobuf|onnx/onnx|onnx_pb\\.h|onnx/defs|onnx/checker|onnx/shape|<onnx/|\"onnx/",
+       {"src/onnx/", "src/text/", "src/emit/"}},
+      {"onnxruntime_c_api\\.h|onnxruntime_cxx", {"backends/ort/", "src/runtime/"}},
+      {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn_"}},
+      {"\"src/", {"src/", "tests/"}},
+      {"\"passes/", {"passes/", "src/"}},
+      {"\"backends/", {"backends/"}},
+  };
+  for (const File& file : sources(kOurs))
+    for (const std::string& line : file.lines) {
+      if (line.rfind("#include", 0) != 0) continue;
+      for (const Arrow& arrow : arrows)
+        if (std::regex_search(line, std::regex(arrow.include)))
+          EXPECT_TRUE(starts_with_any(file.path, arrow.allowed)) << file.path << ": " << line;
+    }
+}
+
+TEST(House, TheLibraryNeitherPrintsNorExits) {
+  const std::regex bad(
+      "(std::cout|std::cerr|std::clog|[^a-z_nf]printf\\(|fprintf\\(|fmt::print|\\bputs\\(|[^_a-z.:]abort\\(|std::abort|"
+      "[^_a-z]exit\\(|std::terminate)");
+  for (const File& file : sources({"include", "src", "passes", "backends"}))
+    for (std::size_t i = 0; i < file.lines.size(); ++i) {
+      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      EXPECT_FALSE(std::regex_search(code, bad)) << file.path << ":" << i + 1 << ": " << code;
+    }
+}
+
+TEST(House, NoRoomForEverything) {
+  const std::regex bad("(util|helper|misc|manager|common)s?\\.(h|cpp)$");
+  for (const File& file : sources(kOurs)) EXPECT_FALSE(std::regex_search(file.path, bad)) << file.path;
+}
+
+}  // namespace
