@@ -38,7 +38,7 @@ struct Pass {
   std::string doc;   ///< one sentence
   std::function<int(Graph&, Context&)> run;
   bool whole_model = false;
-  std::vector<Rule> rules;  ///< for --list; empty for hand-written passes
+  std::vector<Rule> rules = {};  ///< for --list; empty for hand-written passes
 };
 
 /// A stage is a list of passes; `repeat` runs the list until nothing changes (bounded).
