@@ -8,9 +8,21 @@ DOWNLOADS="$SETUP_CACHE/downloads"
 WORK="$SETUP_CACHE/build"
 LOGS="$SETUP_CACHE/logs"
 
-say()  { [ "$QUIET" = 1 ] || printf '%s\n' "$*"; }
+say()  { announce_step; printf '%s\n' "$*"; }
 warn() { printf 'setup: warning: %s\n' "$*" >&2; }
 die()  { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# With --quiet, a step is named once it has something to do; a step that is ready says nothing.
+STEP=
+announce_step() { [ -z "$STEP" ] || printf '%s\n' "$STEP"; STEP=; }
+step() {
+  STEP="[$1/7] $2"
+  [ "$QUIET" = 1 ] || announce_step
+}
+ready() {
+  [ "$QUIET" = 1 ] || say "      ready"
+  STEP=
+}
 
 # hash_of WORD... : a short name for a set of options.
 hash_of() { printf '%s\n' "$@" | sha256sum | cut -c1-10; }
@@ -41,6 +53,7 @@ run_logged() {
   local name=$1 log="$LOGS/$1.log" pid start last line
   shift
   mkdir -p "$LOGS"
+  announce_step
   "$@" > "$log" 2>&1 &
   pid=$!
   start=$SECONDS

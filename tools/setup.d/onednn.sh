@@ -54,7 +54,7 @@ check_onednn() {
 }
 
 install_onednn() {
-  is_done "$ONEDNN_PREFIX" && { say "      ready"; return; }
+  is_done "$ONEDNN_PREFIX" && { ready; return; }
   rm -rf "$ONEDNN_PREFIX"
   debian_source onednn "$ONEDNN_DEBIAN" "$ONEDNN_ORIG" "$ONEDNN_SHA256"
   unpack_debian_source onednn "$WORK/onednn-source"

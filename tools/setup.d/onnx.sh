@@ -48,7 +48,7 @@ CONFIG
 }
 
 install_protobuf() {
-  is_done "$PROTOBUF_PREFIX" && { say "      ready"; return; }
+  is_done "$PROTOBUF_PREFIX" && { ready; return; }
   rm -rf "$PROTOBUF_PREFIX"
   debian_source protobuf "$PROTOBUF_DEBIAN" "$PROTOBUF_ORIG" "$PROTOBUF_SHA256"
   unpack_debian_source protobuf "$WORK/protobuf-source"
@@ -74,7 +74,7 @@ download_onnx() {
 }
 
 install_onnx() {
-  is_done "$ONNX_PREFIX" && { say "      ready"; return; }
+  is_done "$ONNX_PREFIX" && { ready; return; }
   rm -rf "$ONNX_PREFIX"
   download_onnx
   cmake_build onnx "$WORK/onnx-source" "$ONNX_PREFIX" all "${ONNX_OPTIONS[@]}" \

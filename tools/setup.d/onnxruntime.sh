@@ -7,7 +7,7 @@ ort_headers_paths() {
 }
 
 install_ort_headers() {
-  is_done "$ORT_HEADERS" && { say "      ready"; return; }
+  is_done "$ORT_HEADERS" && { ready; return; }
   local deb="$DOWNLOADS/libonnxruntime-dev_${ORT_HEADERS_DEBIAN}_amd64.deb"
   mkdir -p "$DOWNLOADS"
   if [ ! -f "$deb" ]; then

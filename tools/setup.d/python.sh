@@ -16,7 +16,7 @@ pip_locked() {
 }
 
 install_venv() {
-  is_done "$VENV" && { say "      ready"; return; }
+  is_done "$VENV" && { ready; return; }
   "$BASE_PYTHON" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' ||
     die "the Python packages are pinned for CPython 3.11; $BASE_PYTHON is $("$BASE_PYTHON" --version)"
   rm -rf "$VENV"
@@ -30,7 +30,7 @@ install_venv() {
 }
 
 install_oldest_ort() {
-  is_done "$ORT_OLDEST" && { say "      ready"; return; }
+  is_done "$ORT_OLDEST" && { ready; return; }
   rm -rf "$ORT_OLDEST"
   run_logged pip-oldest pip_locked --target "$ORT_OLDEST" -r "$HERE/setup.d/python-oldest.lock"
   mark_done "$ORT_OLDEST"

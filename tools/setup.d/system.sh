@@ -23,7 +23,7 @@ check_machine() {
 install_system_packages() {
   local missing
   missing=$(missing_packages)
-  [ -n "$missing" ] || { say "      all installed"; return; }
+  [ -n "$missing" ] || { ready; return; }
   say "      installing: $missing"
   [ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
     die "not root and no sudo; have an administrator run: apt-get install --no-install-recommends $missing"

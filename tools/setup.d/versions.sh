@@ -22,10 +22,10 @@ readonly ORT_OLDEST_VERSION=1.21.1
 
 # Debian packages of the release the machine runs (tried on bookworm).
 readonly SYSTEM_PACKAGES=(
-  build-essential dpkg-dev ninja-build git ca-certificates
+  build-essential dpkg-dev cmake ninja-build git ca-certificates
   python3 python3-dev python3-venv
   libprotobuf-dev protobuf-compiler
-  libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev
+  libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev libzip-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   fonts-dejavu-core fonts-liberation libzip-dev
 )
