@@ -35,17 +35,7 @@ float mish(float x) {
   return x * n / (n + 2);
 }
 
-}  // namespace
-
-ActivationSpec activation_of(const Attrs& attrs) {
-  const std::string text = attrs.text("activation", "None");
-  for (const Name& name : kNames) {
-    if (name.text == text) return {name.kind, attrs.number("alpha"), attrs.number("beta")};
-  }
-  throw Error(ErrorKind::unsupported, "no kernel knows the activation '" + text + "'");
-}
-
-float activate(const ActivationSpec& s, float x) {
+float plain(const ActivationSpec& s, float x) {
   switch (s.kind) {
     case Activation::none:
       return x;
@@ -75,6 +65,23 @@ float activate(const ActivationSpec& s, float x) {
       return std::tanh(x);
   }
   return x;
+}
+
+}  // namespace
+
+ActivationSpec activation_of(const Attrs& attrs) {
+  const std::string text = attrs.text("activation", "None");
+  for (const Name& name : kNames) {
+    if (name.text != text) continue;
+    return {name.kind, attrs.number("alpha"), attrs.number("beta"), attrs.number("post_scale", 1),
+            attrs.number("post_shift", 0)};
+  }
+  throw Error(ErrorKind::unsupported, "no kernel knows the activation '" + text + "'");
+}
+
+float activate(const ActivationSpec& s, float x) {
+  const float y = plain(s, x);
+  return s.affine() ? y * s.scale + s.shift : y;
 }
 
 void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n) {

@@ -23,10 +23,13 @@ enum class Activation {
   tanh
 };
 
-/// The activation of a fused op: attributes activation, alpha, beta.
+/// The activation of a fused op: attributes activation, alpha, beta; its result times `scale` plus `shift` (attributes
+/// post_scale, post_shift; PP-OCR has such numbers behind every activation).
 struct ActivationSpec {
   Activation kind = Activation::none;
   float alpha = 0, beta = 0;
+  float scale = 1, shift = 0;
+  bool affine() const { return scale != 1 || shift != 0; }
 };
 
 /// Throws Error(unsupported) for a name that is not in ops::activation_names().

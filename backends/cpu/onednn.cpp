@@ -28,7 +28,9 @@ void OnednnStream::parallel_for(int n, const std::function<void(int, int)>& body
   call_.parallel(static_cast<std::size_t>(n), [&](std::size_t i) { body(static_cast<int>(i), n); });
 }
 
-void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
+namespace {
+
+void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
   using dnnl::algorithm;
   switch (a.kind) {
     case Activation::none:
@@ -58,6 +60,13 @@ void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
     case Activation::tanh:
       return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
   }
+}
+
+}  // namespace
+
+void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
+  append_plain(ops, a);
+  if (a.affine()) ops.append_eltwise(dnnl::algorithm::eltwise_linear, a.scale, a.shift);
 }
 
 void plan_for_threads(std::size_t threads) { dnnl_threadpool_interop_set_max_concurrency(static_cast<int>(threads)); }

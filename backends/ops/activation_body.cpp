@@ -79,7 +79,17 @@ std::string constant_text(std::string_view name, float value) {
 }
 
 std::string activation_body(const Attrs& attrs, int opset, std::string_view x, std::string_view y) {
-  return expand(body(attrs.text("activation", "None"), attrs, opset), x, y);
+  const float scale = attrs.number("post_scale", 1), shift = attrs.number("post_shift", 0);
+  const std::string text = body(attrs.text("activation", "None"), attrs, opset);
+  if (scale == 1 && shift == 0) return expand(text, x, y);
+  const std::string plain = std::string(y) + "_act";
+  const auto number = [opset](const char* name, const char* attribute, float value) {
+    if (opset < 12) return constant_text(name, value);
+    return std::string(name) + " = Constant <value_float: float = @" + attribute + "> ()\n";
+  };
+  return expand(text, x, plain) + expand(number("$y_scale", "post_scale", scale), x, y) +
+         expand(number("$y_shift", "post_shift", shift), x, y) +
+         expand("$y_scaled = Mul ($x, $y_scale)\n$y = Add ($y_scaled, $y_shift)\n", plain, y);
 }
 
 std::vector<std::string> activation_attributes(const Attrs& attrs, int opset) {
@@ -88,6 +98,8 @@ std::vector<std::string> activation_attributes(const Attrs& attrs, int opset) {
   for (const char* name : {"alpha", "beta"}) {
     if (text.find(std::string("@") + name) != std::string::npos) names.emplace_back(name);
   }
+  const bool affine = attrs.number("post_scale", 1) != 1 || attrs.number("post_shift", 0) != 0;
+  if (affine && opset >= 12) names.insert(names.end(), {"post_scale", "post_shift"});
   return names;
 }
 
@@ -100,6 +112,8 @@ const std::vector<std::string>& activation_names() {
 
 Verdict check_activation(const Attrs& attrs) {
   const std::string activation = attrs.text("activation", "None");
+  if (activation == "None" && (attrs.number("post_scale", 1) != 1 || attrs.number("post_shift", 0) != 0))
+    return no("post_scale and post_shift stand behind an activation only");
   for (const std::string& known : activation_names()) {
     if (known == activation) return yes();
   }

@@ -11,10 +11,11 @@ namespace modelflow::ops {
 
 /// ONNX text of the nodes that compute `y` = activation(`x`) in standard ops of this opset, each followed by a newline:
 /// "y = Relu (x)\n". Inner names start with `y` followed by "_". The attributes are those of the fused op
-/// (activation, alpha, beta). "None" gives an Identity. Throws Error(unsupported) when the opset cannot say it.
+/// (activation, alpha, beta, and post_scale, post_shift: times and plus a number afterwards). "None" gives an Identity.
+/// Throws Error(unsupported) when the opset cannot say it.
 std::string activation_body(const Attrs& attrs, int opset, std::string_view x, std::string_view y);
 
-/// Which of "alpha" and "beta" that text refers to with @.
+/// Which of "alpha", "beta", "post_scale" and "post_shift" that text refers to with @.
 std::vector<std::string> activation_attributes(const Attrs& attrs, int opset);
 
 /// Refuses an unknown `activation`; used by infer of every op that has one.

@@ -78,6 +78,8 @@ Call conv_call(Dims x, Dims w, Attrs attrs) {
   otherwise("activation", std::string("None"));
   otherwise("alpha", 0.0f);
   otherwise("beta", 0.0f);
+  otherwise("post_scale", 1.0f);
+  otherwise("post_shift", 0.0f);
   const ConvAttrs conv(attrs);
   const Dims y = conv.output_dims(x, w[0]);
   Call call;

@@ -54,6 +54,10 @@ std::vector<Sample> samples() {
       {{1, 4, 5, 6, 7}, {5, 4, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 1}}, {"strides", Ints{1, 2, 1}}}},
       {{0, 6, 6, 8}, {8, 8, 3, 3}, mobile(kSame3)},
   };
+  const Attrs affine = {{"post_scale", 1.5f}, {"post_shift", -0.25f}};
+  all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, with(mobile(with(kSame3, grouped(20)), "HardSwish"), affine)});
+  all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(with(mobile({}, "Relu"), affine), {{"residual", "after"}})});
+  all.push_back({{1, 9, 6, 7}, {18, 9, 3, 3}, with(with(kSame3, activation_sample("SiLU")), affine)});
   for (const std::string& activation : activation_names()) {
     all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(mobile({}, activation), {{"residual", "after"}})});
     all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(kSame3, grouped(20)), activation)});
