@@ -15,12 +15,12 @@ namespace modelflow {
 using Feeds = std::map<std::string, Tensor>;
 
 struct SessionOptions {
-  int threads = 0;                            ///< 0: the runtime's default
-  bool optimize = true;                       ///< false: graph optimisation off (the reference)
-  std::filesystem::path plugin;               ///< register this custom-op library
-  bool profile = false;                       ///< collect per-node times; Session::profile()
-  std::filesystem::path directory;            ///< where external data of a model from bytes lies
-  std::map<std::string, std::string> config;  ///< session config entries
+  int threads = 0;                                 ///< 0: the runtime's default
+  bool optimize = true;                            ///< false: graph optimisation off (the reference)
+  std::filesystem::path plugin = {};               ///< register this custom-op library
+  bool profile = false;                            ///< collect per-node times; Session::profile()
+  std::filesystem::path directory = {};            ///< where external data of a model from bytes lies
+  std::map<std::string, std::string> config = {};  ///< session config entries
 };
 
 struct NodeTime {

@@ -1,0 +1,131 @@
+#include "src/verify/compare.h"
+
+#include <algorithm>
+
+#include "src/verify/feeds.h"
+
+namespace modelflow {
+namespace {
+
+/// More sets of feeds than this only cost time.
+constexpr std::size_t kFeeds = 3;
+
+/// A large model is not worth more than its first feeds: the reference runs without optimisation.
+std::size_t wanted_feeds(const Options& options) { return options.inputs.empty() ? kFeeds : options.inputs.size(); }
+
+bool has_random_ops(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    for (const char* op : {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
+                           "Bernoulli", "Dropout"})
+      if (node->is(op)) return true;
+    for (const Graph* inner : node->subgraphs())
+      if (has_random_ops(*inner)) return true;
+  }
+  return false;
+}
+
+void merge(OutputDiff& worst, const OutputDiff& diff) {
+  worst.max_abs = std::max(worst.max_abs, diff.max_abs);
+  worst.max_rel = std::max(worst.max_rel, diff.max_rel);
+  worst.equal_type = worst.equal_type && diff.equal_type;
+  worst.ok = worst.ok && diff.ok;
+}
+
+/// How far stock ONNX Runtime with its own optimisations is from the reference, per feeds and output.
+class SecondOpinion {
+ public:
+  SecondOpinion(Runtime& runtime, const Reference& reference, const Model& original, const Options& options)
+      : runtime_(runtime), reference_(reference), original_(original), options_(options) {}
+
+  bool excuses(const OutputDiff& diff, std::size_t feeds, std::size_t output) {
+    if (!diff.equal_type) return false;
+    if (!session_) session_ = open_session(runtime_, original_, {.threads = options_.threads});
+    if (results_.empty()) results_.resize(reference_.feeds.size());
+    if (results_[feeds].empty()) results_[feeds] = session_->run(reference_.feeds[feeds]);
+    const OutputDiff stock =
+        difference(diff.output, reference_.outputs[feeds][output], results_[feeds][output], options_.tolerance);
+    return diff.max_rel <= 4 * stock.max_rel;
+  }
+
+ private:
+  Runtime& runtime_;
+  const Reference& reference_;
+  const Model& original_;
+  const Options& options_;
+  std::unique_ptr<Session> session_;
+  std::vector<std::vector<Tensor>> results_;
+};
+
+void compare_session(Session& session, const Reference& reference, SecondOpinion& second, double tolerance,
+                     std::vector<OutputDiff>& worst) {
+  for (std::size_t i = 0; i < reference.feeds.size(); ++i) {
+    const std::vector<Tensor> results = session.run(reference.feeds[i]);
+    if (results.size() != reference.names.size()) throw Error(ErrorKind::internal, "the number of outputs has changed");
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (reference.random[k]) continue;
+      OutputDiff diff = difference(reference.names[k], reference.outputs[i][k], results[k], tolerance);
+      if (!diff.ok && second.excuses(diff, i, k)) diff.ok = true;
+      merge(worst[k], diff);
+    }
+  }
+}
+
+}  // namespace
+
+Reference make_reference(Runtime& runtime, const Model& original, const Options& options) {
+  Reference reference;
+  std::vector<std::string> refusals;
+  try {
+    const std::vector<Feeds> candidates = options.inputs.empty() ? synthetic_feeds(original, options) : options.inputs;
+    const auto session = open_session(runtime, original, {.threads = options.threads, .optimize = false});
+    for (const auto& [name, type] : session->outputs()) reference.names.push_back(name);
+    reference.random.assign(reference.names.size(), false);
+    for (const Feeds& feeds : candidates) {
+      if (reference.feeds.size() == wanted_feeds(options)) break;
+      try {
+        reference.outputs.push_back(session->run(feeds));
+        reference.feeds.push_back(feeds);
+      } catch (const Error& error) {
+        if (!options.inputs.empty()) throw;  // the user's data has to run
+        refusals.push_back(error.what());
+      }
+    }
+    if (!reference.feeds.empty() && has_random_ops(original.graph())) {
+      const std::vector<Tensor> again = session->run(reference.feeds[0]);
+      for (std::size_t k = 0; k < again.size(); ++k)
+        reference.random[k] = !difference("", reference.outputs[0][k], again[k], 0).ok;
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) throw;
+    reference.why_not = error.what();
+    return reference;
+  }
+  if (reference.feeds.empty()) reference.why_not = refusals.empty() ? "no feeds" : refusals.front();
+  return reference;
+}
+
+std::vector<OutputDiff> compare(Runtime& runtime, const Reference& reference, const Model& original,
+                                const Model& optimized, const Options& options, const std::filesystem::path& plugin,
+                                std::string* why) {
+  std::vector<OutputDiff> worst;
+  for (const std::string& name : reference.names) worst.push_back({.output = name});
+  SecondOpinion second(runtime, reference, original, options);
+  std::vector<std::filesystem::path> plugins = {{}};  // without first: it must run anywhere
+  if (!plugin.empty()) plugins.push_back(plugin);
+  for (const std::filesystem::path& with : plugins) {
+    try {
+      const auto session = open_session(runtime, optimized, {.threads = options.threads, .plugin = with});
+      compare_session(*session, reference, second, options.tolerance, worst);
+    } catch (const Error& error) {
+      if (why) *why = error.within(with.empty() ? "without the plugin" : "with the plugin").what();
+      return {{.output = "", .equal_type = false, .ok = false}};
+    }
+    if (!all_ok(worst)) {
+      if (why) *why = with.empty() ? "without the plugin" : "with the plugin";
+      return worst;
+    }
+  }
+  return worst;
+}
+
+}  // namespace modelflow

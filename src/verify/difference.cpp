@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "src/verify/compare.h"
+
+namespace modelflow {
+namespace {
+
+struct Extremes {
+  double abs = 0, scale = 0;
+  std::size_t differing = 0;
+  bool incomparable = false;  ///< NaN or infinity against another value
+};
+
+template <class T>
+Extremes extremes(const T* a, const T* b, std::size_t count) {
+  Extremes e;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    if (std::isfinite(x)) e.scale = std::max(e.scale, std::abs(x));
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ++e.differing;
+    if (std::isfinite(x) && std::isfinite(y))
+      e.abs = std::max(e.abs, std::abs(x - y));
+    else
+      e.incomparable = true;
+  }
+  return e;
+}
+
+Extremes extremes(const Tensor& a, const Tensor& b) {
+  const auto count = static_cast<std::size_t>(a.elements());
+  if (a.dtype() == DType::f32) return extremes(a.as<float>().data(), b.as<float>().data(), count);
+  if (a.dtype() == DType::string) {
+    Extremes e;
+    for (std::size_t i = 0; i < count; ++i) e.differing += a.strings()[i] != b.strings()[i];
+    return e;
+  }
+  if (a.dtype() == DType::i64) return extremes(a.as<std::int64_t>().data(), b.as<std::int64_t>().data(), count);
+  if (a.dtype() == DType::c64)
+    return extremes(reinterpret_cast<const float*>(a.data()), reinterpret_cast<const float*>(b.data()), 2 * count);
+  if (a.dtype() == DType::c128)
+    return extremes(reinterpret_cast<const double*>(a.data()), reinterpret_cast<const double*>(b.data()), 2 * count);
+  return extremes(a.to_doubles().data(), b.to_doubles().data(), count);
+}
+
+bool is_inexact(DType dtype) { return is_float(dtype) || dtype == DType::c64 || dtype == DType::c128; }
+
+}  // namespace
+
+OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance) {
+  OutputDiff diff{.output = output};
+  diff.equal_type = a.dtype() == b.dtype() && a.dims() == b.dims();
+  diff.ok = diff.equal_type;
+  if (!diff.ok || a.dtype() == DType::undefined) return diff;
+  const Extremes e = extremes(a, b);
+  diff.max_abs = e.incomparable ? INFINITY : e.abs;
+  diff.max_rel = diff.max_abs == 0 ? 0 : e.scale > 0 ? diff.max_abs / e.scale : INFINITY;
+  if (is_inexact(a.dtype()))
+    diff.ok = diff.max_rel <= tolerance || diff.max_abs <= (e.scale > 0 ? 0 : 1e-6);
+  else
+    diff.ok = e.differing * 1000 <= static_cast<std::size_t>(a.elements());
+  return diff;
+}
+
+bool all_ok(const std::vector<OutputDiff>& diffs) {
+  return std::all_of(diffs.begin(), diffs.end(), [](const OutputDiff& diff) { return diff.ok; });
+}
+
+}  // namespace modelflow
