@@ -1,0 +1,25 @@
+#pragma once
+
+#include "src/onnx/proto.h"
+
+// What the file has and the graph does not hold travels in the `extras` of model, graph and node: messages with only
+// those parts filled in. Spellings (order of attributes, explicit empty strings, typed or raw data) are kept the same
+// way, so that an untouched model is written as it was read.
+namespace modelflow::proto {
+
+/// Parts of a NodeProto that Node has no place for; empty when there are none.
+std::string kept(const NodeProto& node);
+/// What a TensorProto says beside dtype, dims and values. `named`: its name counts. False: nothing.
+bool keep(const TensorProto& tensor, bool named, TensorProto& kept);
+/// Whether `kept` says that the data lay in a typed field.
+bool typed(const TensorProto& kept);
+/// Writes name, doc and metadata that keep() saved.
+void restore(const TensorProto& kept, TensorProto& tensor);
+
+/// Keeps fields of newer format versions.
+template <class Message>
+void keep_unknown(const Message& message, Message& kept) {
+  if (message.unknown_fields().field_count()) kept.mutable_unknown_fields()->MergeFrom(message.unknown_fields());
+}
+
+}  // namespace modelflow::proto
