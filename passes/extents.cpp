@@ -1,0 +1,202 @@
+#include "passes/extents.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "modelflow/shape.h"
+
+namespace modelflow::passes {
+namespace {
+
+constexpr std::array<std::string_view, 37> kElementwise = {
+    "Relu",      "LeakyRelu", "Clip",  "Sigmoid",  "Tanh", "HardSigmoid", "HardSwish", "Gelu",     "Mish",
+    "Elu",       "Selu",      "Celu",  "Softplus", "Abs",  "Neg",         "Exp",       "Log",      "Sqrt",
+    "Floor",     "Ceil",      "Round", "Identity", "Cast", "Dropout",     "Softmax",   "PRelu",    "Add",
+    "Sub",       "Mul",       "Div",   "Pow",      "Max",  "Min",         "Erf",       "Softsign", "BatchNormalization",
+    "Reciprocal"};
+
+bool elementwise(const Node& node) {
+  if (node.is("modelflow.Activation")) return true;
+  return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
+}
+
+bool numeric(const Dim& dim) { return dim.known(); }
+
+/// What one output extent of a window (convolution, pooling) is; empty when no polynomial says it.
+Dim window(const Dim& in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, std::int64_t pads) {
+  const std::int64_t reach = (kernel - 1) * dilation;
+  if (in.known()) return Dim(std::max<std::int64_t>((in.value() + pads - reach - 1) / stride + 1, 0));
+  if (stride == 1) return in + (pads - reach);
+  if (in.unknown()) return {};
+  // Rounded down: no polynomial, but a name that every window of the same kind over the same extent shares.
+  return Dim::symbol("window(" + in.str() + "|" + std::to_string(pads - reach - 1) + "|" + std::to_string(stride) +
+                     ")");
+}
+
+std::int64_t entry(const Ints& list, std::size_t i, std::int64_t otherwise) {
+  return i < list.size() ? list[i] : otherwise;
+}
+
+/// Broadcasting of one axis; unknown when the two cannot be told apart from a broadcast.
+Dim broadcast(const Dim& a, const Dim& b) {
+  if (a == b) return a;
+  if (a.known() && a.value() != 1) return a;
+  if (b.known() && b.value() != 1) return b;
+  if (a.known()) return b;  // 1
+  if (b.known()) return a;
+  return {};
+}
+
+Shape broadcast(const Shape& a, const Shape& b) {
+  if (!a.has_rank() || !b.has_rank()) return {};
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  std::vector<Dim> dims(rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Dim one = 1;
+    const Dim& left = i + a.rank() < rank ? one : a[i + a.rank() - rank];
+    const Dim& right = i + b.rank() < rank ? one : b[i + b.rank() - rank];
+    dims[i] = broadcast(left, right);
+  }
+  return Shape(std::move(dims));
+}
+
+/// A convolution, ours or standard, or a pooling without ceil_mode: [batch, channels, windows...].
+Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatial, bool x_last, bool y_last,
+              const Ints& kernel) {
+  const Ints strides = node.attrs.ints("strides"), dilations = node.attrs.ints("dilations");
+  const Ints pads = node.attrs.ints("pads");
+  const std::string auto_pad = node.attrs.text("auto_pad", "NOTSET");
+  std::vector<Dim> dims(spatial + 2);
+  dims[y_last ? spatial + 1 : 1] = std::move(channels);
+  if (x.has_rank() && x.rank() == spatial + 2) {
+    dims[0] = x[0];
+    for (std::size_t i = 0; i < spatial; ++i) {
+      const Dim& in = x[i + (x_last ? 1 : 2)];
+      const std::int64_t stride = entry(strides, i, 1), reach = (kernel[i] - 1) * entry(dilations, i, 1);
+      std::int64_t pad = entry(pads, i, 0) + entry(pads, i + spatial, 0);
+      if (auto_pad == "VALID") pad = 0;
+      if (auto_pad.starts_with("SAME")) pad = stride == 1 ? reach : -1;
+      if (pad >= 0) dims[i + (y_last ? 1 : 2)] = window(in, kernel[i], stride, entry(dilations, i, 1), pad);
+    }
+  }
+  return Shape(std::move(dims));
+}
+
+}  // namespace
+
+Dim Extents::declared(const Value& value, std::size_t axis) const {
+  const Dim& dim = value.shape()[axis];
+  if (dim.known()) return dim;
+  if (typical_) return value.producer() ? Dim() : Dim(axis == 0 ? first_ : further_);
+  return dim;
+}
+
+Shape Extents::derived(const Node& node) {
+  const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
+  const bool ours = node.is("modelflow.Conv");
+  if (ours || node.is("Conv")) {
+    const Shape& w = node.input(1)->shape();
+    if (!w.known() || w.rank() < 3) return {};
+    const std::vector<std::int64_t> dims = w.values();
+    return windows(node, in(0), Dim(dims[0]), dims.size() - 2, ours && node.attrs.text("x_layout") == "NHWC",
+                   ours && node.attrs.text("y_layout") == "NHWC", Ints(dims.begin() + 2, dims.end()));
+  }
+  if ((node.is("MaxPool") || node.is("AveragePool")) && node.attrs.integer("ceil_mode") == 0) {
+    const Ints kernel = node.attrs.ints("kernel_shape");
+    const Shape x = in(0);
+    return windows(node, x, x.has_rank() && x.rank() > 1 ? x[1] : Dim(), kernel.size(), false, false, kernel);
+  }
+  if (node.is("Concat")) {
+    Shape first = in(0);
+    if (!first.has_rank()) return {};
+    std::vector<Dim> dims = first.dims();
+    std::int64_t axis = node.attrs.integer("axis");
+    if (axis < 0) axis += static_cast<std::int64_t>(dims.size());
+    for (std::size_t i = 1; i < node.inputs().size(); ++i) {
+      const Shape next = in(i);
+      if (!next.has_rank() || next.rank() != dims.size()) return {};
+      dims[static_cast<std::size_t>(axis)] =
+          dims[static_cast<std::size_t>(axis)] + next[static_cast<std::size_t>(axis)];
+    }
+    return Shape(std::move(dims));
+  }
+  if (node.is("Resize") || node.is("Upsample")) {
+    const Value* scales = node.input(node.is("Resize") && node.inputs().size() > 2 ? 2 : 1);
+    const Shape x = in(0);
+    if (!scales || !scales->constant() || scales->constant()->dtype() != DType::f32 || !x.has_rank()) return {};
+    const auto factors = scales->constant()->as<float>();
+    if (factors.size() != x.rank()) return {};
+    std::vector<Dim> dims(x.rank());
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (factors[i] == std::floor(factors[i])) dims[i] = x[i] * Dim(static_cast<std::int64_t>(factors[i]));
+      if (x[i].known()) dims[i] = static_cast<std::int64_t>(std::floor(static_cast<float>(x[i].value()) * factors[i]));
+    }
+    return Shape(std::move(dims));
+  }
+  if (!elementwise(node)) return {};
+  Shape shape = in(0);
+  const bool one = node.is("Clip") || node.is("Dropout") || node.is("BatchNormalization");
+  for (std::size_t i = 1; !one && i < node.inputs().size(); ++i) shape = broadcast(shape, in(i));
+  return shape;
+}
+
+Shape Extents::compute(const Value& value) {
+  const Node* node = value.producer();
+  const Shape shape = node && value.output_index() == 0 ? derived(*node) : Shape();
+  const Shape& told = value.shape();
+  if (!told.has_rank() && !shape.has_rank()) return {};
+  const std::size_t rank = told.has_rank() ? told.rank() : shape.rank();
+  const bool agree = shape.has_rank() && shape.rank() == rank;
+  std::vector<Dim> dims(rank);
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Dim said = told.has_rank() ? declared(value, i) : Dim();
+    if (numeric(said) || !agree || shape[i].unknown()) {
+      dims[i] = said;
+    } else {
+      dims[i] = shape[i];  // also before a symbol: shape inference gives every value symbols of its own
+    }
+    if (dims[i].unknown()) dims[i] = Dim::symbol("dim(" + value.name() + "|" + std::to_string(i) + ")");
+  }
+  return Shape(std::move(dims));
+}
+
+// In node order, so that no question recurses deeper than one node.
+void Extents::prepare(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    for (const Value* output : node->outputs()) {
+      if (output) of(*output);
+    }
+  }
+}
+
+Extents::Extents(const Graph& graph) { prepare(graph); }
+
+Extents::Extents(const Graph& graph, std::int64_t first, std::int64_t further)
+    : typical_(true), first_(first), further_(further) {
+  prepare(graph);
+}
+
+Shape Extents::of(const Value& value) {
+  if (const auto found = known_.find(&value); found != known_.end()) return found->second;
+  Shape shape = compute(value);
+  known_.emplace(&value, shape);
+  return shape;
+}
+
+double Extents::bytes(const Value& value) {
+  const Shape shape = of(value);
+  if (!shape.has_rank()) return 0;
+  double count = 4;
+  for (const Dim& dim : shape.dims()) count *= dim.known() ? static_cast<double>(dim.value()) : 1;
+  return count;
+}
+
+Node* only_reader(const Value& value) {
+  if (value.uses().size() != 1 || value.is_graph_output()) return nullptr;
+  Node* node = value.uses()[0].node;
+  return &node->graph() == &value.graph() ? node : nullptr;
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,190 @@
+#include "passes/fuse/epilogue.h"
+
+#include <limits>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow::passes {
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest(), kHighest = std::numeric_limits<float>::max();
+
+/// Bounds are attributes before opset 11 and inputs from then on; an absent one does not bound.
+std::optional<Activation> clip(const Node& node) {
+  Activation result{"Clip", node.attrs.number("min", kLowest), node.attrs.number("max", kHighest)};
+  for (std::size_t i : {1, 2}) {
+    if (!node.input(i)) continue;
+    const std::optional<float> bound = scalar(node.input(i));
+    if (!bound) return {};
+    (i == 1 ? result.alpha : result.beta) = *bound;
+  }
+  return result;
+}
+
+/// One attempt to take `user` into `fused`: what the new node looks like, or why not.
+struct Step {
+  std::string_view suffix;  ///< of the rule name
+  Value* input = nullptr;   ///< appended to the inputs
+  bool is_bias = false;     ///< `input` goes in front of the residual
+  Attrs attrs;
+};
+
+class Epilogue {
+ public:
+  Epilogue(Node& fused, Node& user, Context& context, Extents& extents, std::string_view rule)
+      : fused_(fused), user_(user), context_(context), extents_(extents), rule_(rule) {}
+
+  std::optional<Step> next() {
+    if (std::optional<Activation> activation = activation_of(user_)) return take_activation(*activation);
+    if (user_.is("Add") || user_.is("Sub")) {
+      if (std::optional<Step> step = take_affine()) return step;
+      if (user_.is("Sub")) return {};
+      Value* other = user_.input(user_.input(0) == fused_.output() ? 1 : 0);
+      if (std::optional<Step> step = take_bias(*other)) return step;
+      return take_residual(*other);
+    }
+    if (user_.is("Mul") || user_.is("Div")) return take_affine();
+    return {};
+  }
+
+ private:
+  bool active() const { return fused_.attrs.text("activation", "None") != "None"; }
+  std::string residual() const { return fused_.attrs.text("residual", "none"); }
+  float scale() const { return fused_.attrs.number("post_scale", 1); }
+  float shift() const { return fused_.attrs.number("post_shift", 0); }
+  bool affine() const { return scale() != 1 || shift() != 0; }
+  void miss(std::string_view suffix, std::string_view reason) {
+    context_.miss(std::string(rule_) + std::string(suffix), &user_, reason);
+  }
+
+  std::optional<Step> take_activation(const Activation& activation) {
+    if (active() || affine() || residual() == "after") return {};
+    Step step{"-activation", nullptr, false, fused_.attrs};
+    step.attrs.set("activation", activation.kind).set("alpha", activation.alpha).set("beta", activation.beta);
+    return step;
+  }
+
+  /// A constant along the channels, before anything else: [M] of the last axis for MatMul, [M,1,1] for Conv.
+  std::optional<Step> take_bias(Value& other) {
+    const Tensor* constant = other.constant();
+    if (!constant || constant->dtype() != DType::f32 || active() || residual() != "none") return {};
+    if (fused_.attrs.integer("has_bias")) return {};
+    const bool conv = fused_.is("modelflow.Conv");
+    const Shape& w = fused_.input(1)->shape();
+    if (!w.known()) return {};
+    const std::size_t after = conv ? w.rank() - 2 : 0;
+    const std::int64_t channels = conv ? w[0].value() : w[w.rank() - (fused_.attrs.integer("trans_b") ? 2 : 1)].value();
+    Dims expected(after + 1, 1);
+    expected[0] = channels;
+    Dims dims = constant->dims();
+    while (dims.size() > expected.size() && dims[0] == 1) dims.erase(dims.begin());
+    const bool one_rank = fused_.output()->shape().has_rank() && constant->rank() <= fused_.output()->shape().rank();
+    if (dims != expected || (!one_rank && constant->rank() > expected.size())) return {};
+    Step step{"-bias", nullptr, true, fused_.attrs};
+    step.input = &user_.graph().add_constant(constant->reshaped({channels}), other.name());
+    step.attrs.set("has_bias", 1);
+    return step;
+  }
+
+  std::optional<Step> take_residual(Value& other) {
+    if (residual() != "none" || user_.input(0) == user_.input(1)) return {};
+    if (other.constant()) return {};
+    if (!(extents_.of(other) == extents_.of(*fused_.output()))) {
+      miss("-residual", "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");
+      return {};
+    }
+    Step step{"-residual", &other, false, fused_.attrs};
+    step.attrs.set("residual", active() || affine() ? "after" : "before");
+    return step;
+  }
+
+  /// y * number, y + number and the like after the activation; before it they belong into the weights.
+  std::optional<Step> take_affine() {
+    if (!active() || residual() == "after" || !fused_.attrs.has("post_scale")) return {};
+    const bool first = user_.input(0) == fused_.output();
+    const std::optional<float> number = scalar(user_.input(first ? 1 : 0));
+    if (!number || user_.input(0) == user_.input(1)) return {};
+    const Shape y = extents_.of(*fused_.output());
+    if (!y.has_rank() || user_.input(first ? 1 : 0)->constant()->rank() > y.rank()) return {};  // would raise the rank
+    float scale = this->scale(), shift = this->shift();
+    if (user_.is("Add")) shift += *number;
+    if (user_.is("Sub")) scale *= first ? 1 : -1, shift = first ? shift - *number : *number - shift;
+    if (user_.is("Mul")) scale *= *number, shift *= *number;
+    if (user_.is("Div") && (!first || *number == 0)) return {};
+    if (user_.is("Div")) scale /= *number, shift /= *number;
+    Step step{"-affine", nullptr, false, fused_.attrs};
+    step.attrs.set("post_scale", scale).set("post_shift", shift);
+    return step;
+  }
+
+  Node& fused_;
+  Node& user_;
+  Context& context_;
+  Extents& extents_;
+  std::string_view rule_;
+};
+
+}  // namespace
+
+std::optional<float> scalar(const Value* value) {
+  const Tensor* constant = value ? value->constant() : nullptr;
+  if (!constant || constant->dtype() != DType::f32 || constant->elements() != 1) return {};
+  return constant->as<float>()[0];
+}
+
+std::optional<Activation> activation_of(const Node& node) {
+  const Attrs& attrs = node.attrs;
+  if (node.is("modelflow.Activation"))
+    return Activation{attrs.text("activation"), attrs.number("alpha"), attrs.number("beta")};
+  for (const char* plain : {"Relu", "Sigmoid", "Tanh", "Mish"}) {
+    if (node.is(plain)) return Activation{plain};
+  }
+  if (node.is("Clip")) return clip(node);
+  if (node.is("LeakyRelu")) return Activation{"LeakyRelu", attrs.number("alpha", 0.01f)};
+  if (node.is("HardSigmoid")) return Activation{"HardSigmoid", attrs.number("alpha", 0.2f), attrs.number("beta", 0.5f)};
+  if (node.is("HardSwish")) return Activation{"HardSwish", 1.0f / 6, 0.5f};
+  if (node.is("Gelu")) return Activation{attrs.text("approximate", "none") == "tanh" ? "GeluTanh" : "Gelu"};
+  if (node.is("PRelu")) {
+    if (const std::optional<float> slope = scalar(node.input(1))) return Activation{"LeakyRelu", *slope};
+  }
+  return {};
+}
+
+Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
+                 Attrs attrs, Node& before) {
+  Node& node = graph.add(op, std::move(inputs), {.before = &before, .attrs = std::move(attrs), .name = before.name});
+  infer_types(node, context.model);
+  const Choice choice = choose_kernel(call_of(node), context.target);
+  if (choice.kernel) return &node;
+  context.miss(rule, &before, choice.reason);
+  graph.erase(node);
+  return nullptr;
+}
+
+int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule) {
+  int taken = 0;
+  while (Node* user = only_reader(*fused->output())) {
+    const std::optional<Step> step = Epilogue(*fused, *user, context, extents, rule).next();
+    if (!step) break;
+    const std::string name = std::string(rule) + std::string(step->suffix);
+    if (context.options.disabled.contains(name)) break;
+    Graph& graph = user->graph();
+    std::vector<Value*> inputs = fused->inputs();
+    if (step->input) inputs.insert(step->is_bias ? inputs.begin() + 2 : inputs.end(), step->input);
+    Node* next = make_fused(graph, context, name, "modelflow." + fused->op(), std::move(inputs), step->attrs, *user);
+    if (!next) break;
+    next->name = fused->name;
+    next->doc = fused->doc;
+    extents.forget(*user->output());
+    extents.forget(*fused->output());
+    graph.replace(*user->output(), *next->output());
+    graph.erase(*user);
+    graph.erase(*fused);
+    fused = next;
+    context.hit(name);
+    ++taken;
+  }
+  return taken;
+}
+
+}  // namespace modelflow::passes

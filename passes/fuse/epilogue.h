@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "modelflow/pass.h"
+#include "passes/extents.h"
+
+namespace modelflow::passes {
+
+/// The attributes activation, alpha and beta of a fused op.
+struct Activation {
+  std::string kind;
+  float alpha = 0, beta = 0;
+};
+
+/// The activation that a standard node or modelflow.Activation computes from its input 0; nothing for other nodes and
+/// for forms the fused ops do not have (Clip with computed bounds).
+std::optional<Activation> activation_of(const Node& node);
+
+/// A scalar constant's value; nothing when `value` is null, computed, or holds more than one element.
+std::optional<float> scalar(const Value* value);
+
+/// Makes `op` with these inputs and attributes in front of `before`, typed, when some kernel of the target takes it;
+/// else leaves the graph as it was, notes the refusal as a miss of `rule` and returns null.
+Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
+                 Attrs attrs, Node& before);
+
+/// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
+/// added before or after the activation, a scale and shift by numbers after it. `rule` names the hits: rule + "-bias",
+/// "-activation", "-residual", "-affine". Returns how many nodes it took.
+int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule);
+
+}  // namespace modelflow::passes

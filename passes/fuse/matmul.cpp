@@ -1,0 +1,197 @@
+// MatMul and Gemm -> modelflow.MatMul: transposes of the last two dims and scalar factors around the product become
+// attributes, then bias, activation and residual sum follow.
+#include "modelflow/modelflow.h"
+#include "passes/fuse/epilogue.h"
+#include "passes/fuse/fuse.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Swaps the last two dims and nothing else.
+bool swaps_last_two(const Node& node) {
+  if (!node.is("Transpose")) return false;
+  const Ints perm = node.attrs.ints("perm");
+  const auto rank = static_cast<std::int64_t>(perm.size());
+  if (rank == 0) return node.input(0)->shape().has_rank() && node.input(0)->shape().rank() == 2;
+  if (rank < 2) return false;
+  for (std::int64_t i = 0; i + 2 < rank; ++i) {
+    if (perm[static_cast<std::size_t>(i)] != i) return false;
+  }
+  return perm[perm.size() - 1] == rank - 2 && perm[perm.size() - 2] == rank - 1;
+}
+
+/// What the product of one node looks like once everything in front of it is read through.
+struct Product {
+  Value* a;
+  Value* b;
+  bool trans_a = false, trans_b = false;
+  float scale = 1;
+  Value* bias = nullptr;
+  int folded = 0;  ///< nodes read through
+
+  /// Reads operand `value` through transposes and scalar factors.
+  void look_through(Value*& value, bool& transposed) {
+    while (Node* node = value->producer()) {
+      if (&node->graph() != &value->graph()) return;
+      if (swaps_last_two(*node)) {
+        transposed = !transposed;
+        value = node->input(0);
+      } else if (std::optional<float> factor = factor_of(*node, value)) {
+        scale *= *factor;
+      } else {
+        return;
+      }
+      ++folded;
+    }
+  }
+
+  /// x * number or x / number, read by the product alone: moves `value` to x.
+  static std::optional<float> factor_of(const Node& node, Value*& value) {
+    if (!node.is("Mul") && !node.is("Div")) return {};
+    if (!only_reader(*value)) return {};
+    for (std::size_t i : {1, 0}) {
+      const std::optional<float> number = scalar(node.input(i));
+      if (!number || (node.is("Div") && (i == 0 || *number == 0))) continue;
+      Value* x = node.input(1 - i);
+      // The number must not be what gives the product its rank.
+      if (!x->shape().has_rank() || node.input(i)->constant()->rank() > x->shape().rank()) return {};
+      value = x;
+      return node.is("Mul") ? *number : 1 / *number;
+    }
+    return {};
+  }
+};
+
+bool vector_of(const Value& value, const Dim& size) {
+  const Tensor* constant = value.constant();
+  if (!constant || constant->rank() == 0 || !size.known()) return false;
+  return constant->dims().back() == size.value() && constant->elements() == size.value();
+}
+
+/// alpha * op(A) * op(B) + beta * C, with C as a bias of [N]; nothing when C is anything else.
+std::optional<Product> read_gemm(const Node& gemm) {
+  Product product{gemm.input(0), gemm.input(1)};
+  product.trans_a = gemm.attrs.integer("transA") != 0;
+  product.trans_b = gemm.attrs.integer("transB") != 0;
+  product.scale = gemm.attrs.number("alpha", 1);
+  Value* c = gemm.input(2);
+  const float beta = gemm.attrs.number("beta", 1);
+  if (!c || beta == 0) return product;
+  const Shape& w = product.b->shape();
+  if (!w.has_rank() || w.rank() != 2 || !vector_of(*c, w[product.trans_b ? 0 : 1])) return {};
+  const Tensor& values = *c->constant();
+  if (beta == 1 && values.rank() == 1) {
+    product.bias = c;
+    return product;
+  }
+  std::vector<float> scaled;
+  for (float value : values.as<float>()) scaled.push_back(beta * value);
+  const Dims dims = {static_cast<std::int64_t>(scaled.size())};
+  product.bias = &gemm.graph().add_constant(Tensor::of<float>(dims, scaled), c->name());
+  return product;
+}
+
+Attrs fused_attrs(const Product& product) {
+  Attrs attrs;
+  attrs.set("trans_a", product.trans_a ? 1 : 0).set("trans_b", product.trans_b ? 1 : 0).set("scale", product.scale);
+  attrs.set("has_bias", product.bias ? 1 : 0).set("residual", "none");
+  attrs.set("activation", "None").set("alpha", 0.0f).set("beta", 0.0f);
+  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f);
+  return attrs;
+}
+
+Verdict check(const Node& node, const std::optional<Product>& product) {
+  if (!product) return no("C is no constant vector of N", node.input(2)->name());
+  for (const Value* operand : {product->a, product->b}) {
+    if (operand->dtype() != DType::f32) return no("not float32", operand->name());
+  }
+  const bool gemm = node.is("Gemm");
+  const Shape &a = product->a->shape(), &b = product->b->shape();
+  if (!gemm && (!a.has_rank() || a.rank() < 2)) return no("rank 1 or unknown", product->a->name());
+  if (!gemm && (!b.has_rank() || b.rank() < 2)) return no("rank 1 or unknown", product->b->name());
+  return yes();
+}
+
+Value* local(Graph& graph, Value* value) {
+  if (!value || &value->graph() == &graph || !value->constant()) return value;
+  return &graph.add_constant(*value->constant(), value->name());
+}
+
+/// The fused form of one MatMul or Gemm in its place; null when it stays.
+Node* convert(Node& node, Context& context, Extents& extents) {
+  Graph& graph = node.graph();
+  std::optional<Product> product = node.is("Gemm") ? read_gemm(node) : Product{node.input(0), node.input(1)};
+  if (product) {
+    product->look_through(product->a, product->trans_a);
+    product->look_through(product->b, product->trans_b);
+  }
+  if (Verdict verdict = check(node, product); !verdict) {
+    context.miss("matmul", &node, verdict.reason);
+    return nullptr;
+  }
+  std::vector<Value*> inputs = {local(graph, product->a), local(graph, product->b)};
+  if (product->bias) inputs.push_back(local(graph, product->bias));
+  Node* fused =
+      make_fused(graph, context, "matmul", "modelflow.MatMul", std::move(inputs), fused_attrs(*product), node);
+  if (!fused) return nullptr;
+  fused->name = node.name;
+  fused->doc = node.doc;
+  extents.forget(*node.output());
+  graph.replace(*node.output(), *fused->output());
+  graph.erase(node);
+  context.hit("matmul");
+  return fused;
+}
+
+/// y * number behind the bare product.
+int absorb_scale(Node*& fused, Context& context, Extents& extents) {
+  Node* user = only_reader(*fused->output());
+  if (!user || fused->attrs.integer("has_bias") || !(user->is("Mul") || user->is("Div"))) return 0;
+  Value* value = fused->output();
+  // Seen from the reader's result the number is a factor of a value that only the reader has.
+  std::optional<float> number = scalar(user->input(user->input(0) == value ? 1 : 0));
+  if (!number || (user->is("Div") && (user->input(0) != value || *number == 0))) return 0;
+  Attrs attrs = fused->attrs;
+  attrs.set("scale", attrs.number("scale", 1) * (user->is("Mul") ? *number : 1 / *number));
+  Node* next = make_fused(user->graph(), context, "matmul-scale", "modelflow.MatMul", fused->inputs(), attrs, *user);
+  if (!next) return 0;
+  next->name = fused->name;
+  extents.forget(*user->output());
+  extents.forget(*value);
+  Graph& graph = user->graph();
+  graph.replace(*user->output(), *next->output());
+  graph.erase(*user);
+  graph.erase(*fused);
+  fused = next;
+  context.hit("matmul-scale");
+  return 1;
+}
+
+int run(Graph& graph, Context& context) {
+  Extents extents(graph);
+  std::vector<Node*> products;
+  for (const auto& node : graph.nodes()) {
+    if (node->is("MatMul") || node->is("Gemm")) products.push_back(node.get());
+  }
+  std::vector<Node*> fused;
+  for (Node* product : products) {
+    if (Node* node = convert(*product, context, extents)) fused.push_back(node);
+  }
+  int changes = static_cast<int>(fused.size());
+  for (auto it = fused.rbegin(); it != fused.rend(); ++it) {
+    changes += absorb_scale(*it, context, extents);
+    changes += absorb_epilogue(*it, context, extents, "matmul");
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass fuse_matmul() {
+  return {.name = "fuse-matmul",
+          .doc = "MatMul and Gemm with transposes, scale, bias, activation and residual sum -> modelflow.MatMul",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
