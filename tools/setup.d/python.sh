@@ -3,8 +3,7 @@
 
 python_paths() {
   local locks="$HERE/setup.d"
-  BASE_PYTHON=/usr/bin/python3
-  [ -x "$BASE_PYTHON" ] || BASE_PYTHON=$(command -v python3 || true)
+  BASE_PYTHON=/usr/bin/python3 # Debian's, whatever else comes first on PATH
   VENV="$SETUP_CACHE/venv-$(hash_of "$(cat "$locks/python.lock" "$locks/python-nodeps.lock")" "$BASE_PYTHON")"
   PYTHON="$VENV/bin/python"
   CMAKE="$VENV/bin/cmake"

@@ -27,5 +27,5 @@ readonly SYSTEM_PACKAGES=(
   libprotobuf-dev protobuf-compiler
   libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev libzip-dev
   libgtest-dev libgmock-dev libbenchmark-dev
-  fonts-dejavu-core fonts-liberation libzip-dev
+  fonts-dejavu-core fonts-liberation
 )
