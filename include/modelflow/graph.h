@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "modelflow/attr.h"
@@ -76,6 +77,8 @@ class Value {
   std::shared_ptr<const Tensor> initializer_;
   bool is_input_ = false;
   int output_count_ = 0;
+  std::list<std::unique_ptr<Value>>::iterator where_;
+  std::list<Value*>::iterator among_initializers_;
 };
 
 /// One operation. Inputs may be null (an absent optional input); outputs may be null (not wanted).
@@ -107,6 +110,7 @@ class Node {
   friend class Graph;
   std::string op_, domain_;
   std::vector<Value*> inputs_, outputs_;
+  std::vector<std::size_t> slots_;  ///< where this node's uses stand in the use lists of its inputs
   Graph* graph_ = nullptr;
   std::list<std::unique_ptr<Node>>::iterator where_;
 };
@@ -126,7 +130,7 @@ struct Place {
 ///     graph.prune();                                   // erases what nobody reads
 class Graph {
  public:
-  explicit Graph(Node* parent = nullptr) : parent_(parent) {}
+  explicit Graph(Node* parent = nullptr);
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   ~Graph();
@@ -174,7 +178,7 @@ class Graph {
   std::string unique_name(std::string_view stem);
   /// The If/Loop/Scan node that owns this subgraph; null for a main graph or function body.
   Node* parent() const { return parent_; }
-  void set_parent(Node* parent) { parent_ = parent; }
+  void set_parent(Node* parent);
   /// Deep copy; values of enclosing graphs are looked up by name in `outer` (null: none may be used).
   std::unique_ptr<Graph> clone(Node* parent = nullptr, Graph* outer = nullptr) const;
   /// A number that changes with every edit, for caches.
@@ -189,16 +193,34 @@ class Graph {
 
  private:
   Graph& root();
+  bool taken(const std::string& name);
+  void claim(const std::string& name);
   Value& new_value(std::string name);
-  void remove_use(Value* value, Node* node, std::size_t index);
+  void add_use(Value* value, Node& node, std::size_t index);
+  void remove_use(Node& node, std::size_t index);
+  void move_uses(Value& old, Value& by);
+  void move_output(Value& old, Value& by);
+  void swap_names(Value& a, Value& b);
+  bool removable(const Value& value) const;
+  bool removable(const Node& node) const;
+  void drop_captures();
+  void mark_dying();
+  struct Copies;
+  void copy_values(Graph& to, Copies& copies) const;
+  void copy_node(const Node& node, Graph& to, Copies& copies) const;
+  std::unique_ptr<Graph> copy(Node* parent, Copies& copies) const;
 
   Node* parent_;
   std::list<std::unique_ptr<Node>> nodes_;
   std::list<std::unique_ptr<Value>> values_;
+  std::list<Value*> initializers_;
   std::unordered_map<std::string, Value*> by_name_;
   std::vector<Value*> inputs_, outputs_;
+  /// Kept by the outermost graph for the whole tree: every name of a nested subgraph, the next suffix of each stem.
+  std::unordered_set<std::string> nested_names_;
   std::unordered_map<std::string, std::uint64_t> next_suffix_;
   std::uint64_t version_ = 0;
+  bool dying_ = false;
 };
 
 }  // namespace modelflow

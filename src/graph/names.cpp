@@ -1,0 +1,78 @@
+#include <utility>
+
+#include "modelflow/error.h"
+#include "modelflow/graph.h"
+
+namespace modelflow {
+
+Graph& Graph::root() {
+  Graph* graph = this;
+  while (graph->parent_) graph = &graph->parent_->graph();
+  return *graph;
+}
+
+bool Graph::taken(const std::string& name) {
+  const Graph& top = root();
+  return top.by_name_.contains(name) || top.nested_names_.contains(name) || by_name_.contains(name);
+}
+
+/// Makes unique_name stay clear of a name. Names are never given back: a stale one costs nothing.
+void Graph::claim(const std::string& name) {
+  if (parent_) root().nested_names_.insert(name);
+}
+
+std::string Graph::unique_name(std::string_view stem) {
+  std::string base(stem.empty() ? "value" : stem);
+  const auto [suffix, first] = root().next_suffix_.try_emplace(base, 0);
+  if (first && !taken(base)) return base;
+  while (true) {
+    std::string name = base + "_" + std::to_string(++suffix->second);
+    if (!taken(name)) return name;
+  }
+}
+
+void Graph::set_parent(Node* parent) {
+  if (parent_ == parent) return;
+  parent_ = parent;
+  if (!parent) return;
+  Graph& top = root();
+  if (&top == this) return;
+  for (const auto& [name, value] : by_name_) top.nested_names_.insert(name);
+  top.nested_names_.merge(std::unordered_set<std::string>(nested_names_));
+}
+
+Value* Graph::find(std::string_view name) const {
+  const auto it = by_name_.find(std::string(name));
+  return it == by_name_.end() ? nullptr : it->second;
+}
+
+Value* Graph::find_visible(std::string_view name) const {
+  for (const Graph* graph = this; graph; graph = graph->parent_ ? &graph->parent_->graph() : nullptr) {
+    if (Value* value = graph->find(name)) return value;
+  }
+  return nullptr;
+}
+
+void Graph::rename(Value& value, std::string name) {
+  if (value.graph_ != this) throw Error(ErrorKind::internal, "'" + value.name_ + "' is renamed in another graph");
+  if (value.name_ == name) return;
+  if (pinned.contains(value.name_)) {
+    throw Error(ErrorKind::internal, "'" + value.name_ + "' is renamed although other parts of the model refer to it");
+  }
+  if (name.empty() || by_name_.contains(name)) {
+    throw Error(ErrorKind::invalid_input, "the name '" + name + "' is given to two values of one graph");
+  }
+  by_name_.erase(value.name_);
+  by_name_.emplace(name, &value);
+  claim(name);
+  value.name_ = std::move(name);
+  ++version_;
+}
+
+void Graph::swap_names(Value& a, Value& b) {
+  std::swap(by_name_.at(a.name_), by_name_.at(b.name_));
+  std::swap(a.name_, b.name_);
+  ++version_;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,68 @@
+#include "modelflow/graph.h"
+#include "modelflow/pass.h"
+#include "src/graph/op_name.h"
+
+namespace modelflow {
+
+OpName split_op(std::string_view op) {
+  if (const std::size_t colon = op.find(':'); colon != std::string_view::npos) {
+    const std::string_view domain = op.substr(0, colon);
+    return {domain == "ai.onnx" ? "" : domain, op.substr(colon + 1)};
+  }
+  const bool ours = op.size() > kDomain.size() && op.starts_with(kDomain) && op[kDomain.size()] == '.';
+  if (ours) return {kDomain, op.substr(kDomain.size() + 1)};
+  return {"", op};
+}
+
+std::string joined_op(const Node& node) {
+  if (node.domain().empty()) return node.op();
+  return node.domain() + (node.domain() == kDomain ? "." : ":") + node.op();
+}
+
+bool Node::is(std::string_view op) const {
+  const OpName name = split_op(op);
+  return name.op == op_ && name.domain == domain_;
+}
+
+std::vector<Graph*> Node::subgraphs() const {
+  std::vector<Graph*> found;
+  for (const auto& [key, attr] : attrs) {
+    if (const auto* one = std::get_if<Subgraph>(&attr); one && *one) found.push_back(one->get());
+    if (const auto* many = std::get_if<std::vector<Subgraph>>(&attr)) {
+      for (const Subgraph& graph : *many) {
+        if (graph) found.push_back(graph.get());
+      }
+    }
+  }
+  return found;
+}
+
+std::string Node::label() const {
+  std::string shown = name;
+  if (shown.empty()) {  // many exporters name no nodes: then the first output tells which one it is
+    for (const Value* value : outputs_) {
+      if (value && shown.empty()) shown = value->name();
+    }
+  }
+  return "node '" + shown + "' (" + joined_op(*this) + ")";
+}
+
+namespace {
+
+Operand operand(const Value* value) {
+  if (!value) return {};
+  return {value->name(), value->dtype(), value->shape(), value->constant()};
+}
+
+}  // namespace
+
+Call call_of(const Node& node) {
+  Call call;
+  call.op = node.op();
+  call.attrs = node.attrs;
+  for (const Value* value : node.inputs()) call.inputs.push_back(operand(value));
+  for (const Value* value : node.outputs()) call.outputs.push_back(operand(value));
+  return call;
+}
+
+}  // namespace modelflow
