@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cmath>
+
+#include "passes/clean/clean.h"
+#include "passes/linear_op.h"
+
+namespace modelflow::passes {
+
+using namespace pattern;
+
+namespace {
+
+/// BatchNormalization in inference is y = x * scale + shift per channel.
+struct Affine {
+  std::vector<double> scale, shift;
+};
+
+Affine affine_of(const Match& m) {
+  const std::vector<double> gamma = m.constant("gamma").to_doubles(), beta = m.constant("beta").to_doubles();
+  const std::vector<double> mean = m.constant("mean").to_doubles(), var = m.constant("var").to_doubles();
+  const double epsilon = m.node("bn").attrs.number("epsilon", 1e-5F);
+  Affine affine;
+  for (std::size_t c = 0; c < gamma.size(); ++c) {
+    affine.scale.push_back(gamma[c] / std::sqrt(var[c] + epsilon));
+    affine.shift.push_back(beta[c] - mean[c] * affine.scale[c]);
+  }
+  return affine;
+}
+
+Verdict inference_form(const Match& m) {
+  const Node& bn = m.node("bn");
+  if (bn.attrs.integer("training_mode") != 0) return no("it is in training mode");
+  if (bn.attrs.integer("spatial", 1) != 1) return no("spatial = 0 normalises every position on its own");
+  for (std::size_t i = 1; i < bn.outputs().size(); ++i)
+    if (bn.output(i)) return no("its running statistics are wanted", bn.output(i)->name());
+  const Dims& dims = m.constant("gamma").dims();
+  for (const char* other : {"beta", "mean", "var"})
+    if (m.constant(other).dims() != dims) return no("scale, bias, mean and variance differ in size");
+  return yes();
+}
+
+bool usable(std::size_t found, std::size_t wanted) { return found == wanted || found == 1; }
+
+Verdict fits_after(const Match& m) {
+  std::string why;
+  const std::optional<LinearOp> linear = LinearOp::of(m.node("linear"), &why);
+  if (!linear) return no(why);
+  if (!linear->channels_second()) return no("the channels of the product are not on axis 1");
+  if (static_cast<std::size_t>(m.constant("gamma").elements()) != linear->channels_out())
+    return no("one scale per output channel is needed");
+  return m["b"] && !linear->over_outputs(m.constant("b")) ? no("the bias is not per channel", m["b"]->name()) : yes();
+}
+
+Verdict fits_before(const Match& m) {
+  std::string why;
+  const std::optional<LinearOp> linear = LinearOp::of(m.node("linear"), &why);
+  if (!linear) return no(why);
+  if (!linear->channels_second()) return no("the channels of the product are not on axis 1");
+  if (!usable(static_cast<std::size_t>(m.constant("gamma").elements()), linear->channels_in()))
+    return no("one scale per input channel is needed");
+  const Affine affine = affine_of(m);
+  const bool shifts = std::any_of(affine.shift.begin(), affine.shift.end(), [](double s) { return s != 0; });
+  return shifts && !linear->shift_safe() ? no("the shift would leak into the padded border") : yes();
+}
+
+std::vector<Value*> into_previous(const Match& m, Build& build) {
+  LinearOp linear = *LinearOp::of(m.node("linear"));
+  if (m["b"]) linear.shift_outputs(*linear.over_outputs(m.constant("b")));
+  const Affine affine = affine_of(m);
+  linear.scale_outputs(affine.scale);
+  linear.shift_outputs(affine.shift);
+  Value* y = linear.build(build, m["x"]);
+  return y ? std::vector<Value*>{y} : std::vector<Value*>{};
+}
+
+std::vector<Value*> into_next(const Match& m, Build& build) {
+  LinearOp linear = *LinearOp::of(m.node("linear"));
+  const Affine affine = affine_of(m);
+  if (std::any_of(affine.shift.begin(), affine.shift.end(), [](double s) { return s != 0; }))
+    linear.shift_inputs(affine.shift);  // before the weights are scaled: the shift is added to the scaled x
+  linear.scale_inputs(affine.scale);
+  Value* y = linear.build(build, m["x"]);
+  return y ? std::vector<Value*>{y} : std::vector<Value*>{};
+}
+
+Pattern batch_norm(Pattern x) {
+  return op("BatchNormalization",
+            {std::move(x), constant("gamma"), constant("beta"), constant("mean"), constant("var")}, "bn");
+}
+
+Pattern linear(Pattern x) {
+  return open(op_any({"Conv", "ConvTranspose", "Gemm", "MatMul"}, {std::move(x)}, "linear"));
+}
+
+}  // namespace
+
+Pass fold_batch_norm() {
+  const Pattern x = any("x");
+  return rewrite(
+      "fold-batch-norm", "Folds BatchNormalization into the weights of the linear op before or after it.",
+      {
+          {.name = "batch-norm-into-previous",
+           .doc = "BatchNormalization(Conv | ConvTranspose | Gemm | MatMul) -> the op with scaled weights and bias",
+           .from = batch_norm(linear(x)),
+           .when = {inference_form, fits_after},
+           .into = into_previous},
+          {.name = "batch-norm-into-biased-matmul",
+           .doc = "BatchNormalization(MatMul + bias) -> MatMul + bias with scaled constants",
+           .from = batch_norm(open(op("MatMul", {x}, "linear")) + constant("b")),
+           .when = {inference_form, fits_after},
+           .into = into_previous},
+          {.name = "batch-norm-into-next",
+           .doc =
+               "Conv | Gemm | MatMul of BatchNormalization -> the op with scaled weights (shift only without padding)",
+           .from = linear(batch_norm(x)),
+           .when = {inference_form, fits_before},
+           .into = into_next},
+      });
+}
+
+}  // namespace modelflow::passes

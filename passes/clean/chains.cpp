@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <array>
+
+#include "passes/clean/clean.h"
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+/// Transpose(Transpose(x)): one permutation.
+bool merge_transposes(Graph&, Node& outer, const Node& inner) {
+  const Ints first = inner.attrs.ints("perm"), second = outer.attrs.ints("perm");
+  if (first.size() != second.size() || first.empty()) return false;
+  Ints perm(first.size());
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    if (second[i] < 0 || static_cast<std::size_t>(second[i]) >= first.size()) return false;
+    perm[i] = first[static_cast<std::size_t>(second[i])];
+  }
+  outer.attrs.set("perm", perm);
+  return true;
+}
+
+/// Reshape(Reshape(x)): the first is moot unless the second copies one of its dims ("0") that x has elsewhere.
+bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
+  const std::optional<Ints> target = const_ints(outer.input(1));
+  if (!target || !inner.input(0)) return false;
+  if (outer.attrs.integer("allowzero") != 0) return true;
+  const Value &x = *inner.input(0), &middle = *outer.input(0);
+  for (std::size_t i = 0; i < target->size(); ++i) {
+    if ((*target)[i] != 0) continue;
+    if (!x.type.is_tensor() || !x.shape().has_rank() || !middle.type.is_tensor() || !middle.shape().has_rank())
+      return false;
+    if (i >= x.shape().rank() || i >= middle.shape().rank() || !(x.shape()[i] == middle.shape()[i])) return false;
+  }
+  return true;
+}
+
+/// Squeeze of Unsqueeze and the other way round, on the same axes: both go.
+bool same_axes(const Node& outer, const Node& inner) {
+  const Value* wide = outer.is("Squeeze") ? outer.input(0) : outer.output(0);
+  const std::optional<std::size_t> rank = rank_of(wide);
+  const std::optional<Ints> a = setting(outer, "axes", 1), b = setting(inner, "axes", 1);
+  if (!rank || !a || !b || a->empty()) return false;
+  std::optional<Ints> left = positive(*a, static_cast<std::int64_t>(*rank)),
+                      right = positive(*b, static_cast<std::int64_t>(*rank));
+  if (!left || !right) return false;
+  std::sort(left->begin(), left->end());
+  std::sort(right->begin(), right->end());
+  return left == right;
+}
+
+/// Every number of type `from` is one of type `to`.
+bool widens(DType from, DType to) {
+  const bool wide_float = to == DType::f32 || to == DType::f64, wide_int = to == DType::i32 || to == DType::i64;
+  switch (from) {
+    case DType::boolean:
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
+    case DType::u16:
+      return wide_float || wide_int;
+    case DType::f16:
+    case DType::bf16:
+      return wide_float;
+    case DType::i32:
+      return to == DType::i64 || to == DType::f64;
+    case DType::f32:
+      return to == DType::f64;
+    default:
+      return false;
+  }
+}
+
+/// Cast(Cast(x)): the first is moot when it loses nothing. Narrowing first would change the rounding: kept.
+bool merge_casts(Graph&, Node&, const Node& inner) {
+  return inner.output() && widens(inner.input(0)->dtype(), inner.output()->dtype());
+}
+
+/// Concat with a Concat on the same axis among its inputs.
+bool merge_concats(Graph& graph, Node& outer) {
+  for (std::size_t i = 0; i < outer.inputs().size(); ++i) {
+    Value* middle = outer.input(i);
+    Node* inner = middle ? middle->producer() : nullptr;
+    if (!inner || !inner->is("Concat") || &inner->graph() != &graph || only_reader(*middle) != &outer) continue;
+    const std::optional<std::size_t> rank = rank_of(middle);
+    const auto axis = [&](const Node& node) {
+      return positive({node.attrs.integer("axis", 1)}, static_cast<std::int64_t>(rank.value_or(0)));
+    };
+    const bool same =
+        inner->attrs.integer("axis", 1) == outer.attrs.integer("axis", 1) || (rank && axis(*inner) == axis(outer));
+    if (!same) continue;
+    std::vector<Value*> inputs = outer.inputs();
+    inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(i));
+    inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(i), inner->inputs().begin(), inner->inputs().end());
+    graph.resize_inputs(outer, inputs.size());
+    for (std::size_t k = 0; k < inputs.size(); ++k) graph.set_input(outer, k, inputs[k]);
+    return true;
+  }
+  return false;
+}
+
+struct Chain {
+  std::string_view outer, inner;
+  bool (*merge)(Graph&, Node& outer, const Node& inner);  ///< true: outer may read what inner reads
+};
+constexpr std::array<Chain, 7> chains_of_two = {{{"Transpose", "Transpose", merge_transposes},
+                                                 {"Reshape", "Reshape", merge_reshapes},
+                                                 {"Reshape", "Flatten", merge_reshapes},
+                                                 {"Reshape", "Squeeze", merge_reshapes},
+                                                 {"Reshape", "Unsqueeze", merge_reshapes},
+                                                 {"Cast", "Cast", merge_casts},
+                                                 {"Relu", "Relu", [](Graph&, Node&, const Node&) { return true; }}}};
+
+int merge(Graph& graph, Context& context, Node& outer) {
+  if (!outer.domain().empty() || !outer.output() || !outer.input(0)) return 0;
+  if (outer.op() == "Concat") {
+    if (!merge_concats(graph, outer)) return 0;
+    context.hit("concat-of-concat");
+    return 1;
+  }
+  const Node* inner = outer.input(0)->producer();
+  if (!inner || !inner->domain().empty() || !inner->input(0)) return 0;
+  const bool opposite = (outer.op() == "Squeeze" && inner->op() == "Unsqueeze") ||
+                        (outer.op() == "Unsqueeze" && inner->op() == "Squeeze");
+  if (opposite && !outer.output()->is_graph_output() && same_axes(outer, *inner)) {
+    context.hit("squeeze-unsqueeze");
+    graph.replace(*outer.output(), *inner->input(0));
+    return 1;
+  }
+  for (const Chain& chain : chains_of_two) {
+    if (outer.op() != chain.outer || inner->op() != chain.inner || !chain.merge(graph, outer, *inner)) continue;
+    context.hit(outer.op() + "-of-" + inner->op());
+    graph.set_input(outer, 0, inner->input(0));
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Pass chains() {
+  return {.name = "chains",
+          .doc = "Merges pairs of Transpose, Reshape, Cast, Concat, Squeeze/Unsqueeze that one node can do.",
+          .run = [](Graph& graph, Context& context) {
+            int changes = 0;
+            for (const auto& node : graph.nodes()) changes += merge(graph, context, *node);
+            if (changes) graph.prune();
+            return changes;
+          }};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,94 @@
+#include <map>
+#include <unordered_map>
+
+#include "passes/clean/clean.h"
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+/// Equal bytes are kept once (weights that an exporter wrote twice, repeated small constants).
+int merge_constants(Graph& graph) {
+  // Contents are read only when another constant has the same type and size: most large weights are never touched.
+  std::map<std::pair<DType, Dims>, std::vector<Value*>> alike;
+  for (Value* value : graph.initializers())
+    if (value->constant() && !value->is_graph_output() && !graph.pinned.contains(value->name()))
+      alike[{value->constant()->dtype(), value->constant()->dims()}].push_back(value);
+  int changes = 0;
+  for (auto& [type, values] : alike) {
+    if (values.size() < 2) continue;
+    std::unordered_multimap<std::uint64_t, Value*> seen;
+    for (Value* value : values) {
+      const std::uint64_t hash = value->constant()->hash();
+      Value* twin = nullptr;
+      for (auto [at, end] = seen.equal_range(hash); at != end && !twin; ++at)
+        if (at->second->constant()->same_content(*value->constant())) twin = at->second;
+      if (!twin) {
+        seen.emplace(hash, value);
+        continue;
+      }
+      graph.replace(*value, *twin);
+      graph.erase(*value);
+      ++changes;
+    }
+  }
+  return changes;
+}
+
+/// Nodes with the same op and inputs; attributes are compared afterwards.
+std::string key_of(const Node& node) {
+  std::string key = node.domain() + ":" + node.op() + ":" + node.overload;
+  for (const Value* input : node.inputs()) key += ',' + std::to_string(reinterpret_cast<std::uintptr_t>(input));
+  return key;
+}
+
+/// `twin` gives everything that is wanted of `node`, and taking it changes no graph output.
+bool stands_in(const Node& twin, const Node& node) {
+  if (!equal(twin.attrs, node.attrs)) return false;
+  for (std::size_t i = 0; i < node.outputs().size(); ++i) {
+    const Value* value = node.output(i);
+    if (!value) continue;
+    if (!twin.output(i) || value->is_graph_output()) return false;
+  }
+  return true;
+}
+
+int merge_nodes(Graph& graph) {
+  std::unordered_multimap<std::string, Node*> seen;
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (deterministic(*node) && node->op() != "Constant" && !node->inputs().empty()) nodes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : nodes) {
+    const std::string key = key_of(*node);
+    Node* twin = nullptr;
+    for (auto [at, end] = seen.equal_range(key); at != end && !twin; ++at)
+      if (stands_in(*at->second, *node)) twin = at->second;
+    if (!twin) {
+      seen.emplace(key, node);
+      continue;
+    }
+    for (std::size_t i = 0; i < node->outputs().size(); ++i)
+      if (node->output(i)) graph.replace(*node->output(i), *twin->output(i));
+    graph.erase(*node);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+Pass duplicates() {
+  return {.name = "duplicates",
+          .doc = "Keeps one of equal initializers and of equal nodes with equal inputs.",
+          .run = [](Graph& graph, Context& context) {
+            const int constants = merge_constants(graph);
+            const int nodes = merge_nodes(graph);
+            if (constants) context.hit("equal-initializers", constants);
+            if (nodes) context.hit("equal-nodes", nodes);
+            return constants + nodes;
+          }};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,192 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "modelflow/modelflow.h"
+#include "passes/clean/clean.h"
+#include "passes/clean/evaluate.h"
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+using Nodes = std::vector<Node*>;
+
+bool holds_text(const Value* value) { return value && value->dtype() == DType::string; }
+
+/// DequantizeLinear of weights stays: it is how a quantized model says what its weights are.
+bool foldable_op(const Node& node, const Model& model) {
+  if (!deterministic(node) || node.op() == "Constant" || node.op() == "DequantizeLinear") return false;
+  if (std::none_of(node.inputs().begin(), node.inputs().end(), [](Value* v) { return v != nullptr; })) return false;
+  if (std::any_of(node.inputs().begin(), node.inputs().end(), holds_text)) return false;
+  for (const Value* out : node.outputs()) {
+    if (!out) continue;
+    if (out->is_graph_output() || out->type.kind == Type::Kind::other || holds_text(out)) return false;
+  }
+  return std::none_of(model.functions.begin(), model.functions.end(),
+                      [&](const Function& f) { return f.domain.empty() && f.name == node.op(); });
+}
+
+double size_of(const Value* value) {
+  if (!value || !value->type.is_tensor() || !value->shape().has_rank() || !value->shape().known()) return 0;
+  double size = bits(value->dtype()) / 8.0;
+  for (const std::int64_t d : value->shape().values()) size *= static_cast<double>(std::max<std::int64_t>(d, 0));
+  return size;
+}
+
+/// True when the size of the output follows from the values of the inputs: such nodes wait until these are known.
+bool grows(const Node& node) {
+  for (const char* op : {"ConstantOfShape", "Expand", "Tile", "Range", "OneHot", "Pad", "Resize", "Upsample"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+/// Bytes of the outputs as far as they can be told before the node runs; 0 when nothing is known.
+double predicted_bytes(Node& node, const Model& model) {
+  // Inference has seen these nodes before their inputs became constants.
+  if (grows(node)) infer_types(node, model);
+  double bytes = 0;
+  for (const Value* out : node.outputs()) bytes += size_of(out);
+  if (bytes > 0 || !node.is("Range")) return bytes;
+  const auto start = const_number(node.input(0)), limit = const_number(node.input(1)),
+             step = const_number(node.input(2));
+  return start && limit && step && *step != 0 ? 8 * std::max(0.0, (*limit - *start) / *step) : 0;
+}
+
+/// One call of the pass on one graph. Folding goes in waves: each evaluates, in one session, every node that is ready.
+class Folding {
+ public:
+  Folding(Graph& graph, Context& context, double& budget) : graph_(graph), context_(context), budget_(budget) {}
+
+  int run() {
+    int folded = 0;
+    while (const int more = wave()) folded += more;
+    return folded;
+  }
+
+ private:
+  int wave();
+  bool ready(Node& node);
+  int commit(const Nodes& part, const Known& results);
+
+  Graph& graph_;
+  Context& context_;
+  double& budget_;
+  std::set<const Node*> refused_;
+  std::set<const Value*> pending_;  // what this wave will compute
+};
+
+bool Folding::ready(Node& node) {
+  if (refused_.contains(&node) || !foldable_op(node, context_.model)) return false;
+  double in_bytes = 0;
+  for (const Value* input : node.inputs()) {
+    if (!input) continue;
+    if (!input->constant() && (grows(node) || !pending_.contains(input))) return false;
+    if (input->constant()) in_bytes += static_cast<double>(input->constant()->bytes());
+  }
+  // What is folded further may be much smaller: the limit proper is checked on the results.
+  if (predicted_bytes(node, context_.model) - in_bytes <= 4 * budget_ + 4096) return true;
+  context_.miss("fold-constants", &node, "its result would be larger than max_fold_bytes allows");
+  refused_.insert(&node);
+  return false;
+}
+
+/// Nodes that share results are kept or given up together: their growth is judged as one.
+std::vector<Nodes> parts_of(const Nodes& nodes) {
+  std::map<const Node*, std::size_t> part;
+  std::vector<Nodes> parts;
+  for (Node* node : nodes) {
+    std::set<std::size_t> joined;
+    for (const Value* input : node->inputs())
+      if (input && input->producer() && part.contains(input->producer())) joined.insert(part[input->producer()]);
+    if (joined.empty()) joined.insert(parts.size()), parts.emplace_back();
+    const std::size_t home = *joined.begin();
+    parts[home].push_back(node);
+    part[node] = home;
+    joined.erase(joined.begin());
+    for (const std::size_t other : joined) {
+      for (Node* moved : parts[other]) part[moved] = home;
+      parts[home].insert(parts[home].end(), parts[other].begin(), parts[other].end());
+      parts[other].clear();
+    }
+  }
+  std::erase_if(parts, [](const Nodes& p) { return p.empty(); });
+  return parts;
+}
+
+int Folding::commit(const Nodes& part, const Known& results) {
+  const std::set<const Node*> inside(part.begin(), part.end());
+  const auto outside = [&](const Use& use) { return !inside.contains(use.node); };
+  const auto read_inside_only = [&](const Value& v) { return std::none_of(v.uses().begin(), v.uses().end(), outside); };
+  double growth = 0;
+  std::set<const Value*> freed;
+  for (const Node* node : part) {
+    for (const Value* out : node->outputs())
+      if (out && !read_inside_only(*out)) growth += static_cast<double>(results.at(out).bytes());
+    for (const Value* input : node->inputs())
+      if (input && input->constant() && &input->graph() == &graph_ && !input->is_graph_output() &&
+          read_inside_only(*input))
+        freed.insert(input);
+  }
+  for (const Value* input : freed) growth -= static_cast<double>(input->constant()->bytes());
+  if (growth > budget_) {
+    context_.miss("fold-constants", part.back(),
+                  "the model would grow by " + std::to_string(std::llround(growth)) + " bytes");
+    refused_.insert(part.begin(), part.end());
+    return 0;
+  }
+  budget_ -= std::max(0.0, growth);
+  for (const Node* node : part)
+    for (Value* out : node->outputs())
+      if (out && !read_inside_only(*out)) graph_.replace(*out, graph_.add_constant(results.at(out), out->name()));
+  return static_cast<int>(part.size());
+}
+
+int Folding::wave() {
+  Nodes nodes;
+  pending_.clear();
+  for (const auto& node : graph_.nodes()) {
+    if (!ready(*node)) continue;
+    nodes.push_back(node.get());
+    for (const Value* out : node->outputs())
+      if (out) pending_.insert(out);
+  }
+  if (nodes.empty()) return 0;
+  if (!context_.runtime) {
+    context_.note("constant folding left " + std::to_string(nodes.size()) + " nodes: no ONNX Runtime was found");
+    return 0;
+  }
+  Known results;
+  for (const Failure& failure : evaluate(nodes, context_, results)) {
+    context_.miss("fold-constants", failure.node, failure.reason);
+    refused_.insert(failure.node);
+  }
+  std::erase_if(nodes, [&](const Node* node) {
+    return std::any_of(node->outputs().begin(), node->outputs().end(),
+                       [&](Value* out) { return out && !results.contains(out); });
+  });
+  int folded = 0;
+  for (const Nodes& part : parts_of(nodes)) folded += commit(part, results);
+  graph_.prune();
+  return folded;
+}
+
+}  // namespace
+
+Pass fold_constants() {
+  // The budget belongs to the pass, that is to one optimize(): all calls on all graphs share it.
+  auto budget = std::make_shared<std::optional<double>>();
+  return {
+      .name = "fold-constants",
+      .doc = "Evaluates nodes whose inputs are constant with ONNX Runtime, as far as the model does not grow too much.",
+      .run = [budget](Graph& graph, Context& context) {
+        if (!*budget) *budget = context.options.max_fold_bytes;
+        const int folded = Folding(graph, context, **budget).run();
+        if (folded) context.hit("fold-constants", folded);
+        return folded;
+      }};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,131 @@
+#include <algorithm>
+
+#include "passes/clean/clean.h"
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+bool same_type(const Node& node) { return passes::same_type(*node.input(0), *node.output(0)); }
+
+bool all(const std::optional<Ints>& values, std::int64_t wanted) {
+  return values && std::all_of(values->begin(), values->end(), [&](std::int64_t v) { return v == wanted; });
+}
+
+bool always(const Node&) { return true; }
+bool one_input(const Node& node) { return node.inputs().size() == 1; }
+
+bool no_dropout(const Node& node) {
+  if (node.output(1) && (!node.output(1)->uses().empty() || node.output(1)->is_graph_output())) return false;
+  return node.attrs.integer("is_test", 1) == 1 &&
+         (!node.input(2) || const_number(node.input(2)) == 0.0 || all(const_ints(node.input(2)), 0));
+}
+
+bool same_dtype(const Node& node) {
+  const DType from = node.input(0)->dtype();
+  if (from == DType::undefined) return false;
+  if (node.op() == "CastLike") return node.input(1) && node.input(1)->dtype() == from;
+  return node.attrs.integer("to") == static_cast<std::int64_t>(from);
+}
+
+bool order_kept(const Node& node) {
+  const Ints perm = node.attrs.ints("perm");
+  if (perm.empty()) {
+    const std::optional<std::size_t> rank = rank_of(node.input(0));
+    return rank && *rank <= 1;
+  }
+  return std::is_sorted(perm.begin(), perm.end());
+}
+
+bool whole_slice(const Node& node) {
+  if (!same_type(node)) return false;
+  if (!node.input(4)) return true;
+  const std::optional<Ints> steps = const_ints(node.input(4));
+  return steps && std::all_of(steps->begin(), steps->end(), [](std::int64_t s) { return s > 0; });
+}
+
+bool no_border(const Node& node) { return all(setting(node, "pads", 1, {1}), 0); }
+
+bool neutral_one(const Node& node) { return const_number(node.input(1)) == 1.0 && same_type(node); }
+bool neutral_zero(const Node& node) { return const_number(node.input(1)) == 0.0 && same_type(node); }
+
+bool no_scaling(const Node& node) {
+  if (node.attrs.text("coordinate_transformation_mode") == "tf_crop_and_resize" || !same_type(node)) return false;
+  if (node.op() == "Upsample" && node.attrs.has("scales")) {
+    const Floats scales = node.attrs.floats("scales");
+    return std::all_of(scales.begin(), scales.end(), [](float s) { return s == 1; });
+  }
+  // From opset 11 on: x, roi, scales, sizes; before: x, scales.
+  return const_number(node.input(node.inputs().size() >= 3 ? 2 : 1)) == 1.0;
+}
+
+bool no_bounds(const Node& node) {
+  return !node.input(1) && !node.input(2) && !node.attrs.has("min") && !node.attrs.has("max");
+}
+
+bool one_output(const Node& node) { return node.outputs().size() == 1 && same_type(node); }
+
+/// Ops that under a condition give back their first input.
+struct NoOp {
+  std::string_view op;
+  bool (*holds)(const Node&);
+};
+constexpr NoOp no_ops[] = {
+    {"Identity", always},         {"Dropout", no_dropout},   {"Cast", same_dtype},
+    {"CastLike", same_dtype},     {"Reshape", same_type},    {"Flatten", same_type},
+    {"Expand", same_type},        {"Tile", same_type},       {"Squeeze", same_type},
+    {"Unsqueeze", same_type},     {"Transpose", order_kept}, {"Slice", whole_slice},
+    {"Pad", no_border},           {"Concat", one_input},     {"Sum", one_input},
+    {"Mean", one_input},          {"Max", one_input},        {"Min", one_input},
+    {"Split", one_output},        {"Mul", neutral_one},      {"Div", neutral_one},
+    {"Pow", neutral_one},         {"Add", neutral_zero},     {"Sub", neutral_zero},
+    {"Resize", no_scaling},       {"Upsample", no_scaling},  {"Clip", no_bounds},
+    {"ReduceMean", same_type},    {"ReduceSum", same_type},  {"ReduceMax", same_type},
+    {"ReduceMin", same_type},     {"ReduceProd", same_type}, {"GlobalAveragePool", same_type},
+    {"GlobalMaxPool", same_type},
+};
+
+/// The input that the node gives back unchanged; null when it does something.
+Value* given_back(const Node& node) {
+  if (!node.domain().empty() || !node.output(0) || !node.input(0)) return nullptr;
+  for (const NoOp& rule : no_ops)
+    if (node.op() == rule.op && rule.holds(node)) return node.input(0);
+  // The neutral number may stand first.
+  const bool product = node.op() == "Mul", sum = node.op() == "Add";
+  if ((product && const_number(node.input(0)) == 1.0) || (sum && const_number(node.input(0)) == 0.0))
+    return node.input(1) && passes::same_type(*node.input(1), *node.output(0)) ? node.input(1) : nullptr;
+  return nullptr;
+}
+
+/// Graph outputs keep their node when there is no other node that could carry the name.
+bool can_take_over(const Value& out, const Value& by) {
+  if (!out.is_graph_output()) return true;
+  return by.producer() && &by.graph() == &out.graph() && !by.is_graph_output() &&
+         !by.graph().pinned.contains(by.name());
+}
+
+int remove_no_ops(Graph& graph, Context& context) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : nodes) {
+    Value* by = given_back(*node);
+    if (!by) continue;
+    Value& out = *node->output();
+    if (!can_take_over(out, *by)) continue;
+    context.hit("no-op-" + node->op());
+    graph.replace(out, *by);
+    graph.erase(*node);
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+Pass identities() {
+  return {.name = "identities", .doc = "Removes nodes that give back their input unchanged.", .run = remove_no_ops};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "passes/clean/clean.h"
+#include "passes/clean/contents.h"
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+Tensor tensor_of(DType dtype, bool scalar, const Ints& values) {
+  const Dims dims = scalar ? Dims{} : Dims{static_cast<std::int64_t>(values.size())};
+  if (dtype == DType::i64) return Tensor::of<std::int64_t>(dims, std::span<const std::int64_t>(values));
+  return Tensor::make(dtype, dims, [&](std::byte* out) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (dtype == DType::i32) reinterpret_cast<std::int32_t*>(out)[i] = static_cast<std::int32_t>(values[i]);
+      if (dtype == DType::boolean) out[i] = std::byte{values[i] != 0};
+    }
+  });
+}
+
+/// Shape arithmetic that came out as numbers.
+int numbers_to_constants(Graph& graph, Context& context, Contents& contents) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (node->output() && !node->output()->is_graph_output() && !node->output()->uses().empty())
+      nodes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : nodes) {
+    if (node->op() == "Constant") continue;
+    Value& out = *node->output();
+    const Elements* elements = contents.of(&out);
+    if (!elements) continue;
+    Ints values;
+    for (const Element& e : *elements)
+      if (const auto number = e.value.number()) values.push_back(*number);
+    if (values.size() != elements->size()) continue;
+    graph.replace(out, graph.add_constant(tensor_of(out.dtype(), rank_of(&out) == 0, values), out.name()));
+    ++changes;
+  }
+  if (changes) context.hit("shape-to-constant", changes);
+  return changes;
+}
+
+/// The constant that means the same for Reshape: numbers, 0 for "as the input has it", at most one -1 for the rest.
+std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
+  if (node.attrs.integer("allowzero") != 0) return std::nullopt;
+  const Value& x = *node.input(0);
+  const bool ranked = x.type.is_tensor() && x.shape().has_rank();
+  Ints target;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const Dim& dim = wanted[i].value;
+    const bool copied = ranked && i < x.shape().rank() && dim == x.shape()[i];
+    target.push_back(dim.known() ? dim.value() : copied ? 0 : -1);
+  }
+  return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
+}
+
+int reshape_targets(Graph& graph, Context& context, Contents& contents) {
+  int changes = 0;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("Reshape") || !node->input(0) || !node->input(1) || node->input(1)->constant()) continue;
+    const Elements* wanted = contents.of(node->input(1));
+    if (!wanted) continue;
+    const std::optional<Ints> target = reshape_target(*node, *wanted);
+    if (!target) {
+      context.miss("reshape-target", node.get(), "more than one dim of its target is unknown");
+      continue;
+    }
+    graph.set_input(*node, 1, &graph.add_constant(tensor_of(DType::i64, false, *target), node->input(1)->name()));
+    context.hit("reshape-target");
+    ++changes;
+  }
+  return changes;
+}
+
+/// What the target of Reshape and Expand says about the result, where inference did not see it.
+void refine_types(Graph& graph, Contents& contents) {
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("Reshape") || !node->output() || node->output()->is_graph_output()) continue;
+    const Elements* wanted = contents.of(node->input(1));
+    Type& type = node->output()->type;
+    if (!wanted || !type.is_tensor()) continue;
+    std::vector<Dim> dims = type.shape.has_rank() ? type.shape.dims() : std::vector<Dim>(wanted->size());
+    if (dims.size() != wanted->size()) continue;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      const auto number = (*wanted)[i].value.number();
+      if (dims[i].unknown() && (*wanted)[i].extent && number != 0) dims[i] = (*wanted)[i].value;
+    }
+    type.shape = Shape(std::move(dims));
+  }
+}
+
+}  // namespace
+
+Pass fold_shapes() {
+  return {.name = "fold-shapes",
+          .doc = "Replaces shape arithmetic over known dims by constants, also Reshape targets with one unknown dim.",
+          .run = [](Graph& graph, Context& context) {
+            Contents contents(graph);
+            refine_types(graph, contents);
+            const int targets = reshape_targets(graph, context, contents);
+            const int changes = targets + numbers_to_constants(graph, context, contents);
+            if (changes) graph.prune();
+            return changes;
+          }};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,97 @@
+#include "passes/facts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace modelflow::passes {
+
+std::optional<Ints> const_ints(const Value* value) {
+  const Tensor* tensor = value ? value->constant() : nullptr;
+  if (!tensor) return std::nullopt;
+  switch (tensor->dtype()) {
+    case DType::i64:
+    case DType::i32:
+    case DType::i16:
+    case DType::i8:
+    case DType::u8:
+    case DType::boolean:
+      return tensor->to_ints();
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<double> const_number(const Value* value) {
+  const Tensor* tensor = value ? value->constant() : nullptr;
+  if (!tensor || tensor->elements() == 0) return std::nullopt;
+  const bool integer = tensor->dtype() == DType::i64 || tensor->dtype() == DType::i32;
+  if (!is_float(tensor->dtype()) && !integer) return std::nullopt;
+  // Reading a large weight to learn that it is no single number would cost a pass over the model.
+  if (tensor->elements() > 1 << 20) return std::nullopt;
+  const std::vector<double> values = tensor->to_doubles();
+  const bool same = std::all_of(values.begin(), values.end(), [&](double v) { return v == values.front(); });
+  return same ? std::optional(values.front()) : std::nullopt;
+}
+
+std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise) {
+  if (node.attrs.has(name)) return node.attrs.ints(name);
+  if (!node.input(index)) return otherwise;
+  return const_ints(node.input(index));
+}
+
+std::optional<Ints> positive(Ints axes, std::int64_t rank) {
+  for (std::int64_t& axis : axes) {
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return std::nullopt;
+  }
+  return axes;
+}
+
+bool deterministic(const Node& node) {
+  static constexpr std::array<std::string_view, 6> random = {"RandomNormal",      "RandomUniform", "RandomNormalLike",
+                                                             "RandomUniformLike", "Multinomial",   "Bernoulli"};
+  if (!node.domain().empty() || !node.subgraphs().empty()) return false;
+  if (node.op() == "Dropout") return !node.input(2) && node.attrs.integer("is_test", 1) == 1;
+  return std::find(random.begin(), random.end(), node.op()) == random.end();
+}
+
+Node* only_reader(const Value& value) {
+  if (value.is_graph_output() || value.uses().size() != 1) return nullptr;
+  return value.uses().front().node;
+}
+
+bool same_type(const Value& a, const Value& b) {
+  return a.type.is_tensor() && b.type.is_tensor() && a.dtype() != DType::undefined && a.dtype() == b.dtype() &&
+         a.shape() == b.shape();
+}
+
+std::optional<std::size_t> rank_of(const Value* value) {
+  if (!value) return std::nullopt;
+  if (value->constant()) return value->constant()->rank();
+  if (!value->type.is_tensor() || !value->shape().has_rank()) return std::nullopt;
+  return value->shape().rank();
+}
+
+bool foldable_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
+
+namespace {
+
+template <class T>
+std::optional<Tensor> narrowed(Dims dims, const std::vector<double>& values) {
+  for (const double v : values)
+    if (!std::isfinite(v) || std::abs(v) > std::numeric_limits<T>::max()) return std::nullopt;
+  const std::vector<T> out(values.begin(), values.end());
+  return Tensor::of<T>(std::move(dims), std::span<const T>(out));
+}
+
+}  // namespace
+
+std::optional<Tensor> from_doubles(DType dtype, Dims dims, const std::vector<double>& values) {
+  if (dtype == DType::f32) return narrowed<float>(std::move(dims), values);
+  if (dtype == DType::f64) return narrowed<double>(std::move(dims), values);
+  return std::nullopt;
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "modelflow/graph.h"
+
+/// What several passes ask about nodes and values.
+namespace modelflow::passes {
+
+/// The integers of a constant of an integer type; nullopt for anything else.
+std::optional<Ints> const_ints(const Value* value);
+/// The one number that every element of a constant is; nullopt when there are several, none, or no constant.
+std::optional<double> const_number(const Value* value);
+/// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
+/// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
+std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});
+/// Axes brought into [0, rank); nullopt when one lies outside.
+std::optional<Ints> positive(Ints axes, std::int64_t rank);
+
+/// True for a standard op whose outputs depend on its inputs alone.
+bool deterministic(const Node& node);
+/// The only node that reads `value`, once; null when there is none, there are several, or it is a graph output.
+Node* only_reader(const Value& value);
+/// True when the types of both values are tensors of provably equal dtype and shape.
+bool same_type(const Value& a, const Value& b);
+std::optional<std::size_t> rank_of(const Value* value);
+/// float32 or float64: what constants are folded in.
+bool foldable_float(DType dtype);
+/// A new tensor of `dtype` (see foldable_float) from doubles; nullopt when a value is not finite in that type.
+std::optional<Tensor> from_doubles(DType dtype, Dims dims, const std::vector<double>& values);
+
+}  // namespace modelflow::passes
