@@ -1,4 +1,5 @@
 #include <unordered_map>
+#include <utility>
 
 #include "passes/clean/clean.h"
 #include "passes/facts.h"
