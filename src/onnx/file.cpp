@@ -1,0 +1,145 @@
+#include "src/onnx/file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <random>
+
+#include "modelflow/error.h"
+#include "src/onnx/external.h"
+
+namespace modelflow {
+namespace fs = std::filesystem;
+namespace {
+
+std::string system_message() { return std::strerror(errno); }
+
+// A leading dot and a name nobody else picks.
+fs::path temporary_name(const fs::path& target) {
+  static constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::random_device random;
+  std::string suffix;
+  for (int i = 0; i < 12; ++i) suffix += kDigits[random() % 36];
+  return directory_of(target) / ("." + target.filename().string() + "." + suffix + ".tmp");
+}
+
+bool same_content(const fs::path& path, int fd) {
+  int other = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (other < 0) return false;
+  struct stat info {};
+  if (::fstat(other, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
+    ::close(other);
+    return false;
+  }
+  auto old = MappedFile::map(other, path.string());
+  auto fresh = MappedFile::map(::dup(fd), path.string());
+  return old->size() == fresh->size() && std::memcmp(old->data(), fresh->data(), old->size()) == 0;
+}
+
+// rename() that does not replace; false when the name is taken.
+bool claim(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
+  if (errno == EEXIST) return false;
+  if (errno != EINVAL && errno != ENOSYS) throw Error(ErrorKind::output, "'" + to.string() + "': " + system_message());
+  // A file system without the flag: the name is reserved first.
+  int fd = ::open(to.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  ::close(fd);
+  if (::rename(from.c_str(), to.c_str()) == 0) return true;
+  throw Error(ErrorKind::output, "'" + to.string() + "': " + system_message());
+}
+
+}  // namespace
+
+fs::path directory_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
+
+NewFile::NewFile(const fs::path& target) : target_(target), temporary_(temporary_name(target)) {
+  std::error_code error;
+  fs::file_status status = fs::status(target, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw Error(ErrorKind::output, "'" + target.string() + "' exists and is not a regular file");
+  }
+  fd_ = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail("cannot be created");
+  struct stat info {};
+  if (::stat(target.c_str(), &info) == 0) (void)!::fchmod(fd_, info.st_mode & 07777);
+}
+
+NewFile::~NewFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void NewFile::fail(const std::string& what) const {
+  throw Error(ErrorKind::output, "'" + target_.string() + "' " + what + ": " + system_message());
+}
+
+void NewFile::write(const void* data, std::size_t size, std::size_t offset) {
+  const char* from = static_cast<const char*>(data);
+  while (size > 0) {
+    ssize_t done = ::pwrite(fd_, from, std::min<std::size_t>(size, 1 << 30), static_cast<off_t>(offset));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) fail("cannot be written");
+    from += done;
+    size -= static_cast<std::size_t>(done);
+    offset += static_cast<std::size_t>(done);
+  }
+}
+
+void NewFile::sync() {
+  if (::fsync(fd_) != 0 && errno != EINVAL) fail("cannot be written to disk");
+}
+
+void NewFile::replace() {
+  sync();
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");
+  temporary_.clear();
+  sync_directory(directory_of(target_));
+}
+
+NewFile::Settled NewFile::settle() {
+  sync();
+  fs::path name = target_;
+  for (int i = 1; !claim(temporary_, name); ++i) {
+    if (same_content(name, fd_)) return {name, false};
+    name = target_.string() + "." + std::to_string(i);
+  }
+  temporary_.clear();
+  sync_directory(directory_of(target_));
+  return {name, true};
+}
+
+void sync_directory(const fs::path& directory) {
+  int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);  // some file systems cannot: then the rename is as durable as they make it
+  ::close(fd);
+}
+
+void check_room(const fs::path& target, std::size_t bytes, std::size_t total) {
+  fs::path directory = directory_of(target);
+  auto refuse = [&](const std::string& why) {
+    throw Error(ErrorKind::output, "'" + target.string() + "' cannot be written: " + why);
+  };
+  struct statvfs disk {};
+  if (::statvfs(directory.c_str(), &disk) != 0) refuse("directory '" + directory.string() + "': " + system_message());
+  double room = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (disk.f_blocks > 0 && static_cast<double>(total) > room) {
+    refuse("it needs " + std::to_string(total) + " bytes, " + std::to_string(static_cast<long long>(room)) +
+           " are free on the disk");
+  }
+  // Beyond this limit a write would end the process with SIGXFSZ.
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur) {
+    refuse("it needs " + std::to_string(bytes) + " bytes, the file size limit of this process is " +
+           std::to_string(limit.rlim_cur));
+  }
+}
+
+}  // namespace modelflow

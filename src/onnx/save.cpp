@@ -1,0 +1,183 @@
+// How a model is saved, so that at every moment the name FILE is a complete model with complete data:
+// weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is renamed
+// over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed, unless it is
+// mapped by this process (it is the data of the model that was optimized in place).
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <unordered_map>
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+#include "modelflow/error.h"
+#include "src/onnx/external.h"
+#include "src/onnx/file.h"
+#include "src/onnx/write.h"
+
+namespace modelflow {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t kAlignment = 4096;           // ORT then maps weights in place
+constexpr std::size_t kSmall = 1024;               // bytes; below it a tensor stays in the model
+constexpr std::size_t kFusedWeights = 1 << 20;     // with fused ops, more than this goes outside
+constexpr std::size_t kInlineLimit = 1536u << 20;  // 1.5 GiB
+
+struct Facts {
+  std::size_t bytes = 0;
+  bool fused = false;
+};
+
+void measure(const Graph& graph, Facts& facts) {
+  for (const Value* value : graph.initializers()) {
+    const Tensor& tensor = *value->initializer();
+    if (tensor.dtype() != DType::string) facts.bytes += tensor.bytes();
+  }
+  for (const auto& node : graph.nodes()) {
+    facts.fused = facts.fused || node->domain() == kDomain;
+    for (const Graph* inner : node->subgraphs()) measure(*inner, facts);
+  }
+}
+
+bool wants_external(const Model& model, WriteOptions::ExternalData choice) {
+  if (choice != WriteOptions::ExternalData::automatic) return choice == WriteOptions::ExternalData::always;
+  Facts facts;
+  measure(model.graph(), facts);
+  return model.had_external_data || facts.bytes > kInlineLimit || (facts.fused && facts.bytes > kFusedWeights);
+}
+
+// Where each tensor goes in the data file. Tensors that share their bytes share their place.
+class DataLayout {
+ public:
+  bool place(const Tensor& tensor, proto::TensorProto& proto) {
+    if (tensor.dtype() == DType::string || tensor.bytes() < kSmall) return false;
+    auto [entry, fresh] = offsets_.try_emplace({tensor.data(), tensor.bytes()}, end_);
+    if (fresh) {
+      tensors_.emplace_back(tensor, end_);
+      size_ = end_ + tensor.bytes();
+      end_ = (size_ + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    proto.set_data_location(proto::TensorProto::EXTERNAL);
+    locations_.push_back(add(proto, "location", ""));
+    add(proto, "offset", std::to_string(entry->second));
+    add(proto, "length", std::to_string(tensor.bytes()));
+    return true;
+  }
+  bool empty() const { return tensors_.empty(); }
+  std::size_t size() const { return size_; }
+  void write(NewFile& file) const {
+    for (const auto& [tensor, offset] : tensors_) file.write(tensor.data(), tensor.bytes(), offset);
+  }
+  void set_location(const std::string& name) {
+    for (auto* entry : locations_) entry->set_value(name);
+  }
+
+ private:
+  static proto::StringStringEntryProto* add(proto::TensorProto& proto, const char* key, const std::string& value) {
+    auto* entry = proto.add_external_data();
+    entry->set_key(key);
+    entry->set_value(value);
+    return entry;
+  }
+  std::map<std::pair<const std::byte*, std::size_t>, std::size_t> offsets_;
+  std::vector<std::pair<Tensor, std::size_t>> tensors_;
+  std::vector<proto::StringStringEntryProto*> locations_;
+  std::size_t size_ = 0, end_ = 0;
+};
+
+void write_proto(const proto::ModelProto& model, NewFile& file) {
+  google::protobuf::io::FileOutputStream stream(file.descriptor(), 1 << 20);
+  bool ok;
+  {
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    ok = model.SerializePartialToCodedStream(&out);
+  }
+  ok = stream.Flush() && ok;
+  if (!ok) {
+    throw Error(ErrorKind::output, std::string("the model cannot be written: ") + std::strerror(stream.GetErrno()));
+  }
+}
+
+bool mapped_here(const fs::path& path) {
+  std::error_code error;
+  fs::path real = fs::canonical(path, error);
+  std::ifstream maps("/proc/self/maps");
+  if (error || !maps) return true;  // unknown: as if it were
+  for (std::string line; std::getline(maps, line);) {
+    if (line.ends_with(real.string())) return true;
+  }
+  return false;
+}
+
+// The data files (FILE.data, FILE.data.N) that the model at `file` names.
+std::vector<fs::path> data_of(const fs::path& file) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(file, error)) || fs::file_size(file, error) == 0) return found;
+  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return found;
+  auto model = MappedFile::map(fd, file.string());
+  std::string stem = file.filename().string() + ".data";
+  for (const auto& entry : fs::directory_iterator(directory_of(file), error)) {
+    std::string name = entry.path().filename().string();
+    if (!name.starts_with(stem) || !fs::is_regular_file(entry.symlink_status(error))) continue;
+    std::string rest = name.substr(stem.size());
+    bool ours = rest.empty() || (rest[0] == '.' && rest.size() > 1 &&
+                                 rest.find_first_not_of("0123456789", 1) == std::string::npos);
+    if (ours && ::memmem(model->data(), model->size(), name.data(), name.size())) found.push_back(entry.path());
+  }
+  return found;
+}
+
+void remove_stale(const std::vector<fs::path>& files, const fs::path& current) {
+  std::error_code ignored;
+  for (const fs::path& path : files) {
+    if (path.filename() != current.filename() && !mapped_here(path)) fs::remove(path, ignored);
+  }
+}
+
+}  // namespace
+
+void Model::save(const fs::path& file, const WriteOptions& options) const {
+  DataLayout layout;
+  proto::Placement place;
+  if (wants_external(*this, options.external_data)) {
+    place = [&](const Tensor& tensor, proto::TensorProto& proto) { return layout.place(tensor, proto); };
+  }
+  Facts facts;
+  measure(graph(), facts);
+  const Error too_large(ErrorKind::limit, "more than 2 GiB in one file is not possible; use external data");
+  if (!place && facts.bytes > proto::kMaxBytes) throw too_large;
+  if (file.filename().empty()) throw Error(ErrorKind::output, "'" + file.string() + "' is not a file name");
+  proto::ModelProto model = proto::write_model(*this, place);
+  fs::path data_file = file.string() + ".data";
+  layout.set_location(data_file.filename().string() + ".00");  // room for the final name
+  std::size_t size = model.ByteSizeLong();
+  if (size > proto::kMaxBytes) throw too_large;
+  check_room(file, std::max(size, layout.size()), size + layout.size());
+  NewFile out(file);
+  auto stale = data_of(file);
+  NewFile::Settled settled{{}, false};
+  if (!layout.empty()) {
+    NewFile data(data_file);
+    layout.write(data);
+    settled = data.settle();
+    layout.set_location(settled.path.filename().string());
+  }
+  try {
+    write_proto(model, out);
+    out.replace();
+  } catch (...) {
+    std::error_code ignored;
+    if (settled.fresh) fs::remove(settled.path, ignored);
+    throw;
+  }
+  remove_stale(stale, settled.path);
+}
+
+}  // namespace modelflow

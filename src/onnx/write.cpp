@@ -1,0 +1,93 @@
+#include "src/onnx/write.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "modelflow/error.h"
+#include "src/onnx/keep.h"
+
+namespace modelflow {
+namespace proto {
+namespace {
+
+// In the order and spelling of the file that was read, new domains after them.
+void write_opsets(const Model& model, const ModelProto& extras, ModelProto& proto) {
+  auto left = model.opsets;
+  for (const auto& kept : extras.opset_import()) {
+    auto found = left.find(read_domain(kept.domain()));
+    if (found == left.end()) continue;
+    auto& import = *proto.add_opset_import();
+    if (kept.has_domain()) import.set_domain(kept.domain());
+    import.set_version(found->second);
+    left.erase(found);
+  }
+  for (const auto& [domain, version] : left) {
+    auto& import = *proto.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(version);
+  }
+}
+
+}  // namespace
+
+ModelProto write_model(const Model& model, Placement place) {
+  ModelProto proto;
+  auto extras = parsed<ModelProto>(model.extras);
+  proto.set_ir_version(model.ir_version);
+  write_opsets(model, extras, proto);
+  if (!model.producer_name.empty() || extras.has_producer_name()) proto.set_producer_name(model.producer_name);
+  if (!model.producer_version.empty() || extras.has_producer_version()) {
+    proto.set_producer_version(model.producer_version);
+  }
+  if (!model.domain.empty() || extras.has_domain()) proto.set_domain(model.domain);
+  if (model.model_version != 0 || extras.has_model_version()) proto.set_model_version(model.model_version);
+  if (!model.doc.empty() || extras.has_doc_string()) proto.set_doc_string(model.doc);
+  write_metadata(model.metadata, *proto.mutable_metadata_props());
+  GraphWriter writer(model.ir_version, std::move(place));
+  writer.write(model.graph(), *proto.mutable_graph());
+  for (const Function& function : model.functions) writer.write(function, *proto.add_functions());
+  *proto.mutable_training_info() = std::move(*extras.mutable_training_info());
+  *proto.mutable_configuration() = std::move(*extras.mutable_configuration());
+  keep_unknown(extras, proto);
+  return proto;
+}
+
+NodeProto write_node(const Node& node) {
+  constexpr std::int64_t kAnyIr = 8;
+  NodeProto proto;
+  GraphWriter(kAnyIr).write(node, proto);
+  return proto;
+}
+
+}  // namespace proto
+
+namespace {
+
+std::size_t weight_bytes(const Graph& graph) {
+  std::size_t sum = 0;
+  for (const Value* value : graph.initializers()) {
+    if (value->dtype() != DType::string) sum += value->initializer()->bytes();
+  }
+  for (const auto& node : graph.nodes()) {
+    for (const Graph* inner : node->subgraphs()) sum += weight_bytes(*inner);
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string Model::to_bytes() const {
+  const Error too_large(ErrorKind::limit, "the model has more than 2 GiB; save it with external data");
+  if (weight_bytes(graph()) > proto::kMaxBytes) throw too_large;
+  proto::ModelProto model = proto::write_model(*this);
+  if (model.ByteSizeLong() > proto::kMaxBytes) throw too_large;
+  std::string bytes;
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  model.SerializePartialToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
+}  // namespace modelflow

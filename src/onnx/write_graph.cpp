@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <unordered_map>
+
+#include "src/onnx/keep.h"
+#include "src/onnx/tensors.h"
+#include "src/onnx/types.h"
+#include "src/onnx/write.h"
+
+namespace modelflow::proto {
+namespace {
+
+void write_value(const Value& value, ValueInfoProto& proto) {
+  proto.set_name(value.name());
+  if (value.type.kind != Type::Kind::unknown) write_type(value.type, *proto.mutable_type());
+  if (!value.doc.empty()) proto.set_doc_string(value.doc);
+  write_metadata(value.metadata, *proto.mutable_metadata_props());
+}
+
+bool standard(const std::string& domain) { return domain.empty() || domain == "ai.onnx.ml"; }
+
+// Which inner values get their type written: those that had one in the file, and those around nodes whose types a
+// runtime cannot infer. Everything else a runtime finds out by itself.
+class TypedValues {
+ public:
+  TypedValues(const Graph& graph, const GraphProto& extras, GraphProto& proto) : graph_(graph), proto_(proto) {
+    for (const ValueInfoProto& info : extras.value_info()) {
+      if (info.has_type()) {
+        *proto.add_value_info() = info;
+      } else if (const Value* value = graph.find(info.name())) {
+        add(*value);
+      }
+    }
+  }
+  void around(const Node& node) {
+    if (standard(node.domain())) return;
+    for (const Value* value : node.inputs()) consider(value);
+    for (const Value* value : node.outputs()) consider(value);
+  }
+
+ private:
+  void consider(const Value* value) {
+    if (!value || &value->graph() != &graph_ || value->is_graph_input() || value->is_graph_output()) return;
+    if (!value->is_initializer()) add(*value);
+  }
+  void add(const Value& value) {
+    bool empty = value.type.kind == Type::Kind::unknown && value.doc.empty() && value.metadata.empty();
+    if (!empty && done_.insert(&value).second) write_value(value, *proto_.add_value_info());
+  }
+  const Graph& graph_;
+  GraphProto& proto_;
+  std::unordered_set<const Value*> done_;
+};
+
+using ByName = std::unordered_map<std::string, const TensorProto*>;
+
+ByName kept_initializers(const GraphProto& extras) {
+  ByName result;
+  for (const TensorProto& tensor : extras.initializer()) {
+    if (!tensor.has_data_type()) result.emplace(tensor.name(), &tensor);
+  }
+  return result;
+}
+
+}  // namespace
+
+void GraphWriter::write_initializers(const Graph& graph, const GraphProto& extras, GraphProto& proto) {
+  ByName kept = kept_initializers(extras);
+  for (const Value* value : graph.initializers()) {
+    TensorProto& tensor = *proto.add_initializer();
+    const Tensor& content = *value->initializer();
+    auto found = kept.find(value->name());
+    if (place_ && place_(content, tensor)) {
+      tensor.set_data_type(static_cast<int>(content.dtype()));
+      tensor.mutable_dims()->Add(content.dims().begin(), content.dims().end());
+    } else if (found != kept.end() && typed(*found->second)) {
+      write_typed(content, tensor);
+    } else {
+      write_tensor(content, tensor);
+    }
+    if (found != kept.end()) restore(*found->second, tensor);
+    tensor.set_name(value->name());
+  }
+  for (const TensorProto& tensor : extras.initializer()) {
+    if (tensor.has_data_type()) *proto.add_initializer() = tensor;
+  }
+}
+
+void GraphWriter::write(const Graph& graph, GraphProto& proto) {
+  auto extras = parsed<GraphProto>(graph.extras);
+  if (!graph.name.empty() || extras.has_name()) proto.set_name(graph.name);
+  if (!graph.doc.empty() || extras.has_doc_string()) proto.set_doc_string(graph.doc);
+  write_metadata(graph.metadata, *proto.mutable_metadata_props());
+  for (const Value* value : graph.inputs()) write_value(*value, *proto.add_input());
+  for (const Value* value : graph.outputs()) write_value(*value, *proto.add_output());
+  TypedValues types(graph, extras, proto);
+  for (const auto& node : graph.nodes()) {
+    write(*node, *proto.add_node());
+    types.around(*node);
+  }
+  write_initializers(graph, extras, proto);
+  // Before IR 4 every initializer is listed as an input.
+  if (ir_version_ < 4 && !graph.parent()) {
+    for (const Value* value : graph.initializers()) {
+      if (!value->is_graph_input()) write_value(*value, *proto.add_input());
+    }
+  }
+  *proto.mutable_sparse_initializer() = extras.sparse_initializer();
+  *proto.mutable_quantization_annotation() = extras.quantization_annotation();
+  keep_unknown(extras, proto);
+}
+
+void GraphWriter::write(const Node& node, NodeProto& proto) {
+  auto extras = parsed<NodeProto>(node.extras);
+  for (const Value* value : node.inputs()) proto.add_input(value ? value->name() : std::string());
+  for (const Value* value : node.outputs()) proto.add_output(value ? value->name() : std::string());
+  if (!node.name.empty() || extras.has_name()) proto.set_name(node.name);
+  proto.set_op_type(node.op());
+  if (!node.domain().empty()) proto.set_domain(node.domain());
+  if (node.domain().empty() && extras.has_domain()) proto.set_domain(extras.domain());
+  if (!node.overload.empty() || extras.has_overload()) proto.set_overload(node.overload);
+  if (!node.doc.empty() || extras.has_doc_string()) proto.set_doc_string(node.doc);
+  write_metadata(node.metadata, *proto.mutable_metadata_props());
+  *proto.mutable_device_configurations() = extras.device_configurations();
+  keep_unknown(extras, proto);
+  std::unordered_set<std::string> done;
+  for (const AttributeProto& kept : extras.attribute()) {
+    const Attr* attr = node.attrs.find(kept.name());
+    if (!attr || !done.insert(kept.name()).second) continue;
+    AttributeProto& attribute = *proto.add_attribute();
+    const Tensor* tensor = std::get_if<Tensor>(attr);
+    if (tensor && kept.has_t() && typed(kept.t())) {
+      attribute.set_name(kept.name());
+      attribute.set_type(AttributeProto::TENSOR);
+      write_typed(*tensor, *attribute.mutable_t());
+    } else {
+      write(kept.name(), *attr, attribute);
+    }
+    if (tensor && kept.has_t()) restore(kept.t(), *attribute.mutable_t());
+    if (kept.has_doc_string()) attribute.set_doc_string(kept.doc_string());
+    keep_unknown(kept, attribute);
+  }
+  for (const auto& [name, attr] : node.attrs) {
+    if (!done.count(name)) write(name, attr, *proto.add_attribute());
+  }
+}
+
+void GraphWriter::write(const Function& function, FunctionProto& proto) {
+  proto.set_name(function.name);
+  proto.set_domain(function.domain);
+  if (!function.overload.empty()) proto.set_overload(function.overload);
+  if (!function.doc.empty()) proto.set_doc_string(function.doc);
+  for (const std::string& name : function.attributes) proto.add_attribute(name);
+  for (const auto& [name, attr] : function.defaults) write(name, attr, *proto.add_attribute_proto());
+  for (const auto& [domain, version] : function.opsets) {
+    auto& import = *proto.add_opset_import();
+    import.set_domain(domain);
+    import.set_version(version);
+  }
+  write_metadata(function.metadata, *proto.mutable_metadata_props());
+  for (const Value* value : function.body->inputs()) proto.add_input(value->name());
+  for (const Value* value : function.body->outputs()) proto.add_output(value->name());
+  for (const auto& node : function.body->nodes()) write(*node, *proto.add_node());
+  for (const ValueInfoProto& info : parsed<GraphProto>(function.body->extras).value_info()) {
+    const Value* value = function.body->find(info.name());
+    if (value && value->type.kind != Type::Kind::unknown) write_value(*value, *proto.add_value_info());
+  }
+}
+
+}  // namespace modelflow::proto
