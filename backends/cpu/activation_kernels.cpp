@@ -1,0 +1,90 @@
+#include <algorithm>
+
+#include "backends/cpu/activation.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using Function = void (*)(const ActivationSpec&, const float*, float*, std::size_t);
+
+class Elementwise : public Implementation {
+ public:
+  Elementwise(const Call& call, Function function) : spec_(activation_of(call.attrs)), function_(function) {}
+
+  void run(Invocation& call) const override {
+    const View x = call.input(0);
+    if (x.dtype != DType::f32) throw Error(ErrorKind::invalid_input, "Activation: x is not float32");
+    const auto count = static_cast<std::size_t>(element_count(x.dims));
+    const auto* from = static_cast<const float*>(x.data);
+    auto* to = static_cast<float*>(call.output(0, x.dims));
+    constexpr std::size_t kLeast = 16384;  // floats per task: some microseconds
+    const std::size_t tasks = std::clamp<std::size_t>(count / kLeast, 1, call.threads() * 4);
+    const auto task = [&](std::size_t i) {
+      const std::size_t first = count * i / tasks / 16 * 16,
+                        last = i + 1 == tasks ? count : count * (i + 1) / tasks / 16 * 16;
+      function_(spec_, from + first, to + first, last - first);
+    };
+    if (tasks == 1) return task(0);
+    call.parallel(tasks, task);
+  }
+
+ private:
+  ActivationSpec spec_;
+  Function function_;
+};
+
+Verdict accepts(const Call& call) {
+  if (call.inputs.size() != 1) return no("takes one input");
+  if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
+  try {
+    activation_of(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  return yes();
+}
+
+double elements(const Call& call) {
+  const Shape& shape = call.in(0).shape;
+  double product = 1;
+  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
+    if (shape[i].known()) product *= static_cast<double>(shape[i].value());
+  }
+  return product;
+}
+
+double vector_cost(const Call& call, const Target& target) {
+  const double work = elements(call) * activation_flops(activation_of(call.attrs).kind);
+  return std::max(target.stream(8 * elements(call)), target.compute(work, 0.3));
+}
+
+// One libm call or so per element.
+double scalar_cost(const Call& call, const Target& target) {
+  return vector_cost(call, target) + 10e-9 * elements(call);
+}
+
+}  // namespace
+
+const Kernel activation_avx512 = {
+    .op = "Activation",
+    .name = "cpu.activation_avx512",
+    .needs = Isa::avx512,
+    .accepts = accepts,
+    .cost = vector_cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Elementwise>(call, activate_avx512);
+    },
+};
+
+const Kernel activation_any = {
+    .op = "Activation",
+    .name = "cpu.activation_any",
+    .accepts = accepts,
+    .cost = scalar_cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Elementwise>(call, static_cast<Function>(activate));
+    },
+};
+
+}  // namespace modelflow::cpu

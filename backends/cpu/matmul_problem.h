@@ -1,0 +1,30 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "backends/ops/matmul_attrs.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// A MatMul call in numbers: `batch` products of [m, k] by [k, n] (before trans_*). When b is one matrix and a is not
+/// transposed, all rows of a are one product.
+struct MatMulProblem {
+  /// Checks types and shapes; throws Error(invalid_input).
+  MatMulProblem(const ops::MatMulAttrs& attrs, const Invocation& call);
+
+  Dims y;
+  std::size_t batch = 1, m = 0, n = 0, k = 0;
+  /// Where the matrices of product i begin, in floats from the start of a and b.
+  std::vector<std::pair<std::size_t, std::size_t>> offsets;
+  const float *a = nullptr, *b = nullptr, *bias = nullptr, *residual = nullptr;
+};
+
+/// What both kernels of MatMul can run at all.
+Verdict accepts_matmul(const Call& call);
+/// Floating point operations and bytes moved, unknown dims as 1.
+double matmul_flops(const Call& call);
+double matmul_bytes(const Call& call);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,160 @@
+#include <map>
+#include <mutex>
+
+#include "backends/cpu/matmul_problem.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using dnnl::memory;
+using ops::MatMulAttrs;
+using tag = memory::format_tag;
+
+/// A primitive for one set of extents. Constant weights are packed as it likes them.
+struct Prepared {
+  dnnl::matmul::primitive_desc desc;
+  dnnl::matmul primitive;
+  std::shared_ptr<const std::byte> packed;
+};
+
+memory::dims strides(const memory::dims& dims, bool transposed) {
+  const auto rows = std::max<memory::dim>(dims[1], 1), columns = std::max<memory::dim>(dims[2], 1);
+  if (transposed) return {rows * columns, 1, rows};
+  return {rows * columns, columns, 1};
+}
+
+class OnednnMatMul : public Implementation {
+ public:
+  explicit OnednnMatMul(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+    const Tensor* b = call.in(1).constant;
+    if (!b || b->rank() < 2 || b->elements() == 0) return;
+    const Dims& dims = b->dims();
+    if (dims[dims.size() - 1] * dims[dims.size() - 2] == b->elements()) weights_ = *b;
+  }
+
+  // One product at a time when there are several: the generic path is about being right on every machine.
+  void run(Invocation& call) const override {
+    const MatMulProblem p(attrs_, call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+    onednn_guard("MatMul", [&] {
+      const std::shared_ptr<const Prepared> ready = prepare(p, call.threads());
+      OnednnStream stream(call);
+      std::byte* scratch = call.scratch(ready->desc.scratchpad_desc().get_size() + 64);
+      for (std::size_t i = 0; i < p.batch; ++i) execute(p, *ready, i, y, scratch, stream.stream());
+    });
+  }
+
+ private:
+  void execute(const MatMulProblem& p, const Prepared& ready, std::size_t i, float* y, std::byte* scratch,
+               dnnl::stream& stream) const {
+    const dnnl::engine& engine = onednn_engine();
+    const auto at = [&](const memory::desc& desc, const void* data) {
+      return memory(desc, engine, const_cast<void*>(data));  // oneDNN does not write to its inputs
+    };
+    const std::size_t size = p.m * p.n;
+    const void* b = ready.packed ? static_cast<const void*>(ready.packed.get()) : p.b + p.offsets[i].second;
+    std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, at(ready.desc.src_desc(), p.a + p.offsets[i].first)},
+                                            {DNNL_ARG_WEIGHTS, at(ready.desc.weights_desc(), b)},
+                                            {DNNL_ARG_DST, at(ready.desc.dst_desc(), y + i * size)},
+                                            {DNNL_ARG_SCRATCHPAD, at(ready.desc.scratchpad_desc(), scratch)}};
+    if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
+    if (p.residual) {
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position()) | DNNL_ARG_SRC_1,
+                   at(ready.desc.dst_desc(), p.residual + i * size));
+    }
+    const float scale = attrs_.scale;
+    if (scale != 1) {
+      const memory::desc one({1}, memory::data_type::f32, tag::a);
+      args.emplace(DNNL_ARG_ATTR_SCALES | DNNL_ARG_SRC, at(one, &scale));
+    }
+    ready.primitive.execute(stream, args);
+  }
+
+  int residual_position() const {
+    if (attrs_.residual == MatMulAttrs::Residual::before) return 0;
+    return (activation_.kind != Activation::none) + activation_.affine();
+  }
+
+  std::shared_ptr<const Prepared> prepare(const MatMulProblem& p, std::size_t threads) const {
+    const std::array<std::size_t, 3> key = {p.m, p.n, p.k};
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<const Prepared>& slot = prepared_[key];
+    if (slot) return slot;
+    std::shared_ptr<const Prepared> made = make(p, threads);
+    if (prepared_.size() > kMostShapes) {  // a model with ever new extents must not grow for ever
+      prepared_.clear();
+      return made;
+    }
+    return slot = made;
+  }
+
+  std::shared_ptr<const Prepared> make(const MatMulProblem& p, std::size_t threads) const {
+    plan_for_threads(threads);
+    const auto f32 = memory::data_type::f32;
+    const auto m = static_cast<memory::dim>(p.m), n = static_cast<memory::dim>(p.n), k = static_cast<memory::dim>(p.k);
+    const memory::dims a = {1, m, k}, b = {1, k, n}, y = {1, m, n};
+    const memory::desc plain_b(b, f32, strides(b, attrs_.trans_b));
+    const bool pack = weights_.elements() > 0 && weights_.rank() > 1;
+    const memory::desc any_b(b, f32, tag::any), y_desc(y, f32, tag::abc);
+    const memory::desc bias = p.bias ? memory::desc({1, 1, n}, f32, tag::abc) : memory::desc();
+    const dnnl::matmul::primitive_desc desc(onednn_engine(), memory::desc(a, f32, strides(a, attrs_.trans_a)),
+                                            pack ? any_b : plain_b, bias, y_desc, primitive_attr(y_desc));
+    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), nullptr});
+    if (pack && desc.weights_desc() != plain_b) made->packed = packed(plain_b, desc.weights_desc());
+    return made;
+  }
+
+  dnnl::primitive_attr primitive_attr(const memory::desc& y) const {
+    dnnl::post_ops ops;
+    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, y); };
+    if (attrs_.residual == MatMulAttrs::Residual::before) add();
+    append_activation(ops, activation_);
+    if (attrs_.residual == MatMulAttrs::Residual::after) add();
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(ops);
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    if (attrs_.scale != 1) attr.set_scales_mask(DNNL_ARG_SRC, 0);
+    return attr;
+  }
+
+  std::shared_ptr<const std::byte> packed(const memory::desc& plain, const memory::desc& wanted) const {
+    const std::vector<std::uint8_t> blob = memory::desc(wanted).get_blob();
+    const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
+    return packed_weights(weights_, layout, wanted.get_size(), [&](std::byte* out) {
+      // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
+      dnnl::stream stream(onednn_engine());
+      memory from(plain, onednn_engine(), const_cast<std::byte*>(weights_.data())), to(wanted, onednn_engine(), out);
+      dnnl::reorder(from, to).execute(stream, from, to);
+      stream.wait();
+    });
+  }
+
+  static constexpr std::size_t kMostShapes = 64;
+  MatMulAttrs attrs_;
+  ActivationSpec activation_;
+  Tensor weights_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::array<std::size_t, 3>, std::shared_ptr<const Prepared>> prepared_;
+};
+
+double cost(const Call& call, const Target& target) {
+  return std::max(target.compute(matmul_flops(call), 0.6), target.stream(matmul_bytes(call)));
+}
+
+}  // namespace
+
+const Kernel onednn_matmul = {
+    .op = "MatMul",
+    .name = "cpu.onednn_matmul",
+    .accepts = accepts_matmul,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<OnednnMatMul>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,179 @@
+#include <optional>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/matmul_attrs.h"
+
+namespace modelflow::ops {
+
+MatMulAttrs::MatMulAttrs(const Attrs& attrs)
+    : trans_a(attrs.integer("trans_a") != 0),
+      trans_b(attrs.integer("trans_b") != 0),
+      has_bias(attrs.integer("has_bias") != 0),
+      scale(attrs.number("scale", 1)) {
+  const std::string text = attrs.text("residual", "none");
+  if (text == "before") {
+    residual = Residual::before;
+  } else if (text == "after") {
+    residual = Residual::after;
+  } else if (text != "none") {
+    throw Error(ErrorKind::invalid_input, "residual is '" + text + "', not none, before or after");
+  }
+}
+
+namespace {
+
+using Residual = MatMulAttrs::Residual;
+
+std::vector<std::string> inputs(const Call& call) {
+  const MatMulAttrs matmul(call.attrs);
+  std::vector<std::string> names = {"a", "b"};
+  if (matmul.has_bias) names.emplace_back("bias");
+  if (matmul.residual != Residual::none) names.emplace_back("residual");
+  return names;
+}
+
+// Swaps the last two axes; the rank decides the perm.
+std::string swapped(std::string_view name, const Operand& operand) {
+  const std::size_t rank = operand.shape.rank();
+  std::string perm;
+  for (std::size_t i = 0; i + 2 < rank; ++i) perm += std::to_string(i) + ", ";
+  perm += std::to_string(rank - 1) + ", " + std::to_string(rank - 2);
+  return std::string(name) + "_swapped = Transpose <perm = [" + perm + "]> (" + std::string(name) + ")\n";
+}
+
+std::string body(const Call& call, int opset) {
+  const MatMulAttrs matmul(call.attrs);
+  const bool active = call.attrs.text("activation", "None") != "None";
+  std::string text = "{\n", at;
+  if (matmul.trans_a) text += swapped("a", call.in(0));
+  if (matmul.trans_b) text += swapped("b", call.in(1));
+  int left = 1 + (matmul.scale != 1) + matmul.has_bias + (matmul.residual != Residual::none) + active;
+  const auto next = [&](std::string_view stem) { return --left == 0 ? std::string("y") : std::string(stem); };
+  const auto node = [&](std::string_view stem, const std::string& call_text) {
+    const std::string name = next(stem);
+    text += name + " = " + call_text + "\n";
+    at = name;
+  };
+  node("product", std::string("MatMul (") + (matmul.trans_a ? "a_swapped" : "a") + ", " +
+                      (matmul.trans_b ? "b_swapped" : "b") + ")");
+  if (matmul.scale != 1) {
+    text += opset < 12 ? constant_text("factor", matmul.scale) : "factor = Constant <value_float: float = @scale> ()\n";
+    node("scaled", "Mul (" + at + ", factor)");
+  }
+  if (matmul.has_bias) node("biased", "Add (" + at + ", bias)");
+  if (matmul.residual == Residual::before) node("sum", "Add (" + at + ", residual)");
+  if (active) {
+    const std::string name = next("act");
+    text += activation_body(call.attrs, opset, at, name);
+    at = name;
+  }
+  if (matmul.residual == Residual::after) node("sum", "Add (" + at + ", residual)");
+  return text + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  std::vector<std::string> names;
+  if (MatMulAttrs(call.attrs).scale != 1 && opset >= 12) names.emplace_back("scale");
+  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  return names;
+}
+
+// One dim of a broadcast result; nullopt when the two exclude each other.
+std::optional<Dim> broadcast(const Dim& a, const Dim& b) {
+  if (a == b || (b.known() && b.value() == 1)) return a;
+  if (a.known() && a.value() == 1) return b;
+  if (a.known() && b.known()) return std::nullopt;
+  if (a.known()) return a;
+  if (b.known()) return b;
+  return Dim();
+}
+
+Verdict batch_dims(const Call& call, std::vector<Dim>& y) {
+  const std::vector<Dim>&a = call.in(0).shape.dims(), &b = call.in(1).shape.dims();
+  const std::size_t rank = std::max(a.size(), b.size());
+  const auto at = [rank](const std::vector<Dim>& dims, std::size_t i) {
+    return i + dims.size() < rank ? Dim(1) : dims[i + dims.size() - rank];
+  };
+  for (std::size_t i = 0; i + 2 < rank; ++i) {
+    const std::optional<Dim> dim = broadcast(at(a, i), at(b, i));
+    if (!dim)
+      return no("batch dims " + at(a, i).str() + " and " + at(b, i).str() + " do not broadcast", call.in(1).name);
+    y.push_back(*dim);
+  }
+  return yes();
+}
+
+Verdict check_extra(const Call& call, const MatMulAttrs& matmul, std::vector<Dim>& y) {
+  if (matmul.has_bias && call.in(2).shape.has_rank()) {
+    const Shape& bias = call.in(2).shape;
+    if (bias.rank() != 1) return no("bias is not of rank 1", call.in(2).name);
+    if (bias[0].known() && y.back().known() && !(bias[0] == y.back())) {
+      return no("bias has " + bias[0].str() + " entries, the result " + y.back().str() + " columns", call.in(2).name);
+    }
+  }
+  if (matmul.residual == Residual::none) return yes();
+  const Operand& residual = call.in(matmul.residual_index());
+  if (!residual.shape.has_rank()) return yes();
+  if (residual.shape.rank() != y.size()) return no("residual differs in rank from the result", residual.name);
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const Dim& dim = residual.shape[i];
+    if (dim.known() && y[i].known() && !(dim == y[i])) {
+      return no("residual is " + residual.shape.str() + ", the result " + Shape(y).str(), residual.name);
+    }
+    if (y[i].unknown()) y[i] = dim;
+  }
+  return yes();
+}
+
+Verdict infer(Call& call) {
+  std::optional<MatMulAttrs> read;
+  try {
+    read.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != read->inputs()) {
+    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  }
+  if (Verdict v = check_activation(call.attrs); !v) return v;
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Operand& operand = call.in(i);
+    // The body swaps axes by number, so it needs the rank.
+    if (!operand.shape.has_rank())
+      return (i ? read->trans_b : read->trans_a) ? no("rank unknown", operand.name) : yes();
+    if (operand.shape.rank() < 2) return no("rank below 2", operand.name);
+  }
+  const std::vector<Dim>&a = call.in(0).shape.dims(), &b = call.in(1).shape.dims();
+  const Dim &k = a[a.size() - 1 - read->trans_a], &inner = b[b.size() - 2 + read->trans_b];
+  if (k.known() && inner.known() && !(k == inner)) {
+    return no("inner dims " + k.str() + " and " + inner.str() + " differ", call.in(1).name);
+  }
+  std::vector<Dim> y;
+  if (Verdict v = batch_dims(call, y); !v) return v;
+  y.push_back(a[a.size() - 2 + read->trans_a]);
+  y.push_back(b[b.size() - 1 - read->trans_b]);
+  if (Verdict v = check_extra(call, *read, y); !v) return v;
+  call.outputs[0].shape = Shape(std::move(y));
+  return yes();
+}
+
+}  // namespace
+
+const FusedOp matmul_op = {
+    .kind = "MatMul",
+    .doc = "Matrix product with batch broadcasting, scale, bias, residual sum and activation.",
+    .names = 24,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = matmul_samples,
+};
+
+}  // namespace modelflow::ops
