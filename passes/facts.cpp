@@ -57,11 +57,6 @@ bool deterministic(const Node& node) {
   return std::find(random.begin(), random.end(), node.op()) == random.end();
 }
 
-Node* only_reader(const Value& value) {
-  if (value.is_graph_output() || value.uses().size() != 1) return nullptr;
-  return value.uses().front().node;
-}
-
 bool same_type(const Value& a, const Value& b) {
   return a.type.is_tensor() && b.type.is_tensor() && a.dtype() != DType::undefined && a.dtype() == b.dtype() &&
          a.shape() == b.shape();

@@ -20,8 +20,6 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
 /// True for a standard op whose outputs depend on its inputs alone.
 bool deterministic(const Node& node);
-/// The only node that reads `value`, once; null when there is none, there are several, or it is a graph output.
-Node* only_reader(const Value& value);
 /// True when the types of both values are tensors of provably equal dtype and shape.
 bool same_type(const Value& a, const Value& b);
 std::optional<std::size_t> rank_of(const Value* value);

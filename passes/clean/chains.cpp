@@ -2,6 +2,7 @@
 #include <array>
 
 #include "passes/clean/clean.h"
+#include "passes/extents.h"
 #include "passes/facts.h"
 
 namespace modelflow::passes {

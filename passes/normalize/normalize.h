@@ -10,10 +10,8 @@ namespace modelflow::passes {
 /// Decomposed activations -> one node: the standard op when the model's opset has one (HardSigmoid, LeakyRelu, Clip,
 /// Relu always; HardSwish from 14, Mish from 18, Gelu from 20), else modelflow.Activation.
 Pass normalize_activations();
-/// Gemm with constant weights -> MatMul(x, w[K,N]) then Add(bias[N]); 2-D reshapes around it go away.
+/// Products between reshapes that flatten and restore the leading dims -> MatMul on all dims.
 Pass normalize_linear();
-/// auto_pad -> explicit pads where the sizes are known; kernel_shape, strides, dilations written out.
-Pass normalize_conv();
 
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();

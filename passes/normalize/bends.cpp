@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "passes/facts.h"
+#include "passes/normalize/activations.h"
+
+namespace modelflow::passes {
+
+using namespace pattern;
+
+namespace {
+
+constexpr float kLowest = std::numeric_limits<float>::lowest(), kHighest = std::numeric_limits<float>::max();
+
+struct Bounds {
+  float low = kLowest, high = kHighest;
+};
+
+/// What a Relu or Clip bounds its input to; nullopt when a bound is computed.
+std::optional<Bounds> bounds_of(const Node& node) {
+  if (node.is("Relu")) return Bounds{0, kHighest};
+  Bounds bounds{node.attrs.number("min", kLowest), node.attrs.number("max", kHighest)};
+  for (const std::size_t i : {1, 2}) {
+    if (!node.input(i)) continue;
+    const std::optional<double> number = const_number(node.input(i));
+    if (!number) return std::nullopt;
+    (i == 1 ? bounds.low : bounds.high) = static_cast<float>(*number);
+  }
+  return bounds;
+}
+
+ActivationNode clip_node(Bounds bounds) {
+  if (bounds.low == 0 && bounds.high == kHighest) return {"Relu"};
+  return {"Clip", bounds.low, bounds.high};
+}
+
+Verdict known_bounds(const Match& m) {
+  const std::optional<Bounds> a = bounds_of(m.node("outer")), b = bounds_of(m.node("inner"));
+  if (!a || !b) return no("a bound is computed");
+  return std::max(a->low, b->low) <= std::min(a->high, b->high) ? yes() : no("the bounds do not overlap");
+}
+
+float number_of(const Match& m, std::string_view name) { return static_cast<float>(*const_number(&m.value(name))); }
+
+Verdict low_below_high(const Match& m) {
+  return number_of(m, "low") <= number_of(m, "high") ? yes() : no("the bounds do not overlap");
+}
+
+Verdict slope_below_one(const Match& m) {
+  const float k = number_of(m, "k");
+  return k >= 0 && k <= 1 ? yes() : no("the slope is not between 0 and 1", m.value("k").name());
+}
+
+Pattern either_order(const char* type, Pattern a, Pattern b) {
+  auto tree = std::make_shared<Tree>(*op(type, {std::move(a), std::move(b)}));
+  tree->commutes = true;
+  return tree;
+}
+
+}  // namespace
+
+std::vector<Rule> bend_rules() {
+  const Pattern x = any("x"), k = constant("k"), low = constant("low"), high = constant("high");
+  std::vector<Rule> rules;
+  add_spellings(rules, "leaky-relu-from-prelu", "PRelu with one slope -> LeakyRelu", {op("PRelu", {x, k})},
+                [](const Match& m) {
+                  return ActivationNode{"LeakyRelu", number_of(m, "k")};
+                });
+  add_spellings(rules, "leaky-relu-from-max", "Max(x, k * x), 0 <= k <= 1 -> LeakyRelu",
+                {either_order("Max", x, x * k)},
+                [](const Match& m) {
+                  return ActivationNode{"LeakyRelu", number_of(m, "k")};
+                },
+                {slope_below_one});
+  add_spellings(
+      rules, "clip-from-min-max", "Min(Max(x, low), high), in either nesting -> Clip",
+      {either_order("Min", either_order("Max", x, low), high), either_order("Max", either_order("Min", x, high), low)},
+      [](const Match& m) {
+        return clip_node({number_of(m, "low"), number_of(m, "high")});
+      },
+      {low_below_high});
+  add_spellings(rules, "clip-from-relu-min", "Min(Relu(x), high) -> Clip", {either_order("Min", op("Relu", {x}), high)},
+                [](const Match& m) {
+                  return clip_node({0, number_of(m, "high")});
+                },
+                {[](const Match& m) { return number_of(m, "high") >= 0 ? yes() : no("the bounds do not overlap"); }});
+  add_spellings(rules, "relu-from-max", "Max(x, 0) -> Relu", {either_order("Max", x, number(0))},
+                [](const Match&) { return ActivationNode{"Relu"}; });
+  add_spellings(rules, "clip-of-clip", "Clip or Relu of Clip or Relu -> one Clip",
+                {open(op_any({"Clip", "Relu"}, {open(op_any({"Clip", "Relu"}, {x}, "inner"))}, "outer"))},
+                [](const Match& m) {
+                  const Bounds a = *bounds_of(m.node("outer")), b = *bounds_of(m.node("inner"));
+                  return clip_node({std::max(a.low, b.low), std::min(a.high, b.high)});
+                },
+                {known_bounds});
+  return rules;
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,64 @@
+#include "passes/facts.h"
+#include "passes/normalize/activations.h"
+
+namespace modelflow::passes {
+
+using namespace pattern;
+
+namespace {
+
+float number_of(const Match& m, std::string_view name) { return static_cast<float>(*const_number(&m.value(name))); }
+
+ActivationNode hard_swish(const Match&) { return {"HardSwish", 1.0F / 6, 0.5F}; }
+ActivationNode hard_sigmoid(const Match&) { return {"HardSigmoid", 1.0F / 6, 0.5F}; }
+
+void add_hard_sigmoid(std::vector<Rule>& rules) {
+  const Pattern x = any("x"), a = constant("a"), b = constant("b");
+  const Pattern relu6 = clip(x + 3, 0, 6);
+  add_spellings(rules, "hard-sigmoid-from-relu6", "Clip(x + 3, 0, 6) / 6 -> HardSigmoid",
+                {relu6 / 6, relu6 * (1.0 / 6)}, hard_sigmoid);
+  add_spellings(rules, "hard-sigmoid-from-clip", "Clip(x * a + b, 0, 1) -> HardSigmoid", {clip(x * a + b, 0, 1)},
+                [](const Match& m) {
+                  return ActivationNode{"HardSigmoid", number_of(m, "a"), number_of(m, "b")};
+                });
+  add_spellings(rules, "hard-sigmoid-from-clip", "Clip(x / a + b, 0, 1) -> HardSigmoid", {clip(x / a + b, 0, 1)},
+                [](const Match& m) {
+                  return ActivationNode{"HardSigmoid", 1 / number_of(m, "a"), number_of(m, "b")};
+                });
+}
+
+void add_hard_swish(std::vector<Rule>& rules) {
+  const Pattern x = any("x");
+  const Pattern relu6 = clip(x + 3, 0, 6);  // paddle, TensorFlow
+  constexpr double sixth = 1.0 / 6;
+  add_spellings(rules, "hard-swish-from-relu6", "x * Clip(x + 3, 0, 6) / 6 -> HardSwish",
+                {(x * relu6) / 6, (x * relu6) * sixth, (x / 6) * relu6, (x * sixth) * relu6, x * (relu6 / 6),
+                 x * (relu6 * sixth)},
+                hard_swish);
+  add_spellings(rules, "hard-swish-from-hard-sigmoid", "x * HardSigmoid(x) -> HardSwish",
+                {x * op("HardSigmoid", {x}, "gate")}, [](const Match& m) {
+                  const Attrs& gate = m.node("gate").attrs;
+                  return ActivationNode{"HardSwish", gate.number("alpha", 0.2F), gate.number("beta", 0.5F)};
+                });
+}
+
+}  // namespace
+
+std::vector<Rule> gate_rules() {
+  const Pattern x = any("x"), k = constant("k");
+  std::vector<Rule> rules;
+  add_hard_swish(rules);  // before HardSigmoid, which is a part of it
+  add_hard_sigmoid(rules);
+  add_spellings(rules, "silu", "x * Sigmoid(x) -> SiLU", {x * op("Sigmoid", {x})},
+                [](const Match&) { return ActivationNode{"SiLU"}; });
+  add_spellings(rules, "quick-gelu", "x * Sigmoid(k * x) -> QuickGelu", {x * op("Sigmoid", {x * k})},
+                [](const Match& m) {
+                  return ActivationNode{"QuickGelu", number_of(m, "k")};
+                });
+  add_spellings(rules, "mish", "x * Tanh(Softplus(x)) -> Mish",
+                {x * op("Tanh", {op("Softplus", {x})}), x * op("Tanh", {op("Log", {op("Exp", {x}) + 1})})},
+                [](const Match&) { return ActivationNode{"Mish"}; });
+  return rules;
+}
+
+}  // namespace modelflow::passes
