@@ -11,16 +11,10 @@ namespace modelflow::passes {
 namespace {
 
 constexpr std::array<std::string_view, 37> kElementwise = {
-    "Relu",      "LeakyRelu", "Clip",  "Sigmoid",  "Tanh", "HardSigmoid", "HardSwish", "Gelu",     "Mish",
-    "Elu",       "Selu",      "Celu",  "Softplus", "Abs",  "Neg",         "Exp",       "Log",      "Sqrt",
-    "Floor",     "Ceil",      "Round", "Identity", "Cast", "Dropout",     "Softmax",   "PRelu",    "Add",
-    "Sub",       "Mul",       "Div",   "Pow",      "Max",  "Min",         "Erf",       "Softsign", "BatchNormalization",
-    "Reciprocal"};
-
-bool elementwise(const Node& node) {
-  if (node.is("modelflow.Activation")) return true;
-  return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
-}
+    "Relu",     "LeakyRelu", "Clip", "Sigmoid", "Tanh", "HardSigmoid", "HardSwish", "Gelu",  "Mish", "Elu",
+    "Selu",     "Celu",      "Abs",  "Neg",     "Exp",  "Log",         "Sqrt",      "Floor", "Ceil", "Round",
+    "Softplus", "Softsign",  "Erf",  "Sign",    "Cast", "Identity",    "Dropout",   "PRelu", "Add",  "Sub",
+    "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
 bool numeric(const Dim& dim) { return dim.known(); }
 
@@ -86,6 +80,11 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
 
 }  // namespace
 
+bool elementwise(const Node& node) {
+  if (node.is("modelflow.Activation")) return true;
+  return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
+}
+
 Dim Extents::declared(const Value& value, std::size_t axis) const {
   const Dim& dim = value.shape()[axis];
   if (dim.known()) return dim;
@@ -135,9 +134,10 @@ Shape Extents::derived(const Node& node) {
     }
     return Shape(std::move(dims));
   }
-  if (!elementwise(node)) return {};
+  const bool same = node.is("BatchNormalization") || node.is("Softmax") || node.is("LogSoftmax");
+  if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
-  const bool one = node.is("Clip") || node.is("Dropout") || node.is("BatchNormalization");
+  const bool one = same || node.is("Clip") || node.is("Dropout");
   for (std::size_t i = 1; !one && i < node.inputs().size(); ++i) shape = broadcast(shape, in(i));
   return shape;
 }

@@ -39,6 +39,8 @@ class Extents {
   std::unordered_map<const Value*, Shape> known_;
 };
 
+/// Computes every element of its result from the elements at the same place of its inputs, which broadcast.
+bool elementwise(const Node& node);
 /// The single reader of a value inside its own graph; null when it has several, or is a graph output.
 Node* only_reader(const Value& value);
 

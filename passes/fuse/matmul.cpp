@@ -148,9 +148,10 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
   Node* user = only_reader(*fused->output());
   if (!user || fused->attrs.integer("has_bias") || !(user->is("Mul") || user->is("Div"))) return 0;
   Value* value = fused->output();
-  // Seen from the reader's result the number is a factor of a value that only the reader has.
   std::optional<float> number = scalar(user->input(user->input(0) == value ? 1 : 0));
   if (!number || (user->is("Div") && (user->input(0) != value || *number == 0))) return 0;
+  const Shape y = extents.of(*value);
+  if (!y.has_rank() || user->input(user->input(0) == value ? 1 : 0)->constant()->rank() > y.rank()) return 0;
   Attrs attrs = fused->attrs;
   attrs.set("scale", attrs.number("scale", 1) * (user->is("Mul") ? *number : 1 / *number));
   Node* next = make_fused(user->graph(), context, "matmul-scale", "modelflow.MatMul", fused->inputs(), attrs, *user);

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "modelflow/pass.h"
+
+/// Level O2: one memory order for whole islands of the graph. Convolutions run channels last; whatever can run between
+/// them in that order does, and the few Transposes that remain stand where they move the fewest bytes.
+namespace modelflow::passes {
+
+Pass channels_last();      ///< chooses the islands by minimum cut and rewrites them
+Pass absorb_transposes();  ///< a Transpose beside a fused convolution becomes its x_layout or y_layout
+
+std::vector<Pass> layout();
+
+}  // namespace modelflow::passes

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "modelflow/modelflow.h"
+#include "passes/extents.h"
+
+namespace modelflow::passes {
+
+/// "Channels last" of a value of rank 3 or more: axis 1 stands behind all others.
+Ints to_last(std::size_t rank);   ///< the Transpose that makes it: [0,2,3,1]
+Ints to_first(std::size_t rank);  ///< and the one that undoes it: [0,3,1,2]
+/// Where `axis` (may be negative) stands when channels are last.
+std::int64_t last_axis(std::int64_t axis, std::size_t rank);
+Shape last_shape(const Shape& shape);
+
+/// One node that is being rewritten to channels last.
+struct Move {
+  Graph& graph;
+  Context& context;
+  Node& node;                  ///< the node as it was; new nodes go in front of it
+  std::vector<Value*> inputs;  ///< its inputs, those that follow the layout already channels last
+  /// A typed node in front of the old one, with the name of the old one.
+  Node& add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs = 1);
+  Value& constant(Tensor tensor) { return graph.add_constant(std::move(tensor), node.name.empty() ? "k" : node.name); }
+};
+
+/// How one node takes part in an island.
+struct Role {
+  std::vector<std::size_t> inputs;  ///< these follow the layout of the node
+  bool output = true;               ///< its outputs follow too; false: they are the same in either layout
+  bool always = false;              ///< channels last in any case
+  double plain_cost = 0;            ///< seconds that the node costs more when it stays as it is
+  double last_cost = 0;             ///< seconds that it costs more channels last
+  /// Makes the channels-last form; returns its outputs in order.
+  std::function<std::vector<Value*>(Move&)> make = {};
+};
+
+/// What roles may ask.
+struct Facts {
+  Graph& graph;
+  Context& context;
+  Extents extents, typical;              ///< what is certain, and typical sizes for costs
+  std::size_t rank(const Value* value);  ///< 0 when unknown
+  double transpose_seconds(const Value& value);
+};
+
+/// Nothing when the node cannot run channels last.
+std::optional<Role> role_of(const Node& node, Facts& facts);
+
+// One function per family of ops; nothing when the node is not of the family or not movable.
+std::optional<Role> conv_role(const Node& node, Facts& facts);
+std::optional<Role> elementwise_role(const Node& node, Facts& facts);
+std::optional<Role> axis_role(const Node& node, Facts& facts);    ///< Concat, Split, Softmax, Slice, Pad
+std::optional<Role> reduce_role(const Node& node, Facts& facts);  ///< Reduce*, ArgMax, global pooling
+std::optional<Role> resize_role(const Node& node, Facts& facts);
+std::optional<Role> view_role(const Node& node, Facts& facts);  ///< Transpose, Reshape, Flatten, Squeeze, Shape
+
+/// The values of an integer list that is an attribute in old opsets and constant input `index` in new ones.
+std::optional<Ints> ints_of(const Node& node, const char* attribute, std::size_t index);
+
+}  // namespace modelflow::passes

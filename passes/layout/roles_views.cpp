@@ -1,0 +1,120 @@
+// Ops that only look at a tensor in another way: the layout passes through them, or ends in them for free.
+#include <algorithm>
+
+#include "passes/layout/roles.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Outputs = std::vector<Value*>;
+
+Tensor tensor_of(const Ints& values) {
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
+}
+
+/// An explicit Transpose is free where one of its sides is channels last already.
+std::optional<Role> transpose_role(const Node& node, Facts& facts) {
+  const Ints perm = node.attrs.ints("perm");
+  if (perm.size() < 3) return {};
+  Role role;
+  if (perm == to_last(perm.size())) {
+    role.inputs = {0};
+    role.output = false;
+    role.plain_cost = facts.transpose_seconds(*node.input(0));
+    role.make = [](Move& move) { return Outputs{move.inputs[0]}; };
+    return role;
+  }
+  if (perm == to_first(perm.size())) {
+    if (node.input(0)->is_initializer()) return {};
+    role.plain_cost = facts.transpose_seconds(*node.output());
+    role.make = [](Move& move) { return Outputs{move.node.input(0)}; };
+    return role;
+  }
+  return {};
+}
+
+bool all_ones(const Shape& shape, std::size_t from) {
+  for (std::size_t i = from; i < shape.rank(); ++i) {
+    if (!(shape[i] == Dim(1))) return false;
+  }
+  return true;
+}
+
+/// [N,C,1,1] -> [N,C], and [N,C,H,W] -> [N,C,...] that keeps batch and channels.
+std::optional<Role> reshape_role(const Node& node, Facts& facts) {
+  const Shape in = facts.extents.of(*node.input(0)), out = facts.extents.of(*node.output());
+  if (!in.has_rank() || !out.has_rank() || in.rank() < 3 || out.rank() < 2) return {};
+  const std::size_t rank = out.rank();
+  if (!(in[0] == out[0]) || !(in[1] == out[1])) return {};
+  Ints target = {0};
+  if (rank == 2) {
+    if (!all_ones(in, 2)) return {};
+    target.push_back(-1);
+  } else {
+    if (!in[1].known()) return {};
+    int open = 0;
+    for (std::size_t i = 2; i < rank; ++i) {
+      open += !out[i].known();
+      target.push_back(out[i].known() ? out[i].value() : -1);
+    }
+    if (open > 1) return {};
+    target.push_back(in[1].value());
+  }
+  Role role{.inputs = {0}, .output = rank > 2};
+  role.make = [target](Move& move) {
+    return Outputs{move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(target))}, {}).output()};
+  };
+  return role;
+}
+
+/// Squeeze of spatial axes, Unsqueeze of new ones behind the channels.
+std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
+  const bool adds = node.is("Unsqueeze");
+  const std::size_t rank = facts.rank(node.input(0));
+  std::optional<Ints> axes = ints_of(node, "axes", 1);
+  if (rank < 3 || !axes || axes->empty()) return {};
+  const std::size_t named = adds ? rank + axes->size() : rank;  // the rank that the axes count in
+  for (std::int64_t& axis : *axes) {
+    if (axis < 0) axis += static_cast<std::int64_t>(named);
+    if (axis < 2) return {};
+    --axis;
+  }
+  std::sort(axes->begin(), axes->end());
+  Role role{.inputs = {0}, .output = adds || rank - axes->size() > 2};
+  role.make = [axes = *axes](Move& move) {
+    Attrs attrs = move.node.attrs;
+    std::vector<Value*> inputs = move.inputs;
+    if (attrs.has("axes"))
+      attrs.set("axes", axes);
+    else
+      inputs[1] = &move.constant(tensor_of(axes));
+    return Outputs{move.add(move.node.op(), std::move(inputs), std::move(attrs)).output()};
+  };
+  return role;
+}
+
+/// The dims in the order that the readers expect.
+std::optional<Role> shape_role(const Node& node, Facts& facts) {
+  const std::size_t rank = facts.rank(node.input(0));
+  if (rank < 3 || node.attrs.has("start") || node.attrs.has("end")) return {};
+  Role role{.inputs = {0}, .output = false, .last_cost = 2e-6};
+  role.make = [rank](Move& move) {
+    Value* dims = move.add("Shape", {move.inputs[0]}, {}).output();
+    return Outputs{move.add("Gather", {dims, &move.constant(tensor_of(to_first(rank)))}, {}).output()};
+  };
+  return role;
+}
+
+}  // namespace
+
+std::optional<Role> view_role(const Node& node, Facts& facts) {
+  if (!node.domain().empty() || !node.input(0) || !node.output() || node.outputs().size() != 1) return {};
+  if (node.is("Transpose")) return transpose_role(node, facts);
+  if (node.is("Shape")) return shape_role(node, facts);
+  if (node.is("Reshape")) return reshape_role(node, facts);
+  if (node.is("Flatten") && node.attrs.integer("axis", 1) == 1) return reshape_role(node, facts);
+  if (node.is("Squeeze") || node.is("Unsqueeze")) return squeeze_role(node, facts);
+  return {};
+}
+
+}  // namespace modelflow::passes
