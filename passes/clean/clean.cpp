@@ -1,5 +1,7 @@
 #include "passes/clean/clean.h"
 
+#include "passes/passes.h"
+
 namespace modelflow::passes {
 
 std::vector<Pass> clean() {
@@ -8,5 +10,7 @@ std::vector<Pass> clean() {
       duplicates(),     chains(), fold_batch_norm(), fold_affine(), fold_pad(),          prune(),
   };
 }
+
+Stage clean(const Options&) { return {.name = "clean", .passes = clean(), .repeat = true}; }
 
 }  // namespace modelflow::passes

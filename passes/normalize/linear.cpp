@@ -91,6 +91,4 @@ Pass normalize_linear() {
                  });
 }
 
-std::vector<Pass> normalize() { return {normalize_activations(), normalize_linear()}; }
-
 }  // namespace modelflow::passes

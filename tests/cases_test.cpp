@@ -1,0 +1,222 @@
+// The tests of the passes, written as text: tests/passes/*.onnxtxt. Each case is a model, the passes it goes through
+// and the model that must come out:
+//
+//     pass: identities,prune   target: cpu:avx2   opset: 17
+//     -- a Cast to the same type goes
+//     (float[N,8] x) => (float[N,8] y) { c = Cast<to=1>(x)  y = Relu(c) }
+//     => (float[N,8] x) => (float[N,8] y) { y = Relu(x) }
+//     -- one that rounds stays (opset 9)
+//     (float[N] x) => (float16[N] y) { y = Cast<to=10>(x) }
+//     => unchanged
+//
+// "unchanged: RULE: part of the reason" also asks for the miss that the pass must have reported. Four things are
+// proven: the structure of the result, its numbers (both models run in ONNX Runtime), that a second run changes
+// nothing, and that the result survives writing and reading. MODELFLOW_UPDATE=1 writes the results into the files
+// instead.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "modelflow/modelflow.h"
+#include "src/emit/emit.h"
+#include "src/graph/verify.h"
+#include "src/text/equal.h"
+#include "src/verify/compare.h"
+
+namespace modelflow {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  fs::path file;
+  int line = 0;
+  std::string title, passes, target, before, expected;
+  int opset = 17;
+};
+
+std::string read(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string trimmed(const std::string& text) {
+  const auto first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+/// The words after "key:" up to the next two blanks.
+std::string field(const std::string& line, const std::string& key, const std::string& otherwise) {
+  const auto at = line.find(key + ":");
+  if (at == std::string::npos) return otherwise;
+  const std::string rest = line.substr(at + key.size() + 1);
+  return trimmed(rest.substr(0, rest.find("  ", rest.find_first_not_of(' '))));
+}
+
+std::vector<Case> cases_of(const fs::path& file) {
+  std::vector<Case> cases;
+  Case common;
+  std::istringstream lines(read(file));
+  std::string line;
+  std::string* part = nullptr;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.starts_with("pass:")) {
+      common = {file, 0, "", field(line, "pass", ""), field(line, "target", "cpu"), "", "", 17};
+      common.opset = std::stoi(field(line, "opset", "17"));
+    } else if (line.starts_with("-- ")) {
+      cases.push_back(common);
+      cases.back().line = number;
+      cases.back().title = line.substr(3);
+      if (const auto at = line.find("(opset "); at != std::string::npos)
+        cases.back().opset = std::stoi(line.substr(at + 7));
+      part = &cases.back().before;
+    } else if (line.starts_with("=>") && part) {
+      part = &cases.back().expected;
+      *part += line.substr(2) + "\n";
+    } else if (part && !line.starts_with("#")) {
+      *part += line + "\n";
+    }
+  }
+  return cases;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(MODELFLOW_SOURCE_DIR) / "tests/passes"))
+    if (entry.path().extension() == ".onnxtxt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files)
+    for (Case& c : cases_of(file)) cases.push_back(std::move(c));
+  return cases;
+}
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.file.filename().string() << ":" << c.line << " " << c.title;
+}
+
+Model parse(const Case& c, const std::string& text) {
+  const std::string body = trimmed(text);
+  if (body.starts_with("<")) return Model::from_text(body);
+  const std::string ours = body.find("modelflow.") == std::string::npos ? "" : ", \"modelflow\" : 1";
+  return Model::from_text("<ir_version: 8, opset_import: [\"\" : " + std::to_string(c.opset) + ours + "]>\ntest " +
+                          body);
+}
+
+struct Outcome {
+  Model model;
+  StepReport report;
+  std::vector<std::string> notes;
+  int changes = 0;
+};
+
+int run(const Pass& pass, Graph& graph, Context& context) {
+  int changes = pass.run(graph, context);
+  if (pass.whole_model) return changes;
+  for (const auto& node : graph.nodes())
+    for (Graph* inner : node->subgraphs()) changes += run(pass, *inner, context);
+  return changes;
+}
+
+/// The named passes, in the order given, until nothing changes.
+Outcome transform(const Case& c, Model model, std::shared_ptr<Runtime> runtime) {
+  Options options;
+  options.target = Target::parse(c.target);
+  options.measure = false;
+  std::vector<Pass> passes;
+  std::istringstream names(c.passes);
+  for (std::string name; std::getline(names, name, ',');) {
+    bool found = false;
+    for (const Stage& stage : stages(options))
+      for (const Pass& pass : stage.passes)
+        if (!found && pass.name == trimmed(name)) passes.push_back(pass), found = true;
+    if (!found) throw Error(ErrorKind::usage, "there is no pass '" + name + "'");
+  }
+  Outcome outcome{std::move(model), {}, {}, 0};
+  Context context{outcome.model, options, options.target, std::move(runtime), &outcome.report, &outcome.notes};
+  infer_types(outcome.model);
+  for (int round = 0, more = 1; more && round < 20; ++round) {
+    more = 0;
+    for (const Pass& pass : passes) {
+      more += run(pass, outcome.model.graph(), context);
+      verify(outcome.model, pass.name);
+    }
+    outcome.changes += more;
+  }
+  return outcome;
+}
+
+std::string graph_text(const Model& model) {
+  const std::string text = model.to_text();
+  const auto at = text.find('(', text.find(']'));  // behind the header: "<...> name (inputs) => ..."
+  return trimmed(at == std::string::npos ? text : text.substr(at));
+}
+
+bool updating() { return std::getenv("MODELFLOW_UPDATE") != nullptr; }
+
+void rewrite_expectation(const Case& c, const Outcome& outcome) {
+  std::string text = read(c.file);
+  const auto at = text.find(c.expected);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, c.expected.size(), " " + (outcome.changes ? graph_text(outcome.model) : "unchanged") + "\n");
+  std::ofstream(c.file, std::ios::binary) << text;
+}
+
+void expect_miss(const std::string& expected, const Outcome& outcome) {
+  const auto colon = expected.find(':', 10);
+  const std::string rule = trimmed(expected.substr(10, colon - 10));
+  const std::string reason = colon == std::string::npos ? "" : trimmed(expected.substr(colon + 1));
+  std::string seen;
+  for (const Miss& miss : outcome.report.misses) {
+    if (miss.rule == rule && miss.reason.find(reason) != std::string::npos) return;
+    seen += "\n  " + miss.rule + ": " + miss.reason;
+  }
+  ADD_FAILURE() << "no miss of " << rule << " says \"" << reason << "\"; reported:" << seen;
+}
+
+class PassCase : public testing::TestWithParam<Case> {};
+
+TEST_P(PassCase, Holds) {
+  const Case& c = GetParam();
+  SCOPED_TRACE(c.file.string() + ":" + std::to_string(c.line));
+  std::string why;
+  const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+  const Model before = parse(c, c.before);
+  Outcome outcome = transform(c, before, runtime);
+  const std::string expected = trimmed(c.expected);
+  if (expected.starts_with("unchanged")) {
+    EXPECT_EQ(outcome.changes, 0) << graph_text(outcome.model);
+    if (expected.starts_with("unchanged:")) expect_miss(expected, outcome);
+  } else if (updating()) {
+    rewrite_expectation(c, outcome);
+  } else {
+    EXPECT_TRUE(equal(outcome.model, parse(c, expected))) << "the result is\n" << graph_text(outcome.model);
+    EXPECT_EQ(transform(c, outcome.model, runtime).changes, 0) << "a second run changes\n" << graph_text(outcome.model);
+  }
+  EXPECT_TRUE(equal(Model::from_text(outcome.model.to_text()), outcome.model)) << outcome.model.to_text();
+  const std::string bytes = outcome.model.to_bytes();
+  EXPECT_TRUE(equal(Model::from_bytes(std::as_bytes(std::span(bytes))), outcome.model));
+
+  if (!runtime) GTEST_SKIP() << "numbers not compared: " << why;
+  Options options;
+  options.tolerance = 1e-5;
+  const Reference reference = make_reference(*runtime, before, options);
+  ASSERT_EQ(reference.why_not, "");
+  emit_functions(outcome.model);
+  std::string message;
+  for (const OutputDiff& diff : compare(*runtime, reference, before, outcome.model, options, {}, &message))
+    EXPECT_TRUE(diff.ok) << diff.output << " differs by " << diff.max_rel << " " << message;
+}
+
+INSTANTIATE_TEST_SUITE_P(Text, PassCase, testing::ValuesIn(all_cases()), [](const auto& info) {
+  std::string name = info.param.file.stem().string() + "_" + std::to_string(info.param.line);
+  for (char& ch : name)
+    if (!std::isalnum(static_cast<unsigned char>(ch))) ch = '_';
+  return name;
+});
+
+}  // namespace
+}  // namespace modelflow
