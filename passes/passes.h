@@ -11,7 +11,6 @@ Stage clean(const Options& options);      ///< constants folded, the dead droppe
 Stage normalize(const Options& options);  ///< many spellings of one idea become one
 Stage fuse(const Options& options);       ///< many nodes become one fused op that some kernel of the target runs
 Stage layout(const Options& options);     ///< channels last for whole islands, transposes only at their borders
-Stage select(const Options& options);     ///< what is not faster on this machine goes back
 
 /// Every stage for these options in running order; a stage may come twice.
 std::vector<Stage> running_order(const Options& options);
