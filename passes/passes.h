@@ -12,7 +12,8 @@ Stage normalize(const Options& options);  ///< many spellings of one idea become
 Stage fuse(const Options& options);       ///< many nodes become one fused op that some kernel of the target runs
 Stage layout(const Options& options);     ///< channels last for whole islands, transposes only at their borders
 
-/// Every stage for these options in running order; a stage may come twice.
+/// Every stage for these options in running order; a stage may come twice. What is not faster on this machine is taken
+/// back between fuse and layout by src/measure/select.h, which needs the clock and the layout of every candidate.
 std::vector<Stage> running_order(const Options& options);
 
 }  // namespace modelflow::passes

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <set>
@@ -32,6 +33,7 @@ struct Options {
   double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
   double tolerance = 1e-4;           ///< verification: max |a-b| / max |a| per output
+  std::filesystem::path reproducer;  ///< folder for the models of a failed verification; empty: none kept
   std::function<void(std::string_view step, double done)> progress;  ///< done: 0..1 within the step
 };
 

@@ -26,10 +26,10 @@ struct Reference {
 };
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
 
-/// The largest difference per output over all feeds of `optimized` (runnable: functions emitted), once with the
-/// plugin when there is one and once without it. `stock` is run for a second opinion where a float output is out of
-/// tolerance: what stock ONNX Runtime changes by its own optimisations as well is no failure.
-/// A model that does not load or run at all gives one diff named "" that is not ok; `why` says the message.
+/// The largest difference per output over all feeds of `optimized` (runnable: functions emitted), with the plugin or
+/// without one. Stock ONNX Runtime runs `original` for a second opinion where a float output is out of tolerance: what
+/// its own optimisations change as well is no failure. A model that does not load or run at all gives one diff named
+/// "" that is not ok; `why` says the message.
 std::vector<OutputDiff> compare(Runtime& runtime, const Reference& reference, const Model& original,
                                 const Model& optimized, const Options& options, const std::filesystem::path& plugin,
                                 std::string* why = nullptr);

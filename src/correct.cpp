@@ -1,0 +1,106 @@
+#include "src/correct.h"
+
+#include "src/measure/extract.h"
+#include "src/verify/bisect.h"
+
+namespace modelflow {
+namespace {
+
+/// More than this many wrong passes and nodes means that the machine or the runtime is at fault.
+constexpr int kMostCulprits = 8;
+
+/// Looks at one model after the other; a pass that throws is as wrong as one that miscalculates.
+class Search {
+ public:
+  Search(const Model& original, const Pipeline& pipeline, const Verifier& verifier)
+      : original_(original), pipeline_(pipeline), verifier_(verifier) {}
+
+  Outcome outcome(const Pipeline::Forms& forms, const std::set<std::string>& disabled, Report& report) const {
+    const Model runnable = Pipeline::emit(pipeline_.lay_out(forms.fused, disabled, report));
+    return verifier_.possible() ? verifier_.check(runnable) : Outcome();
+  }
+
+  std::string culprit_pass(const std::set<std::string>& disabled) const {
+    const std::vector<std::string> names = pipeline_.pass_names(disabled);
+    if (names.empty()) return "";
+    return names[first_culprit(names.size(), [&](std::size_t enabled) {
+      std::set<std::string> off = disabled;
+      off.insert(names.begin() + static_cast<std::ptrdiff_t>(enabled), names.end());
+      return fails(off);
+    })];
+  }
+
+  std::string culprit_node(const Pipeline::Forms& forms, const std::set<std::string>& disabled) const {
+    Model copy = forms.fused;
+    std::vector<std::string> names;
+    for (const Node* node : fused_nodes(copy.graph())) names.push_back(node->name);
+    if (names.empty()) return "";
+    return names[first_culprit(names.size(), [&](std::size_t fused) {
+      Report scratch;
+      Pipeline::Forms fewer = forms;
+      revert(fewer.fused, {names.begin() + static_cast<std::ptrdiff_t>(fused), names.end()});
+      return !outcome(fewer, disabled, scratch).ok;
+    })];
+  }
+
+ private:
+  bool fails(const std::set<std::string>& disabled) const {
+    Report scratch;
+    try {
+      return !outcome(pipeline_.fuse(original_, disabled, scratch), disabled, scratch).ok;
+    } catch (const Error&) {
+      return true;
+    }
+  }
+
+  const Model& original_;
+  const Pipeline& pipeline_;
+  const Verifier& verifier_;
+};
+
+void keep_reproducer(const Options& options, const Model& original, const Pipeline& pipeline, const Corrected& wrong,
+                     Report& report) {
+  if (options.reproducer.empty()) return;
+  std::filesystem::create_directories(options.reproducer);
+  original.save(options.reproducer / "original.onnx");
+  Report scratch;
+  Pipeline::emit(pipeline.lay_out(wrong.forms.fused, wrong.disabled, scratch)).save(options.reproducer / "wrong.onnx");
+  report.notes.push_back("reproducer: original.onnx and wrong.onnx in " + options.reproducer.string());
+}
+
+}  // namespace
+
+Corrected build_correct(const Model& original, const Options& options, const Pipeline& pipeline,
+                        const Verifier& verifier, Report& report) {
+  const Search search(original, pipeline, verifier);
+  Corrected corrected;
+  std::string why;
+  bool rebuild = true;
+  for (int round = 0; round <= kMostCulprits; ++round) {
+    report.steps.clear();
+    Outcome outcome;
+    try {
+      if (rebuild) corrected.forms = pipeline.fuse(original, corrected.disabled, report);
+      outcome = search.outcome(corrected.forms, corrected.disabled, report);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::internal) throw;
+      outcome = {.ok = false, .kernels_only = false, .diffs = {}, .why = error.what()};
+    }
+    if (outcome.ok) return corrected;
+    why = outcome.why;
+    if (round == 0) keep_reproducer(options, original, pipeline, corrected, report);
+    rebuild = !outcome.kernels_only;
+    const std::string culprit = outcome.kernels_only ? search.culprit_node(corrected.forms, corrected.disabled)
+                                                     : search.culprit_pass(corrected.disabled);
+    if (culprit.empty()) break;
+    report.notes.push_back((outcome.kernels_only ? "the kernel of node '" : "pass '") + culprit +
+                           "' gives wrong results here and is left out (" + why + ")");
+    if (outcome.kernels_only)
+      revert(corrected.forms.fused, {culprit});
+    else
+      corrected.disabled.insert(culprit);
+  }
+  throw Error(ErrorKind::verification, why);
+}
+
+}  // namespace modelflow

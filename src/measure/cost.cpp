@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "modelflow/pass.h"
+#include "src/measure/extract.h"
+#include "src/measure/regions.h"
+#include "src/measure/select.h"
+
+namespace modelflow {
+namespace {
+
+double elements(const Operand& operand) {
+  double product = 1;
+  if (!operand.shape.has_rank()) return product;
+  for (const Dim& dim : operand.shape.dims()) product *= static_cast<double>(dim.number().value_or(1));
+  return product;
+}
+
+double extent(const Operand& operand, std::size_t from_end) {
+  if (!operand.shape.has_rank() || operand.shape.rank() <= from_end) return 1;
+  return static_cast<double>(operand.shape[operand.shape.rank() - 1 - from_end].number().value_or(1));
+}
+
+}  // namespace
+
+double flops(const Call& call) {
+  const double outputs = elements(call.outputs.at(0));
+  if (call.op == "Conv") {
+    const double filters =
+        call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
+    return 2 * outputs * elements(call.in(1)) / std::max(filters, 1.0);
+  }
+  if (call.op == "MatMul" || call.op == "Gemm") {
+    const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
+    return 2 * outputs * extent(call.in(0), transposed ? 1 : 0);
+  }
+  return 0;
+}
+
+double plain_seconds(const Call& call, const Target& target) {
+  double bytes = 4 * elements(call.outputs.at(0));
+  for (const Operand& input : call.inputs) bytes += 4 * elements(input);
+  double passes = 0;  // over the output, in place: read and write
+  if (call.attrs.text("activation", "None") != "None") passes += 1;
+  if (call.attrs.text("residual", "none") != "none") passes += 1;
+  // Stock float kernels reach about half of the peak (measured on BERT and ResNet layers).
+  return std::max(target.compute(flops(call), 0.5), target.stream(bytes)) +
+         target.stream(passes * 8 * elements(call.outputs.at(0)));
+}
+
+Model select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report) {
+  const Model laid_out = tools.lay_out(fused);
+  std::vector<std::string> slower;
+  for (const Region& region : find_regions(laid_out)) {
+    RegionReport row{.name = region.name, .nodes = region.nodes.size(), .reason = {}};
+    for (const Node* node : region.nodes) {
+      if (node->domain() != kDomain) continue;
+      const Call call = call_of(*node);
+      const Choice choice = choose_kernel(call, target);
+      row.stock_seconds += plain_seconds(call, target);
+      row.fused_seconds += choice.kernel ? choice.kernel->cost(call, target) : 0;
+      row.kept = row.kept && choice.kernel;
+    }
+    row.kept = row.kept && row.fused_seconds <= row.stock_seconds;
+    row.reason = row.kept ? "predicted" : "predicted to be slower than plain ops";
+    if (!row.kept) slower.insert(slower.end(), region.fused.begin(), region.fused.end());
+    report.regions.push_back(std::move(row));
+  }
+  if (slower.empty()) return tools.emit(laid_out);
+  Model kept = fused;
+  revert(kept, slower);
+  return tools.emit(tools.lay_out(std::move(kept)));
+}
+
+}  // namespace modelflow

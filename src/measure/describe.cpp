@@ -1,0 +1,74 @@
+#include "src/measure/describe.h"
+
+#include <set>
+
+#include "src/measure/select.h"
+
+namespace modelflow {
+namespace {
+
+/// What a node computes, also when it carries a pool name.
+Call call_by_kind(const Node& node) {
+  Call call = call_of(node);
+  if (const std::string_view kind = kind_of(node.op()); !kind.empty()) call.op = kind;
+  return call;
+}
+
+std::string shown_op(const Node& node) {
+  if (node.domain().empty()) return node.op();
+  if (node.domain() != kDomain) return node.domain() + "." + node.op();
+  const std::string_view kind = kind_of(node.op());
+  return std::string(kDomain) + "." + (kind.empty() ? node.op() : std::string(kind));
+}
+
+void count(const Graph& graph, ModelStats& stats, std::set<const Tensor*>& seen) {
+  for (const Value* value : graph.initializers()) {
+    const Tensor& tensor = *value->initializer();
+    if (!seen.insert(&tensor).second) continue;
+    stats.parameters += static_cast<double>(tensor.elements());
+    if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
+  }
+  for (const auto& node : graph.nodes()) {
+    ++stats.nodes;
+    ++stats.ops[shown_op(*node)];
+    if (node->domain() == kDomain || node->is("Conv") || node->is("MatMul") || node->is("Gemm"))
+      stats.flops += flops(call_by_kind(*node));
+    for (const Graph* inner : node->subgraphs()) count(*inner, stats, seen);
+  }
+}
+
+void list(const Model& model, const Graph& graph, const Target& target, std::vector<FusedReport>& rows) {
+  for (const auto& node : graph.nodes()) {
+    for (const Graph* inner : node->subgraphs()) list(model, *inner, target, rows);
+    if (node->domain() != kDomain) continue;
+    const Call call = call_by_kind(*node);
+    const Choice choice = choose_kernel(call, target);
+    FusedReport row{.node = node->name, .op = call.op, .kernel = "", .replaced = {}};
+    if (choice.kernel) {
+      row.kernel = choice.kernel->name;
+      row.predicted_seconds = choice.kernel->cost(call, target);
+    }
+    for (const Function& function : model.functions)
+      if (function.domain == kDomain && function.name == node->op())
+        for (const auto& inner : function.body->nodes())
+          if (!inner->is("Transpose") && !inner->is("Constant")) row.replaced.push_back(inner->op());
+    rows.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+ModelStats stats(const Model& model) {
+  ModelStats stats;
+  std::set<const Tensor*> seen;
+  count(model.graph(), stats, seen);
+  return stats;
+}
+
+std::vector<FusedReport> fused_report(const Model& model, const Target& target) {
+  std::vector<FusedReport> rows;
+  list(model, model.graph(), target, rows);
+  return rows;
+}
+
+}  // namespace modelflow

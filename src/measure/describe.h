@@ -1,0 +1,14 @@
+#pragma once
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+
+/// Counts of the nodes (subgraphs included; our pool names as "modelflow.Conv"), weights and arithmetic. Operations
+/// with unknown extents count as if those were 1.
+ModelStats stats(const Model& model);
+
+/// The fused nodes of a finished model: which kernel runs them on the target and what they stand for.
+std::vector<FusedReport> fused_report(const Model& model, const Target& target);
+
+}  // namespace modelflow

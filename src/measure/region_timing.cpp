@@ -1,0 +1,120 @@
+#include "src/measure/region_timing.h"
+
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "src/measure/extract.h"
+#include "src/measure/regions.h"
+#include "src/verify/compare.h"
+
+namespace modelflow {
+namespace {
+
+std::vector<std::string> names(const std::vector<Value*>& values) {
+  std::vector<std::string> list;
+  for (const Value* value : values) list.push_back(value->name());
+  return list;
+}
+
+/// The values of these names in one run of the laid-out model.
+Feeds capture(Runtime& runtime, const Model& laid_out, const std::set<std::string>& wanted, const SelectTools& tools,
+              const Feeds& feeds, const Options& options, const std::filesystem::path& plugin) {
+  Model probe = laid_out;
+  Feeds captured;
+  for (const std::string& name : wanted) {
+    Value* value = probe.graph().find(name);
+    if (const auto fed = feeds.find(name); fed != feeds.end())
+      captured[name] = fed->second;
+    else if (value && !value->is_graph_output())
+      probe.graph().add_output(*value);
+  }
+  const auto session =
+      open_session(runtime, tools.emit(std::move(probe)), {.threads = options.threads, .plugin = plugin});
+  const std::vector<Tensor> values = session->run(feeds);
+  const auto outputs = session->outputs();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (wanted.contains(outputs[i].first)) captured[outputs[i].first] = values[i];
+  return captured;
+}
+
+bool agree(Session& a, Session& b, const Feeds& feeds) {
+  const std::vector<Tensor> x = a.run(feeds), y = b.run(feeds);
+  if (x.size() != y.size()) return false;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!difference("", x[i], y[i], 1e-2).ok) return false;
+  return true;
+}
+
+/// The region in standard ops. A name may have changed its meaning on the way, so the caller compares results.
+std::vector<Model> stock_forms(const Model& original, const Model& part) {
+  std::vector<Model> forms;
+  if (const auto nodes = slice(original, names(part.graph().inputs()), names(part.graph().outputs())); !nodes.empty()) {
+    Model stock = extract(original, nodes);
+    if (stock.graph().outputs().size() == part.graph().outputs().size()) forms.push_back(std::move(stock));
+  }
+  Model inlined = part;
+  for (Node* node : fused_nodes(inlined.graph())) revert(inlined, *node);
+  forms.push_back(std::move(inlined));
+  return forms;
+}
+
+class RegionTimer {
+ public:
+  RegionTimer(Runtime& runtime, const Options& options, const std::filesystem::path& plugin)
+      : runtime_(runtime), options_(options), plugin_(plugin) {}
+
+  Timing time(const Model& original, const Model& part, const SelectTools& tools, const Feeds& feeds, double budget) {
+    const Model fused = tools.emit(part);
+    SessionOptions session{.threads = options_.threads};
+    session.config["session.force_spinning_stop"] = "1";
+    for (Model& stock : stock_forms(original, part)) {
+      session.plugin.clear();
+      const auto a = open_session(runtime_, stock, session);
+      session.plugin = plugin_;
+      const auto b = open_session(runtime_, fused, session);
+      if (!agree(*a, *b, feeds)) continue;
+      return time_interleaved({[&] { return a->timed_run(feeds); }, [&] { return b->timed_run(feeds); }}, budget)[1];
+    }
+    return {};
+  }
+
+ private:
+  Runtime& runtime_;
+  const Options& options_;
+  std::filesystem::path plugin_;
+};
+
+}  // namespace
+
+std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const Model& laid_out,
+                                 const SelectTools& tools, const Feeds& feeds, const Options& options,
+                                 const std::filesystem::path& plugin) {
+  const std::vector<Region> regions = find_regions(laid_out);
+  std::vector<Model> parts;
+  std::set<std::string> wanted;
+  for (const Region& region : regions) {
+    parts.push_back(extract(laid_out, region.nodes));
+    for (const Value* input : parts.back().graph().inputs()) wanted.insert(input->name());
+  }
+  const Feeds captured = capture(runtime, laid_out, wanted, tools, feeds, options, plugin);
+  RegionTimer timer(runtime, options, plugin);
+  std::vector<Timing> timings;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (spent > tools.budget) break;  // what is not reached stays fused; the whole model is timed as well
+    Feeds inputs;
+    for (const Value* input : parts[i].graph().inputs())
+      if (const auto found = captured.find(input->name()); found != captured.end()) inputs.insert(*found);
+    const double share = std::min(2.0, (tools.budget - spent) / static_cast<double>(parts.size() - i));
+    try {
+      timings.push_back(timer.time(original, parts[i], tools, inputs, share));
+    } catch (const Error&) {  // a cut that the runtime does not take is no reason to fail: "not measured alone"
+      timings.emplace_back();
+    }
+  }
+  return timings;
+}
+
+}  // namespace modelflow

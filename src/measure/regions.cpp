@@ -1,0 +1,129 @@
+#include "src/measure/regions.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <unordered_map>
+
+namespace modelflow {
+namespace {
+
+bool is_fused(const Node& node) { return node.domain() == kDomain; }
+
+/// Disjoint sets of nodes.
+class Groups {
+ public:
+  const Node* find(const Node* node) {
+    const Node*& up = up_.try_emplace(node, node).first->second;
+    return up == node ? node : up = find(up);
+  }
+  void join(const Node* a, const Node* b) { up_[find(a)] = find(b); }
+
+ private:
+  std::unordered_map<const Node*, const Node*> up_;
+};
+
+bool moves_channels_last(const Node& node) {
+  if (!node.is("Transpose")) return false;
+  const Ints perm = node.attrs.ints("perm");
+  if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
+  for (std::size_t i = 1; i + 1 < perm.size(); ++i)
+    if (perm[i] != static_cast<std::int64_t>(i) + 1) return false;
+  return true;
+}
+
+/// The values in channels-last order: what fused nodes write so, what border transposes make, and what elementwise
+/// nodes make of such values.
+std::set<const Value*> channels_last(const Graph& graph) {
+  std::set<const Value*> found;
+  for (const auto& node : graph.nodes()) {
+    bool last = moves_channels_last(*node);
+    if (is_fused(*node) && node->attrs.has("y_layout"))
+      last = node->attrs.text("y_layout") == "NHWC";
+    else if (!node->is("Transpose"))
+      last = std::any_of(node->inputs().begin(), node->inputs().end(),
+                         [&](const Value* input) { return found.contains(input); });
+    for (const Value* output : node->outputs())
+      if (last && output) found.insert(output);
+  }
+  return found;
+}
+
+std::string signature(const Node& node) {
+  std::ostringstream text;
+  text << node.op();
+  for (const auto& [name, attr] : node.attrs) {
+    text << ' ' << name << '=';
+    if (const auto* integer = std::get_if<std::int64_t>(&attr)) text << *integer;
+    if (const auto* number = std::get_if<float>(&attr)) text << *number;
+    if (const auto* string = std::get_if<std::string>(&attr)) text << *string;
+    if (const auto* ints = std::get_if<Ints>(&attr))
+      for (const std::int64_t i : *ints) text << i << ',';
+  }
+  for (const Value* input : node.inputs())
+    text << ' ' << (input ? input->shape().str() : "-") << (input && input->constant() ? "!" : "");
+  return text.str();
+}
+
+}  // namespace
+
+std::vector<Region> find_regions(const Model& model) {
+  const Graph& graph = model.graph();
+  Groups groups;
+  for (const Value* value : channels_last(graph))
+    for (const Use& use : value->uses())
+      if (value->producer() && &use.node->graph() == &graph) groups.join(value->producer(), use.node);
+  std::vector<const Node*> order;  // of first appearance
+  std::map<const Node*, Region> by_root;
+  for (const auto& node : graph.nodes()) {
+    const Node* root = groups.find(node.get());
+    if (by_root[root].nodes.empty()) order.push_back(root);
+    by_root[root].nodes.push_back(node.get());
+    if (is_fused(*node)) by_root[root].fused.push_back(node->name);
+  }
+  std::vector<Region> regions;
+  std::map<std::string, std::size_t> alike;
+  for (const Node* root : order) {
+    Region& region = by_root[root];
+    if (region.fused.empty()) continue;
+    region.name = region.fused.front();
+    if (region.nodes.size() == 1) {
+      const auto [place, fresh] = alike.try_emplace(signature(*region.nodes.front()), regions.size());
+      if (!fresh) {
+        Region& first = regions[place->second];
+        ++first.copies;
+        first.fused.push_back(region.fused.front());
+        continue;
+      }
+    }
+    regions.push_back(std::move(region));
+  }
+  return regions;
+}
+
+std::vector<const Node*> slice(const Model& model, const std::vector<std::string>& inputs,
+                               const std::vector<std::string>& outputs) {
+  const Graph& graph = model.graph();
+  const std::set<std::string> stop(inputs.begin(), inputs.end());
+  std::set<const Node*> inside;
+  std::vector<const Value*> todo;
+  for (const std::string& name : outputs) todo.push_back(graph.find(name));
+  while (!todo.empty()) {
+    const Value* value = todo.back();
+    todo.pop_back();
+    if (!value) return {};
+    if (value->constant() || stop.contains(value->name())) continue;
+    const Node* node = value->producer();
+    if (!node || !node->subgraphs().empty()) return {};
+    if (!inside.insert(node).second) continue;
+    for (const Value* input : node->inputs())
+      if (input) todo.push_back(input);
+  }
+  std::vector<const Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (inside.contains(node.get())) nodes.push_back(node.get());
+  return nodes;
+}
+
+}  // namespace modelflow

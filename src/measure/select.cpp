@@ -1,0 +1,135 @@
+#include "src/measure/select.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <set>
+
+#include "src/measure/extract.h"
+#include "src/measure/regions.h"
+
+namespace modelflow {
+namespace {
+
+/// A form must not be measurably slower than stock; one that is merely equal is not worth a plugin.
+bool is_faster(const Timing& timing) { return timing.speedup > 1.0 && timing.low > 0.98; }
+
+std::string times(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2fx", factor);
+  return text;
+}
+
+std::string describe(const Timing& timing) {
+  return times(timing.speedup) + " [" + times(timing.low) + ", " + times(timing.high) + "] of stock ONNX Runtime";
+}
+
+std::vector<std::string> names_of_kind(const Model& model, std::initializer_list<std::string_view> kinds) {
+  std::vector<std::string> names;
+  Model copy = model;  // fused_nodes gives nodes that may be edited
+  for (const Node* node : fused_nodes(copy.graph()))
+    if (std::find(kinds.begin(), kinds.end(), node->op()) != kinds.end()) names.push_back(node->name);
+  return names;
+}
+
+/// The regions of the fully fused model, timed one by one.
+struct Measured {
+  std::vector<Region> regions;  ///< without nodes: the model that they belonged to is gone
+  std::vector<std::string> slower;
+  bool complete = true;
+};
+
+Measured measure_regions(const Model& fused, const SelectTools& tools, Report& report) {
+  const Model laid_out = tools.lay_out(fused);
+  Measured measured{.regions = find_regions(laid_out), .slower = {}};
+  const std::vector<Timing> timings = tools.time_regions ? tools.time_regions(laid_out) : std::vector<Timing>();
+  for (std::size_t i = 0; i < measured.regions.size(); ++i) {
+    Region& region = measured.regions[i];
+    RegionReport row{.name = region.name, .nodes = region.nodes.size(), .reason = "not measured alone"};
+    region.nodes.clear();
+    if (i < timings.size() && timings[i].seconds > 0) {
+      row.fused_seconds = timings[i].seconds * region.copies;
+      row.stock_seconds = row.fused_seconds * timings[i].speedup;
+      row.reason = describe(timings[i]);
+      // Only what is slower beyond doubt goes back here: the whole model is timed as well.
+      if (timings[i].high < 1.0)
+        measured.slower.insert(measured.slower.end(), region.fused.begin(), region.fused.end());
+    } else {
+      measured.complete = false;
+    }
+    report.regions.push_back(std::move(row));
+  }
+  return measured;
+}
+
+struct Trial {
+  std::string name;
+  std::vector<std::string> reverted;
+};
+
+std::vector<Trial> trials(const Model& fused, const Measured& measured) {
+  std::vector<Trial> list;
+  if (!measured.slower.empty()) list.push_back({"fused where it is faster", measured.slower});
+  list.push_back({"everything fused", {}});
+  const auto products = names_of_kind(fused, {"MatMul", "Activation"}), convolutions = names_of_kind(fused, {"Conv"});
+  if (!products.empty() && !convolutions.empty()) {
+    list.push_back({"only convolutions fused", products});
+    list.push_back({"only matrix products fused", convolutions});
+  }
+  return list;
+}
+
+struct Best {
+  Model model;
+  std::vector<Timing> timing;
+  Trial trial;
+};
+
+void record(Report& report, const Best& best, const std::vector<Region>& regions) {
+  report.stock_ms = best.timing[0].seconds * 1e3;
+  report.optimized_ms = best.timing[1].seconds * 1e3;
+  report.speedup = best.timing[1].speedup;
+  const std::set<std::string> reverted(best.trial.reverted.begin(), best.trial.reverted.end());
+  for (std::size_t i = 0; i < regions.size(); ++i)
+    report.regions[i].kept = !reverted.contains(regions[i].fused.front());
+  report.notes.push_back("chosen: " + best.trial.name + ", " + describe(best.timing[1]));
+}
+
+}  // namespace
+
+Model select(const Forms& forms, const SelectTools& tools, Report& report) {
+  Measured measured;
+  std::vector<Trial> list;
+  const auto all = names_of_kind(forms.fused, {"Conv", "MatMul", "Activation"});
+  if (!all.empty()) {
+    measured = measure_regions(forms.fused, tools, report);
+    list = trials(forms.fused, measured);
+  }
+  list.push_back({"standard ops only", all});
+  const double share = tools.budget / static_cast<double>(list.size() + 1);
+  std::optional<Best> best;
+  for (const Trial& trial : list) {
+    // Where each region has had its own verdict, coarser splits are a last resort.
+    if (best && (measured.complete || trial.name == "standard ops only")) break;
+    const bool portable = trial.name == "standard ops only";
+    Model fused = portable ? forms.portable : forms.fused;
+    if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
+    Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
+    const std::vector<Timing> timing = tools.time({&forms.original, &model}, share);
+    if (!is_faster(timing[1])) {
+      report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
+    } else if (!best || timing[1].speedup > best->timing[1].speedup * 1.01) {
+      best = {std::move(model), timing, trial};
+    }
+  }
+  if (best) {
+    record(report, *best, measured.regions);
+    return std::move(best->model);
+  }
+  for (RegionReport& row : report.regions) row.kept = false;
+  report.notes.push_back("nothing is faster than stock ONNX Runtime here: the model stays as it came");
+  report.speedup = 1;
+  return forms.original;
+}
+
+}  // namespace modelflow

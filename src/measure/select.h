@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+
+#include "modelflow/model.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/report.h"
+#include "src/measure/timing.h"
+
+namespace modelflow {
+
+/// What selection needs from its caller.
+struct SelectTools {
+  /// A model with fused nodes in plain layout -> layout and clean-up done, fused nodes still fused.
+  std::function<Model(Model fused)> lay_out;
+  /// Fused nodes -> local functions: what ONNX Runtime loads.
+  std::function<Model(Model laid_out)> emit;
+  TimeModels time;  ///< whole models
+  /// Seconds of the stock and of the fused form of each region (in this order); absent where it cannot be measured.
+  std::function<std::vector<Timing>(const Model& laid_out)> time_regions;
+  double budget = 60;  ///< seconds
+};
+
+/// The forms of one model between which the clock decides.
+struct Forms {
+  const Model& original;
+  const Model& portable;  ///< clean-ups only
+  const Model& fused;     ///< everything fused, before layout
+};
+
+/// The fastest form that is not slower than stock ONNX Runtime runs the original: everything fused, less the regions
+/// that are slower fused; else only some kinds of fused nodes; else clean-ups only; in the end the original as it
+/// came. Runnable; writes regions, times and reasons into the report.
+Model select(const Forms& forms, const SelectTools& tools, Report& report);
+
+/// The same without a clock: regions go back when the cost model says that their kernels take longer than plain ops.
+Model select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report);
+
+/// Multiplications and additions of a convolution or matrix product; 0 for other ops.
+double flops(const Call& call);
+/// Seconds of the plain ops that a fused call stands for, by roofline: the arithmetic at the rate that stock kernels
+/// reach and one more pass over the output per epilogue step. Unknown dims count as 1.
+double plain_seconds(const Call& call, const Target& target);
+
+}  // namespace modelflow

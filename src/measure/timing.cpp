@@ -1,0 +1,85 @@
+#include "src/measure/timing.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <random>
+
+#include "src/verify/compare.h"
+
+namespace modelflow {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// The median time of enough runs to fill a short block.
+double block(const Runner& run, std::size_t runs) {
+  std::vector<double> seconds;
+  run();  // wakes the threads and fetches the weights that another side pushed out of the cache
+  for (std::size_t i = 0; i < runs; ++i) seconds.push_back(run());
+  return median(std::move(seconds));
+}
+
+Timing summarize(const std::vector<double>& base, const std::vector<double>& side) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < side.size(); ++i) ratios.push_back(base[i] / side[i]);
+  std::mt19937 random(0);
+  std::vector<double> medians;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<double> sample;
+    for (std::size_t k = 0; k < ratios.size(); ++k) sample.push_back(ratios[random() % ratios.size()]);
+    medians.push_back(median(std::move(sample)));
+  }
+  std::sort(medians.begin(), medians.end());
+  return {median(side), median(ratios), medians[12], medians[487]};
+}
+
+bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
+
+}  // namespace
+
+std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double budget) {
+  constexpr double kBlock = 0.04;  // seconds: long against a scheduler tick, short against the drift of the machine
+  constexpr std::size_t kMinRounds = 3, kMaxRounds = 60;
+  const auto start = Clock::now();
+  std::vector<std::size_t> runs;
+  for (const Runner& run : sides) {
+    run();
+    const double once = std::min(run(), run());
+    runs.push_back(static_cast<std::size_t>(std::clamp(std::ceil(kBlock / std::max(once, 1e-7)), 1.0, 2000.0)));
+  }
+  std::vector<std::vector<double>> blocks(sides.size());
+  for (std::size_t round = 0; round < kMaxRounds && (round < kMinRounds || since(start) < budget); ++round)
+    for (std::size_t k = 0; k < sides.size(); ++k) {
+      const std::size_t side = round % 2 ? sides.size() - 1 - k : k;
+      blocks[side].push_back(block(sides[side], runs[side]));
+    }
+  std::vector<Timing> timings;
+  for (const std::vector<double>& side : blocks) timings.push_back(summarize(blocks[0], side));
+  return timings;
+}
+
+std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
+                                const Options& options, const std::filesystem::path& plugin, double budget) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<Runner> runners;
+  for (const Model* model : models) {
+    SessionOptions session{.threads = options.threads};
+    // Threads spin while a session runs, as they do for users, but not while it is the other one's turn.
+    session.config["session.force_spinning_stop"] = "1";
+    if (uses_our_domain(*model)) session.plugin = plugin;
+    sessions.push_back(open_session(runtime, *model, session));
+    runners.push_back([&feeds, s = sessions.back().get()] { return s->timed_run(feeds); });
+  }
+  return time_interleaved(runners, budget);
+}
+
+}  // namespace modelflow

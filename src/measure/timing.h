@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "modelflow/model.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// The time of one side, and how many times faster than side 0 it is: the median of the per-round ratios with its
+/// bootstrapped 95 % interval. On a noisy machine only ratios of neighbouring measurements mean anything.
+struct Timing {
+  double seconds = 0;
+  double speedup = 1, low = 1, high = 1;
+};
+
+/// One run of one side; gives its seconds.
+using Runner = std::function<double()>;
+
+/// Times the sides in short interleaved blocks (order A B, B A, ...) within `budget` seconds, but at least three
+/// rounds.
+std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double budget);
+
+/// Times runnable models on the same feeds, all loaded in this process; the first is the baseline. Idle sessions park
+/// their threads. `plugin` (may be empty) is registered for models that use our domain only.
+std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
+                                const Options& options, const std::filesystem::path& plugin, double budget);
+
+/// time_models with everything but the models and the budget fixed; tests put fixed numbers in its place.
+using TimeModels = std::function<std::vector<Timing>(const std::vector<const Model*>& models, double budget)>;
+
+}  // namespace modelflow

@@ -1,0 +1,99 @@
+// Model -> stages -> selection -> verification -> Model: read this first.
+#include "modelflow/modelflow.h"
+#include "passes/passes.h"
+#include "src/correct.h"
+#include "src/measure/describe.h"
+#include "src/measure/region_timing.h"
+#include "src/measure/select.h"
+#include "src/pipeline.h"
+#include "src/verify/verifier.h"
+
+namespace modelflow {
+namespace {
+
+void refuse_what_is_not_there(const Options& options) {
+  if (options.precision != Precision::f32)
+    throw Error(ErrorKind::unsupported, "only float32 so far: bf16, int8 and int4 are not there yet");
+  if (options.target.device != Target::Device::cpu && options.level == Level::O2)
+    throw Error(ErrorKind::unsupported, "no kernels for CUDA yet: use a cpu target, or level O1");
+}
+
+std::string_view name(Level level) { return level == Level::O0 ? "O0" : level == Level::O1 ? "O1" : "O2"; }
+
+/// Selection by the clock where this machine is the target and can run the model, else by the cost model.
+Model choose(const Model& original, const Options& options, const Pipeline& pipeline, const Corrected& corrected,
+             const Verifier& verifier, Runtime* runtime, Report& report) {
+  Report scratch;  // the passes run again and again here: only their first run is worth reporting
+  const std::filesystem::path plugin = plugin_path();
+  SelectTools tools;
+  tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };
+  tools.emit = Pipeline::emit;
+  tools.budget = std::min(options.max_seconds, 20.0);
+  if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
+    return select_by_cost(corrected.forms.fused, tools, options.target, report);
+  const Feeds& feeds = verifier.reference().feeds.front();
+  tools.time = [&](const std::vector<const Model*>& models, double budget) {
+    return time_models(*runtime, models, feeds, options, plugin, budget);
+  };
+  tools.time_regions = [&](const Model& laid_out) {
+    return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
+  };
+  return select({original, corrected.forms.portable, corrected.forms.fused}, tools, report);
+}
+
+/// The chosen form is a part of what was verified, in another layout: looked at once more before it leaves.
+Model verified(Model chosen, const Model& original, const Verifier& verifier, Report& report) {
+  if (!verifier.possible()) {
+    if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
+    return chosen;
+  }
+  Outcome outcome = verifier.check(chosen);
+  if (!outcome.ok) {
+    report.notes.push_back("the selected form is wrong (" + outcome.why + "): the model stays as it came");
+    outcome = verifier.check(original);
+    chosen = original;
+    report.speedup = 1;
+  }
+  report.verification = std::move(outcome.diffs);
+  report.verified = outcome.ok;
+  return chosen;
+}
+
+}  // namespace
+
+Result optimize(Model model, const Options& options) {
+  refuse_what_is_not_there(options);
+  Result result{model, {}};
+  Report& report = result.report;
+  report.version = version();
+  report.target = options.target.str();
+  report.level = name(options.level);
+  report.before = report.after = stats(model);
+  if (options.level == Level::O0) return result;
+
+  std::string why;
+  const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+  report.runtime = runtime ? "ONNX Runtime " + runtime->version() : why;
+  const auto step = [&](std::string_view what) { options.progress ? options.progress(what, 0) : void(); };
+
+  step("run the original");
+  const Verifier verifier(runtime, model, options, plugin_path());
+  step("optimize");
+  const Pipeline pipeline(options, runtime);
+  const Corrected corrected = build_correct(model, options, pipeline, verifier, report);
+  step("select");
+  result.model = options.level == Level::O1
+                     ? Pipeline::emit(corrected.forms.portable)
+                     : choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
+  step("verify");
+  result.model = verified(std::move(result.model), model, verifier, report);
+  report.after = stats(result.model);
+  report.fused = fused_report(result.model, options.target);
+  return result;
+}
+
+std::vector<Stage> stages(const Options& options) { return passes::running_order(options); }
+
+std::string_view version() { return MODELFLOW_VERSION; }
+
+}  // namespace modelflow

@@ -1,0 +1,59 @@
+#include "src/pipeline.h"
+
+#include <algorithm>
+
+#include "passes/passes.h"
+#include "src/emit/emit.h"
+#include "src/flow/flow.h"
+#include "src/measure/extract.h"
+
+namespace modelflow {
+namespace {
+
+bool is_layout(const Stage& stage) { return stage.name == "layout"; }
+
+}  // namespace
+
+void Pipeline::run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled,
+                   Report& report) const {
+  Options options = options_;
+  options.disabled.insert(disabled.begin(), disabled.end());
+  Flow flow(options, runtime_, report);
+  for (const Stage& stage : stages) flow.run(model, stage);
+}
+
+Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const {
+  const std::vector<Stage> stages = passes::running_order(options_);
+  const auto layout = std::find_if(stages.begin(), stages.end(), is_layout);
+  Forms forms{original, {}};
+  absorb_functions(forms.portable);
+  infer_types(forms.portable);
+  if (stages.empty()) return {forms.portable, forms.portable};
+  run(forms.portable, {stages.front()}, disabled, report);
+  forms.fused = forms.portable;
+  run(forms.fused, {stages.begin() + 1, layout}, disabled, report);
+  name_fused_nodes(forms.fused);
+  return forms;
+}
+
+Model Pipeline::lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const {
+  const std::vector<Stage> stages = passes::running_order(options_);
+  run(fused, {std::find_if(stages.begin(), stages.end(), is_layout), stages.end()}, disabled, report);
+  return fused;
+}
+
+Model Pipeline::emit(Model laid_out) {
+  emit_functions(laid_out);
+  return laid_out;
+}
+
+std::vector<std::string> Pipeline::pass_names(const std::set<std::string>& disabled) const {
+  std::vector<std::string> names;
+  for (const Stage& stage : passes::running_order(options_))
+    for (const Pass& pass : stage.passes)
+      if (!disabled.contains(pass.name) && std::find(names.begin(), names.end(), pass.name) == names.end())
+        names.push_back(pass.name);
+  return names;
+}
+
+}  // namespace modelflow

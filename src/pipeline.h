@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+
+/// The stages up to the fused ops, and from there on: selection and verification go through the second half again with
+/// fewer nodes fused, the bisection through both with passes switched off.
+class Pipeline {
+ public:
+  Pipeline(const Options& options, std::shared_ptr<Runtime> runtime)
+      : options_(options), runtime_(std::move(runtime)) {}
+
+  struct Forms {
+    Model portable;  ///< clean-ups only
+    Model fused;     ///< everything fused, plain layout; fused nodes have names of their own
+  };
+  /// `disabled`: passes and rules to leave out besides those of the options.
+  Forms fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const;
+  Model lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const;
+  /// Fused nodes become calls of local functions: what runtimes load.
+  static Model emit(Model laid_out);
+  /// Names of the passes that may change a model, in running order, without repetition.
+  std::vector<std::string> pass_names(const std::set<std::string>& disabled) const;
+
+ private:
+  void run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled, Report& report) const;
+
+  const Options& options_;
+  std::shared_ptr<Runtime> runtime_;
+};
+
+}  // namespace modelflow
