@@ -42,7 +42,9 @@ bool keep(const TensorProto& tensor, bool named, TensorProto& kept) {
   if (named && tensor.has_name()) kept.set_name(tensor.name());
   if (tensor.has_doc_string()) kept.set_doc_string(tensor.doc_string());
   *kept.mutable_metadata_props() = tensor.metadata_props();
-  if (is_typed(tensor)) kept.add_int32_data(1);
+  bool raw = tensor.has_raw_data() || tensor.data_location() == TensorProto::EXTERNAL || tensor.string_data_size();
+  bool empty = std::count(tensor.dims().begin(), tensor.dims().end(), 0) > 0;
+  if (is_typed(tensor) || (empty && !raw)) kept.add_int32_data(1);
   keep_unknown(tensor, kept);
   return kept.ByteSizeLong() > 0;
 }

@@ -19,12 +19,21 @@ std::string qualified(const NodeProto& node) {
 }
 
 void describe(const ValueInfoProto& info, Value& value) {
-  if (info.has_type()) {
+  if (info.has_type() && !value.is_initializer()) {
     Type type = read_type(info.type());
     if (type.kind != Type::Kind::unknown) value.type = std::move(type);
   }
   if (info.has_doc_string()) value.doc = info.doc_string();
   if (info.metadata_props_size()) value.metadata = read_metadata(info.metadata_props());
+}
+
+// A type that is there and says nothing.
+template <class Infos>
+void keep_empty_type(const ValueInfoProto& info, Infos& kept) {
+  if (!info.has_type() || info.type().value_case() != TypeProto::VALUE_NOT_SET) return;
+  ValueInfoProto& entry = *kept.Add();
+  entry.set_name(info.name());
+  entry.mutable_type();
 }
 
 // Order and side information of the initializers, as far as the graph does not tell.
@@ -58,7 +67,7 @@ void GraphReader::read(GraphProto& proto, Graph& graph) {
   GraphProto extras;
   if (proto.has_name() && proto.name().empty()) extras.set_name("");
   if (proto.has_doc_string() && proto.doc_string().empty()) extras.set_doc_string("");
-  read_inputs(proto, graph);
+  read_inputs(proto, graph, extras);
   read_initializers(proto, graph);
   keep_initializers(proto, graph, extras);
   read_sparse(proto, graph, extras);
@@ -71,6 +80,7 @@ void GraphReader::read(GraphProto& proto, Graph& graph) {
     }
     if (!value) bad("graph output " + quoted(output.name()) + " is not defined");
     if (!value->is_graph_input()) describe(output, *value);
+    keep_empty_type(output, *extras.mutable_output());
   }
   read_nodes(*proto.mutable_node(), graph);
   for (const ValueInfoProto& output : proto.output()) graph.add_output(*graph.find(output.name()));
@@ -84,11 +94,12 @@ void GraphReader::read(GraphProto& proto, Graph& graph) {
   if (unsorted_.count(&graph)) graph.sort();
 }
 
-void GraphReader::read_inputs(GraphProto& proto, Graph& graph) {
+void GraphReader::read_inputs(GraphProto& proto, Graph& graph, GraphProto& extras) {
   for (const ValueInfoProto& input : proto.input()) {
     if (input.name().empty()) bad("a graph input has no name");
     if (graph.find(input.name())) bad("graph input " + quoted(input.name()) + " is there twice");
     describe(input, graph.add_input(input.name(), {}));
+    keep_empty_type(input, *extras.mutable_input());
   }
 }
 
@@ -150,7 +161,7 @@ void GraphReader::read_value_info(Values& infos, Graph& graph, GraphProto& extra
       *extras.add_value_info() = std::move(info);  // of no value here: kept, not understood
       continue;
     }
-    if (!value->is_graph_input() && !value->is_initializer()) describe(info, *value);
+    if (!value->is_graph_input()) describe(info, *value);
     extras.add_value_info()->set_name(info.name());
   }
 }

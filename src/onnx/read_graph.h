@@ -24,7 +24,7 @@ class GraphReader {
  private:
   using Values = google::protobuf::RepeatedPtrField<ValueInfoProto>;
   using Nodes = google::protobuf::RepeatedPtrField<NodeProto>;
-  void read_inputs(GraphProto& proto, Graph& graph);
+  void read_inputs(GraphProto& proto, Graph& graph, GraphProto& extras);
   void read_initializers(GraphProto& proto, Graph& graph);
   void read_sparse(GraphProto& proto, Graph& graph, GraphProto& extras);
   void declare(const Nodes& nodes, Graph& graph);

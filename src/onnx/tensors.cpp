@@ -87,6 +87,7 @@ std::shared_ptr<const std::byte> raw_bytes(TensorProto& proto, std::size_t size)
     bad("raw_data has " + std::to_string(proto.raw_data().size()) + " bytes, type and dims ask for " +
         std::to_string(size));
   }
+  if (size == 0) return std::make_shared<std::byte>();  // the field stays: it tells how it was written
   std::shared_ptr<std::string> owner(proto.release_raw_data());
   const void* data = owner->data();
   return share(std::move(owner), data);
@@ -173,6 +174,7 @@ void write_tensor(const Tensor& tensor, TensorProto& proto) {
 }
 
 void write_typed(const Tensor& tensor, TensorProto& proto) {
+  if (tensor.dtype() == DType::string) return write_tensor(tensor, proto);
   proto.set_data_type(static_cast<int>(tensor.dtype()));
   proto.mutable_dims()->Add(tensor.dims().begin(), tensor.dims().end());
   switch (tensor.dtype()) {

@@ -51,6 +51,15 @@ class TypedValues {
   std::unordered_set<const Value*> done_;
 };
 
+template <class Infos>
+void write_empty_types(const Infos& kept, Infos& infos) {
+  for (const ValueInfoProto& entry : kept) {
+    for (ValueInfoProto& info : infos) {
+      if (info.name() == entry.name()) info.mutable_type();
+    }
+  }
+}
+
 using ByName = std::unordered_map<std::string, const TensorProto*>;
 
 ByName kept_initializers(const GraphProto& extras) {
@@ -92,6 +101,8 @@ void GraphWriter::write(const Graph& graph, GraphProto& proto) {
   write_metadata(graph.metadata, *proto.mutable_metadata_props());
   for (const Value* value : graph.inputs()) write_value(*value, *proto.add_input());
   for (const Value* value : graph.outputs()) write_value(*value, *proto.add_output());
+  write_empty_types(extras.input(), *proto.mutable_input());
+  write_empty_types(extras.output(), *proto.mutable_output());
   TypedValues types(graph, extras, proto);
   for (const auto& node : graph.nodes()) {
     write(*node, *proto.add_node());
@@ -160,7 +171,8 @@ void GraphWriter::write(const Function& function, FunctionProto& proto) {
   for (const Value* value : function.body->inputs()) proto.add_input(value->name());
   for (const Value* value : function.body->outputs()) proto.add_output(value->name());
   for (const auto& node : function.body->nodes()) write(*node, *proto.add_node());
-  for (const ValueInfoProto& info : parsed<GraphProto>(function.body->extras).value_info()) {
+  auto extras = parsed<GraphProto>(function.body->extras);
+  for (const ValueInfoProto& info : extras.value_info()) {
     const Value* value = function.body->find(info.name());
     if (value && value->type.kind != Type::Kind::unknown) write_value(*value, *proto.add_value_info());
   }
