@@ -1,0 +1,63 @@
+#include "src/text/parse.h"
+
+#include <onnx/defs/parser.h>
+
+#include "modelflow/error.h"
+#include "src/onnx/read.h"
+
+namespace modelflow {
+namespace {
+
+constexpr std::string_view kHeader = "<ir_version: 8, opset_import: [\"\" : 17, \"modelflow\" : 1]>\n";
+
+std::size_t first_token(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (text[at] == '#') {
+      at = std::min(text.find('\n', at), text.size());
+    } else if (std::isspace(static_cast<unsigned char>(text[at]))) {
+      ++at;
+    } else {
+      break;
+    }
+  }
+  return at;
+}
+
+// Tests write "(float[N] x) => (float[N] y) { ... }": header and graph name may be left out.
+std::string completed(std::string_view text) {
+  text.remove_prefix(first_token(text));
+  std::string result;
+  if (!text.starts_with('<')) result += kHeader;
+  if (text.starts_with('(')) result += "main_graph ";
+  return result.append(text);
+}
+
+template <class Message>
+void parse(Message& message, std::string_view text) {
+  try {
+    proto::OnnxParser parser(text);
+    auto status = parser.Parse(message);
+    if (!status.IsOK()) throw Error(ErrorKind::invalid_input, proto::one_line(status.ErrorMessage()));
+    if (!parser.EndOfInput()) throw Error(ErrorKind::invalid_input, "text goes on after its end");
+  } catch (const std::logic_error& error) {  // numbers out of range
+    throw Error(ErrorKind::invalid_input, "ONNX text: a number cannot be read: " + std::string(error.what()));
+  }
+}
+
+}  // namespace
+
+Function parse_function(std::string_view text) {
+  proto::FunctionProto function;
+  parse(function, text);
+  return proto::read_function(function);
+}
+
+Model Model::from_text(std::string_view text) {
+  proto::ModelProto model;
+  parse(model, completed(text));
+  ExternalFiles none({});
+  return proto::read_model(model, none);
+}
+
+}  // namespace modelflow
