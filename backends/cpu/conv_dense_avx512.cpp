@@ -1,0 +1,176 @@
+#include "backends/cpu/conv_dense_avx512.h"
+
+#include "backends/cpu/conv_layout_avx512.h"
+#include "backends/cpu/conv_tile_avx512.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Where the result of a task is put together: y itself, or a channels-last buffer that is transposed into it.
+struct Target {
+  float* y;
+  const float* added;
+  std::ptrdiff_t pixel, row;
+};
+
+/// The first conv of a network reads three planes; a copy in channels-last order would cost more than it saves.
+bool reads_planes(const ConvProblem& p) { return !p.x_last && p.channels <= 4; }
+
+bool needs_padding(const ConvProblem& p, const ConvBlock& block) {
+  const BandShape s = band_shape(p, block);
+  return s.first_row < 0 || s.first_column < 0 || s.first_row + (s.rows - 1) * s.step_h >= p.height ||
+         s.first_column + (s.columns - 1) * s.step_w >= p.width;
+}
+
+/// Pixels a multiple of 4 KiB apart share one set of the L1 cache; a copy with some room between them is cheaper.
+bool shares_cache_sets(const ConvProblem& p, std::int64_t pixel) { return pixel % 1024 == 0 && p.filters > 48; }
+
+bool reads_in_place(const ConvProblem& p, const ConvBlock& block) {
+  return p.x_last && !needs_padding(p, block) && !shares_cache_sets(p, p.channels * p.stride_w);
+}
+
+std::int64_t copied_pixel(const ConvProblem& p) {
+  if (reads_planes(p)) return 1;
+  return p.channels % 512 == 0 ? p.channels + 16 : p.channels;
+}
+
+struct Sizes {
+  std::int64_t segments, band, result;  ///< in floats (segments: int32)
+};
+
+std::int64_t round_up(std::int64_t n) { return (n + 15) / 16 * 16; }
+
+std::int64_t filters_of(const DenseRun& run, const DenseTask& task) {
+  const std::int64_t from = run.panels[task.panel0].first * 16;
+  const DensePanel& last = run.panels[task.panel1 - 1];
+  const std::int64_t to = (last.first + last.vectors) * 16;
+  return (to < run.problem.filters ? to : run.problem.filters) - from;
+}
+
+Sizes sizes(const DenseRun& run, const DenseTask& task) {
+  const ConvProblem& p = run.problem;
+  Sizes s{};
+  s.segments = round_up(p.kernel_h * p.kernel_w * (reads_planes(p) ? p.channels : 1));
+  if (!reads_in_place(p, task.block)) {
+    const BandShape shape = band_shape(p, task.block);
+    s.band = round_up(shape.rows * shape.columns * (reads_planes(p) ? p.channels : copied_pixel(p)));
+  }
+  if (!p.y_last) s.result = round_up(task.block.rows() * task.block.columns() * filters_of(run, task));
+  return s;
+}
+
+Band band_of(const DenseRun& run, const ConvBlock& block, float* scratch) {
+  const ConvProblem& p = run.problem;
+  if (!reads_in_place(p, block)) return copy_band_avx512(p, block, copied_pixel(p), scratch);
+  const std::int64_t row = p.width * p.channels;
+  const BandShape s = band_shape(p, block);
+  return {p.x + (block.image * p.height + s.first_row) * row + s.first_column * p.channels, row * s.step_h,
+          p.channels * s.step_w, 0};
+}
+
+/// Offsets of the pieces of x that one output pixel reads, in the order of the packed weights; returns their length.
+std::int64_t list_segments(const ConvProblem& p, const Band& band, std::int32_t* offsets, std::int64_t& count) {
+  count = 0;
+  const std::int64_t h = p.kernel_h == 1 ? 0 : p.dilation_h * band.row;
+  const std::int64_t w = p.kernel_w == 1 ? 0 : p.dilation_w * band.pixel;
+  const bool joined = !band.plane && p.kernel_w > 1 && w == p.channels;
+  for (std::int64_t i = 0; i < p.kernel_h; ++i) {
+    for (std::int64_t j = 0; j < (joined ? 1 : p.kernel_w); ++j) {
+      for (std::int64_t c = 0; c < (band.plane ? p.channels : 1); ++c)
+        offsets[count++] = static_cast<std::int32_t>(i * h + j * w + c * band.plane);
+    }
+  }
+  return band.plane ? 1 : joined ? p.kernel_w * p.channels : p.channels;
+}
+
+Target target_of(const DenseRun& run, const DenseTask& task, float* result) {
+  const ConvProblem& p = run.problem;
+  const ConvBlock& b = task.block;
+  const std::int64_t first = run.panels[task.panel0].first * 16;
+  if (p.y_last) {
+    const std::int64_t at = ((b.image * p.rows + b.row0) * p.columns + b.column0) * p.filters + first;
+    return {p.y + at, p.added ? p.added + at : nullptr, p.filters, p.columns * p.filters};
+  }
+  const std::int64_t filters = filters_of(run, task);
+  return {result, nullptr, filters, b.columns() * filters};
+}
+
+/// Rows and columns of the tiles; all pixels of a tile lie in one row.
+void run_panel(const Tile& first, const ConvBlock& block, const Target& target, std::ptrdiff_t a_row,
+               const Epilogue& epilogue, int vectors) {
+  const std::int64_t most = kTileRows[vectors];
+  const std::int64_t tiles = (block.columns() + most - 1) / most;
+  const std::int64_t size = block.columns() / tiles, larger = block.columns() % tiles;
+  const TileFunction normal = tile_function(static_cast<int>(size), vectors);
+  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors) : normal;
+  for (std::int64_t r = 0; r < block.rows(); ++r) {
+    Tile t = first;
+    t.a += r * a_row;
+    t.y += r * target.row;
+    if (t.added) t.added += r * target.row;
+    for (std::int64_t i = 0; i < tiles; ++i) {
+      (i < larger ? bigger : normal)(t, epilogue);
+      const std::int64_t done = size + (i < larger);
+      t.a += done * t.a_step;
+      t.y += done * t.y_step;
+      if (t.added) t.added += done * t.y_step;
+    }
+  }
+}
+
+/// The buffer of a task into channels-second y, with everything that has to wait for the residual.
+void write_planes(const DenseRun& run, const DenseTask& task, const float* result) {
+  const ConvProblem& p = run.problem;
+  const ConvBlock& b = task.block;
+  const std::int64_t plane = p.rows * p.columns, filters = filters_of(run, task);
+  const std::int64_t first = run.panels[task.panel0].first * 16;
+  const bool whole = b.columns() == p.columns;
+  const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const std::int64_t at = (b.image * p.filters + first) * plane + (b.row0 + i) * p.columns + b.column0;
+    transpose_avx512(result + i * pixels * filters, filters, p.y + at, plane, pixels, filters);
+    if (!p.added) continue;
+    for (std::int64_t f = 0; f < filters; ++f) finish_avx512(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+  }
+}
+
+}  // namespace
+
+std::size_t dense_scratch(const DenseRun& run, const DenseTask& task) {
+  const Sizes s = sizes(run, task);
+  return static_cast<std::size_t>(s.segments + s.band + s.result) * sizeof(float);
+}
+
+void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
+  const ConvProblem& p = run.problem;
+  const ConvBlock& block = task.block;
+  const Sizes s = sizes(run, task);
+  auto* offsets = reinterpret_cast<std::int32_t*>(scratch);
+  auto* memory = reinterpret_cast<float*>(scratch) + s.segments;
+  const Band band = band_of(run, block, memory);
+  const Target target = target_of(run, task, memory + s.band);
+  // Without a channels-last residual at hand, a result for planes gets its residual and activation at the end.
+  const bool late = !p.y_last && p.added;
+  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
+  const std::int64_t stride_w = p.kernel_w == 1 ? 1 : p.stride_w, stride_h = p.kernel_h == 1 ? 1 : p.stride_h;
+  Tile tile{};
+  tile.a = band.data;
+  tile.a_step = stride_w * band.pixel;
+  tile.offsets = offsets;
+  tile.length = list_segments(p, band, offsets, tile.segments);
+  tile.y_step = target.pixel;
+  const std::int64_t first = run.panels[task.panel0].first;
+  for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
+    const DensePanel& panel = run.panels[i];
+    tile.b = run.weights + panel.offset;
+    tile.bias = p.bias + panel.first * 16;
+    tile.y = target.y + (panel.first - first) * 16;
+    tile.added = target.added ? target.added + (panel.first - first) * 16 : nullptr;
+    const std::int64_t left = p.filters - (panel.first + panel.vectors - 1) * 16;
+    tile.mask = left >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(left));
+    run_panel(tile, block, target, stride_h * band.row, epilogue, static_cast<int>(panel.vectors));
+  }
+  if (!p.y_last) write_planes(run, task, memory + s.band);
+}
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/conv_problem.h"
+
+/// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
+namespace modelflow::cpu {
+
+/// 1 to 4 vectors of 16 filters whose weights lie together: for each kernel row, kernel column and input channel
+/// (in this order) 16 * vectors floats.
+struct DensePanel {
+  std::int64_t first, vectors;  ///< in vectors of 16 filters
+  std::int64_t offset;          ///< floats from the start of the weights
+};
+
+struct DenseRun {
+  ConvProblem problem;
+  const float* weights;
+  const DensePanel* panels;
+};
+
+/// One task: a block of the output for panels [panel0, panel1).
+struct DenseTask {
+  ConvBlock block;
+  std::int64_t panel0, panel1;
+};
+
+/// Scratch memory that dense_block_avx512 needs for this task.
+std::size_t dense_scratch(const DenseRun& run, const DenseTask& task);
+/// Only where host_isa() >= Isa::avx512.
+void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* scratch);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,142 @@
+#include "backends/cpu/conv_problem.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+
+namespace modelflow::cpu {
+namespace {
+
+[[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "Conv: " + what); }
+
+std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
+View tensor(Invocation& call, std::size_t index) {
+  View view = call.input(index);
+  if (view.dtype != DType::f32) mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
+  return view;
+}
+
+double count(const Shape& shape) {
+  double elements = 1;
+  if (!shape.has_rank()) return elements;
+  for (const Dim& dim : shape.dims()) elements *= dim.known() ? static_cast<double>(dim.value()) : 1;
+  return elements;
+}
+
+const float* padded_bias(const ConvNode& node, Invocation& call) {
+  const auto filters = static_cast<std::size_t>(node.weights[0]);
+  const std::size_t room = (filters + 63) / 64 * 64;
+  auto* bias = reinterpret_cast<float*>(call.scratch(room * sizeof(float)));
+  std::memset(bias, 0, room * sizeof(float));
+  if (!node.conv.has_bias) return bias;
+  const View given = tensor(call, 2);
+  if (given.dims.size() != 1 || given.dims[0] != node.weights[0])
+    mismatch("bias is " + text(given.dims) + " for " + std::to_string(filters) + " filters");
+  std::memcpy(bias, given.data, filters * sizeof(float));
+  return bias;
+}
+
+}  // namespace
+
+ConvNode::ConvNode(const Call& call)
+    : conv(call.attrs), activation(activation_of(call.attrs)), weights(call.in(1).constant->dims()) {}
+
+ConvProblem ConvNode::problem(Invocation& call) const {
+  if (call.inputs() != conv.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
+  const View x = tensor(call, 0);
+  const std::size_t rank = conv.rank();
+  if (x.dims.size() != rank + 2) mismatch("x is " + text(x.dims) + ", weights have " + std::to_string(rank) + " axes");
+  const std::int64_t channels = x.dims[conv.x_last ? rank + 1 : 1];
+  if (channels != weights[1] * conv.group)
+    mismatch("x has " + std::to_string(channels) + " channels, weights ask for " +
+             std::to_string(weights[1] * conv.group));
+  const Dims y = conv.output_dims(x.dims, weights[0]);
+  const std::size_t first_x = conv.x_last ? 1 : 2, first_y = conv.y_last ? 1 : 2, last = rank - 1;
+  ConvProblem p{};
+  p.batch = x.dims[0], p.channels = channels, p.filters = weights[0];
+  p.x_last = conv.x_last, p.y_last = conv.y_last;
+  p.width = x.dims[first_x + last], p.columns = y[first_y + last];
+  p.kernel_w = conv.kernel[last], p.stride_w = conv.strides[last], p.dilation_w = conv.dilations[last];
+  p.left = conv.pads[last];
+  p.height = p.rows = p.kernel_h = p.stride_h = p.dilation_h = 1;
+  if (rank > 1) {
+    p.height = x.dims[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
+    p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
+  }
+  p.x = static_cast<const float*>(x.data);
+  p.bias = padded_bias(*this, call);
+  p.residual = conv.residual;
+  if (p.residual != ops::Residual::none) {
+    const View added = tensor(call, conv.residual_index());
+    if (!std::ranges::equal(added.dims, y)) mismatch("residual is " + text(added.dims) + ", the result is " + text(y));
+    p.added = static_cast<const float*>(added.data);
+  }
+  p.activation = activation;
+  p.y = static_cast<float*>(call.output(0, y));
+  return p;
+}
+
+Verdict accepts_conv(const Call& call, std::size_t max_rank) {
+  std::optional<ops::ConvAttrs> conv;
+  try {
+    conv.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != conv->inputs()) return no("the attributes ask for other inputs");
+  for (const Operand& in : call.inputs) {
+    if (in.dtype != DType::f32) return no("is not float32", in.name);
+  }
+  const Operand& w = call.in(1);
+  if (!w.constant) return no("weights are not constant", w.name);
+  if (w.constant->rank() != conv->rank() + 2) return no("weights do not fit kernel_shape", w.name);
+  if (conv->rank() > max_rank) return no("has " + std::to_string(conv->rank()) + " spatial axes", w.name);
+  if (!std::equal(conv->kernel.begin(), conv->kernel.end(), w.constant->dims().begin() + 2))
+    return no("weights do not fit kernel_shape", w.name);
+  if (w.constant->elements() == 0) return no("weights are empty", w.name);
+  if (w.constant->dims()[0] % conv->group != 0) return no("group does not divide the filters", w.name);
+  return yes();
+}
+
+double conv_flops(const Call& call) {
+  const Shape& w = call.in(1).shape;
+  const double per_result = w.has_rank() && w[0].known() ? count(w) / static_cast<double>(w[0].value()) : 1;
+  return 2 * per_result * (call.outputs.empty() ? 1 : count(call.outputs[0].shape));
+}
+
+double conv_bytes(const Call& call) {
+  double elements = 0;
+  for (const Operand& in : call.inputs) elements += count(in.shape);
+  for (const Operand& out : call.outputs) elements += count(out.shape);
+  return elements * sizeof(float);
+}
+
+ScratchSlots::ScratchSlots(Invocation& call, std::size_t tasks, std::size_t bytes)
+    : count_(std::min<std::size_t>({tasks, call.threads() + 1, 64})), bytes_((bytes + 127) / 64 * 64) {
+  memory_ = call.scratch(count_ * bytes_ + 64);
+  taken_ = reinterpret_cast<std::uint64_t*>(memory_ + count_ * bytes_);
+  *taken_ = 0;
+}
+
+void ScratchSlots::with_slot(const std::function<void(std::byte*)>& body) {
+  std::atomic_ref<std::uint64_t> taken(*taken_);
+  std::size_t slot = 0;
+  while (true) {
+    const std::uint64_t seen = taken.load();
+    for (slot = 0; slot < count_ && (seen >> slot & 1); ++slot) continue;
+    // More tasks at once than slots: the runtime has more threads than it told.
+    if (slot == count_) {
+      std::this_thread::yield();
+      continue;
+    }
+    if ((taken.fetch_or(std::uint64_t{1} << slot) >> slot & 1) == 0) break;
+  }
+  body(memory_ + slot * bytes_);
+  taken.fetch_and(~(std::uint64_t{1} << slot));
+}
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "backends/cpu/activation.h"
+#include "backends/ops/conv_attrs.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// One run of a float32 convolution over one or two spatial axes (one is seen as an image of one row): numbers and
+/// addresses only, so that files compiled for AVX-512 need nothing of the standard library.
+struct ConvProblem {
+  std::int64_t batch, channels, height, width;  // x
+  std::int64_t filters, rows, columns;          // y
+  std::int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
+  bool x_last, y_last;
+  const float* x;
+  const float* bias;   // filters rounded up to 64, zeros behind
+  const float* added;  // the residual, in the layout of y; null when there is none
+  float* y;
+  ops::Residual residual;
+  ActivationSpec activation;
+};
+
+/// Output rows [row0, row1) x columns [column0, column1) of one image: what one task computes.
+struct ConvBlock {
+  std::int64_t image, row0, row1, column0, column1;
+  std::int64_t rows() const { return row1 - row0; }
+  std::int64_t columns() const { return column1 - column0; }
+};
+
+/// The node's side of it, read once.
+struct ConvNode {
+  ops::ConvAttrs conv;
+  ActivationSpec activation;
+  Dims weights;  ///< plain ONNX dims
+
+  explicit ConvNode(const Call& call);
+  /// Checks the operands, allocates y and fills everything in. Throws Error(invalid_input).
+  ConvProblem problem(Invocation& call) const;
+};
+
+/// What every convolution kernel asks for: float32, constant weights of known dims, one or two spatial axes.
+Verdict accepts_conv(const Call& call, std::size_t max_rank);
+/// Multiplications and additions; unknown dims count as one.
+double conv_flops(const Call& call);
+/// Bytes of all operands.
+double conv_bytes(const Call& call);
+
+/// Scratch memory for the tasks of one loop: a task takes a slot, which is warm in its core's cache more often than
+/// memory per task would be.
+class ScratchSlots {
+ public:
+  ScratchSlots(Invocation& call, std::size_t tasks, std::size_t bytes);
+  /// Runs body(address) with a slot that nobody else has.
+  void with_slot(const std::function<void(std::byte*)>& body);
+
+ private:
+  std::size_t count_, bytes_;
+  std::byte* memory_;
+  std::uint64_t* taken_;  // bits, used atomically
+};
+
+}  // namespace modelflow::cpu

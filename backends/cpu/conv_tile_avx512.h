@@ -1,0 +1,185 @@
+#pragma once
+
+// The inner kernel of dense convolutions: R output pixels x N vectors of 16 filters in registers. For files named
+// *_avx512.cpp only; everything has internal linkage.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/activation_avx512.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// What one tile reads and writes. The products run over `segments` pieces of `length` consecutive floats of x, each
+/// starting at a + offsets[i] for the first pixel and `a_step` floats further for each next pixel.
+struct Tile {
+  const float* a;
+  std::ptrdiff_t a_step;
+  const std::int32_t* offsets;
+  std::int64_t segments, length;
+  const float* b;  ///< packed weights, N vectors for each product
+  const float* bias;
+  float* y;
+  std::ptrdiff_t y_step;
+  const float* added;  ///< the residual, steps as y
+  __mmask16 mask;      ///< lanes of the last vector
+};
+
+struct Epilogue {
+  ActivationSpec activation;
+  ops::Residual residual;
+};
+
+/// Activations of a few instructions run on the accumulators; the others would bloat every tile and take a second pass
+/// over the tile while it is in L1.
+constexpr bool runs_in_registers(Activation kind) {
+  return kind == Activation::none || kind == Activation::relu || kind == Activation::clip ||
+         kind == Activation::leaky_relu || kind == Activation::hard_swish || kind == Activation::hard_sigmoid;
+}
+
+template <class Body>
+MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body body) {
+  const __m512 scale = _mm512_set1_ps(spec.scale), shift = _mm512_set1_ps(spec.shift);
+  const __m512 alpha = _mm512_set1_ps(spec.alpha), beta = _mm512_set1_ps(spec.beta);
+  switch (spec.kind) {
+    case Activation::relu:
+      return body(Affine<Relu>{{}, scale, shift});
+    case Activation::clip:
+      return body(Affine<Clip>{{alpha, beta}, scale, shift});
+    case Activation::leaky_relu:
+      return body(Affine<LeakyRelu>{{alpha}, scale, shift});
+    case Activation::hard_swish:
+      return body(Affine<HardSwish>{{{alpha, beta}}, scale, shift});
+    case Activation::hard_sigmoid:
+      return body(Affine<HardSigmoid>{{alpha, beta}, scale, shift});
+    default:
+      return;
+  }
+}
+
+/// The second pass for all other activations: `rows` x `columns` floats.
+__attribute__((noinline)) void activate_rows(const Epilogue& epilogue, float* y, std::ptrdiff_t y_step,
+                                             const float* added, std::int64_t rows, std::int64_t columns) {
+  if (epilogue.residual != ops::Residual::after) added = nullptr;
+  with_activation(epilogue.activation, [=](auto f) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t i = 0; i < columns; i += 16) {
+        const __mmask16 mask = columns - i >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(columns - i));
+        float* at = y + r * y_step + i;
+        __m512 v = f(_mm512_maskz_loadu_ps(mask, at));
+        if (added) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + r * y_step + i));
+        _mm512_mask_storeu_ps(at, mask, v);
+      }
+    }
+  });
+}
+
+template <int R, int N>
+MODELFLOW_INLINE void add_rows(__m512 (&acc)[R][N], const Tile& t) {
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) {
+      const __mmask16 mask = j == N - 1 ? t.mask : 0xffff;
+      acc[r][j] = _mm512_add_ps(acc[r][j], _mm512_maskz_loadu_ps(mask, t.added + r * t.y_step + 16 * j));
+    }
+  }
+}
+
+template <int R, int N>
+MODELFLOW_INLINE void store_tile(__m512 (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
+  if (epilogue.residual == ops::Residual::before) add_rows(acc, t);
+  with_register_activation(epilogue.activation, [&acc](auto f) {
+#pragma GCC unroll 32
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) acc[r][j] = f(acc[r][j]);
+    }
+  });
+  const bool done = runs_in_registers(epilogue.activation.kind);
+  if (done && epilogue.residual == ops::Residual::after) add_rows(acc, t);
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j + 1 < N; ++j) _mm512_storeu_ps(t.y + r * t.y_step + 16 * j, acc[r][j]);
+    _mm512_mask_storeu_ps(t.y + r * t.y_step + 16 * (N - 1), t.mask, acc[r][N - 1]);
+  }
+  if (!done)
+    activate_rows(epilogue, t.y, t.y_step, t.added, R,
+                  16 * (N - 1) + __builtin_popcount(static_cast<unsigned>(t.mask)));
+}
+
+/// One step over one element of every pixel; three pixels share a pointer, so that addresses fit the registers.
+template <int R, int N>
+MODELFLOW_INLINE void multiply_add(__m512 (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b) {
+  __m512 w[N];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; ++j) w[j] = _mm512_loadu_ps(b + 16 * j);
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+    const __m512 v = _mm512_set1_ps(a[r / 3][(r % 3) * step]);
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) acc[r][j] = _mm512_fmadd_ps(v, w[j], acc[r][j]);
+  }
+}
+
+/// Measured on Cascade Lake (2.5 GHz, 153 GFLOP/s): 9 x 3 and 6 x 4 run at 92 % of peak from L2, 14 x 2 at 90 %.
+template <int R, int N>
+void run_tile(const Tile& t, const Epilogue& epilogue) {
+  constexpr int kGroups = (R + 2) / 3;
+  __m512 acc[R][N];
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) acc[r][j] = _mm512_loadu_ps(t.bias + 16 * j);
+  }
+  const float* b = t.b;
+  const std::ptrdiff_t step = t.a_step;
+  for (std::int64_t i = 0; i < t.segments; ++i) {
+    const float* a[kGroups];
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) a[g] = t.a + t.offsets[i] + 3 * g * step;
+    for (std::int64_t k = t.length; k > 0; --k) {
+      multiply_add(acc, a, step, b);
+      b += 16 * N;
+#pragma GCC unroll 16
+      for (int g = 0; g < kGroups; ++g) {
+        ++a[g];
+        asm("" : "+r"(a[g]));  // else the compiler makes R pointers of them and spills
+      }
+    }
+  }
+  store_tile(acc, t, epilogue);
+}
+
+using TileFunction = void (*)(const Tile&, const Epilogue&);
+
+/// Most pixels per tile for 1..4 vectors, so that accumulators, weights and a broadcast fill 32 registers.
+constexpr int kTileRows[5] = {0, 16, 14, 9, 6};
+
+template <int N, int R = kTileRows[N]>
+TileFunction tile_of(int rows) {
+  if constexpr (R == 1) {
+    return run_tile<1, N>;
+  } else {
+    return rows == R ? run_tile<R, N> : tile_of<N, R - 1>(rows);
+  }
+}
+
+TileFunction tile_function(int rows, int vectors) {
+  switch (vectors) {
+    case 1:
+      return tile_of<1>(rows);
+    case 2:
+      return tile_of<2>(rows);
+    case 3:
+      return tile_of<3>(rows);
+    default:
+      return tile_of<4>(rows);
+  }
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

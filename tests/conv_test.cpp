@@ -1,0 +1,206 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/activation.h"
+#include "backends/host_invocation.h"
+#include "backends/kernels.h"
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow {
+namespace {
+
+using ops::ConvAttrs;
+using ops::Residual;
+
+Tensor random(const Dims& dims, unsigned seed, float scale = 1) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> uniform(-scale, scale);
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = uniform(engine);
+  });
+}
+
+// Channels second seen from plain indices, whatever the layout in memory.
+std::int64_t offset(const Dims& dims, bool last, std::int64_t n, std::int64_t c, const Dims& at) {
+  const std::size_t rank = dims.size() - 2;
+  std::int64_t index = n;
+  if (!last) index = index * dims[1] + c;
+  for (std::size_t i = 0; i < rank; ++i) index = index * dims[i + (last ? 1 : 2)] + at[i];
+  return last ? index * dims[rank + 1] + c : index;
+}
+
+// Counts through all positions of a box; false behind the last one.
+bool next(Dims& at, const Dims& box) {
+  for (std::size_t i = at.size(); i-- > 0;) {
+    if (++at[i] < box[i]) return true;
+    at[i] = 0;
+  }
+  return false;
+}
+
+// The sum for one element of y, in double.
+double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int64_t n, std::int64_t m, const Dims& at) {
+  const std::int64_t per_group = w.dims()[1], group = m / (w.dims()[0] / conv.group);
+  double sum = 0;
+  Dims tap(conv.rank(), 0);
+  do {
+    Dims from(conv.rank());
+    bool inside = true;
+    for (std::size_t i = 0; i < conv.rank(); ++i) {
+      from[i] = at[i] * conv.strides[i] - conv.pads[i] + tap[i] * conv.dilations[i];
+      inside = inside && from[i] >= 0 && from[i] < x.dims()[i + (conv.x_last ? 1 : 2)];
+    }
+    if (!inside) continue;
+    for (std::int64_t c = 0; c < per_group; ++c) {
+      const double a =
+          x.as<float>()[static_cast<std::size_t>(offset(x.dims(), conv.x_last, n, group * per_group + c, from))];
+      sum += a * w.as<float>()[static_cast<std::size_t>(offset(w.dims(), false, m, c, tap))];
+    }
+  } while (next(tap, conv.kernel));
+  return sum;
+}
+
+std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
+  const ConvAttrs conv(call.attrs);
+  const cpu::ActivationSpec activation = cpu::activation_of(call.attrs);
+  const Dims y = conv.output_dims(in[0].dims(), in[1].dims()[0]);
+  const auto box = Dims(y.begin() + (conv.y_last ? 1 : 2), y.end() - (conv.y_last ? 1 : 0));
+  std::vector<float> result(static_cast<std::size_t>(element_count(y)));
+  if (result.empty()) return result;
+  for (std::int64_t n = 0; n < y[0]; ++n) {
+    for (std::int64_t m = 0; m < in[1].dims()[0]; ++m) {
+      Dims at(conv.rank(), 0);
+      do {
+        const auto to = static_cast<std::size_t>(offset(y, conv.y_last, n, m, at));
+        double v = sum_at(conv, in[0], in[1], n, m, at);
+        if (conv.has_bias) v += in[2].as<float>()[static_cast<std::size_t>(m)];
+        if (conv.residual == Residual::before) v += in[conv.residual_index()].as<float>()[to];
+        v = cpu::activate(activation, static_cast<float>(v));
+        if (conv.residual == Residual::after) v += in[conv.residual_index()].as<float>()[to];
+        result[to] = static_cast<float>(v);
+      } while (next(at, box));
+    }
+  }
+  return result;
+}
+
+std::vector<Tensor> operands(const Call& call, Dims x = {}) {
+  const ConvAttrs conv(call.attrs);
+  std::vector<Tensor> in;
+  in.push_back(random(x.empty() ? call.in(0).shape.values() : x, 1));
+  for (std::size_t i = 1; i < 2u + conv.has_bias; ++i) in.push_back(*call.in(i).constant);
+  if (conv.residual != Residual::none) in.push_back(random(conv.output_dims(in[0].dims(), in[1].dims()[0]), 2));
+  return in;
+}
+
+void expect_near(const std::vector<float>& want, const Tensor& got, const std::string& what) {
+  ASSERT_EQ(want.size(), static_cast<std::size_t>(got.elements())) << what;
+  const auto values = got.as<float>();
+  for (std::size_t i = 0; i < want.size(); ++i)
+    ASSERT_NEAR(values[i], want[i], 2e-5 * std::max(1.0f, std::abs(want[i]))) << what << " at " << i;
+}
+
+std::string describe(const Kernel& kernel, const Call& call) {
+  std::string text = std::string(kernel.name) + " x" + call.in(0).shape.str() + " w" + call.in(1).shape.str();
+  for (const char* name : {"x_layout", "y_layout", "activation", "residual"}) text += " " + call.attrs.text(name);
+  for (const char* name : {"strides", "pads", "dilations"}) {
+    text += " " + std::string(name);
+    for (std::int64_t v : call.attrs.ints(name)) text += " " + std::to_string(v);
+  }
+  return text;
+}
+
+bool available(const Kernel& kernel) { return kernel.op == "Conv" && kernel.needs <= host_isa(); }
+
+// The call with constant weights of its own.
+struct Case {
+  std::vector<Tensor> constants;
+  Call call;
+
+  Case(Dims x, Dims w, Attrs attrs) : call(ops::conv_call(std::move(x), std::move(w), std::move(attrs))) {
+    constants.push_back(random(call.in(1).shape.values(), 3, 0.3f));
+    constants.push_back(random({call.in(1).shape[0].value()}, 4));
+    for (std::size_t i = 1; i < 2u + ConvAttrs(call.attrs).has_bias; ++i) call.inputs[i].constant = &constants[i - 1];
+  }
+};
+
+void check(const Kernel& kernel, const Call& call, std::size_t threads, Dims x = {}) {
+  HostThreads pool(threads);
+  HostInvocation run(pool, operands(call, x));
+  kernel.create(call, Target::host())->run(run);
+  expect_near(reference(call, operands(call, x)), run.result(0), describe(kernel, call));
+}
+
+TEST(Conv, KernelsAgreeWithTheSumOnEverySample) {
+  for (const Kernel* kernel : kernels()) {
+    if (!available(*kernel)) continue;
+    int taken = 0;
+    for (const Call& call : ops::conv_samples()) {
+      if (!kernel->accepts(call)) continue;
+      ++taken;
+      ASSERT_NO_FATAL_FAILURE(check(*kernel, call, 2));
+    }
+    EXPECT_GT(taken, 0) << kernel->name;
+  }
+}
+
+TEST(Conv, EverySampleHasAKernelHere) {
+  for (const Call& call : ops::conv_samples()) EXPECT_TRUE(choose_kernel(call, Target::host()).kernel);
+}
+
+// Random shapes: every remainder of vectors, tiles and blocks, borders wider than the image, all layouts.
+TEST(Conv, RandomShapes) {
+  std::mt19937 engine(7);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine); };
+  const auto layout = [&] { return std::string(pick(0, 2) ? "NHWC" : "NCHW"); };
+  for (int round = 0; round < 400; ++round) {
+    const std::int64_t kind = pick(0, 3), kh = pick(0, 1) ? 1 : pick(1, 5), kw = kind ? pick(1, 5) : kh;
+    const std::int64_t c = pick(1, 70), group = kind == 1 ? c : 1, m = kind == 1 ? c : pick(1, 90);
+    const Attrs attrs = {{"strides", Ints{pick(1, 3), pick(1, 3)}},
+                         {"dilations", Ints{pick(1, 2), pick(1, 2)}},
+                         {"pads", Ints{pick(0, 3), pick(0, 3), pick(0, 3), pick(0, 3)}},
+                         {"group", group},
+                         {"has_bias", pick(0, 1)},
+                         {"residual", std::string(std::vector{"none", "before", "after"}[pick(0, 2)])},
+                         {"x_layout", layout()},
+                         {"y_layout", layout()}};
+    const std::int64_t h = pick(1, 12), w = pick(1, 40);
+    const bool last = attrs.text("x_layout") == "NHWC";
+    const Dims x = last ? Dims{pick(1, 2), h, w, c} : Dims{pick(1, 2), c, h, w};
+    Attrs all = ops::activation_sample(std::vector{"None", "Relu", "HardSwish", "SiLU"}[pick(0, 3)]);
+    for (const auto& [name, value] : attrs) all.set(name, value);
+    const Case made(x, {m, c / group, kh, kw}, all);
+    for (const Kernel* kernel : kernels()) {
+      if (!available(*kernel) || !kernel->accepts(made.call)) continue;
+      ASSERT_NO_FATAL_FAILURE(check(*kernel, made.call, 2));
+    }
+  }
+}
+
+TEST(Conv, OneImplementationRunsOtherBatchesAndSizes) {
+  const Case made({1, 8, 8, 24}, {24, 24, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}});
+  for (const Dims& x : {Dims{3, 5, 31, 24}, Dims{0, 8, 8, 24}, Dims{1, 1, 1, 24}, Dims{1, 70, 9, 24}}) {
+    for (const Kernel* kernel : kernels()) {
+      if (!available(*kernel) || !kernel->accepts(made.call)) continue;
+      ASSERT_NO_FATAL_FAILURE(check(*kernel, made.call, 2, x));
+    }
+  }
+}
+
+TEST(Conv, WrongShapesAreRefusedAtRunTime) {
+  const Case made({1, 8, 8, 24}, {24, 24, 3, 3}, {{"x_layout", "NHWC"}});
+  HostThreads pool(1);
+  for (const Dims& x : {Dims{1, 8, 8, 23}, Dims{1, 8, 24}}) {
+    HostInvocation run(pool, {random(x, 1), made.constants[0]});
+    const Kernel* kernel = choose_kernel(made.call, Target::host()).kernel;
+    ASSERT_TRUE(kernel);
+    EXPECT_THROW(kernel->create(made.call, Target::host())->run(run), Error);
+  }
+}
+
+}  // namespace
+}  // namespace modelflow
