@@ -1,0 +1,85 @@
+// Selection with made-up clocks, regions, cuts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/measure/extract.h"
+#include "src/measure/regions.h"
+#include "src/measure/select.h"
+#include "src/measure/timing.h"
+
+namespace modelflow {
+namespace {
+
+TEST(Timing, RatiosOfNeighbours) {
+  double drift = 1;  // the machine gets slower all the time; the ratio stays
+  const auto side = [&](double seconds) { return [&, seconds] { return seconds * (drift *= 1.001); }; };
+  const std::vector<Timing> timings = time_interleaved({side(0.02), side(0.01)}, 0);
+  EXPECT_NEAR(timings[0].speedup, 1, 1e-9);
+  EXPECT_NEAR(timings[1].speedup, 2, 0.05);
+  EXPECT_LE(timings[1].low, timings[1].speedup);
+  EXPECT_GE(timings[1].high, timings[1].speedup);
+}
+
+/// relu_{n-1}(... relu_0(x)): standard ops, one "fused" Activation per entry of `fused`.
+Model chain(std::size_t length) {
+  Model model;
+  model.opsets[""] = 17;
+  model.opsets[std::string(kDomain)] = 1;
+  Value* value = &model.graph().add_input("x", Type::tensor(DType::f32, Shape::of({1, 4})));
+  for (std::size_t i = 0; i < length; ++i) {
+    Node& node = model.graph().add("Relu", {value}, {.attrs = {}, .name = "relu" + std::to_string(i)});
+    value = node.output();
+    value->type = Type::tensor(DType::f32, Shape::of({1, 4}));
+  }
+  model.graph().rename(*value, "y");
+  model.graph().add_output(*value);
+  return model;
+}
+
+TEST(Extract, KeepsNamesAtTheBorder) {
+  const Model model = chain(4);
+  std::vector<const Node*> nodes;
+  for (const auto& node : model.graph().nodes()) nodes.push_back(node.get());
+  const Model part = extract(model, {nodes[1], nodes[2]});
+  ASSERT_EQ(part.graph().inputs().size(), 1U);
+  EXPECT_EQ(part.graph().inputs()[0]->name(), nodes[1]->input(0)->name());
+  EXPECT_EQ(part.graph().outputs()[0]->name(), nodes[2]->output()->name());
+  const auto cut = slice(model, {nodes[1]->input(0)->name()}, {nodes[2]->output()->name()});
+  EXPECT_EQ(cut, (std::vector<const Node*>{nodes[1], nodes[2]}));
+  EXPECT_TRUE(slice(model, {nodes[2]->input(0)->name()}, {nodes[1]->output()->name()}).empty());
+}
+
+SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
+  SelectTools tools;
+  tools.lay_out = [](Model model) { return model; };
+  tools.emit = [](Model model) { return model; };
+  tools.time = [speedups, &asked](const std::vector<const Model*>&, double) {
+    const double s = speedups.at(asked++);
+    return std::vector<Timing>{{1, 1, 1, 1}, {1 / s, s, s * 0.99, s * 1.01}};
+  };
+  return tools;
+}
+
+TEST(Select, KeepsWhatIsFaster) {
+  const Model original = chain(3), portable = chain(2);
+  std::size_t asked = 0;
+  Report report;
+  const Model chosen = select({original, portable, portable}, tools_with({1.5}, asked), report);
+  EXPECT_EQ(chosen.graph().nodes().size(), 2U);
+  EXPECT_DOUBLE_EQ(report.speedup, 1.5);
+  EXPECT_DOUBLE_EQ(report.stock_ms, 1000);
+}
+
+TEST(Select, GoesBackToTheOriginal) {
+  const Model original = chain(3), portable = chain(2);
+  std::size_t asked = 0;
+  Report report;
+  const Model chosen = select({original, portable, portable}, tools_with({0.9}, asked), report);
+  EXPECT_EQ(chosen.graph().nodes().size(), 3U);
+  EXPECT_DOUBLE_EQ(report.speedup, 1);
+  EXPECT_FALSE(report.notes.empty());
+}
+
+}  // namespace
+}  // namespace modelflow
