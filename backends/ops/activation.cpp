@@ -53,6 +53,11 @@ const FusedOp activation_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
+    .defaults = {{"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f}},
 };
 
 }  // namespace modelflow::ops

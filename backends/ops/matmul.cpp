@@ -174,6 +174,16 @@ const FusedOp matmul_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = matmul_samples,
+    .defaults = {{"trans_a", std::int64_t{0}},
+                 {"trans_b", std::int64_t{0}},
+                 {"has_bias", std::int64_t{0}},
+                 {"scale", 1.0f},
+                 {"residual", std::string("none")},
+                 {"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f}},
 };
 
 }  // namespace modelflow::ops

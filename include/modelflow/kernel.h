@@ -90,6 +90,8 @@ struct FusedOp {
   /// Fills the dtype and shape of the outputs from attributes and inputs; a no when they contradict each other.
   std::function<Verdict(Call&)> infer;
   std::function<std::vector<Call>()> samples;
+  /// Every attribute of the op with its default value; a runtime asks a node for these names and types.
+  Attrs defaults = {};
 };
 
 /// One way to run a fused op. The table backends/kernels.cpp lists all, best first.

@@ -1,0 +1,108 @@
+#include "backends/ort/custom_op.h"
+
+#include "backends/ort/describe.h"
+#include "backends/ort/invocation.h"
+
+namespace modelflow::ort {
+namespace {
+
+/// A kernel of one node in one session. Compute may run concurrently.
+struct NodeKernel {
+  const Registration* registration;
+  std::string label;
+  std::unique_ptr<Implementation> implementation;
+  std::unique_ptr<OrtAllocator, void (*)(OrtAllocator*)> allocator;
+  std::size_t inputs;
+};
+
+const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
+
+std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, const OrtKernelInfo* info) {
+  const std::string where = label(api, info, *op.fused);
+  try {
+    std::vector<Tensor> constants;
+    const Call call = describe(api, info, *op.fused, constants);
+    const Target& target = op.registration->target;
+    const Choice choice = choose_kernel(call, target);
+    if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
+    OrtAllocator* allocator = nullptr;
+    check(api, api.KernelInfoGetAllocator(info, OrtMemTypeDefault, &allocator));
+    auto kernel = std::make_unique<NodeKernel>(
+        NodeKernel{op.registration, where, nullptr, {allocator, api.ReleaseAllocator}, call.inputs.size()});
+    kernel->implementation = choice.kernel->create(call, target);
+    if (!kernel->implementation)
+      throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
+    return kernel;
+  } catch (const Error& error) {
+    throw error.within(where);
+  }
+}
+
+OrtStatus* create_kernel(const OrtCustomOp* op, const OrtApi* api, const OrtKernelInfo* info, void** kernel) {
+  *kernel = nullptr;
+  return guarded(*api, [&] { *kernel = make_kernel(self(op), *api, info).release(); });
+}
+
+OrtStatus* compute(void* opaque, OrtKernelContext* context) {
+  const auto& kernel = *static_cast<const NodeKernel*>(opaque);
+  const OrtApi& api = *kernel.registration->api;
+  return guarded(api, [&] {
+    try {
+      OrtInvocation call(api, context, kernel.allocator.get(), kernel.inputs, kernel.registration->threads);
+      kernel.implementation->run(call);
+    } catch (const Error& error) {
+      throw error.within(kernel.label);
+    }
+  });
+}
+
+void destroy(void* kernel) { delete static_cast<NodeKernel*>(kernel); }
+
+// Elementwise: the result may take the place of the operand.
+std::size_t may_inplace(int** inputs, int** outputs) {
+  *inputs = new int[1]{0};
+  *outputs = new int[1]{0};
+  return 1;
+}
+
+void release_inplace(int* inputs, int* outputs) {
+  delete[] inputs;
+  delete[] outputs;
+}
+
+OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size_t i) {
+  return i < static_cast<std::size_t>(self(op).fused->min_inputs) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+}
+
+OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t) { return INPUT_OUTPUT_REQUIRED; }
+
+ONNXTensorElementDataType float32(const OrtCustomOp*, std::size_t) { return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT; }
+
+int one(const OrtCustomOp*) { return 1; }
+
+}  // namespace
+
+CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shared)
+    : OrtCustomOp(), fused(&op), pool_name(std::move(name)), registration(&shared) {
+  version = static_cast<std::uint32_t>(shared.api_version);
+  GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
+  GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };  // the CPU provider
+  GetInputType = float32;
+  GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
+  GetOutputType = float32;
+  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{1}; };
+  GetInputCharacteristic = input_kind;
+  GetOutputCharacteristic = output_kind;
+  GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return OrtMemTypeDefault; };
+  GetVariadicInputMinArity = GetVariadicInputHomogeneity = one;
+  GetVariadicOutputMinArity = GetVariadicOutputHomogeneity = one;
+  CreateKernelV2 = create_kernel;
+  KernelComputeV2 = compute;
+  KernelDestroy = destroy;
+  if (op.kind == "Activation") {
+    GetMayInplace = may_inplace;
+    ReleaseMayInplace = release_inplace;
+  }
+}
+
+}  // namespace modelflow::ort

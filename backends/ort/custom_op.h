@@ -1,0 +1,26 @@
+#pragma once
+
+#include "backends/ort/api.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::ort {
+
+/// What all ops of one registration share. Lives until the process ends, like the ops themselves: sessions, and the
+/// runtime's unloading of this library, may come in any order.
+struct Registration {
+  const OrtApi* api = nullptr;
+  int api_version = 0;
+  Target target;
+  std::size_t threads = 1;
+};
+
+/// One registered name ("Conv_3"): the structure that the runtime calls through.
+struct CustomOp : OrtCustomOp {
+  CustomOp(const FusedOp& op, std::string name, const Registration& registration);
+
+  const FusedOp* fused;
+  std::string pool_name;
+  const Registration* registration;
+};
+
+}  // namespace modelflow::ort

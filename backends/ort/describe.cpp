@@ -1,0 +1,134 @@
+#include "backends/ort/describe.h"
+
+namespace modelflow::ort {
+namespace {
+
+// Both name functions want a buffer of the size that a first call returns, the final 0 counted.
+template <class Get>
+std::string text(const OrtApi& api, Get get) {
+  std::size_t size = 0;
+  if (!succeeded(api, get(nullptr, &size)) || size == 0) return {};
+  std::string out(size, '\0');
+  check(api, get(out.data(), &size));
+  out.resize(size - 1);
+  return out;
+}
+
+/// Reads one attribute as the type of `otherwise`, which it keeps when the node has none.
+struct Read {
+  const OrtApi& api;
+  const OrtKernelInfo* info;
+  const char* name;
+
+  Attr operator()(const std::int64_t& otherwise) const {
+    std::int64_t value = 0;
+    return succeeded(api, api.KernelInfoGetAttribute_int64(info, name, &value)) ? value : otherwise;
+  }
+  Attr operator()(const float& otherwise) const {
+    float value = 0;
+    return succeeded(api, api.KernelInfoGetAttribute_float(info, name, &value)) ? value : otherwise;
+  }
+  Attr operator()(const std::string& otherwise) const {
+    std::size_t size = 0;
+    if (!succeeded(api, api.KernelInfoGetAttribute_string(info, name, nullptr, &size))) return otherwise;
+    return text(api, [&](char* out, std::size_t* n) { return api.KernelInfoGetAttribute_string(info, name, out, n); });
+  }
+  Attr operator()(const Ints& otherwise) const {
+    std::size_t size = 0;
+    if (!succeeded(api, api.KernelInfoGetAttributeArray_int64(info, name, nullptr, &size))) return otherwise;
+    Ints values(size);
+    check(api, api.KernelInfoGetAttributeArray_int64(info, name, values.data(), &size));
+    return values;
+  }
+  Attr operator()(const Floats& otherwise) const {
+    std::size_t size = 0;
+    if (!succeeded(api, api.KernelInfoGetAttributeArray_float(info, name, nullptr, &size))) return otherwise;
+    Floats values(size);
+    check(api, api.KernelInfoGetAttributeArray_float(info, name, values.data(), &size));
+    return values;
+  }
+  template <class Other>
+  Attr operator()(const Other&) const {
+    throw Error(ErrorKind::internal, std::string("attribute ") + name + " has a type that no fused op uses");
+  }
+};
+
+Shape shape_of(const OrtApi& api, const OrtTensorTypeAndShapeInfo* tensor) {
+  std::size_t rank = 0;
+  check(api, api.GetDimensionsCount(tensor, &rank));
+  if (rank == 0) return {};  // a scalar and an unknown rank look alike
+  std::vector<std::int64_t> numbers(rank);
+  std::vector<const char*> symbols(rank);
+  check(api, api.GetDimensions(tensor, numbers.data(), rank));
+  check(api, api.GetSymbolicDimensions(tensor, symbols.data(), rank));
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < rank; ++i) {
+    dims.push_back(numbers[i] >= 0 ? Dim(numbers[i]) : symbols[i] && *symbols[i] ? Dim::symbol(symbols[i]) : Dim());
+  }
+  return dims;
+}
+
+Operand describe_type(const OrtApi& api, OrtTypeInfo* type) {
+  const std::unique_ptr<OrtTypeInfo, void (*)(OrtTypeInfo*)> owner(type, api.ReleaseTypeInfo);
+  const OrtTensorTypeAndShapeInfo* tensor = nullptr;
+  check(api, api.CastTypeInfoToTensorInfo(type, &tensor));
+  Operand operand;
+  if (!tensor) return operand;
+  ONNXTensorElementDataType dtype = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  check(api, api.GetTensorElementType(tensor, &dtype));
+  operand.dtype = static_cast<DType>(dtype);  // the numbers are those of ONNX in both
+  operand.shape = shape_of(api, tensor);
+  return operand;
+}
+
+Tensor constant(const OrtApi& api, const OrtValue* value) {
+  OrtTensorTypeAndShapeInfo* made = nullptr;
+  check(api, api.GetTensorTypeAndShape(value, &made));
+  const std::unique_ptr<OrtTensorTypeAndShapeInfo, void (*)(OrtTensorTypeAndShapeInfo*)> type(
+      made, api.ReleaseTensorTypeAndShapeInfo);
+  ONNXTensorElementDataType dtype = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  std::size_t rank = 0;
+  check(api, api.GetTensorElementType(type.get(), &dtype));
+  check(api, api.GetDimensionsCount(type.get(), &rank));
+  Dims dims(rank);
+  check(api, api.GetDimensions(type.get(), dims.data(), rank));
+  void* data = nullptr;
+  check(api, api.GetTensorMutableData(const_cast<OrtValue*>(value), &data));
+  // The session keeps initializers until it ends (the plugin never asks it to drop them).
+  return {static_cast<DType>(dtype), dims, {static_cast<const std::byte*>(data), [](const std::byte*) {}}};
+}
+
+}  // namespace
+
+std::string label(const OrtApi& api, const OrtKernelInfo* info, const FusedOp& op) {
+  const std::string name =
+      text(api, [&](char* out, std::size_t* n) { return api.KernelInfo_GetNodeName(info, out, n); });
+  return "node '" + name + "' (modelflow." + std::string(op.kind) + ")";
+}
+
+Call describe(const OrtApi& api, const OrtKernelInfo* info, const FusedOp& op, std::vector<Tensor>& constants) {
+  Call call;
+  call.op = op.kind;
+  for (const auto& [name, value] : op.defaults) call.attrs.set(name, std::visit(Read{api, info, name.c_str()}, value));
+  std::size_t count = 0;
+  check(api, api.KernelInfo_GetInputCount(info, &count));
+  constants.reserve(count);  // the call keeps pointers into it
+  for (std::size_t i = 0; i < count; ++i) {
+    OrtTypeInfo* type = nullptr;
+    if (!succeeded(api, api.KernelInfo_GetInputTypeInfo(info, i, &type))) break;  // absent, and all behind it
+    Operand operand = describe_type(api, type);
+    operand.name = text(api, [&](char* out, std::size_t* n) { return api.KernelInfo_GetInputName(info, i, out, n); });
+    int is_constant = 0;
+    const OrtValue* value = nullptr;
+    check(api, api.KernelInfoGetConstantInput_tensor(info, i, &is_constant, &value));
+    if (is_constant && value) {
+      operand.constant = &constants.emplace_back(constant(api, value));
+      operand.shape = Shape::of(operand.constant->dims());
+    }
+    call.inputs.push_back(std::move(operand));
+  }
+  if (Verdict verdict = op.infer(call); !verdict) throw Error(ErrorKind::invalid_input, verdict.reason);
+  return call;
+}
+
+}  // namespace modelflow::ort

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+
+#include "backends/ort/api.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::ort {
+
+/// One Compute call of the runtime: its tensors, its thread pool, its memory.
+class OrtInvocation : public Invocation {
+ public:
+  static constexpr std::size_t kMostInputs = 8;
+
+  /// `inputs` of the node are present. `allocator` gives scratch memory.
+  OrtInvocation(const OrtApi& api, OrtKernelContext* context, OrtAllocator* allocator, std::size_t inputs,
+                std::size_t threads);
+  ~OrtInvocation() override;
+  OrtInvocation(const OrtInvocation&) = delete;
+  OrtInvocation& operator=(const OrtInvocation&) = delete;
+
+  std::size_t inputs() const override { return count_; }
+  View input(std::size_t i) const override;
+  void* output(std::size_t i, std::span<const std::int64_t> dims) override;
+  void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override;
+  std::size_t threads() const override { return threads_; }
+  std::byte* scratch(std::size_t bytes) override;
+
+ private:
+  struct Input {
+    DType dtype = DType::undefined;
+    const void* data = nullptr;
+    Dims dims;
+  };
+  void read_input(std::size_t i);
+
+  const OrtApi& api_;
+  OrtKernelContext* context_;
+  OrtAllocator* allocator_;
+  std::size_t count_, threads_;
+  std::array<Input, kMostInputs> inputs_;
+  std::vector<void*> scratch_;
+};
+
+}  // namespace modelflow::ort

@@ -1,0 +1,114 @@
+// RegisterCustomOps, the one function that this library exports. Session config entries that steer it, to be set before
+// the library is registered:
+//   modelflow.kernels   "off": register nothing, the function bodies in the model run
+//   modelflow.threads   how many threads the session's pool has, when that is not the number of physical cores
+//   modelflow.target    pretend to be another machine ("cpu:avx2"): picks the kernels of that machine, for tests
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "backends/ort/custom_op.h"
+
+namespace modelflow::ort {
+namespace {
+
+constexpr const char* kRegistered = "modelflow.registered";
+
+std::string config(const OrtApi& api, const OrtSessionOptions* options, const char* key) {
+  int has = 0;
+  check(api, api.HasSessionConfigEntry(options, key, &has));
+  if (!has) return {};
+  std::size_t size = 0;
+  check(api, api.GetSessionConfigEntry(options, key, nullptr, &size));
+  std::string value(size, '\0');
+  check(api, api.GetSessionConfigEntry(options, key, value.data(), &size));
+  value.resize(size ? size - 1 : 0);
+  return value;
+}
+
+bool runs_here(const FusedOp& op, const Target& target) {
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->op == op.kind && kernel->device == target.device && kernel->needs <= target.isa) return true;
+  }
+  return false;
+}
+
+std::size_t thread_count(const std::string& text, const Target& target) {
+  if (text.empty()) return static_cast<std::size_t>(target.cores);
+  char* end = nullptr;
+  const long count = std::strtol(text.c_str(), &end, 10);
+  if (*end != '\0' || count < 1 || count > 4096) {
+    throw Error(ErrorKind::usage, "modelflow.threads is '" + text + "', not a number from 1 to 4096");
+  }
+  return static_cast<std::size_t>(count);
+}
+
+Target target_of(const std::string& text) {
+  const Target host = Target::host();
+  if (text.empty()) return host;
+  Target target = Target::parse(text);
+  if (target.device != Target::Device::cpu || target.isa > host.isa) {
+    throw Error(ErrorKind::usage, "modelflow.target is '" + text + "', which this machine cannot run");
+  }
+  return target;
+}
+
+OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const std::string& target, const std::string& threads) {
+  auto registration = std::make_unique<Registration>();
+  registration->api = &api;
+  registration->api_version = version;
+  registration->target = target_of(target);
+  registration->threads = thread_count(threads, registration->target);
+  OrtCustomOpDomain* domain = nullptr;
+  check(api, api.CreateCustomOpDomain("modelflow", &domain));
+  const Registration& shared = *registration.release();
+  for (const FusedOp* op : fused_ops()) {
+    if (!runs_here(*op, shared.target)) continue;
+    for (int i = 0; i < op->names; ++i) {
+      check(api, api.CustomOpDomain_Add(domain, new CustomOp(*op, pool_name(op->kind, i), shared)));
+    }
+  }
+  return domain;
+}
+
+// One domain per way to configure it, made once and leaked: sessions use it until the process ends.
+OrtCustomOpDomain* domain_for(const OrtApi& api, int version, const std::string& target, const std::string& threads) {
+  using Key = std::tuple<const OrtApi*, std::string, std::string>;
+  static std::mutex* mutex = new std::mutex;
+  static auto* domains = new std::map<Key, OrtCustomOpDomain*>;
+  std::lock_guard lock(*mutex);
+  OrtCustomOpDomain*& domain = (*domains)[{&api, target, threads}];
+  if (!domain) domain = make_domain(api, version, target, threads);
+  return domain;
+}
+
+void add_ops(const OrtApi& api, int version, OrtSessionOptions* options) {
+  // Twice with the same options would be a conflict of kernels in the runtime.
+  if (!config(api, options, kRegistered).empty()) return;
+  const std::string kernels = config(api, options, "modelflow.kernels");
+  if (!kernels.empty() && kernels != "on" && kernels != "off" && kernels != "cpu") {
+    throw Error(ErrorKind::usage, "modelflow.kernels is '" + kernels + "', not on or off");
+  }
+  if (kernels != "off") {
+    OrtCustomOpDomain* domain =
+        domain_for(api, version, config(api, options, "modelflow.target"), config(api, options, "modelflow.threads"));
+    check(api, api.AddCustomOpDomain(options, domain));
+  }
+  check(api, api.AddSessionConfigEntry(options, kRegistered, "1"));
+}
+
+}  // namespace
+}  // namespace modelflow::ort
+
+extern "C" __attribute__((visibility("default"))) OrtStatus* RegisterCustomOps(OrtSessionOptions* options,
+                                                                               const OrtApiBase* base) {
+  // Every function used here exists since version 18; a runtime does not know versions above its own.
+  constexpr int kOldest = 18, kNewest = 21;
+  for (int version = kNewest; version >= kOldest; --version) {
+    const OrtApi* api = base->GetApi(static_cast<std::uint32_t>(version));
+    if (!api) continue;
+    return modelflow::ort::guarded(*api, [&] { modelflow::ort::add_ops(*api, version, options); });
+  }
+  const OrtApi* any = base->GetApi(1);
+  return any ? any->CreateStatus(ORT_NOT_IMPLEMENTED, "modelflow needs ONNX Runtime 1.18 or newer") : nullptr;
+}
