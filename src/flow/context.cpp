@@ -1,0 +1,29 @@
+#include <algorithm>
+
+#include "modelflow/pass.h"
+
+namespace modelflow {
+
+void Context::hit(std::string_view rule, int times) {
+  if (step) step->hits[std::string(rule)] += times;
+}
+
+/// Keeps the closest miss of each rule, the first of equals: a report stays small however large the model is.
+void Context::miss(std::string_view rule, const Node* node, std::string_view reason, int matched) {
+  if (!step) return;
+  const auto same_rule = [&](const Miss& miss) { return miss.rule == rule; };
+  const auto known = std::find_if(step->misses.begin(), step->misses.end(), same_rule);
+  if (known != step->misses.end() && known->matched >= matched) return;
+  Miss miss{std::string(rule), node ? node->label() : "", std::string(reason), matched};
+  if (known != step->misses.end())
+    *known = std::move(miss);
+  else
+    step->misses.push_back(std::move(miss));
+}
+
+void Context::note(std::string text) {
+  if (!notes || std::find(notes->begin(), notes->end(), text) != notes->end()) return;
+  notes->push_back(std::move(text));
+}
+
+}  // namespace modelflow

@@ -1,0 +1,109 @@
+#include "src/flow/flow.h"
+
+#include <chrono>
+#include <set>
+
+#include "src/core/nearest.h"
+#include "src/graph/verify.h"
+
+namespace modelflow {
+namespace {
+
+constexpr int kMaxRounds = 20;  // of a repeated stage; real models need 2 to 4
+
+std::size_t count_nodes(const Graph& graph) {
+  std::size_t count = graph.nodes().size();
+  for (const auto& node : graph.nodes()) {
+    for (const Graph* nested : node->subgraphs()) count += count_nodes(*nested);
+  }
+  return count;
+}
+
+/// The graph first, then what is nested in the nodes that are left.
+int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
+  int changes = pass.run(graph, context);
+  std::vector<Graph*> nested;
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs()) nested.push_back(inner);
+  }
+  for (Graph* inner : nested) changes += run_everywhere(pass, *inner, context);
+  return changes;
+}
+
+}  // namespace
+
+int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
+  Context context{.model = model,
+                  .options = options_,
+                  .target = options_.target,
+                  .runtime = runtime_,
+                  .step = &step,
+                  .notes = &report_.notes};
+  const auto start = std::chrono::steady_clock::now();
+  int changes = 0;
+  try {
+    changes = pass.whole_model ? pass.run(model.graph(), context) : run_everywhere(pass, model.graph(), context);
+  } catch (const Error& error) {
+    throw error.within("pass '" + pass.name + "'");
+  }
+  step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (changes > 0 && step.hits.empty()) step.hits[pass.name] = changes;
+#ifdef MODELFLOW_CHECKS
+  verify(model, "after pass '" + pass.name + "'");
+#endif
+  return changes;
+}
+
+int Flow::run(Model& model, const Stage& stage) {
+  std::vector<const Pass*> passes;
+  for (const Pass& pass : stage.passes) {
+    if (!options_.disabled.contains(pass.name) && !options_.disabled.contains(stage.name)) passes.push_back(&pass);
+  }
+  std::vector<StepReport> steps(passes.size());
+  int total = 0;
+  for (int round = 0; round < kMaxRounds; ++round) {
+    int changes = 0;
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      StepReport& step = steps[i];
+      if (round == 0) {
+        step.stage = stage.name;
+        step.name = passes[i]->name;
+        step.nodes_before = count_nodes(model.graph());
+      }
+      if (options_.progress) {
+        options_.progress(stage.name + ": " + passes[i]->name,
+                          static_cast<double>(i) / static_cast<double>(passes.size()));
+      }
+      changes += run_pass(model, *passes[i], step);
+      step.nodes_after = count_nodes(model.graph());
+    }
+    total += changes;
+    if (!stage.repeat || changes == 0) break;
+    if (round + 1 == kMaxRounds) {
+      report_.notes.push_back("stage '" + stage.name + "' was still changing the model after " +
+                              std::to_string(kMaxRounds) + " rounds");
+    }
+  }
+  for (StepReport& step : steps) report_.steps.push_back(std::move(step));
+  return total;
+}
+
+void check_names(const Options& options, const std::vector<Stage>& stages) {
+  std::set<std::string> known;
+  for (const Stage& stage : stages) {
+    known.insert(stage.name);
+    for (const Pass& pass : stage.passes) {
+      known.insert(pass.name);
+      for (const Rule& rule : pass.rules) known.insert(rule.name);
+    }
+  }
+  const std::vector<std::string> candidates(known.begin(), known.end());
+  for (const std::set<std::string>* names : {&options.disabled, &options.enabled}) {
+    for (const std::string& name : *names) {
+      if (known.contains(name)) continue;
+      throw Error(ErrorKind::usage, "no stage, pass or rule is called '" + name + "'" + did_you_mean(name, candidates));
+    }
+  }
+}
+
+}  // namespace modelflow

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+
+/// Runs stages over a model: every pass timed, counted, switchable by name and, in a checks build, verified.
+///
+///     Flow flow(options, runtime, report);
+///     for (const Stage& stage : stages(options)) flow.run(model, stage);
+class Flow {
+ public:
+  Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report)
+      : options_(options), runtime_(std::move(runtime)), report_(report) {}
+
+  /// Returns the number of changes.
+  int run(Model& model, const Stage& stage);
+
+ private:
+  int run_pass(Model& model, const Pass& pass, StepReport& step);
+
+  const Options& options_;
+  std::shared_ptr<Runtime> runtime_;
+  Report& report_;
+};
+
+/// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.
+void check_names(const Options& options, const std::vector<Stage>& stages);
+
+}  // namespace modelflow
