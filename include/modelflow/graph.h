@@ -181,6 +181,8 @@ class Graph {
   void set_parent(Node* parent);
   /// Deep copy; values of enclosing graphs are looked up by name in `outer` (null: none may be used).
   std::unique_ptr<Graph> clone(Node* parent = nullptr, Graph* outer = nullptr) const;
+  /// Deep copy in which values of enclosing graphs are replaced as `outer` says.
+  std::unique_ptr<Graph> clone(Node* parent, std::unordered_map<const Value*, Value*> outer) const;
   /// A number that changes with every edit, for caches.
   std::uint64_t version() const { return version_; }
 

@@ -85,4 +85,9 @@ std::unique_ptr<Graph> Graph::clone(Node* parent, Graph* outer) const {
   return copy(parent, copies);
 }
 
+std::unique_ptr<Graph> Graph::clone(Node* parent, std::unordered_map<const Value*, Value*> outer) const {
+  Copies copies{.made = std::move(outer), .outer = nullptr};
+  return copy(parent, copies);
+}
+
 }  // namespace modelflow

@@ -1,0 +1,29 @@
+#include "src/emit/body.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/defs/parser.h>
+
+#include "src/onnx/read.h"
+
+namespace modelflow {
+
+std::string body_text(const FusedOp& op, const Call& call, int opset) {
+  const std::vector<std::string> attributes = op.attributes(call, opset);
+  const std::string formals = attributes.empty() ? "" : fmt::format("<{}> ", fmt::join(attributes, ", "));
+  return fmt::format("{}({}) => (y) {}", formals, fmt::join(op.inputs(call), ", "), op.body(call, opset));
+}
+
+Function make_function(const std::string& name, const std::string& text, std::int64_t opset) {
+  const std::string whole =
+      fmt::format("<opset_import: [\"\" : {}], domain: \"{}\"> {} {}", opset, kDomain, name, text);
+  proto::FunctionProto function;
+  const auto status = onnx::OnnxParser::Parse(function, whole.c_str());
+  if (!status.IsOK()) {
+    throw Error(ErrorKind::internal,
+                fmt::format("the body of {} does not parse: {}", name, proto::one_line(status.ErrorMessage())));
+  }
+  return proto::read_function(function);
+}
+
+}  // namespace modelflow
