@@ -12,6 +12,9 @@ constexpr std::array kKernels = {
     &cpu::onednn_matmul,
     &cpu::activation_avx512,
     &cpu::activation_any,
+    &cpu::squeeze_excite,
+    &cpu::pool,
+    &cpu::upsample,
 };
 
 }  // namespace

@@ -11,5 +11,8 @@ extern const Kernel matmul_avx512;
 extern const Kernel onednn_matmul;
 extern const Kernel activation_avx512;
 extern const Kernel activation_any;
+extern const Kernel squeeze_excite;
+extern const Kernel pool;
+extern const Kernel upsample;
 
 }  // namespace modelflow::cpu

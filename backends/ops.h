@@ -8,5 +8,8 @@ namespace modelflow::ops {
 extern const FusedOp conv_op;
 extern const FusedOp matmul_op;
 extern const FusedOp activation_op;
+extern const FusedOp squeeze_excite_op;
+extern const FusedOp pool_op;
+extern const FusedOp upsample_op;
 
 }  // namespace modelflow::ops

@@ -1,0 +1,75 @@
+#include "backends/cpu/channel_mean.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "backends/cpu/channels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+// Rows summed in one float before they join the total: keeps long sums exact to float rounding.
+constexpr std::size_t kBlock = 256;
+
+void sum_part(const float* x, std::size_t rows, std::size_t channels, float* total, float* block) {
+  const ChannelLoops& loops = channel_loops();
+  std::fill_n(total, channels, 0.0f);
+  for (std::size_t r = 0; r < rows; r += kBlock) {
+    std::fill_n(block, channels, 0.0f);
+    loops.add_rows(x + r * channels, std::min(kBlock, rows - r), channels, block);
+    for (std::size_t c = 0; c < channels; ++c) total[c] += block[c];
+  }
+}
+
+void mean_last(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+  const std::size_t parts = std::min(tasks_for(t.rows * t.channels, call), t.rows);
+  const std::size_t stride = (t.channels + 15) / 16 * 16;
+  auto* sums = reinterpret_cast<float*>(call.scratch(t.batch * parts * 2 * stride * sizeof(float)));
+  const auto task = [&](std::size_t i) {
+    const std::size_t first = t.rows * (i % parts) / parts, last = t.rows * (i % parts + 1) / parts;
+    float* total = sums + i * 2 * stride;
+    sum_part(x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, total, total + stride);
+  };
+  if (t.batch * parts == 1)
+    task(0);
+  else
+    call.parallel(t.batch * parts, task);
+  for (std::size_t n = 0; n < t.batch; ++n) {
+    for (std::size_t c = 0; c < t.channels; ++c) {
+      float sum = 0;
+      for (std::size_t p = 0; p < parts; ++p) sum += sums[(n * parts + p) * 2 * stride + c];
+      mean[n * t.channels + c] = sum / static_cast<float>(t.rows);
+    }
+  }
+}
+
+void mean_second(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+  const std::size_t planes = t.batch * t.channels, parts = std::min(tasks_for(t.size(), call), planes);
+  const auto task = [&](std::size_t i) {
+    for (std::size_t p = planes * i / parts; p < planes * (i + 1) / parts; ++p)
+      mean[p] = channel_loops().sum(x + p * t.rows, t.rows) / static_cast<float>(t.rows);
+  };
+  if (parts == 1) return task(0);
+  call.parallel(parts, task);
+}
+
+}  // namespace
+
+ChannelTensor channel_tensor(std::span<const std::int64_t> dims, bool last) {
+  ChannelTensor t{.batch = static_cast<std::size_t>(dims[0]), .rows = 1, .last = last};
+  t.channels = static_cast<std::size_t>(last ? dims.back() : dims[1]);
+  for (std::size_t i = last ? 1 : 2; i + (last ? 1 : 0) < dims.size(); ++i) t.rows *= static_cast<std::size_t>(dims[i]);
+  return t;
+}
+
+std::size_t tasks_for(std::size_t floats, const Invocation& call) {
+  constexpr std::size_t kLeast = 16384;  // some microseconds
+  return std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2);
+}
+
+void channel_mean(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+  if (t.batch * t.channels == 0) return;
+  t.last&& t.rows > 0 ? mean_last(x, t, mean, call) : mean_second(x, t, mean, call);
+}
+
+}  // namespace modelflow::cpu

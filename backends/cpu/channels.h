@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+
+#include "modelflow/target.h"
+
+namespace modelflow::cpu {
+
+/// Loops over tensors whose channels lie side by side: [rows, channels], rows being pixels. Written once in
+/// channels_loops.h and compiled for each instruction set.
+struct ChannelLoops {
+  /// sum[c] += x[r, c] over all rows.
+  void (*add_rows)(const float* x, std::size_t rows, std::size_t channels, float* sum);
+  /// best[c] = max(best[c], x[r, c]); `stride` floats from one row to the next.
+  void (*max_rows)(const float* x, std::size_t rows, std::size_t stride, std::size_t channels, float* best);
+  /// y[r, c] = x[r, c] * factor[c].
+  void (*scale_rows)(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y);
+  /// y[i] = x[i] * factor.
+  void (*scale)(const float* x, float factor, std::size_t n, float* y);
+  /// The sum of n floats, in 32 interleaved partial sums.
+  float (*sum)(const float* x, std::size_t n);
+  /// y[j] = bias[j] + sum over i of x[i] * w[i, j]; `bias` may be null.
+  void (*vector_matrix)(const float* x, const float* w, const float* bias, std::size_t in, std::size_t out, float* y);
+};
+
+/// The loops for this host.
+const ChannelLoops& channel_loops();
+
+extern const ChannelLoops channel_loops_any, channel_loops_avx512;
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,99 @@
+#include "backends/ops.h"
+#include "backends/ops/layout_text.h"
+
+namespace modelflow::ops {
+namespace {
+
+std::vector<std::string> inputs(const Call&) { return {"x"}; }
+
+std::string mode(const Call& call) { return call.attrs.text("mode"); }
+
+std::string body(const Call& call, int) {
+  const std::size_t rank = call.in(0).shape.rank();
+  std::string text = "{\n" + transpose_text("x_first", "x", rank, false);
+  const std::string window = "kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads";
+  if (mode(call) == "global_average") text += "y_first = GlobalAveragePool (x_first)\n";
+  if (mode(call) == "max") text += "y_first = MaxPool <" + window + "> (x_first)\n";
+  if (mode(call) == "average")
+    text += "y_first = AveragePool <" + window + ", count_include_pad: int = @count_include_pad> (x_first)\n";
+  return text + transpose_text("y", "y_first", rank, true) + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int) {
+  if (mode(call) == "global_average") return {};
+  if (mode(call) == "max") return {"kernel_shape", "strides", "pads"};
+  return {"kernel_shape", "strides", "pads", "count_include_pad"};
+}
+
+Verdict infer(Call& call) {
+  if (call.inputs.size() != 1) return no("takes one input");
+  const Shape& x = call.in(0).shape;
+  if (!x.has_rank() || x.rank() < 3) return no("rank unknown or below 3", call.in(0).name);
+  const bool global = mode(call) == "global_average";
+  if (!global && mode(call) != "max" && mode(call) != "average") return no("unknown mode '" + mode(call) + "'");
+  const std::size_t spatial = x.rank() - 2;
+  const Ints kernel = call.attrs.ints("kernel_shape"), strides = call.attrs.ints("strides");
+  const Ints pads = call.attrs.ints("pads");
+  if (!global && (kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial))
+    return no("kernel_shape, strides and pads do not fit the rank", call.in(0).name);
+  std::vector<Dim> y = x.dims();
+  for (std::size_t i = 0; i < spatial; ++i) {
+    if (!global && (kernel[i] < 1 || strides[i] < 1 || pads[i] < 0 || pads[i + spatial] < 0 || pads[i] >= kernel[i] ||
+                    pads[i + spatial] >= kernel[i]))
+      return no("kernel_shape, strides or pads out of range");
+    if (global) {
+      y[i + 1] = 1;
+    } else if (y[i + 1].known()) {
+      const std::int64_t room = y[i + 1].value() + pads[i] + pads[i + spatial] - kernel[i];
+      y[i + 1] = room < 0 ? 0 : room / strides[i] + 1;
+    } else {
+      y[i + 1] = strides[i] == 1 ? y[i + 1] + (pads[i] + pads[i + spatial] - kernel[i] + 1) : Dim();
+    }
+  }
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  call.outputs[0].shape = Shape(std::move(y));
+  return yes();
+}
+
+void add(std::vector<Call>& calls, Dims x, const char* mode, Ints kernel = {}, Ints strides = {}, Ints pads = {},
+         std::int64_t include = 0) {
+  Attrs attrs{{"mode", std::string(mode)}, {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
+  attrs.set("count_include_pad", Attr(include));
+  calls.push_back({"Pool", std::move(attrs), {{"x", DType::f32, Shape::of(x)}}, {}});
+  if (!infer(calls.back())) throw Error(ErrorKind::internal, "a sample of Pool contradicts itself");
+  calls.back().outputs[0].name = "y";
+}
+
+std::vector<Call> samples() {
+  std::vector<Call> calls;
+  add(calls, {1, 112, 112, 64}, "max", {3, 3}, {2, 2}, {1, 1, 1, 1});
+  add(calls, {2, 6, 48, 200}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
+  add(calls, {1, 3, 40, 480}, "average", {3, 2}, {3, 2}, {0, 0, 0, 0});
+  add(calls, {1, 9, 7, 13}, "average", {3, 3}, {1, 1}, {1, 1, 1, 1});
+  add(calls, {1, 9, 7, 13}, "average", {3, 3}, {2, 1}, {1, 0, 1, 2}, 1);
+  add(calls, {1, 20, 20, 96}, "global_average");
+  add(calls, {2, 7, 7, 960}, "global_average");
+  add(calls, {3, 33, 5}, "global_average");
+  add(calls, {2, 33, 5}, "max", {4}, {3}, {1, 2});
+  add(calls, {0, 8, 8, 4}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
+  return calls;
+}
+
+}  // namespace
+
+const FusedOp pool_op = {
+    .kind = "Pool",
+    .doc = "MaxPool, AveragePool or GlobalAveragePool with channels last.",
+    .names = 3,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+};
+
+}  // namespace modelflow::ops

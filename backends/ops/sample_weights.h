@@ -1,0 +1,20 @@
+#pragma once
+
+#include <list>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::ops {
+
+/// Numbers that are the same on every machine, of a size that keeps products over `depth` of them near one.
+Tensor sample_weights(const Dims& dims, std::int64_t depth);
+
+/// Calls and the weights that their operands point to.
+struct Samples {
+  std::vector<Call> calls;
+  std::list<Tensor> weights;
+  /// A float32 operand; with `depth` a constant one.
+  Operand operand(const char* name, const Dims& dims, std::int64_t depth = 0);
+};
+
+}  // namespace modelflow::ops

@@ -1,0 +1,112 @@
+#include <string>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/layout_text.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+namespace {
+
+bool last(const Call& call) { return call.attrs.text("layout", "NHWC") == "NHWC"; }
+
+std::vector<std::string> inputs(const Call&) { return {"x", "w1", "b1", "w2", "b2"}; }
+
+std::string gate(const Call& call) {
+  if (call.attrs.text("gate") == "Sigmoid") return "gate = Sigmoid (excited)\n";
+  return "gate = HardSigmoid <alpha: float = @gate_alpha, beta: float = @gate_beta> (excited)\n";
+}
+
+std::string body(const Call& call, int opset) {
+  const std::size_t rank = call.in(1).shape.rank();
+  const bool skip = call.attrs.integer("skip") != 0;
+  const std::string x = last(call) ? "x_first" : "x", y = last(call) ? "y_first" : "y";
+  std::string text = "{\n";
+  if (last(call)) text += transpose_text("x_first", "x", rank, false);
+  text += "mean = GlobalAveragePool (" + x + ")\nsqueezed = Conv (mean, w1, b1)\n";
+  text += activation_body(call.attrs, opset, "squeezed", "act");
+  text += "excited = Conv (act, w2, b2)\n" + gate(call);
+  text += (skip ? "scaled" : y) + " = Mul (" + x + ", gate)\n";
+  if (skip) text += y + " = Add (" + x + ", scaled)\n";
+  if (last(call)) text += transpose_text("y", "y_first", rank, true);
+  return text + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  std::vector<std::string> names = activation_attributes(call.attrs, opset);
+  if (call.attrs.text("gate") != "Sigmoid") names.insert(names.end(), {"gate_alpha", "gate_beta"});
+  return names;
+}
+
+Verdict agree(const Dim& a, const Dim& b, std::string_view value) {
+  return !a.known() || !b.known() || a == b ? yes() : no("channels differ: " + a.str() + " and " + b.str(), value);
+}
+
+Verdict infer(Call& call) {
+  if (call.inputs.size() != 5) return no("takes x and two convolutions with bias");
+  if (Verdict v = check_activation(call.attrs); !v) return v;
+  const std::string gate = call.attrs.text("gate");
+  if (gate != "Sigmoid" && gate != "HardSigmoid") return no("the gate is neither Sigmoid nor HardSigmoid");
+  const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(3).shape;
+  if (!w1.known() || !w2.known() || w1.rank() < 3 || w1.rank() != w2.rank()) return no("the weights have no shape");
+  for (std::size_t i = 2; i < w1.rank(); ++i) {
+    if (!(w1[i] == Dim(1)) || !(w2[i] == Dim(1))) return no("the windows are not 1", call.in(1).name);
+  }
+  if (Verdict v = agree(w1[0], w2[1], call.in(3).name); !v) return v;
+  if (Verdict v = agree(w1[1], w2[0], call.in(3).name); !v) return v;
+  if (x.has_rank()) {
+    if (x.rank() != w1.rank()) return no("rank differs from that of the weights", call.in(0).name);
+    if (Verdict v = agree(x[last(call) ? x.rank() - 1 : 1], w1[1], call.in(0).name); !v) return v;
+  }
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  call.outputs[0].shape = x;
+  return yes();
+}
+
+void add(Samples& all, Dims x, std::int64_t squeezed, const char* layout, const char* activation, const char* gate,
+         std::int64_t skip) {
+  const std::int64_t channels = std::string_view(layout) == "NHWC" ? x.back() : x[1];
+  Dims w1(x.size(), 1), w2(x.size(), 1);
+  w1[0] = w2[1] = squeezed;
+  w1[1] = w2[0] = channels;
+  Attrs attrs = activation_sample(activation);
+  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f).set("layout", layout).set("skip", Attr(skip));
+  attrs.set("gate", gate).set("gate_alpha", 0.2f).set("gate_beta", 0.5f);
+  all.calls.push_back({"SqueezeExcite", std::move(attrs), {}, {{"y", DType::f32, Shape::of(x)}}});
+  all.calls.back().inputs = {all.operand("x", x), all.operand("w1", w1, channels), all.operand("b1", {squeezed}, 4),
+                             all.operand("w2", w2, squeezed), all.operand("b2", {channels}, 4)};
+}
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    add(all, {1, 20, 20, 384}, 96, "NHWC", "Relu", "HardSigmoid", 0);
+    add(all, {1, 160, 160, 24}, 6, "NHWC", "Relu", "HardSigmoid", 1);
+    add(all, {2, 7, 7, 672}, 28, "NHWC", "SiLU", "Sigmoid", 0);
+    add(all, {2, 50, 9, 11}, 13, "NCHW", "Relu", "Sigmoid", 1);
+    add(all, {3, 5, 37}, 3, "NHWC", "HardSwish", "HardSigmoid", 0);
+    add(all, {1, 2, 3, 4, 19}, 5, "NHWC", "Relu", "Sigmoid", 0);
+    add(all, {0, 4, 4, 8}, 2, "NHWC", "Relu", "Sigmoid", 0);
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+const FusedOp squeeze_excite_op = {
+    .kind = "SqueezeExcite",
+    .doc = "Channels weighted by a gate that two 1x1 convolutions compute from their means.",
+    .names = 6,
+    .min_inputs = 5,
+    .max_inputs = 5,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+};
+
+}  // namespace modelflow::ops
