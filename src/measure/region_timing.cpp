@@ -66,8 +66,7 @@ class RegionTimer {
 
   Timing time(const Model& original, const Model& part, const SelectTools& tools, const Feeds& feeds, double budget) {
     const Model fused = tools.emit(part);
-    SessionOptions session{.threads = options_.threads};
-    session.config["session.force_spinning_stop"] = "1";
+    SessionOptions session = timing_session(options_);
     for (Model& stock : stock_forms(original, part)) {
       session.plugin.clear();
       const auto a = open_session(runtime_, stock, session);

@@ -67,14 +67,17 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double bu
   return timings;
 }
 
+SessionOptions timing_session(const Options& options) {
+  // Threads spin while a session runs, as they do for users, but not while it is the other one's turn.
+  return {.threads = options.threads, .config = {{"session.force_spinning_stop", "1"}}};
+}
+
 std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
                                 const Options& options, const std::filesystem::path& plugin, double budget) {
   std::vector<std::unique_ptr<Session>> sessions;
   std::vector<Runner> runners;
   for (const Model* model : models) {
-    SessionOptions session{.threads = options.threads};
-    // Threads spin while a session runs, as they do for users, but not while it is the other one's turn.
-    session.config["session.force_spinning_stop"] = "1";
+    SessionOptions session = timing_session(options);
     if (uses_our_domain(*model)) session.plugin = plugin;
     sessions.push_back(open_session(runtime, *model, session));
     runners.push_back([&feeds, s = sessions.back().get()] { return s->timed_run(feeds); });

@@ -23,6 +23,9 @@ using Runner = std::function<double()>;
 /// rounds.
 std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double budget);
 
+/// How sessions are opened that take turns in one process.
+SessionOptions timing_session(const Options& options);
+
 /// Times runnable models on the same feeds, all loaded in this process; the first is the baseline. Idle sessions park
 /// their threads. `plugin` (may be empty) is registered for models that use our domain only.
 std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
