@@ -2,6 +2,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
 #include "src/correct.h"
+#include "src/flow/flow.h"
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
@@ -63,6 +64,7 @@ Model verified(Model chosen, const Model& original, const Verifier& verifier, Re
 
 Result optimize(Model model, const Options& options) {
   refuse_what_is_not_there(options);
+  check_names(options, stages(options));
   Result result{model, {}};
   Report& report = result.report;
   report.version = version();

@@ -5,7 +5,8 @@
 #include <unordered_map>
 
 #include "modelflow/modelflow.h"
-#include "src/emit/emit.h"
+#include "src/emit/body.h"
+#include "src/emit/inline.h"
 
 namespace modelflow {
 namespace {
@@ -18,9 +19,9 @@ std::string full_op(const Node& node) {
 }
 
 /// The same node in another graph; outputs get new names and the old types.
-Node& copy_node(const Node& node, Graph& to, std::vector<Value*> inputs, Node* before) {
+Node& copy_node(const Node& node, Graph& to, std::vector<Value*> inputs) {
   Node& copy = to.add(full_op(node), std::move(inputs),
-                      {.before = before, .outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
+                      {.outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
   for (std::size_t i = 0; i < node.outputs().size(); ++i)
     if (node.output(i)) copy.output(i)->type = node.output(i)->type;
   return copy;
@@ -33,7 +34,7 @@ bool is_read_outside(const Value& value, const std::set<const Node*>& inside) {
 
 }  // namespace
 
-Model extract(const Model& model, const std::vector<const Node*>& nodes, Constants constants) {
+Model extract(const Model& model, const std::vector<const Node*>& nodes) {
   Model part;
   part.ir_version = model.ir_version;
   part.opsets = model.opsets;
@@ -44,7 +45,7 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes, Constan
     if (!value) return nullptr;
     const auto [place, fresh] = known.try_emplace(value, nullptr);
     if (!fresh) return place->second;
-    if (value->constant() && constants == Constants::copied)
+    if (value->constant())
       place->second = &graph.add_constant(*value->constant(), value->name());
     else
       place->second = &graph.add_input(value->name(), value->type);
@@ -54,7 +55,7 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes, Constan
   for (const Node* node : nodes) {
     std::vector<Value*> inputs;
     for (Value* input : node->inputs()) inputs.push_back(bring(input));
-    const Node& copy = copy_node(*node, graph, std::move(inputs), nullptr);
+    const Node& copy = copy_node(*node, graph, std::move(inputs));
     for (std::size_t i = 0; i < node->outputs().size(); ++i)
       if (Value* output = node->output(i)) {
         if (copy.output(i)->name() != output->name()) graph.rename(*copy.output(i), output->name());
@@ -68,25 +69,11 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes, Constan
 }
 
 void revert(Model& model, Node& fused) {
-  Model part = extract(model, {&fused}, Constants::as_inputs);
-  emit_functions(part);
-  part = inline_functions(std::move(part));
-  Graph& graph = fused.graph();
-  Mapping known;
-  for (Value* input : part.graph().inputs())
-    for (Value* outer : fused.inputs())
-      if (outer && outer->name() == input->name()) known[input] = outer;
-  for (Value* constant : part.graph().initializers())
-    if (!known.contains(constant)) known[constant] = &graph.add_constant(*constant->initializer(), constant->name());
-  for (const auto& node : part.graph().nodes()) {
-    std::vector<Value*> inputs;
-    for (Value* input : node->inputs()) inputs.push_back(input ? known.at(input) : nullptr);
-    const Node& copy = copy_node(*node, graph, std::move(inputs), &fused);
-    for (std::size_t i = 0; i < node->outputs().size(); ++i)
-      if (node->output(i)) known[node->output(i)] = copy.output(i);
-  }
-  graph.replace(*fused.output(), *known.at(part.graph().outputs().at(0)));
-  graph.erase(fused);
+  const Call call = call_of(fused);
+  const FusedOp* op = find_fused_op(call.op);
+  if (!op) throw Error(ErrorKind::internal, "no fused op of this build").within(fused.label());
+  const auto opset = model.opset();
+  inline_call(fused, make_function(call.op, body_text(*op, call, static_cast<int>(opset)), opset));
 }
 
 std::vector<Node*> fused_nodes(Graph& graph) {

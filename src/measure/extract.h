@@ -7,14 +7,11 @@
 
 namespace modelflow {
 
-/// How the constants that the extracted nodes read are carried over.
-enum class Constants { copied, as_inputs };
-
 /// A model of these nodes only (of one graph, in its order). Values from outside become inputs, values that anyone
 /// outside reads become outputs; all under their own names.
-Model extract(const Model& model, const std::vector<const Node*>& nodes, Constants constants = Constants::copied);
+Model extract(const Model& model, const std::vector<const Node*>& nodes);
 
-/// Puts standard ops in place of this fused node: the body of its op, as extract + emit + inline give it.
+/// Puts the body of its op, standard ops, in place of this fused node.
 void revert(Model& model, Node& fused);
 /// The same for the fused nodes of these names, wherever they are; types are inferred again.
 void revert(Model& model, const std::vector<std::string>& names);
