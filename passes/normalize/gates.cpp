@@ -14,9 +14,8 @@ ActivationNode hard_sigmoid(const Match&) { return {"HardSigmoid", 1.0F / 6, 0.5
 
 void add_hard_sigmoid(std::vector<Rule>& rules) {
   const Pattern x = any("x"), a = constant("a"), b = constant("b");
-  const Pattern relu6 = clip(x + 3, 0, 6);
-  add_spellings(rules, "hard-sigmoid-from-relu6", "Clip(x + 3, 0, 6) / 6 -> HardSigmoid",
-                {relu6 / 6, relu6 * (1.0 / 6)}, hard_sigmoid);
+  add_spellings(rules, "hard-sigmoid-from-relu6", "Clip(x + 3, 0, 6) / 6 -> HardSigmoid", {clip(x + 3, 0, 6) / 6},
+                hard_sigmoid);
   add_spellings(rules, "hard-sigmoid-from-clip", "Clip(x * a + b, 0, 1) -> HardSigmoid", {clip(x * a + b, 0, 1)},
                 [](const Match& m) {
                   return ActivationNode{"HardSigmoid", number_of(m, "a"), number_of(m, "b")};
@@ -29,12 +28,8 @@ void add_hard_sigmoid(std::vector<Rule>& rules) {
 
 void add_hard_swish(std::vector<Rule>& rules) {
   const Pattern x = any("x");
-  const Pattern relu6 = clip(x + 3, 0, 6);  // paddle, TensorFlow
-  constexpr double sixth = 1.0 / 6;
-  add_spellings(rules, "hard-swish-from-relu6", "x * Clip(x + 3, 0, 6) / 6 -> HardSwish",
-                {(x * relu6) / 6, (x * relu6) * sixth, (x / 6) * relu6, (x * sixth) * relu6, x * (relu6 / 6),
-                 x * (relu6 * sixth)},
-                hard_swish);
+  add_spellings(rules, "hard-swish-from-relu6", "x * Clip(x + 3, 0, 6) / 6 -> HardSwish",  // paddle, TensorFlow
+                {product({x, clip(x + 3, 0, 6)}, 1.0 / 6)}, hard_swish);
   add_spellings(rules, "hard-swish-from-hard-sigmoid", "x * HardSigmoid(x) -> HardSwish",
                 {x * op("HardSigmoid", {x}, "gate")}, [](const Match& m) {
                   const Attrs& gate = m.node("gate").attrs;
