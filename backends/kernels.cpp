@@ -7,6 +7,7 @@ namespace {
 
 // Best first: choose_kernel takes the first one that fits.
 constexpr std::array kKernels = {
+    &cpu::conv_depthwise_avx512,
     &cpu::conv_dense_avx512,
     &cpu::matmul_avx512,
     &cpu::onednn_matmul,

@@ -5,6 +5,7 @@
 /// Every CPU kernel of this build, one file each in backends/cpu. The table in kernels.cpp lists them, best first.
 namespace modelflow::cpu {
 
+extern const Kernel conv_depthwise_avx512;
 extern const Kernel conv_dense_avx512;
 
 extern const Kernel matmul_avx512;

@@ -17,7 +17,7 @@ struct Target {
 bool reads_planes(const ConvProblem& p) { return !p.x_last && p.channels <= 4; }
 
 bool needs_padding(const ConvProblem& p, const ConvBlock& block) {
-  const BandShape s = band_shape(p, block);
+  const BandShape s = band_shape(p, block, true);
   return s.first_row < 0 || s.first_column < 0 || s.first_row + (s.rows - 1) * s.step_h >= p.height ||
          s.first_column + (s.columns - 1) * s.step_w >= p.width;
 }
@@ -52,7 +52,7 @@ Sizes sizes(const DenseRun& run, const DenseTask& task) {
   Sizes s{};
   s.segments = round_up(p.kernel_h * p.kernel_w * (reads_planes(p) ? p.channels : 1));
   if (!reads_in_place(p, task.block)) {
-    const BandShape shape = band_shape(p, task.block);
+    const BandShape shape = band_shape(p, task.block, true);
     s.band = round_up(shape.rows * shape.columns * (reads_planes(p) ? p.channels : copied_pixel(p)));
   }
   if (!p.y_last) s.result = round_up(task.block.rows() * task.block.columns() * filters_of(run, task));
@@ -61,9 +61,10 @@ Sizes sizes(const DenseRun& run, const DenseTask& task) {
 
 Band band_of(const DenseRun& run, const ConvBlock& block, float* scratch) {
   const ConvProblem& p = run.problem;
-  if (!reads_in_place(p, block)) return copy_band_avx512(p, block, copied_pixel(p), scratch);
+  if (!reads_in_place(p, block))
+    return copy_band_avx512(p, block, band_shape(p, block, true), copied_pixel(p), scratch);
   const std::int64_t row = p.width * p.channels;
-  const BandShape s = band_shape(p, block);
+  const BandShape s = band_shape(p, block, true);
   return {p.x + (block.image * p.height + s.first_row) * row + s.first_column * p.channels, row * s.step_h,
           p.channels * s.step_w, 0};
 }

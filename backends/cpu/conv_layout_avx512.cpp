@@ -118,8 +118,7 @@ void transpose_avx512(const float* x, std::int64_t x_step, float* y, std::int64_
   }
 }
 
-Band copy_band_avx512(const ConvProblem& p, const ConvBlock& block, std::int64_t pixel, float* to) {
-  const BandShape s = band_shape(p, block);
+Band copy_band_avx512(const ConvProblem& p, const ConvBlock& block, const BandShape& s, std::int64_t pixel, float* to) {
   const Inside in = inside(p, s);
   const std::int64_t size = p.height * p.width;
   const bool planes = pixel == 1 && !p.x_last;
