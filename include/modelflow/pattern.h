@@ -27,30 +27,42 @@ struct Tree;
 using Pattern = std::shared_ptr<const Tree>;
 
 struct Tree {
-  enum class Kind { any, constant, number, op, optional } kind = Kind::any;
+  enum class Kind { any, constant, number, op, optional, either, product } kind = Kind::any;
   std::string name;                     ///< any, constant: the variable; op: label of the node (may be empty)
   std::vector<std::string> ops;         ///< op: alternatives, "Relu", "modelflow.Conv"
   std::vector<Pattern> inputs;          ///< op: in order; trailing inputs that are not listed must be absent
-  double number = 0, tolerance = 1e-3;  ///< number: a constant all of whose elements are this (relative tolerance)
+  double number = 0, tolerance = 1e-4;  ///< number: a constant all of whose elements are this (relative tolerance)
   bool commutes = false;                ///< op: two inputs, either order
   bool more_inputs = false;             ///< op: further inputs are allowed
   std::size_t output = 0;               ///< op: which output of the node is meant
+  std::function<Verdict(const Node&)> accepts;  ///< op: asked before the inputs
 };
 
 Pattern any(std::string name);                          ///< any value
 Pattern constant(std::string name);                     ///< a constant
-Pattern number(double value, double tolerance = 1e-3);  ///< a constant, every element close to value
+Pattern number(double value, double tolerance = 1e-4);  ///< a constant, every element close to value
 Pattern op(std::string type, std::vector<Pattern> inputs, std::string label = "");
 Pattern op_any(std::vector<std::string> types, std::vector<Pattern> inputs, std::string label = "");
 /// The value may be absent, or be present and match.
 Pattern optional(Pattern inner);
 /// `op`, with further inputs of any kind allowed.
 Pattern open(Pattern op);
+/// `op`, where the node passes a test: where(op("Gelu", {x}), [](const Node& n) { return ...; }).
+Pattern where(Pattern op, std::function<Verdict(const Node&)> accepts);
+/// `op`, where an attribute has this value; `otherwise` is its value when it is absent.
+Pattern with(Pattern op, std::string attribute, double value, double otherwise);
+Pattern with(Pattern op, std::string attribute, std::string value, std::string otherwise);
+/// The first of these that matches.
+Pattern either(std::vector<Pattern> alternatives);
+/// The product of these factors and a number, however it was written with Mul and Div: product({x, y}, 0.5) matches
+/// x * (0.5 * y), (x / 2) * y, (y * x) / 2 and so on.
+Pattern product(std::vector<Pattern> factors, double number = 1);
 
 Pattern operator+(Pattern a, Pattern b);
 Pattern operator*(Pattern a, Pattern b);
 Pattern operator-(Pattern a, Pattern b);
 Pattern operator/(Pattern a, Pattern b);
+// With a number, each form also matches its inverse: x + 3 is x - (-3), x / 2 is x * 0.5.
 Pattern operator+(Pattern a, double b);
 Pattern operator*(Pattern a, double b);
 Pattern operator-(Pattern a, double b);
@@ -86,27 +98,34 @@ class Match {
 /// Makes the replacement, in front of the root of the match. Every node is typed as it is made.
 class Build {
  public:
-  Build(Graph& graph, Node& before, const struct Context& context);
+  Build(Graph& graph, Node& before, struct Context& context);
   Value& op(std::string_view type, std::vector<Value*> inputs, Attrs attrs = {}, std::size_t outputs = 1);
   Value& constant(Tensor tensor, std::string_view stem = "const");
-  const Context& context() const { return context_; }
+  Context& context() const { return context_; }
   int opset() const;
   Graph& graph() { return graph_; }
   const std::vector<Node*>& made() const { return made_; }
+  /// Says why there is no replacement: `return build.refuse(no("...", x));`
+  std::vector<Value*> refuse(Verdict why);
+  const Verdict& refusal() const { return refusal_; }
+  /// Erases what was made, as far as nothing reads it.
+  void undo();
 
  private:
   Graph& graph_;
   Node& before_;
-  const Context& context_;
+  Context& context_;
   std::vector<Node*> made_;
+  std::vector<Value*> constants_;
+  Verdict refusal_;
 };
 
 using Condition = std::function<Verdict(const Match&)>;
 
 /// A rewrite: what to look for, when it holds and what to put in its place. The engine guarantees, so that no rule says
 /// it: inner values have no reader outside the match and are no graph outputs; `into` returns values for the outputs of
-/// the root (one: the first), or an empty vector to refuse (after a no in `why`); names, dtypes and shapes of the
-/// outputs are kept; constants of fewer than all readers are copied, not changed.
+/// the root (one: the first), or an empty vector to refuse; names, dtypes and shapes of the outputs are kept, a
+/// replacement that would change them is undone.
 struct Rule {
   std::string name;  ///< "gelu-from-erf"
   std::string doc;   ///< "x/sqrt(2) -> Erf ... -> Gelu (BERT exports)": one line
