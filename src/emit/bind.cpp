@@ -1,0 +1,39 @@
+#include "src/emit/bind.h"
+
+namespace modelflow {
+namespace {
+
+void bind(Node& node, const Attrs& given, const Attrs& defaults) {
+  Attrs bound;
+  for (const auto& [name, attr] : node.attrs) {
+    const auto* reference = std::get_if<AttrRef>(&attr);
+    if (!reference) {
+      bound.set(name, attr);
+    } else if (const Attr* value = given.find(reference->name)) {
+      bound.set(name, *value);
+    } else if (const Attr* standard = defaults.find(reference->name)) {
+      bound.set(name, *standard);
+    }
+  }
+  node.attrs = std::move(bound);
+}
+
+}  // namespace
+
+void bind_attributes(Graph& body, const Attrs& given, const Attrs& defaults) {
+  for (const auto& node : body.nodes()) {
+    bind(*node, given, defaults);
+    for (Graph* inner : node->subgraphs()) bind_attributes(*inner, given, defaults);
+  }
+}
+
+const Function* find_function(const Model& model, const Node& node) {
+  for (const Function& function : model.functions) {
+    if (function.name == node.op() && function.domain == node.domain() && function.overload == node.overload) {
+      return &function;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace modelflow

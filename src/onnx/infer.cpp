@@ -1,0 +1,169 @@
+#include <onnx/defs/schema.h>
+
+#include "modelflow/error.h"
+#include "modelflow/kernel.h"
+#include "modelflow/pass.h"
+#include "src/emit/bind.h"
+#include "src/onnx/infer_context.h"
+#include "src/onnx/infer_node.h"
+#include "src/onnx/symbolic.h"
+#include "src/onnx/types.h"
+
+namespace modelflow {
+namespace {
+
+constexpr int kMaxCallDepth = 16;  // deeper calls stay untyped
+
+// Which of two facts about one dim to keep.
+Dim merged(const Dim& old, const Dim& found, bool declared) {
+  if (found.unknown()) return old;
+  if (old.unknown()) return found;
+  if (declared) return old;
+  return old.known() && !found.known() ? old : found;
+}
+
+bool same(const Dim& a, const Dim& b) { return a == b || (a.unknown() && b.unknown()); }
+
+bool merge_shape(Shape& shape, const Shape& found, bool declared) {
+  if (!found.has_rank()) return false;
+  if (!shape.has_rank()) {
+    shape = found;
+    return true;
+  }
+  if (shape.rank() != found.rank()) {
+    if (declared) return false;
+    shape = found;
+    return true;
+  }
+  bool changed = false;
+  std::vector<Dim> dims = shape.dims();
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    Dim dim = merged(dims[i], found[i], declared);
+    changed = changed || !same(dim, dims[i]);
+    dims[i] = std::move(dim);
+  }
+  if (changed) shape = std::move(dims);
+  return changed;
+}
+
+// Where libonnx gives up on symbols.
+void complete(Type& type, const Shape& shape) {
+  if (!shape.has_rank() || type.kind == Type::Kind::other) return;
+  if (!type.shape.has_rank()) {
+    type.shape = shape;
+    return;
+  }
+  if (type.shape.rank() == shape.rank()) merge_shape(type.shape, shape, true);
+}
+
+}  // namespace
+
+bool merge_type(Type& type, const Type& found, bool declared) {
+  if (found.kind == Type::Kind::unknown) return false;
+  if (type.kind == Type::Kind::unknown) {
+    type = found;
+    return true;
+  }
+  if (type.kind != found.kind) {
+    if (!declared) type = found;
+    return !declared;
+  }
+  if (!type.is_tensor()) return false;
+  bool changed = merge_shape(type.shape, found.shape, declared);
+  bool better = found.dtype != DType::undefined && found.dtype != type.dtype;
+  if (better && (!declared || type.dtype == DType::undefined)) {
+    type.dtype = found.dtype;
+    changed = true;
+  }
+  return changed;
+}
+
+bool Inference::run(Node& node) {
+  std::vector<Type> types;
+  try {
+    types = infer(node);
+  } catch (const std::exception&) {
+    // An odd but loadable model: what is known stays, the rest stays unknown.
+  }
+  types.resize(node.outputs().size());
+  try {
+    std::vector<Shape> shapes = symbolic_shapes(node, values_);
+    for (std::size_t i = 0; i < shapes.size() && i < types.size(); ++i) {
+      if (types[i].is_tensor()) complete(types[i], shapes[i]);
+    }
+  } catch (const Error&) {
+    // attributes of unexpected types
+  }
+  bool changed = false;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Value* value = node.outputs()[i];
+    if (value) changed |= merge_type(value->type, types[i], value->is_graph_output() && !value->graph().parent());
+  }
+  for (Graph* inner : node.subgraphs()) {
+    if (!visited_.count(inner)) run(*inner);
+  }
+  return changed;
+}
+
+void Inference::run(Graph& graph) {
+  for (const auto& node : graph.nodes()) run(*node);
+}
+
+std::vector<Type> Inference::infer(Node& node) {
+  if (node.domain() == kDomain && find_fused_op(node.op())) return infer_fused(node);
+  if (const Function* function = find_function(model_, node)) return infer_function(node, *function);
+  return infer_standard(node);
+}
+
+std::vector<Type> Inference::infer_standard(Node& node) {
+  auto import = opsets_.find(node.domain());
+  if (import == opsets_.end()) return {};
+  const auto* schema =
+      proto::OpSchemaRegistry::Schema(node.op(), static_cast<int>(import->second), node.domain());
+  if (!schema || !schema->has_type_and_shape_inference_function()) return {};
+  NodeContext context(node, *this);
+  try {
+    schema->GetTypeAndShapeInferenceFunction()(context);
+  } catch (const std::exception&) {
+    // what was inferred before the contradiction (mostly the dtype) is still right
+  }
+  std::vector<Type> types;
+  for (std::size_t i = 0; i < context.getNumOutputs(); ++i) {
+    Type type = proto::read_type(*context.getOutputType(i));
+    if (type.is_tensor()) type.proto.clear();
+    if (type.is_tensor() && type.dtype == DType::undefined) type = {};
+    types.push_back(std::move(type));
+  }
+  return types;
+}
+
+std::vector<Type> Inference::infer_fused(const Node& node) {
+  Call call = call_of(node);
+  for (Operand& output : call.outputs) output = {output.name, DType::undefined, {}, nullptr};
+  if (!find_fused_op(node.op())->infer(call)) return {};
+  std::vector<Type> types;
+  for (const Operand& output : call.outputs) {
+    types.push_back(output.dtype == DType::undefined ? Type{} : Type::tensor(output.dtype, output.shape));
+  }
+  return types;
+}
+
+std::vector<Type> Inference::infer_function(const Node& node, const Function& function) {
+  if (depth_ >= kMaxCallDepth) return {};
+  auto body = function.body->clone();
+  bind_attributes(*body, node.attrs, function.defaults);
+  for (std::size_t i = 0; i < body->inputs().size(); ++i) {
+    if (const Value* actual = node.input(i)) body->inputs()[i]->type = actual->type;
+  }
+  Inference inner(model_, function.opsets, depth_ + 1);
+  inner.run(*body);
+  std::vector<Type> types;
+  for (const Value* value : body->outputs()) types.push_back(value->type);
+  return types;
+}
+
+bool infer_types(Node& node, const Model& model) { return Inference(model).run(node); }
+
+void infer_types(Model& model) { Inference(model).run(model.graph()); }
+
+}  // namespace modelflow

@@ -1,0 +1,98 @@
+#include "src/onnx/infer_context.h"
+
+#include "src/onnx/tensors.h"
+#include "src/onnx/types.h"
+#include "src/onnx/write.h"
+
+namespace modelflow {
+namespace {
+
+constexpr std::int64_t kMostData = 4096;  // elements; shape functions look into small tensors only
+
+// Of large tensors type and dims are enough.
+void write_small(const Tensor& tensor, proto::TensorProto& proto) {
+  if (tensor.elements() <= kMostData) return proto::write_tensor(tensor, proto);
+  proto.set_data_type(static_cast<int>(tensor.dtype()));
+  proto.mutable_dims()->Add(tensor.dims().begin(), tensor.dims().end());
+}
+
+}  // namespace
+
+std::vector<const proto::TypeProto*> SubgraphInference::doInferencing(
+    const std::vector<const proto::TypeProto*>& inputs, const std::vector<const proto::TensorProto*>&) {
+  for (std::size_t i = 0; i < inputs.size() && i < graph_.inputs().size(); ++i) {
+    if (inputs[i]) merge_type(graph_.inputs()[i]->type, proto::read_type(*inputs[i]), true);
+  }
+  inference_.run(graph_);
+  inference_.visited_.insert(&graph_);
+  outputs_.clear();
+  std::vector<const proto::TypeProto*> result;
+  for (const Value* value : graph_.outputs()) {
+    proto::write_type(value->type, outputs_.emplace_back());
+    result.push_back(&outputs_.back());
+  }
+  return result;
+}
+
+NodeContext::NodeContext(Node& node, Inference& inference)
+    : node_(node), inference_(inference), outputs_(node.outputs().size()) {}
+
+const proto::AttributeProto* NodeContext::getAttribute(const std::string& name) const {
+  const Attr* attr = node_.attrs.find(name);
+  if (!attr || std::holds_alternative<AttrRef>(*attr)) return nullptr;
+  auto [entry, fresh] = attributes_.try_emplace(name);
+  if (!fresh) return &entry->second;
+  proto::AttributeProto& proto = entry->second;
+  if (const auto* tensor = std::get_if<Tensor>(attr)) {
+    proto.set_type(proto::AttributeProto::TENSOR);
+    write_small(*tensor, *proto.mutable_t());
+  } else if (std::holds_alternative<Subgraph>(*attr)) {
+    proto.set_type(proto::AttributeProto::GRAPH);
+    proto.mutable_g();
+  } else {
+    proto::GraphWriter(inference_.model().ir_version).write(name, *attr, proto);
+  }
+  proto.set_name(name);
+  return &proto;
+}
+
+const proto::TypeProto* NodeContext::getInputType(std::size_t index) const {
+  const Value* value = node_.input(index);
+  if (!value || value->type.kind == Type::Kind::unknown) return nullptr;
+  auto [entry, fresh] = types_.try_emplace(index);
+  if (fresh) proto::write_type(value->type, entry->second);
+  return &entry->second;
+}
+
+const proto::TensorProto* NodeContext::getInputData(std::size_t index) const {
+  const Tensor* tensor = inference_.values().constant(node_.input(index));
+  if (!tensor || tensor->elements() > kMostData) return nullptr;
+  auto [entry, fresh] = data_.try_emplace(index);
+  if (fresh) proto::write_tensor(*tensor, entry->second);
+  return &entry->second;
+}
+
+const proto::TensorShapeProto* NodeContext::getSymbolicInput(std::size_t index) const {
+  const Value* value = node_.input(index);
+  const DimList* dims = value ? inference_.values().of(value) : nullptr;
+  if (!dims) return nullptr;
+  auto [entry, fresh] = symbolic_.try_emplace(index);
+  if (!fresh) return &entry->second;
+  for (const Dim& dim : *dims) {
+    auto& made = *entry->second.add_dim();
+    if (dim.known()) {
+      made.set_dim_value(dim.value());  // also -1
+    } else {
+      proto::write_dim(dim, made);
+    }
+  }
+  return &entry->second;
+}
+
+proto::GraphInferencer* NodeContext::getGraphAttributeInferencer(const std::string& name) {
+  const Subgraph* graph = node_.attrs.graph(name);
+  if (!graph || !*graph) return nullptr;
+  return &subgraphs_.try_emplace(name, **graph, inference_).first->second;
+}
+
+}  // namespace modelflow

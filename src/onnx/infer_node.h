@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_set>
+
+#include "modelflow/model.h"
+#include "src/onnx/shape_values.h"
+
+namespace modelflow {
+
+/// One sweep of type inference over graphs of a model.
+class Inference {
+ public:
+  using Opsets = std::map<std::string, std::int64_t>;
+  explicit Inference(const Model& model) : Inference(model, model.opsets, 0) {}
+  Inference(const Model& model, const Opsets& opsets, int depth)
+      : model_(model), opsets_(opsets), depth_(depth), values_(model.ir_version) {}
+
+  /// Infers the outputs of one node; true when something became known.
+  bool run(Node& node);
+  void run(Graph& graph);
+  ShapeValues& values() { return values_; }
+  const Model& model() const { return model_; }
+
+ private:
+  std::vector<Type> infer(Node& node);
+  std::vector<Type> infer_standard(Node& node);
+  std::vector<Type> infer_fused(const Node& node);
+  std::vector<Type> infer_function(const Node& node, const Function& function);
+
+  const Model& model_;
+  const Opsets& opsets_;
+  int depth_;  // of local function calls
+  ShapeValues values_;
+  std::unordered_set<const Graph*> visited_;  // subgraphs that the schema function of their node has run
+  friend class SubgraphInference;
+};
+
+/// Adds what `found` knows to `type`. A declared interface keeps its spelling; elsewhere the newer facts win.
+bool merge_type(Type& type, const Type& found, bool declared);
+
+}  // namespace modelflow

@@ -1,0 +1,290 @@
+// Shape arithmetic as exporters write it. A nullopt result means "not understood"; an unknown Dim means "this element".
+#include "src/onnx/shape_ops.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "src/onnx/floor.h"
+
+namespace modelflow {
+namespace {
+
+using Result = std::optional<DimList>;
+
+Result same(const ShapeArgs& args) {
+  const DimList* list = args.in(0);
+  return list ? Result(*list) : std::nullopt;
+}
+
+// A float that is cast to int may have been rounded on the way: only whole numbers are in the list, so nothing changes.
+Result cast(const ShapeArgs& args) {
+  auto to = static_cast<DType>(args.node.attrs.integer("to"));
+  bool numbers = to == DType::i64 || to == DType::i32 || to == DType::f32 || to == DType::f64;
+  return numbers ? same(args) : std::nullopt;
+}
+
+Result reshape(const ShapeArgs& args) {
+  const Value* output = args.node.output();
+  auto target = args.values.numbers(args.node.input(1));
+  bool flat = (target && target->size() <= 1) || (output->shape().has_rank() && output->shape().rank() <= 1);
+  return flat ? same(args) : std::nullopt;
+}
+
+// Lists stand for scalars and vectors: only a scalar may get an axis.
+Result unsqueeze(const ShapeArgs& args) {
+  const Value* x = args.node.input(0);
+  const DimList* list = args.in(0);
+  if (!x || !list || list->size() != 1) return {};
+  return x->shape().has_rank() && x->shape().rank() != 0 ? std::nullopt : Result(*list);
+}
+
+std::int64_t clamped(std::int64_t index, std::int64_t size) {
+  if (index < 0) index += size;
+  return std::clamp<std::int64_t>(index, 0, size);
+}
+
+Result shape(const ShapeArgs& args) {
+  const Value* x = args.node.input(0);
+  if (!x || !x->shape().has_rank()) return {};
+  const auto& dims = x->shape().dims();
+  auto rank = static_cast<std::int64_t>(dims.size());
+  std::int64_t start = clamped(args.node.attrs.integer("start", 0), rank);
+  std::int64_t end = clamped(args.node.attrs.integer("end", rank), rank);
+  if (start >= end) return DimList();
+  return DimList(dims.begin() + start, dims.begin() + end);
+}
+
+Result size(const ShapeArgs& args) {
+  const Value* x = args.node.input(0);
+  return x ? Result(DimList{x->shape().elements()}) : std::nullopt;
+}
+
+Result gather(const ShapeArgs& args) {
+  const DimList* data = args.in(0);
+  auto indices = args.values.numbers(args.node.input(1));
+  if (!data || !indices) return {};
+  DimList result;
+  auto length = static_cast<std::int64_t>(data->size());
+  for (std::int64_t index : *indices) {
+    if (index < 0) index += length;
+    if (index < 0 || index >= length) return {};
+    result.push_back((*data)[static_cast<std::size_t>(index)]);
+  }
+  return result;
+}
+
+struct Range {
+  std::int64_t start = 0, end = std::numeric_limits<std::int64_t>::max(), step = 1;
+};
+
+std::optional<Range> slice_range(const ShapeArgs& args) {
+  Range range;
+  auto first = [](const Ints& list) { return list.size() == 1 ? std::optional(list[0]) : std::nullopt; };
+  std::optional<std::int64_t> start, end, step = 1;
+  if (args.node.attrs.has("starts")) {
+    start = first(args.node.attrs.ints("starts"));
+    end = first(args.node.attrs.ints("ends"));
+  } else {
+    auto input = [&](std::size_t i) {
+      auto numbers = args.values.numbers(args.node.input(i));
+      return numbers ? first(*numbers) : std::nullopt;
+    };
+    start = input(1);
+    end = input(2);
+    if (args.node.input(4)) step = input(4);
+  }
+  if (!start || !end || !step || *step == 0) return {};
+  return Range{*start, *end, *step};
+}
+
+Result slice(const ShapeArgs& args) {
+  const DimList* data = args.in(0);
+  auto range = data ? slice_range(args) : std::nullopt;
+  if (!range) return {};
+  auto length = static_cast<std::int64_t>(data->size());
+  auto bound = [&](std::int64_t index, std::int64_t low, std::int64_t high) {
+    if (index < 0) index = index < -length ? -1 - length : index + length;
+    return std::clamp(index, low, high);
+  };
+  DimList result;
+  if (range->step > 0) {
+    std::int64_t end = bound(range->end, 0, length);
+    for (std::int64_t i = bound(range->start, 0, length); i < end; i += range->step) {
+      result.push_back((*data)[static_cast<std::size_t>(i)]);
+    }
+  } else {
+    std::int64_t end = bound(range->end, -1, length - 1);
+    for (std::int64_t i = bound(range->start, -1, length - 1); i > end; i += range->step) {
+      result.push_back((*data)[static_cast<std::size_t>(i)]);
+    }
+  }
+  return result;
+}
+
+Result concat(const ShapeArgs& args) {
+  DimList result;
+  for (std::size_t i = 0; i < args.node.inputs().size(); ++i) {
+    const DimList* part = args.in(i);
+    if (!part) return {};
+    result.insert(result.end(), part->begin(), part->end());
+  }
+  return result;
+}
+
+Result split(const ShapeArgs& args) {
+  const DimList* data = args.in(0);
+  if (!data) return {};
+  auto outputs = static_cast<std::int64_t>(args.node.outputs().size());
+  auto length = static_cast<std::int64_t>(data->size());
+  Ints sizes = args.node.attrs.ints("split");
+  if (const Value* input = args.node.input(1)) {
+    auto numbers = args.values.numbers(input);
+    if (!numbers) return {};
+    sizes = *numbers;
+  }
+  if (sizes.empty()) sizes.assign(static_cast<std::size_t>(outputs), length / std::max<std::int64_t>(outputs, 1));
+  if (args.output >= sizes.size()) return {};
+  std::int64_t begin = 0, total = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0) return {};
+    if (i < args.output) begin += sizes[i];
+    total += sizes[i];
+  }
+  if (total != length) return {};
+  return DimList(data->begin() + begin, data->begin() + begin + sizes[args.output]);
+}
+
+template <class Combine>
+Result elementwise(const ShapeArgs& args, Combine combine) {
+  const DimList *a = args.in(0), *b = args.in(1);
+  if (!a || !b || a->empty() || b->empty()) return {};
+  std::size_t count = std::max(a->size(), b->size());
+  if ((a->size() != count && a->size() != 1) || (b->size() != count && b->size() != 1)) return {};
+  DimList result;
+  for (std::size_t i = 0; i < count; ++i) {
+    result.push_back(combine((*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]));
+  }
+  return result;
+}
+
+Result add(const ShapeArgs& args) { return elementwise(args, std::plus<Dim>()); }
+Result subtract(const ShapeArgs& args) { return elementwise(args, std::minus<Dim>()); }
+Result multiply(const ShapeArgs& args) { return elementwise(args, std::multiplies<Dim>()); }
+
+// No coefficient is negative, so it cannot be less than 0 for any extents.
+bool non_negative(const Dim& dim) {
+  if (auto number = dim.number()) return *number >= 0;
+  return !dim.unknown() && dim.str().find('-') == std::string::npos;
+}
+
+Result divide(const ShapeArgs& args) {
+  const Value* output = args.node.output();
+  bool whole = output->dtype() == DType::i64 || output->dtype() == DType::i32;
+  const Value* x = args.node.input(0);
+  whole = whole || (x && (x->dtype() == DType::i64 || x->dtype() == DType::i32));
+  return elementwise(args, [&](const Dim& a, const Dim& b) {
+    if (b.known() && b.value() == 0) return Dim();
+    Dim exact = a.divided_by(b);
+    if (!exact.unknown() || !whole || !b.known() || b.value() < 0 || !non_negative(a)) return exact;
+    return floor_div(a, b.value());
+  });
+}
+
+Result modulo(const ShapeArgs& args) {
+  return elementwise(args, [](const Dim& a, const Dim& b) {
+    if (!a.known() || !b.known() || a.value() < 0 || b.value() <= 0) return Dim();
+    return Dim(a.value() % b.value());
+  });
+}
+
+Result equal_to(const ShapeArgs& args) {
+  return elementwise(args, [](const Dim& a, const Dim& b) {
+    if (a == b) return Dim(1);
+    if (a.known() && b.known()) return Dim(0);
+    if (non_negative(a) && b.known() && b.value() < 0) return Dim(0);
+    if (non_negative(b) && a.known() && a.value() < 0) return Dim(0);
+    return Dim();
+  });
+}
+
+Result where(const ShapeArgs& args) {
+  const DimList *condition = args.in(0), *yes = args.in(1), *no = args.in(2);
+  if (!condition || !yes || !no || condition->empty() || yes->empty() || no->empty()) return {};
+  std::size_t count = std::max({condition->size(), yes->size(), no->size()});
+  auto at = [&](const DimList& list, std::size_t i) { return list.size() == 1 ? list[0] : list[i]; };
+  for (const DimList* list : {condition, yes, no}) {
+    if (list->size() != count && list->size() != 1) return {};
+  }
+  DimList result;
+  for (std::size_t i = 0; i < count; ++i) {
+    Dim chosen = at(*condition, i);
+    result.push_back(chosen.known() ? at(chosen.value() ? *yes : *no, i) : Dim());
+  }
+  return result;
+}
+
+// Which of two is larger is known for numbers and equal polynomials only.
+template <class Pick>
+Result extreme(const ShapeArgs& args, Pick pick) {
+  if (args.node.inputs().size() == 1) return same(args);
+  if (args.node.inputs().size() != 2) return {};
+  return elementwise(args, [&](const Dim& a, const Dim& b) {
+    if (a == b) return a;
+    return a.known() && b.known() ? Dim(pick(a.value(), b.value())) : Dim();
+  });
+}
+
+Result minimum(const ShapeArgs& args) {
+  return extreme(args, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
+}
+Result maximum(const ShapeArgs& args) {
+  return extreme(args, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
+}
+
+Result negate(const ShapeArgs& args) {
+  const DimList* list = args.in(0);
+  if (!list) return {};
+  DimList result;
+  for (const Dim& dim : *list) result.push_back(Dim(0) - dim);
+  return result;
+}
+
+Result product(const ShapeArgs& args) {
+  const DimList* list = args.in(0);
+  if (!list) return {};
+  Dim total = 1;
+  for (const Dim& dim : *list) total = total * dim;
+  return DimList{total};
+}
+
+Result filled(const ShapeArgs& args) {
+  auto count = args.values.numbers(args.node.input(0));
+  constexpr std::int64_t kMost = 256;
+  if (!count || count->size() > 1) return {};
+  std::int64_t length = count->empty() ? 1 : (*count)[0];
+  if (length < 0 || length > kMost) return {};
+  const Tensor* value = args.node.attrs.tensor("value");
+  if (value && (is_float(value->dtype()) || value->elements() != 1)) return {};
+  return DimList(static_cast<std::size_t>(length), Dim(value ? value->to_ints()[0] : 0));
+}
+
+constexpr ShapeOp kOps[] = {
+    {"Identity", same},    {"Cast", cast},       {"Floor", same},       {"Ceil", same},        {"Round", same},
+    {"Squeeze", same},     {"Unsqueeze", unsqueeze},  {"Reshape", reshape},  {"Shape", shape},      {"Size", size},
+    {"Gather", gather},    {"Slice", slice},     {"Concat", concat},    {"Split", split},      {"Add", add},
+    {"Sub", subtract},     {"Mul", multiply},    {"Div", divide},       {"Mod", modulo},       {"Equal", equal_to},
+    {"Where", where},      {"Min", minimum},     {"Max", maximum},      {"Neg", negate},       {"ReduceProd", product},
+    {"ConstantOfShape", filled},
+};
+
+}  // namespace
+
+const ShapeOp* find_shape_op(std::string_view op) {
+  for (const ShapeOp& candidate : kOps) {
+    if (candidate.name == op) return &candidate;
+  }
+  return nullptr;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,94 @@
+#include "src/onnx/shape_values.h"
+
+#include <cmath>
+
+#include "src/onnx/shape_ops.h"
+
+namespace modelflow {
+namespace {
+
+constexpr std::int64_t kMaxElements = 256;
+constexpr int kMaxDepth = 200;  // single nodes are evaluated backwards
+
+bool carries_numbers(DType dtype) {
+  return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::f32 || dtype == DType::f64 ||
+         dtype == DType::boolean;
+}
+
+// Floats take part as long as they are whole: Shape -> Cast -> Mul(2.0) -> Cast is how scale factors are exported.
+std::optional<DimList> list_of(const Tensor& tensor) {
+  if (tensor.rank() > 1 || !carries_numbers(tensor.dtype()) || tensor.elements() > kMaxElements) return {};
+  DimList list;
+  if (is_float(tensor.dtype())) {
+    for (double number : tensor.to_doubles()) {
+      bool whole = std::abs(number) < 1e15 && number == std::floor(number);
+      list.push_back(whole ? Dim(static_cast<std::int64_t>(number)) : Dim());
+    }
+  } else {
+    for (std::int64_t number : tensor.to_ints()) list.push_back(Dim(number));
+  }
+  return list;
+}
+
+// Nothing is known but the length.
+std::optional<DimList> blank(const Value& value) {
+  if (!value.type.is_tensor() || !value.shape().has_rank()) return {};
+  if (value.dtype() != DType::i64 && value.dtype() != DType::i32) return {};
+  if (value.shape().rank() == 0) return DimList(1);
+  auto length = value.shape().rank() == 1 ? value.shape()[0].number() : std::nullopt;
+  if (!length || *length > kMaxElements || *length < 0) return {};
+  return DimList(static_cast<std::size_t>(*length));
+}
+
+}  // namespace
+
+const Tensor* ShapeValues::constant(const Value* value) const {
+  if (!value) return nullptr;
+  if (const Tensor* tensor = ir_version_ < 4 ? value->initializer() : value->constant()) return tensor;
+  const Node* producer = value->producer();
+  return producer && producer->is("Constant") ? producer->attrs.tensor("value") : nullptr;
+}
+
+const DimList* ShapeValues::of(const Value* value) {
+  if (!value) return nullptr;
+  auto found = known_.find(value);
+  if (found == known_.end()) {
+    if (depth_ > kMaxDepth) return nullptr;
+    ++depth_;
+    auto list = compute(*value);
+    --depth_;
+    found = known_.insert_or_assign(value, std::move(list)).first;
+  }
+  return found->second ? &*found->second : nullptr;
+}
+
+std::optional<std::vector<std::int64_t>> ShapeValues::numbers(const Value* value) {
+  const DimList* list = of(value);
+  if (!list) return {};
+  std::vector<std::int64_t> result;
+  for (const Dim& dim : *list) {
+    if (!dim.known()) return {};
+    result.push_back(dim.value());
+  }
+  return result;
+}
+
+std::optional<DimList> ShapeValues::compute(const Value& value) {
+  if (const Tensor* tensor = constant(&value)) return list_of(*tensor);
+  const Node* producer = value.producer();
+  if (producer && producer->domain().empty()) {
+    if (auto list = evaluate(*producer, value.output_index())) return list;
+  }
+  return blank(value);
+}
+
+std::optional<DimList> ShapeValues::evaluate(const Node& node, std::size_t output) {
+  const ShapeOp* op = find_shape_op(node.op());
+  const Value* value = node.output(output);
+  if (!op || !value || (value->shape().has_rank() && value->shape().rank() > 1)) return {};
+  auto result = op->evaluate({*this, node, output});
+  if (result && static_cast<std::int64_t>(result->size()) > kMaxElements) return {};
+  return result;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "modelflow/graph.h"
+#include "src/onnx/shape_values.h"
+
+namespace modelflow {
+
+/// Output shapes that the schema functions of libonnx leave unknown because dims are symbols: windows (Conv, pooling),
+/// Reshape, Concat, Slice, ... A shape without rank where nothing is known; one entry per output.
+std::vector<Shape> symbolic_shapes(const Node& node, ShapeValues& values);
+
+}  // namespace modelflow

@@ -1,0 +1,125 @@
+#include "src/onnx/symbolic_windows.h"
+
+#include <cmath>
+
+#include "src/onnx/floor.h"
+
+namespace modelflow {
+namespace {
+
+struct Window {
+  Ints kernel, strides, dilations, pads;
+  std::string auto_pad;
+  bool ceil = false;
+};
+
+Window window_of(const Node& node, Ints kernel) {
+  std::size_t spatial = kernel.size();
+  Window window;
+  window.kernel = std::move(kernel);
+  window.strides = node.attrs.ints("strides", Ints(spatial, 1));
+  window.dilations = node.attrs.ints("dilations", Ints(spatial, 1));
+  window.pads = node.attrs.ints("pads", Ints(2 * spatial, 0));
+  window.auto_pad = node.attrs.text("auto_pad", "NOTSET");
+  window.ceil = node.attrs.integer("ceil_mode") != 0;
+  if (window.strides.size() != spatial || window.dilations.size() != spatial || window.pads.size() != 2 * spatial) {
+    return {};
+  }
+  return window;
+}
+
+Dim extent(const Dim& in, const Window& window, std::size_t axis) {
+  std::int64_t stride = window.strides[axis];
+  if (window.auto_pad.starts_with("SAME")) return ceil_div(in, stride);
+  std::int64_t covered = window.dilations[axis] * (window.kernel[axis] - 1) + 1;
+  Dim free = in - Dim(covered);
+  if (window.auto_pad != "VALID") free = free + Dim(window.pads[axis] + window.pads[axis + window.kernel.size()]);
+  // With ceil_mode the last window may be dropped, which depends on the numbers.
+  if (window.ceil && stride != 1) return {};
+  return floor_div(free, stride) + Dim(1);
+}
+
+// The kernel extents, from the attribute or the weight; empty when they are not numbers.
+Ints kernel_of(const Node& node) {
+  Ints kernel = node.attrs.ints("kernel_shape");
+  if (!kernel.empty() || !node.input(1) || !node.input(1)->shape().has_rank()) return kernel;
+  const auto& dims = node.input(1)->shape().dims();
+  for (std::size_t i = 2; i < dims.size(); ++i) {
+    if (!dims[i].known()) return {};
+    kernel.push_back(dims[i].value());
+  }
+  return kernel;
+}
+
+Shape windows(const Node& node, const Dim& channels, const Ints& kernel) {
+  const Shape& x = node.input(0)->shape();
+  if (!x.has_rank() || kernel.empty() || x.rank() != kernel.size() + 2) return {};
+  Window window = window_of(node, kernel);
+  if (window.kernel.empty()) return {};
+  std::vector<Dim> dims = {x[0], channels};
+  for (std::size_t i = 0; i < kernel.size(); ++i) dims.push_back(extent(x[i + 2], window, i));
+  return dims;
+}
+
+Dim scaled(const Dim& dim, double scale) {
+  if (scale > 0 && scale == std::floor(scale)) return dim * Dim(static_cast<std::int64_t>(scale));
+  double inverse = scale > 0 ? 1 / scale : 0;
+  if (inverse >= 1 && inverse == std::floor(inverse)) return floor_div(dim, static_cast<std::int64_t>(inverse));
+  return {};
+}
+
+}  // namespace
+
+Shape conv_shape(const Node& node) {
+  const Value *x = node.input(0), *w = node.input(1);
+  if (!x || !w || !w->shape().has_rank() || w->shape().rank() < 3) return {};
+  return windows(node, w->shape()[0], kernel_of(node));
+}
+
+Shape pool_shape(const Node& node) {
+  const Value* x = node.input(0);
+  if (!x || !x->shape().has_rank() || x->shape().rank() < 3) return {};
+  return windows(node, x->shape()[1], node.attrs.ints("kernel_shape"));
+}
+
+Shape conv_transpose_shape(const Node& node) {
+  const Value *x = node.input(0), *w = node.input(1);
+  if (!x || !w || !x->shape().has_rank() || !w->shape().has_rank() || node.attrs.has("output_shape")) return {};
+  Ints kernel = kernel_of(node);
+  if (kernel.empty() || x->shape().rank() != kernel.size() + 2 || w->shape().rank() != x->shape().rank()) return {};
+  Window window = window_of(node, kernel);
+  Ints extra = node.attrs.ints("output_padding", Ints(kernel.size(), 0));
+  bool same = window.auto_pad.starts_with("SAME");
+  if (window.kernel.empty() || extra.size() != kernel.size()) return {};
+  std::vector<Dim> dims = {x->shape()[0], w->shape()[1] * Dim(node.attrs.integer("group", 1))};
+  for (std::size_t i = 0; i < kernel.size(); ++i) {
+    const Dim& in = x->shape()[i + 2];
+    Dim stride = window.strides[i];
+    std::int64_t pads = window.auto_pad == "VALID" ? 0 : window.pads[i] + window.pads[i + kernel.size()];
+    std::int64_t covered = window.dilations[i] * (kernel[i] - 1) + 1;
+    dims.push_back(same ? in * stride : stride * (in - Dim(1)) + Dim(extra[i] + covered - pads));
+  }
+  return dims;
+}
+
+// Upsample (scales in input 1 or an attribute) and Resize (scales in input 1 or 2, sizes in 3).
+Shape resize_shape(const Node& node, ShapeValues& values) {
+  const Value* x = node.input(0);
+  if (!x || !x->shape().has_rank() || node.attrs.has("axes")) return {};
+  std::size_t rank = x->shape().rank();
+  if (const DimList* sizes = values.of(node.input(3)); sizes && sizes->size() == rank) {
+    std::string policy = node.attrs.text("keep_aspect_ratio_policy", "stretch");
+    return policy == "stretch" ? Shape(*sizes) : Shape();
+  }
+  Floats attribute = node.attrs.floats("scales");
+  std::vector<double> scales(attribute.begin(), attribute.end());
+  bool separate = node.op() == "Resize" && node.inputs().size() > 2;  // opset 11: X, roi, scales, sizes
+  const Tensor* constant = values.constant(node.input(separate ? 2 : 1));
+  if (constant && is_float(constant->dtype())) scales = constant->to_doubles();
+  if (scales.size() != rank) return {};
+  std::vector<Dim> dims;
+  for (std::size_t i = 0; i < rank; ++i) dims.push_back(scaled(x->shape()[i], scales[i]));
+  return dims;
+}
+
+}  // namespace modelflow

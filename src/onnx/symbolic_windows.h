@@ -1,0 +1,13 @@
+#pragma once
+
+#include "modelflow/graph.h"
+#include "src/onnx/shape_values.h"
+
+namespace modelflow {
+
+Shape conv_shape(const Node& node);
+Shape pool_shape(const Node& node);
+Shape conv_transpose_shape(const Node& node);
+Shape resize_shape(const Node& node, ShapeValues& values);
+
+}  // namespace modelflow
