@@ -1,0 +1,92 @@
+#include <nlohmann/json.hpp>
+
+#include "modelflow/report.h"
+
+namespace modelflow {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const ModelStats& stats) {
+  return {{"nodes", stats.nodes},
+          {"ops", stats.ops},
+          {"parameters", stats.parameters},
+          {"flops", stats.flops},
+          {"weight_bytes", stats.weight_bytes}};
+}
+
+Json json_of(const Miss& miss) {
+  return {{"rule", miss.rule}, {"node", miss.node}, {"reason", miss.reason}, {"matched", miss.matched}};
+}
+
+Json json_of(const StepReport& step);
+Json json_of(const FusedReport& fused);
+Json json_of(const RegionReport& region);
+Json json_of(const OutputDiff& diff);
+
+template <class T>
+Json list_of(const std::vector<T>& items) {
+  Json list = Json::array();
+  for (const T& item : items) list.push_back(json_of(item));
+  return list;
+}
+
+Json json_of(const StepReport& step) {
+  return {{"stage", step.stage},
+          {"name", step.name},
+          {"seconds", step.seconds},
+          {"nodes_before", step.nodes_before},
+          {"nodes_after", step.nodes_after},
+          {"hits", step.hits},
+          {"misses", list_of(step.misses)}};
+}
+
+Json json_of(const FusedReport& fused) {
+  return {{"node", fused.node},
+          {"op", fused.op},
+          {"kernel", fused.kernel},
+          {"replaced", fused.replaced},
+          {"predicted_seconds", fused.predicted_seconds}};
+}
+
+Json json_of(const RegionReport& region) {
+  return {{"name", region.name},
+          {"nodes", region.nodes},
+          {"stock_seconds", region.stock_seconds},
+          {"fused_seconds", region.fused_seconds},
+          {"kept", region.kept},
+          {"reason", region.reason}};
+}
+
+Json json_of(const OutputDiff& diff) {
+  return {{"output", diff.output},
+          {"max_abs", diff.max_abs},
+          {"max_rel", diff.max_rel},
+          {"equal_type", diff.equal_type},
+          {"ok", diff.ok}};
+}
+
+}  // namespace
+
+std::string Report::json() const {
+  const Json json = {{"version", version},
+                     {"input", input},
+                     {"target", target},
+                     {"level", level},
+                     {"runtime", runtime},
+                     {"before", json_of(before)},
+                     {"after", json_of(after)},
+                     {"steps", list_of(steps)},
+                     {"fused", list_of(fused)},
+                     {"regions", list_of(regions)},
+                     {"verification", list_of(verification)},
+                     {"verified", verified},
+                     {"stock_ms", stock_ms},
+                     {"optimized_ms", optimized_ms},
+                     {"speedup", speedup},
+                     {"notes", notes}};
+  // Names come from the model and may hold any bytes.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace modelflow
