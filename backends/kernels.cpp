@@ -9,6 +9,7 @@ namespace {
 constexpr std::array kKernels = {
     &cpu::conv_depthwise_avx512,
     &cpu::conv_dense_avx512,
+    &cpu::onednn_conv,
     &cpu::matmul_avx512,
     &cpu::onednn_matmul,
     &cpu::activation_avx512,

@@ -7,7 +7,7 @@ namespace modelflow::cpu {
 
 extern const Kernel conv_depthwise_avx512;
 extern const Kernel conv_dense_avx512;
-
+extern const Kernel onednn_conv;
 extern const Kernel matmul_avx512;
 extern const Kernel onednn_matmul;
 extern const Kernel activation_avx512;

@@ -1,0 +1,234 @@
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "backends/cpu/conv_problem.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using dnnl::memory;
+using ops::ConvAttrs;
+using ops::Residual;
+using tag = memory::format_tag;
+
+constexpr auto kFloat = memory::data_type::f32;
+
+/// What runs for one set of extents. The convolution itself is channels last, oneDNN's fast order on every machine;
+/// operands in channels-second order are reordered around it.
+struct Prepared {
+  dnnl::convolution_forward::primitive_desc desc;
+  dnnl::convolution_forward primitive;
+  std::optional<dnnl::reorder> x_reorder, added_reorder, y_reorder;
+  memory::desc x_given, y_given;  // as the operands lie in memory
+  std::shared_ptr<const std::byte> packed;
+};
+
+tag order(std::size_t rank, bool last) {
+  if (rank == 1) return last ? tag::nwc : tag::ncw;
+  if (rank == 2) return last ? tag::nhwc : tag::nchw;
+  return last ? tag::ndhwc : tag::ncdhw;
+}
+
+tag weights_order(std::size_t rank, bool grouped) {
+  if (rank == 1) return grouped ? tag::goiw : tag::oiw;
+  if (rank == 2) return grouped ? tag::goihw : tag::oihw;
+  return grouped ? tag::goidhw : tag::oidhw;
+}
+
+// oneDNN names dims in channels-second order, whatever the strides.
+memory::dims channels_second(const Dims& dims, bool last) {
+  memory::dims out(dims.begin(), dims.end());
+  if (last) {
+    out.erase(out.end() - 1);
+    out.insert(out.begin() + 1, dims.back());
+  }
+  return out;
+}
+
+class OnednnConv : public Implementation {
+ public:
+  explicit OnednnConv(const Call& call)
+      : conv_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
+
+  void run(Invocation& call) const override {
+    const Dims x = checked_dims(call);
+    const Dims y = conv_.output_dims(x, weights_.dims()[0]);
+    check_others(call, y);
+    void* out = call.output(0, y);
+    if (element_count(y) == 0) return;
+    if (element_count(x) == 0) mismatch("nothing but padding to read");
+    onednn_guard("Conv", [&] {
+      const std::shared_ptr<const Prepared> ready = prepare(x, y, call.threads());
+      execute(*ready, call, out);
+    });
+  }
+
+ private:
+  [[noreturn]] static void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "Conv: " + what); }
+
+  static Dims dims_of(Invocation& call, std::size_t index) {
+    const View view = call.input(index);
+    if (view.dtype != DType::f32) mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
+    return {view.dims.begin(), view.dims.end()};
+  }
+
+  Dims checked_dims(Invocation& call) const {
+    if (call.inputs() != conv_.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
+    Dims x = dims_of(call, 0);
+    const std::size_t rank = conv_.rank();
+    if (x.size() != rank + 2) mismatch("x is " + Shape::of(x).str());
+    const std::int64_t channels = x[conv_.x_last ? rank + 1 : 1], wanted = weights_.dims()[1] * conv_.group;
+    if (channels != wanted)
+      mismatch("x has " + std::to_string(channels) + " channels, weights ask for " + std::to_string(wanted));
+    return x;
+  }
+
+  void check_others(Invocation& call, const Dims& y) const {
+    if (conv_.has_bias && dims_of(call, 2) != Dims{weights_.dims()[0]})
+      mismatch("bias is " + Shape::of(dims_of(call, 2)).str());
+    if (conv_.residual == Residual::none) return;
+    const Dims added = dims_of(call, conv_.residual_index());
+    if (added != y) mismatch("residual is " + Shape::of(added).str() + ", the result is " + Shape::of(y).str());
+  }
+
+  void execute(const Prepared& ready, Invocation& call, void* out) const {
+    OnednnStream stream(call);
+    const auto at = [](const memory::desc& desc, const void* data) {
+      return memory(desc, onednn_engine(), const_cast<void*>(data));  // oneDNN does not write to its inputs
+    };
+    const auto room = [&](const memory::desc& desc) { return at(desc, call.scratch(desc.get_size() + 64)); };
+    const auto given = [&](std::size_t index, const memory::desc& desc, const std::optional<dnnl::reorder>& reorder,
+                           const memory::desc& wanted) {
+      memory from = at(desc, call.input(index).data);
+      if (!reorder) return from;
+      memory to = room(wanted);
+      reorder->execute(stream.stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+      return to;
+    };
+    const memory y_given = at(ready.y_given, out);
+    const memory y = ready.y_reorder ? room(ready.desc.dst_desc()) : y_given;
+    const void* weights = ready.packed ? static_cast<const void*>(ready.packed.get()) : weights_.data();
+    std::unordered_map<int, memory> args = {
+        {DNNL_ARG_SRC, given(0, ready.x_given, ready.x_reorder, ready.desc.src_desc())},
+        {DNNL_ARG_WEIGHTS, at(ready.desc.weights_desc(), weights)},
+        {DNNL_ARG_DST, y},
+        {DNNL_ARG_SCRATCHPAD, room(ready.desc.scratchpad_desc())}};
+    if (conv_.has_bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.bias_desc(), call.input(2).data));
+    if (conv_.residual != Residual::none) {
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position()) | DNNL_ARG_SRC_1,
+                   given(conv_.residual_index(), ready.y_given, ready.added_reorder, ready.desc.dst_desc()));
+    }
+    ready.primitive.execute(stream.stream(), args);
+    if (ready.y_reorder) ready.y_reorder->execute(stream.stream(), {{DNNL_ARG_FROM, y}, {DNNL_ARG_TO, y_given}});
+  }
+
+  int residual_position() const {
+    if (conv_.residual == Residual::before) return 0;
+    return (activation_.kind != Activation::none) + activation_.affine();
+  }
+
+  std::shared_ptr<const Prepared> prepare(const Dims& x, const Dims& y, std::size_t threads) const {
+    std::lock_guard lock(mutex_);
+    std::shared_ptr<const Prepared>& slot = prepared_[x];
+    if (slot) return slot;
+    std::shared_ptr<const Prepared> made = make(x, y, threads);
+    if (prepared_.size() > kMostShapes) {  // a model with ever new extents must not grow for ever
+      prepared_.clear();
+      return made;
+    }
+    return slot = made;
+  }
+
+  std::shared_ptr<const Prepared> make(const Dims& x, const Dims& y, std::size_t threads) const {
+    plan_for_threads(threads);
+    const std::size_t rank = conv_.rank();
+    const memory::dims x_dims = channels_second(x, conv_.x_last), y_dims = channels_second(y, conv_.y_last);
+    const memory::desc x_last(x_dims, kFloat, order(rank, true)), y_last(y_dims, kFloat, order(rank, true));
+    memory::dims w_dims(weights_.dims().begin(), weights_.dims().end());
+    if (conv_.group > 1) {
+      w_dims[0] /= conv_.group;
+      w_dims.insert(w_dims.begin(), conv_.group);
+    }
+    const memory::desc plain(w_dims, kFloat, weights_order(rank, conv_.group > 1)), any(w_dims, kFloat, tag::any);
+    const memory::desc bias = conv_.has_bias ? memory::desc({weights_.dims()[0]}, kFloat, tag::a) : memory::desc();
+    memory::dims dilations, before, after;
+    for (std::size_t i = 0; i < rank; ++i) {
+      dilations.push_back(conv_.dilations[i] - 1);
+      before.push_back(conv_.pads[i]);
+      // The end padding that oneDNN's own arithmetic agrees with: what the last window reaches beyond x.
+      const std::int64_t reach = (conv_.kernel[i] - 1) * conv_.dilations[i] + 1;
+      after.push_back((y_dims[i + 2] - 1) * conv_.strides[i] + reach - x_dims[i + 2] - conv_.pads[i]);
+    }
+    const dnnl::convolution_forward::primitive_desc desc(
+        onednn_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x_last, any, bias,
+        y_last, conv_.strides, dilations, before, after, primitive_attr(y_last));
+    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::convolution_forward(desc), {}, {}, {}, {}, {}, {}});
+    made->x_given = memory::desc(x_dims, kFloat, order(rank, conv_.x_last));
+    made->y_given = memory::desc(y_dims, kFloat, order(rank, conv_.y_last));
+    const auto between = [](const memory::desc& from, const memory::desc& to) {
+      return dnnl::reorder(dnnl::reorder::primitive_desc(onednn_engine(), from, onednn_engine(), to));
+    };
+    if (made->x_given != x_last) made->x_reorder = between(made->x_given, x_last);
+    if (made->y_given != y_last) {
+      made->y_reorder = between(y_last, made->y_given);
+      made->added_reorder = between(made->y_given, y_last);
+    }
+    if (desc.weights_desc() != plain) made->packed = packed(plain, desc.weights_desc());
+    return made;
+  }
+
+  dnnl::primitive_attr primitive_attr(const memory::desc& y) const {
+    dnnl::post_ops ops;
+    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, y); };
+    if (conv_.residual == Residual::before) add();
+    append_activation(ops, activation_);
+    if (conv_.residual == Residual::after) add();
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(ops);
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attr;
+  }
+
+  std::shared_ptr<const std::byte> packed(const memory::desc& plain, const memory::desc& wanted) const {
+    const std::vector<std::uint8_t> blob = memory::desc(wanted).get_blob();
+    const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
+    return packed_weights(weights_, layout, wanted.get_size(), [&](std::byte* out) {
+      // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
+      dnnl::stream stream(onednn_engine());
+      memory from(plain, onednn_engine(), const_cast<std::byte*>(weights_.data())), to(wanted, onednn_engine(), out);
+      dnnl::reorder(from, to).execute(stream, from, to);
+      stream.wait();
+    });
+  }
+
+  static constexpr std::size_t kMostShapes = 64;
+  ConvAttrs conv_;
+  ActivationSpec activation_;
+  Tensor weights_;
+  mutable std::mutex mutex_;
+  mutable std::map<Dims, std::shared_ptr<const Prepared>> prepared_;
+};
+
+Verdict accepts(const Call& call) { return accepts_conv(call, 3); }
+
+double cost(const Call& call, const Target& target) {
+  return std::max(target.compute(conv_flops(call), 0.6), target.stream(conv_bytes(call))) + 6e-6;
+}
+
+}  // namespace
+
+const Kernel onednn_conv = {
+    .op = "Conv",
+    .name = "cpu.onednn_conv",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<OnednnConv>(call);
+    },
+};
+
+}  // namespace modelflow::cpu
