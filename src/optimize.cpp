@@ -3,6 +3,7 @@
 #include "passes/passes.h"
 #include "src/correct.h"
 #include "src/flow/flow.h"
+#include "src/flow/flow.h"
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
@@ -17,6 +18,9 @@ void refuse_what_is_not_there(const Options& options) {
     throw Error(ErrorKind::unsupported, "only float32 so far: bf16, int8 and int4 are not there yet");
   if (options.target.device != Target::Device::cpu && options.level == Level::O2)
     throw Error(ErrorKind::unsupported, "no kernels for CUDA yet: use a cpu target, or level O1");
+  Options all = options;
+  all.level = Level::O2;
+  check_names(options, stages(all));
 }
 
 std::string_view name(Level level) { return level == Level::O0 ? "O0" : level == Level::O1 ? "O1" : "O2"; }
