@@ -9,6 +9,9 @@
 #include "src/onnx/symbolic.h"
 #include "src/onnx/types.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace modelflow {
 namespace {
 
@@ -44,6 +47,20 @@ bool merge_shape(Shape& shape, const Shape& found, bool declared) {
   }
   if (changed) shape = std::move(dims);
   return changed;
+}
+
+// A symbol made from the value's name: the same in every sweep.
+void name_dims(Value& value) {
+  if (!value.type.is_tensor() || !value.shape().has_rank()) return;
+  std::vector<Dim> dims = value.shape().dims();
+  bool changed = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!dims[i].unknown()) continue;
+    std::string key = value.name() + ":" + std::to_string(i);
+    dims[i] = Dim::symbol("dim_" + std::to_string(XXH3_64bits(key.data(), key.size())));
+    changed = true;
+  }
+  if (changed) value.type.shape = std::move(dims);
 }
 
 // Where libonnx gives up on symbols.
@@ -164,6 +181,17 @@ std::vector<Type> Inference::infer_function(const Node& node, const Function& fu
 
 bool infer_types(Node& node, const Model& model) { return Inference(model).run(node); }
 
-void infer_types(Model& model) { Inference(model).run(model.graph()); }
+// Unknown extents get a symbol each, so that "the same unknown" can be told from "another unknown" (residuals of models
+// whose inputs are all -1). The writer keeps the declared types of inputs and outputs.
+void infer_types(Model& model) {
+  for (Value* value : model.graph().inputs()) name_dims(*value);
+  Inference inference(model);
+  for (const auto& node : model.graph().nodes()) {
+    inference.run(*node);
+    for (Value* value : node->outputs()) {
+      if (value) name_dims(*value);
+    }
+  }
+}
 
 }  // namespace modelflow

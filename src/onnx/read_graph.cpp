@@ -27,13 +27,15 @@ void describe(const ValueInfoProto& info, Value& value) {
   if (info.metadata_props_size()) value.metadata = read_metadata(info.metadata_props());
 }
 
-// A type that is there and says nothing.
+// The declared interface of a main graph (and elsewhere a type that is there and says nothing), to be written as it was
+// whatever inference finds out.
 template <class Infos>
-void keep_empty_type(const ValueInfoProto& info, Infos& kept) {
-  if (!info.has_type() || info.type().value_case() != TypeProto::VALUE_NOT_SET) return;
+void keep_declared(const ValueInfoProto& info, const Graph& graph, Infos& kept) {
+  if (!info.has_type()) return;
+  if (graph.parent() && info.type().value_case() != TypeProto::VALUE_NOT_SET) return;
   ValueInfoProto& entry = *kept.Add();
   entry.set_name(info.name());
-  entry.mutable_type();
+  *entry.mutable_type() = info.type();
 }
 
 // Order and side information of the initializers, as far as the graph does not tell.
@@ -80,7 +82,7 @@ void GraphReader::read(GraphProto& proto, Graph& graph) {
     }
     if (!value) bad("graph output " + quoted(output.name()) + " is not defined");
     if (!value->is_graph_input()) describe(output, *value);
-    keep_empty_type(output, *extras.mutable_output());
+    keep_declared(output, graph, *extras.mutable_output());
   }
   read_nodes(*proto.mutable_node(), graph);
   for (const ValueInfoProto& output : proto.output()) graph.add_output(*graph.find(output.name()));
@@ -99,7 +101,7 @@ void GraphReader::read_inputs(GraphProto& proto, Graph& graph, GraphProto& extra
     if (input.name().empty()) bad("a graph input has no name");
     if (graph.find(input.name())) bad("graph input " + quoted(input.name()) + " is there twice");
     describe(input, graph.add_input(input.name(), {}));
-    keep_empty_type(input, *extras.mutable_input());
+    keep_declared(input, graph, *extras.mutable_input());
   }
 }
 

@@ -51,12 +51,31 @@ class TypedValues {
   std::unordered_set<const Value*> done_;
 };
 
+// Whether `now` says something new about an input or output that was declared as `kept`: another type or rank, another
+// number; on an input also a number in place of a symbol (inference cannot have found that out).
+bool redeclared(const TypeProto& kept, const TypeProto& now, bool input) {
+  if (kept.value_case() == TypeProto::VALUE_NOT_SET) return input && now.value_case() != TypeProto::VALUE_NOT_SET;
+  if (!kept.has_tensor_type() || !now.has_tensor_type()) return bytes_of(kept) != bytes_of(now);
+  const auto &before = kept.tensor_type(), &after = now.tensor_type();
+  if (before.elem_type() != after.elem_type()) return true;
+  if (!before.has_shape()) return input && after.has_shape();
+  if (before.shape().dim_size() != after.shape().dim_size()) return true;
+  for (int i = 0; i < before.shape().dim_size(); ++i) {
+    const auto &a = before.shape().dim(i), &b = after.shape().dim(i);
+    bool number = a.has_dim_value() && a.dim_value() >= 0;
+    if (b.has_dim_value() && (number ? a.dim_value() != b.dim_value() : input)) return true;
+    if (number && b.has_dim_param()) return true;
+  }
+  return false;
+}
+
 template <class Infos>
-void write_empty_types(const Infos& kept, Infos& infos) {
-  for (const ValueInfoProto& entry : kept) {
-    for (ValueInfoProto& info : infos) {
-      if (info.name() == entry.name()) info.mutable_type();
-    }
+void restore_declared(const Infos& kept, Infos& infos, bool input) {
+  std::unordered_map<std::string, const TypeProto*> types;
+  for (const ValueInfoProto& entry : kept) types.emplace(entry.name(), &entry.type());
+  for (ValueInfoProto& info : infos) {
+    auto found = types.find(info.name());
+    if (found != types.end() && !redeclared(*found->second, info.type(), input)) *info.mutable_type() = *found->second;
   }
 }
 
@@ -101,8 +120,8 @@ void GraphWriter::write(const Graph& graph, GraphProto& proto) {
   write_metadata(graph.metadata, *proto.mutable_metadata_props());
   for (const Value* value : graph.inputs()) write_value(*value, *proto.add_input());
   for (const Value* value : graph.outputs()) write_value(*value, *proto.add_output());
-  write_empty_types(extras.input(), *proto.mutable_input());
-  write_empty_types(extras.output(), *proto.mutable_output());
+  restore_declared(extras.input(), *proto.mutable_input(), true);
+  restore_declared(extras.output(), *proto.mutable_output(), false);
   TypedValues types(graph, extras, proto);
   for (const auto& node : graph.nodes()) {
     write(*node, *proto.add_node());
