@@ -48,7 +48,7 @@ verify_sha256() {
   die "$(basename "$file") has sha256 $got, expected $want; it was deleted. Run tools/setup again; if it stays so, the mirror serves another file than the one this project was tried with."
 }
 
-# run_logged NAME COMMAND... : quiet on success; progress while it runs; the end of the log on failure.
+# run_logged NAME COMMAND... : quiet on success; progress while it runs; the end of the log, and $HINT, on failure.
 run_logged() {
   local name=$1 log="$LOGS/$1.log" pid start last line
   shift
@@ -62,14 +62,15 @@ run_logged() {
     sleep 1
     if [ $(( SECONDS - last )) -ge 30 ]; then
       last=$SECONDS
-      line=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1)
+      line=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1) || true
       say "      $name ${line:-...} $(( SECONDS - start )) s"
     fi
   done
   wait "$pid" && return
   printf 'setup: error: %s failed; the end of %s:\n' "$name" "$log" >&2
-  grep -nE 'error:|Error|FAILED|E: ' "$log" | tail -n 8 >&2
+  grep -nE 'error:|Error|FAILED|E: ' "$log" | tail -n 8 >&2 || true
   tail -n 12 "$log" >&2
+  [ -z "${HINT:-}" ] || printf 'setup: hint: %s\n' "$HINT" >&2
   exit 1
 }
 

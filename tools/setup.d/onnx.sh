@@ -65,7 +65,7 @@ download_onnx() {
   local file="$DOWNLOADS/onnx-$ONNX_VERSION.tar.gz"
   mkdir -p "$DOWNLOADS"
   [ -f "$file" ] ||
-    run_logged onnx-download "$PYTHON" -m pip download --disable-pip-version-check --no-input --no-deps \
+    HINT=$PIP_HINT run_logged onnx-download "$PYTHON" -m pip download --disable-pip-version-check --no-input --no-deps \
       --no-binary onnx --dest "$DOWNLOADS" "onnx==$ONNX_VERSION"
   verify_sha256 "$file" "$ONNX_SHA256"
   rm -rf "$WORK/onnx-source"

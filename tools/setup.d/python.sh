@@ -10,6 +10,8 @@ python_paths() {
   ORT_OLDEST="$DEPS/onnxruntime-$ORT_OLDEST_VERSION-$(hash_of "$(cat "$locks/python-oldest.lock")")"
 }
 
+PIP_HINT="this needs the Python package index that pip is configured with (pip config list)"
+
 pip_locked() {
   "$PYTHON" -m pip install --disable-pip-version-check --no-input --no-deps --require-hashes --only-binary :all: "$@"
 }
@@ -21,8 +23,8 @@ install_venv() {
   rm -rf "$VENV"
   mkdir -p "$SETUP_CACHE"
   run_logged venv "$BASE_PYTHON" -m venv "$VENV"
-  run_logged pip pip_locked -r "$HERE/setup.d/python.lock"
-  run_logged pip-nodeps pip_locked -r "$HERE/setup.d/python-nodeps.lock"
+  HINT=$PIP_HINT run_logged pip pip_locked -r "$HERE/setup.d/python.lock"
+  HINT=$PIP_HINT run_logged pip-nodeps pip_locked -r "$HERE/setup.d/python-nodeps.lock"
   "$PYTHON" -c 'import cv2, numpy, onnx, onnxruntime, rapidocr_onnxruntime' ||
     die "the Python packages were installed but do not import; see above"
   mark_done "$VENV"
@@ -31,6 +33,6 @@ install_venv() {
 install_oldest_ort() {
   is_done "$ORT_OLDEST" && { ready; return; }
   rm -rf "$ORT_OLDEST"
-  run_logged pip-oldest pip_locked --target "$ORT_OLDEST" -r "$HERE/setup.d/python-oldest.lock"
+  HINT=$PIP_HINT run_logged pip-oldest pip_locked --target "$ORT_OLDEST" -r "$HERE/setup.d/python-oldest.lock"
   mark_done "$ORT_OLDEST"
 }

@@ -28,7 +28,7 @@ install_system_packages() {
   [ "$(id -u)" = 0 ] || command -v sudo >/dev/null ||
     die "not root and no sudo; have an administrator run: apt-get install --no-install-recommends $missing"
   export DEBIAN_FRONTEND=noninteractive
-  run_logged apt-update as_root apt-get update -q
+  HINT="this needs the Debian mirror that /etc/apt names" run_logged apt-update as_root apt-get update -q
   # shellcheck disable=SC2086 # a list of package names
   run_logged apt-install as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -q -y --no-install-recommends $missing
@@ -78,7 +78,8 @@ prepare_private_apt() {
     printf 'deb-src %s%s trixie main\n' "$signed" "$mirror"
     printf 'deb-src %s%s bookworm main\n' "$signed" "$mirror"
   } > "$dir/private.list"
-  run_logged apt-private-update private_apt update
+  HINT="this needs the Debian mirror $mirror (suites trixie and bookworm, with sources)" \
+    run_logged apt-private-update private_apt update -o APT::Update::Error-Mode=any
   PRIVATE_APT_READY=1
 }
 
@@ -87,7 +88,7 @@ available_version() {
   local package=$1 pinned=$2 versions
   versions=$(apt_show_source "$package" | awk '$1 == "Version:" {print $2}')
   grep -qxF "$pinned" <<< "$versions" && { printf '%s' "$pinned"; return; }
-  grep -F "${pinned%-*}-" <<< "$versions" | head -n 1
+  grep -F "${pinned%-*}-" <<< "$versions" | head -n 1 || true
 }
 
 # debian_source PACKAGE VERSION ORIG SHA256 : fetch a source package (apt checks Debian's signatures; we pin upstream's tarball).
