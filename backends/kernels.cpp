@@ -17,6 +17,7 @@ constexpr std::array kKernels = {
     &cpu::squeeze_excite,
     &cpu::pool,
     &cpu::upsample,
+    &cpu::conv_transpose_avx512,
 };
 
 }  // namespace

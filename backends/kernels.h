@@ -15,5 +15,6 @@ extern const Kernel activation_any;
 extern const Kernel squeeze_excite;
 extern const Kernel pool;
 extern const Kernel upsample;
+extern const Kernel conv_transpose_avx512;
 
 }  // namespace modelflow::cpu

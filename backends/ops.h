@@ -11,5 +11,6 @@ extern const FusedOp activation_op;
 extern const FusedOp squeeze_excite_op;
 extern const FusedOp pool_op;
 extern const FusedOp upsample_op;
+extern const FusedOp conv_transpose_op;
 
 }  // namespace modelflow::ops

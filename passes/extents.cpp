@@ -134,7 +134,8 @@ Shape Extents::derived(const Node& node) {
     }
     return Shape(std::move(dims));
   }
-  const bool same = node.is("BatchNormalization") || node.is("Softmax") || node.is("LogSoftmax");
+  const bool same = node.is("BatchNormalization") || node.is("Softmax") || node.is("LogSoftmax") ||
+                    node.is("modelflow.SqueezeExcite");
   if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
   const bool one = same || node.is("Clip") || node.is("Dropout");

@@ -68,7 +68,7 @@ class Epilogue {
   std::optional<Step> take_bias(Value& other) {
     const Tensor* constant = other.constant();
     if (!constant || constant->dtype() != DType::f32 || active() || residual() != "none") return {};
-    if (fused_.attrs.integer("has_bias")) return {};
+    if (!fused_.attrs.has("has_bias") || fused_.attrs.integer("has_bias")) return {};
     const bool conv = fused_.is("modelflow.Conv");
     const Shape& w = fused_.input(1)->shape();
     if (!w.known()) return {};
@@ -87,7 +87,7 @@ class Epilogue {
   }
 
   std::optional<Step> take_residual(Value& other) {
-    if (residual() != "none" || user_.input(0) == user_.input(1)) return {};
+    if (!fused_.attrs.has("residual") || residual() != "none" || user_.input(0) == user_.input(1)) return {};
     if (other.constant()) return {};
     if (!(extents_.of(other) == extents_.of(*fused_.output()))) {
       miss("-residual", "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");

@@ -4,11 +4,12 @@
 
 #include "modelflow/pass.h"
 
-/// Level O2: many nodes become one fused op. The only stage that makes modelflow.Conv and modelflow.MatMul.
+/// Level O2: many nodes become one fused op. The only stage that makes fused ops out of several nodes.
 namespace modelflow::passes {
 
-Pass fuse_conv();    ///< Conv, then what follows it: bias, activation, residual sum
-Pass fuse_matmul();  ///< MatMul and Gemm, their transposes and scale, then the same epilogue
+Pass fuse_conv();            ///< Conv, then what follows it: bias, activation, residual sum
+Pass fuse_matmul();          ///< MatMul and Gemm, their transposes and scale, then the same epilogue
+Pass fuse_squeeze_excite();  ///< the block around two 1x1 convolutions; after fuse_conv
 
 std::vector<Pass> fuse();
 

@@ -8,8 +8,9 @@
 /// them in that order does, and the few Transposes that remain stand where they move the fewest bytes.
 namespace modelflow::passes {
 
-Pass channels_last();      ///< chooses the islands by minimum cut and rewrites them
-Pass absorb_transposes();  ///< a Transpose beside a fused convolution becomes its x_layout or y_layout
+Pass channels_last();       ///< chooses the islands by minimum cut and rewrites them
+Pass absorb_transposes();   ///< a Transpose beside a fused convolution becomes its x_layout or y_layout
+Pass absorb_activations();  ///< what follows an op that only layout makes
 
 std::vector<Pass> layout();
 

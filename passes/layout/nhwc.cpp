@@ -207,6 +207,6 @@ Pass channels_last() {
           .run = [](Graph& graph, Context& context) { return Islands(graph, context).run(); }};
 }
 
-std::vector<Pass> layout() { return {channels_last(), absorb_transposes()}; }
+std::vector<Pass> layout() { return {channels_last(), absorb_transposes(), absorb_activations()}; }
 
 }  // namespace modelflow::passes

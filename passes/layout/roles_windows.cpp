@@ -1,8 +1,133 @@
-// Resizing of spatial axes: the factors move with their axes.
+// Pooling, resizing and transposed convolution channels last: no standard op does them in this order, ours do.
+#include <algorithm>
+#include <cmath>
+
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
 namespace {
+
+using Outputs = std::vector<Value*>;
+
+/// Whether some kernel runs this call on the channels-last form of the node's inputs; a refusal is noted as a miss.
+bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, std::size_t inputs) {
+  Call call{std::move(op), attrs, {}, {}};
+  for (std::size_t i = 0; i < inputs; ++i) {
+    const Value& value = *node.input(i);
+    call.inputs.push_back({value.name(), value.dtype(), value.shape(), value.constant()});
+  }
+  call.inputs[0].shape = last_shape(facts.extents.of(*node.input(0)));
+  const FusedOp* fused = find_fused_op(call.op);
+  Verdict verdict = fused ? fused->infer(call) : no("not an op of this build");
+  if (verdict) {
+    const Choice choice = choose_kernel(call, facts.context.target);
+    if (choice.kernel) return true;
+    verdict = no(choice.reason);
+  }
+  facts.context.miss("channels-last", &node, verdict.reason);
+  return false;
+}
+
+Role role_for(std::string op, Attrs attrs, std::size_t inputs) {
+  Role role{.inputs = {0}};
+  role.make = [op = "modelflow." + op, attrs, inputs](Move& move) {
+    const std::vector<Value*> operands(move.inputs.begin(), move.inputs.begin() + static_cast<std::ptrdiff_t>(inputs));
+    return Outputs{move.add(op, operands, attrs).output()};
+  };
+  return role;
+}
+
+bool only(const Ints& values, std::int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == wanted; });
+}
+
+/// Whatever the node is called, it averages over all spatial axes.
+std::optional<Role> global(const Node& node, Facts& facts) {
+  Attrs attrs{{"mode", std::string("global_average")}, {"count_include_pad", std::int64_t{0}}};
+  for (const char* name : {"kernel_shape", "strides", "pads"}) attrs.set(name, Ints{});
+  if (!runs(node, facts, "Pool", attrs, 1)) return {};
+  return role_for("Pool", std::move(attrs), 1);
+}
+
+std::optional<Role> pool_role(const Node& node, Facts& facts) {
+  const std::size_t rank = facts.rank(node.input(0));
+  if (rank < 3 || node.outputs().size() != 1) return {};
+  if (node.is("GlobalAveragePool")) return global(node, facts);
+  const std::string auto_pad = node.attrs.text("auto_pad", "NOTSET");
+  if (node.attrs.integer("ceil_mode") || !only(node.attrs.ints("dilations"), 1)) return {};
+  if (auto_pad != "NOTSET" && auto_pad != "VALID") return {};
+  const Ints pads(2 * (rank - 2), 0);
+  Attrs attrs{{"mode", std::string(node.is("MaxPool") ? "max" : "average")}};
+  attrs.set("kernel_shape", node.attrs.ints("kernel_shape"));
+  attrs.set("strides", node.attrs.ints("strides", Ints(rank - 2, 1)));
+  attrs.set("pads", auto_pad == "VALID" ? pads : node.attrs.ints("pads", pads));
+  attrs.set("count_include_pad", Attr(node.attrs.integer("count_include_pad")));
+  if (!runs(node, facts, "Pool", attrs, 1)) return {};
+  return role_for("Pool", std::move(attrs), 1);
+}
+
+/// Windows that do not overlap.
+std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
+  const Tensor* w = node.input(1) ? node.input(1)->constant() : nullptr;
+  if (!w || w->rank() < 3 || node.attrs.integer("group", 1) != 1) return {};
+  const Ints kernel(w->dims().begin() + 2, w->dims().end());
+  const bool plain = node.attrs.ints("strides") == kernel && only(node.attrs.ints("pads"), 0) &&
+                     only(node.attrs.ints("dilations"), 1) && only(node.attrs.ints("output_padding"), 0) &&
+                     !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
+  if (!plain || (node.input(2) && !node.input(2)->constant())) return {};
+  const bool biased = node.input(2) != nullptr;
+  Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}, {"activation", std::string("None")}};
+  attrs.set("alpha", 0.0f).set("beta", 0.0f).set("post_scale", 1.0f).set("post_shift", 0.0f);
+  const std::size_t inputs = biased ? 3 : 2;
+  if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
+  Role role = role_for("ConvTranspose", std::move(attrs), inputs);
+  // Measured: the runtime's own takes several times as long, mostly for moving columns to images.
+  role.plain_cost = facts.context.target.stream(4 * facts.typical.bytes(*node.output()));
+  return role;
+}
+
+std::optional<Role> squeeze_excite_role(const Node& node, Facts& facts) {
+  if (node.attrs.text("layout") == "NHWC") return {};
+  Attrs attrs = node.attrs;
+  attrs.set("layout", "NHWC");
+  if (!runs(node, facts, "SqueezeExcite", attrs, node.inputs().size())) return {};
+  return role_for("SqueezeExcite", std::move(attrs), node.inputs().size());
+}
+
+/// The factor by which nearest neighbours repeat along an axis; 0 when they do not just repeat.
+std::int64_t repeats(const Node& node, std::size_t axis, Facts& facts) {
+  const Value* scales = node.input(node.inputs().size() > 2 ? 2 : 1);
+  if (scales && scales->constant() && scales->constant()->dtype() == DType::f32 && !node.input(3)) {
+    const auto factors = scales->constant()->as<float>();
+    if (axis >= factors.size() || factors[axis] != std::floor(factors[axis])) return 0;
+    return static_cast<std::int64_t>(factors[axis]);
+  }
+  const Shape in = facts.extents.of(*node.input(0)), out = facts.extents.of(*node.output());
+  if (!out.has_rank() || axis >= out.rank() || !in[axis].known() || !out[axis].known()) return 0;
+  const std::int64_t from = in[axis].value(), to = out[axis].value();
+  return from > 0 && to % from == 0 ? to / from : 0;
+}
+
+/// Whole factors, and a rule for the middle that comes out as plain repetition.
+std::optional<Ints> whole_factors(const Node& node, std::size_t rank, Facts& facts) {
+  if (!node.is("Resize") || facts.context.model.opset() < 11 || node.attrs.text("mode", "nearest") != "nearest")
+    return {};
+  Ints factors;
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    const std::int64_t factor = repeats(node, axis, facts);
+    if (factor < 1 || (axis < 2 && factor != 1)) return {};
+    if (axis >= 2) factors.push_back(factor);
+  }
+  const std::string where = node.attrs.text("coordinate_transformation_mode", "half_pixel");
+  const std::string nearest = node.attrs.text("nearest_mode", "round_prefer_floor");
+  const bool floors =
+      where == "asymmetric" &&
+      (nearest == "floor" ||
+       (nearest == "round_prefer_floor" && std::all_of(factors.begin(), factors.end(), [](auto f) { return f <= 2; })));
+  const bool rounds = where == "half_pixel" && nearest.starts_with("round");
+  if (!floors && !rounds) return {};
+  return factors;
+}
 
 /// scales or sizes in the order of the channels-last axes.
 Tensor reordered(const Tensor& values) {
@@ -14,31 +139,49 @@ Tensor reordered(const Tensor& values) {
   });
 }
 
-/// Which inputs hold scales or sizes; a no for what ONNX Runtime does not do, or does slowly, channels last.
+/// What ONNX Runtime's own Resize does channels last, and not slowly.
 bool permutable(const Node& node, std::size_t rank) {
   const std::string mode = node.attrs.text("mode", "nearest");
   if (mode != "nearest" && !(mode == "linear" && rank == 4)) return false;
-  if (node.attrs.has("axes") || node.attrs.integer("antialias")) return false;
-  if (node.attrs.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return false;
   for (std::size_t i = 1; i < node.inputs().size(); ++i) {
     const Value* input = node.input(i);
     if (!input) continue;
     if (!input->constant()) return false;
     const std::int64_t count = input->constant()->elements();
-    if (count != 0 && count != static_cast<std::int64_t>(rank)) return false;  // roi is ignored outside of cropping
+    if (count != 0 && count != static_cast<std::int64_t>(rank)) return false;
+    if (i == 1 && count != 0 && node.inputs().size() > 2) return false;  // a roi
   }
   return true;
 }
 
 }  // namespace
 
+std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return global(node, facts); }
+
+std::optional<Role> window_role(const Node& node, Facts& facts) {
+  if (node.is("modelflow.SqueezeExcite")) return squeeze_excite_role(node, facts);
+  if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
+  if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
+  return {};
+}
+
 std::optional<Role> resize_role(const Node& node, Facts& facts) {
   if (!node.is("Resize") && !node.is("Upsample")) return {};
   const std::size_t rank = facts.rank(node.input(0));
-  if (rank < 3 || node.inputs().size() < 2 || !permutable(node, rank)) return {};
+  if (rank < 3 || node.inputs().size() < 2 || node.attrs.has("axes") || node.attrs.integer("antialias")) return {};
+  if (node.attrs.text("coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return {};
+  const double pass = facts.context.target.stream(facts.typical.bytes(*node.output()));
+  if (const std::optional<Ints> factors = whole_factors(node, rank, facts)) {
+    const Attrs attrs{{"factors", *factors}};
+    if (runs(node, facts, "Upsample", attrs, 1)) {
+      Role role = role_for("Upsample", attrs, 1);
+      role.plain_cost = 3 * pass;  // measured against the runtime's own
+      return role;
+    }
+  }
+  if (!permutable(node, rank)) return {};
   Role role{.inputs = {0}};
   // Measured in ONNX Runtime: nearest costs twice as much channels last, linear a quarter.
-  const double pass = facts.context.target.stream(facts.typical.bytes(*node.output()));
   (node.attrs.text("mode", "nearest") == "linear" ? role.plain_cost : role.last_cost) = 4 * pass;
   role.make = [](Move& move) {
     std::vector<Value*> inputs = move.inputs;
@@ -46,7 +189,7 @@ std::optional<Role> resize_role(const Node& node, Facts& facts) {
       if (inputs[i] && inputs[i]->constant()->elements() > 0)
         inputs[i] = &move.constant(reordered(*inputs[i]->constant()));
     }
-    return std::vector<Value*>{move.add(move.node.op(), std::move(inputs), move.node.attrs).output()};
+    return Outputs{move.add(move.node.op(), std::move(inputs), move.node.attrs).output()};
   };
   return role;
 }
