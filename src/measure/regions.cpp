@@ -39,8 +39,9 @@ std::set<const Value*> channels_last(const Graph& graph) {
   std::set<const Value*> found;
   for (const auto& node : graph.nodes()) {
     bool last = moves_channels_last(*node);
-    if (is_fused(*node) && node->attrs.has("y_layout"))
-      last = node->attrs.text("y_layout") == "NHWC";
+    const char* const attribute = node->attrs.has("y_layout") ? "y_layout" : "layout";
+    if (is_fused(*node) && node->attrs.has(attribute))
+      last = node->attrs.text(attribute) == "NHWC";
     else if (!node->is("Transpose"))
       last = std::any_of(node->inputs().begin(), node->inputs().end(),
                          [&](const Value* input) { return found.contains(input); });

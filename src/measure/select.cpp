@@ -24,11 +24,13 @@ std::string describe(const Timing& timing) {
   return times(timing.speedup) + " [" + times(timing.low) + ", " + times(timing.high) + "] of stock ONNX Runtime";
 }
 
-std::vector<std::string> names_of_kind(const Model& model, std::initializer_list<std::string_view> kinds) {
+/// Names of the fused nodes that are matrix products, of those that are not, or of all.
+enum class Which { products, others, all };
+std::vector<std::string> fused_names(const Model& model, Which which) {
   std::vector<std::string> names;
   Model copy = model;  // fused_nodes gives nodes that may be edited
   for (const Node* node : fused_nodes(copy.graph()))
-    if (std::find(kinds.begin(), kinds.end(), node->op()) != kinds.end()) names.push_back(node->name);
+    if (which == Which::all || (node->op() == "MatMul") == (which == Which::products)) names.push_back(node->name);
   return names;
 }
 
@@ -71,10 +73,10 @@ std::vector<Trial> trials(const Model& fused, const Measured& measured) {
   std::vector<Trial> list;
   if (!measured.slower.empty()) list.push_back({"fused where it is faster", measured.slower});
   list.push_back({"everything fused", {}});
-  const auto products = names_of_kind(fused, {"MatMul", "Activation"}), convolutions = names_of_kind(fused, {"Conv"});
-  if (!products.empty() && !convolutions.empty()) {
-    list.push_back({"only convolutions fused", products});
-    list.push_back({"only matrix products fused", convolutions});
+  const auto products = fused_names(fused, Which::products), others = fused_names(fused, Which::others);
+  if (!products.empty() && !others.empty()) {
+    list.push_back({"all but matrix products fused", products});
+    list.push_back({"only matrix products fused", others});
   }
   return list;
 }
@@ -100,7 +102,7 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
 Model select(const Forms& forms, const SelectTools& tools, Report& report) {
   Measured measured;
   std::vector<Trial> list;
-  const auto all = names_of_kind(forms.fused, {"Conv", "MatMul", "Activation"});
+  const auto all = fused_names(forms.fused, Which::all);
   if (!all.empty()) {
     measured = measure_regions(forms.fused, tools, report);
     list = trials(forms.fused, measured);
