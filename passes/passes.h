@@ -4,7 +4,7 @@
 
 #include "modelflow/modelflow.h"
 
-/// The stages, one function each, defined in the folder of the same name. running_order() is the order to read first.
+/// The stages; the passes of each are in the folder of its name. running_order() is the order to read first.
 namespace modelflow::passes {
 
 Stage clean(const Options& options);      ///< constants folded, the dead dropped, batch norm in convolutions

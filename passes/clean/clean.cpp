@@ -1,7 +1,5 @@
 #include "passes/clean/clean.h"
 
-#include "passes/passes.h"
-
 namespace modelflow::passes {
 
 std::vector<Pass> clean() {
@@ -10,7 +8,5 @@ std::vector<Pass> clean() {
       duplicates(),     chains(), fold_batch_norm(), fold_affine(), fold_pad(),          prune(),
   };
 }
-
-Stage clean(const Options&) { return {.name = "clean", .passes = clean(), .repeat = true}; }
 
 }  // namespace modelflow::passes
