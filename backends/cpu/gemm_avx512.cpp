@@ -1,18 +1,19 @@
 #include "backends/cpu/activation_avx512.h"
 #include "backends/cpu/gemm.h"
 
-// Why intrinsics: on Cascade Lake this tile keeps 138 to 143 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
+// Why intrinsics: on Cascade Lake this tile keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
 // ukernel: 129), needs no code generation when a session is loaded, takes A where it lies, and finishes bias, residual
 // and activation while the tile is in L1.
 namespace modelflow::cpu {
 namespace {
 
-// Rows per tile. 12 x 2 registers of C, 2 of B, 1 of A; the compiler still finds registers for 12 row pointers.
-constexpr std::size_t kMaxRows = 12;
-// Up to here four registers per row: B is what limits few rows.
-constexpr std::size_t kWideRows = 6;
-// Extent of k per pass: a panel of B (64 KiB) and 128 rows of A (256 KiB) stay in a 1 MiB L2 together with C.
-constexpr std::size_t kMaxDepth = 512;
+// 6 x 4 registers of C, 4 of B, 1 of A. 12 x 2 is as fast, but 12 rows that are a multiple of 4 KiB apart do not fit in
+// an 8-way L1, and few rows want wide tiles.
+constexpr std::size_t kMaxRows = 6;
+constexpr std::size_t kMaxColumns = 2 * kGemmPanel;
+// Extent of k per pass: two panels of B (96 KiB), the two that are fetched meanwhile and 144 rows of A (216 KiB) stay
+// in a 1 MiB L2 together with C.
+constexpr std::size_t kMaxDepth = 384;
 constexpr std::size_t kMaxChunkRows = 144;
 
 struct Tile {
@@ -27,79 +28,88 @@ struct Tile {
   const float* base;  // added to the product: residual or what C holds so far
   std::size_t base_ld;
   float scale;
+  const float* ahead;  // what to bring into L2 meanwhile, and the same in the panel behind
+  std::size_t lines;   // cache lines of each per four steps
 };
 
-template <int V, int NV>
-MODELFLOW_INLINE __mmask16 lanes(const Tile& t) {
-  return V == NV - 1 ? t.mask : static_cast<__mmask16>(0xffff);
-}
-
-template <int MR, int NV>
-MODELFLOW_INLINE void store(const Tile& t, const __m512 (&acc)[MR][NV]) {
-  const __m512 scale = _mm512_set1_ps(t.scale);
-  const auto column = [&]<int V>() __attribute__((always_inline)) {
-    const __mmask16 mask = lanes<V, NV>(t);
-    const __m512 bias = t.bias ? _mm512_maskz_loadu_ps(mask, t.bias + 16 * V) : _mm512_setzero_ps();
-    for (int r = 0; r < MR; ++r) {
-      __m512 x = _mm512_fmadd_ps(acc[r][V], scale, bias);
-      if (t.base) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, t.base + r * t.base_ld + 16 * V));
-      _mm512_mask_storeu_ps(t.c + r * t.ldc + 16 * V, mask, x);
-    }
-  };
-  column.template operator()<0>();
-  if constexpr (NV > 1) column.template operator()<1>();
-  if constexpr (NV > 2) column.template operator()<2>();
-  if constexpr (NV > 3) column.template operator()<3>();
-}
+// Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
+constexpr int kGroup = 3;
 
 template <int MR, int NV>
 __attribute__((noinline)) void tile(const Tile& t) {
   __m512 acc[MR][NV];
+#pragma GCC unroll 6
   for (int r = 0; r < MR; ++r) {
+#pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) acc[r][v] = _mm512_setzero_ps();
   }
-  const float *a = t.a, *b = t.b;
-  const std::size_t lda = t.lda, ldb = t.ldb, panel = t.panel;
+  const float* a[(MR + kGroup - 1) / kGroup];
+  const std::size_t lda = t.lda, ldb = t.ldb;
+#pragma GCC unroll 4
+  for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
+  const float *b = t.b, *b2 = t.b + t.panel;
   const __mmask16 mask = t.mask;
-  const auto step = [&](std::size_t i) __attribute__((always_inline)) {
+  const auto step = [&](int i) __attribute__((always_inline)) {
     __m512 bv[NV];
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) {
-      const float* at = b + (v / 2) * panel + 16 * (v % 2);
+      const float* at = (v < 2 ? b : b2) + 16 * (v % 2);
       bv[v] = v == NV - 1 ? _mm512_maskz_loadu_ps(mask, at) : _mm512_loadu_ps(at);
     }
-#pragma GCC unroll 12
+#pragma GCC unroll 6
     for (int r = 0; r < MR; ++r) {
-      const __m512 av = _mm512_set1_ps(a[r * lda + i]);
+      const __m512 av = _mm512_set1_ps(a[r / kGroup][(r % kGroup) * lda + i]);
 #pragma GCC unroll 4
       for (int v = 0; v < NV; ++v) acc[r][v] = _mm512_fmadd_ps(av, bv[v], acc[r][v]);
     }
     b += ldb;
+    b2 += ldb;
   };
+  const auto advance = [&](int by) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int g = 0; g * kGroup < MR; ++g) {
+      a[g] += by;
+      asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
+    }
+  };
+  const float* ahead = t.ahead;
+  const std::size_t lines = t.lines;
   std::size_t k = t.k;
-  for (; k >= 4; k -= 4, a += 4) {
+  for (; k >= 4; k -= 4) {
+    for (std::size_t i = 0; i < lines; ++i, ahead += 16) {
+      _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(ahead + t.panel), _MM_HINT_T1);
+    }
     step(0);
     step(1);
     step(2);
     step(3);
+    advance(4);
   }
-  for (; k > 0; --k, ++a) step(0);
-  store<MR, NV>(t, acc);
+  for (; k > 0; --k) {
+    step(0);
+    advance(1);
+  }
+  const __m512 scale = _mm512_set1_ps(t.scale);
+#pragma GCC unroll 4
+  for (int v = 0; v < NV; ++v) {
+    const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
+    const __m512 bias = t.bias ? _mm512_maskz_loadu_ps(lanes, t.bias + 16 * v) : _mm512_setzero_ps();
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r) {
+      __m512 x = _mm512_fmadd_ps(acc[r][v], scale, bias);
+      if (t.base) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(lanes, t.base + r * t.base_ld + 16 * v));
+      _mm512_mask_storeu_ps(t.c + r * t.ldc + 16 * v, lanes, x);
+    }
+  }
 }
 
 using TileFunction = void (*)(const Tile&);
 #define MODELFLOW_TILES(rows) \
-  { tile<rows, 1>, tile<rows, 2> }
-constexpr TileFunction kTiles[kMaxRows][2] = {MODELFLOW_TILES(1),  MODELFLOW_TILES(2),  MODELFLOW_TILES(3),
-                                              MODELFLOW_TILES(4),  MODELFLOW_TILES(5),  MODELFLOW_TILES(6),
-                                              MODELFLOW_TILES(7),  MODELFLOW_TILES(8),  MODELFLOW_TILES(9),
-                                              MODELFLOW_TILES(10), MODELFLOW_TILES(11), MODELFLOW_TILES(12)};
+  { tile<rows, 1>, tile<rows, 2>, tile<rows, 3>, tile<rows, 4> }
+constexpr TileFunction kTiles[kMaxRows][4] = {MODELFLOW_TILES(1), MODELFLOW_TILES(2), MODELFLOW_TILES(3),
+                                              MODELFLOW_TILES(4), MODELFLOW_TILES(5), MODELFLOW_TILES(6)};
 #undef MODELFLOW_TILES
-#define MODELFLOW_WIDE(rows) \
-  { tile<rows, 3>, tile<rows, 4> }
-constexpr TileFunction kWideTiles[kWideRows][2] = {MODELFLOW_WIDE(1), MODELFLOW_WIDE(2), MODELFLOW_WIDE(3),
-                                                   MODELFLOW_WIDE(4), MODELFLOW_WIDE(5), MODELFLOW_WIDE(6)};
-#undef MODELFLOW_WIDE
 
 // Activation (and a residual that comes after it) on a tile that was just written.
 void finish(const Gemm& g, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns) {
@@ -124,7 +134,8 @@ struct Depth {
 };
 
 // One column block of up to 64 columns by `rows` rows by `depth`.
-void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns) {
+void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns,
+           const float* ahead, std::size_t lines) {
   const std::size_t registers = (columns + 15) / 16, tail = columns % 16;
   Tile t{g.a + m * g.lda + depth.begin,
          g.lda,
@@ -138,7 +149,9 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
          depth.first && g.bias ? g.bias + n : nullptr,
          nullptr,
          0,
-         g.scale};
+         g.scale,
+         ahead,
+         lines};
   if (!depth.first) {
     t.base = t.c;
     t.base_ld = g.ldc;
@@ -146,7 +159,7 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
     t.base = g.residual + m * g.ldr + n;
     t.base_ld = g.ldr;
   }
-  (registers > 2 ? kWideTiles[rows - 1][registers - 3] : kTiles[rows - 1][registers - 1])(t);
+  kTiles[rows - 1][registers - 1](t);
   const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_after);
   if (depth.last && more) finish(g, m, rows, n, columns);
 }
@@ -195,20 +208,23 @@ MODELFLOW_INLINE void transpose16(const float* in, std::size_t ldi, std::size_t 
 void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
   const std::size_t passes = g.k ? (g.k + kMaxDepth - 1) / kMaxDepth : 1;
   const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
-  const std::size_t chunks = (m_end - m_begin + kMaxChunkRows - 1) / kMaxChunkRows;
+  const std::size_t rows = m_end - m_begin, chunks = (rows + kMaxChunkRows - 1) / kMaxChunkRows;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const std::size_t begin = pass * depth_size, size = g.k - begin < depth_size ? g.k - begin : depth_size;
     const Depth depth{begin, size, pass == 0, pass + 1 == passes};
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-      const std::size_t m0 = m_begin + (m_end - m_begin) * chunk / chunks;
-      const std::size_t m1 = m_begin + (m_end - m_begin) * (chunk + 1) / chunks;
+      const std::size_t m0 = m_begin + rows * chunk / chunks, m1 = m_begin + rows * (chunk + 1) / chunks;
       const std::size_t tiles = (m1 - m0 + kMaxRows - 1) / kMaxRows;
-      const std::size_t width = m1 - m0 <= kWideRows ? 2 * kGemmPanel : kGemmPanel;
-      for (std::size_t n = n_begin; n < n_end; n += width) {
-        const std::size_t columns = n_end - n < width ? n_end - n : width;
-        for (std::size_t i = 0; i < tiles; ++i) {  // equal tiles: 32 rows are 11 + 11 + 10
+      // Weights come from DRAM: while these panels are in use, the next ones travel to L2, a slice per tile.
+      const std::size_t steps = size / 4 * tiles, ahead_lines = g.ldb == kGemmPanel ? size * 2 : 0;
+      const std::size_t lines = steps ? (ahead_lines + steps - 1) / steps : 0;
+      for (std::size_t n = n_begin; n < n_end; n += kMaxColumns) {
+        const std::size_t columns = n_end - n < kMaxColumns ? n_end - n : kMaxColumns;
+        const float* ahead = g.b + (n + kMaxColumns) / kGemmPanel * g.panel + begin * g.ldb;
+        for (std::size_t i = 0; i < tiles; ++i) {  // equal tiles: 32 rows are 5 + 5 + 5 + 6 + 5 + 6
           const std::size_t m = m0 + (m1 - m0) * i / tiles, next = m0 + (m1 - m0) * (i + 1) / tiles;
-          block(g, depth, m, next - m, n, columns);
+          block(g, depth, m, next - m, n, columns, ahead, lines);
+          ahead += lines * (size / 4) * 16;
         }
       }
     }

@@ -24,7 +24,7 @@ Split split(const Gemm& g, std::size_t threads) {
   if (threads == 1 || flops < 1e6) return {};
   const std::size_t wanted =
       std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2));
-  const std::size_t most_columns = panels(g.n), most_rows = std::max<std::size_t>(g.m / 12, 1);
+  const std::size_t most_columns = (panels(g.n) + 1) / 2, most_rows = std::max<std::size_t>(g.m / 12, 1);
   const bool small_b = g.k * g.n * sizeof(float) <= 256 << 10;
   Split s;
   if (small_b) {
@@ -38,8 +38,10 @@ Split split(const Gemm& g, std::size_t threads) {
 }
 
 void run_part(const Gemm& g, const Split& s, std::size_t task) {
-  const std::size_t row = task / s.columns, column = task % s.columns, all = panels(g.n);
-  const std::size_t n0 = all * column / s.columns * kGemmPanel, n1 = all * (column + 1) / s.columns * kGemmPanel;
+  // Columns are cut at multiples of two panels, the width of a tile.
+  const std::size_t row = task / s.columns, column = task % s.columns, all = (panels(g.n) + 1) / 2;
+  const std::size_t n0 = all * column / s.columns * 2 * kGemmPanel,
+                    n1 = all * (column + 1) / s.columns * 2 * kGemmPanel;
   gemm_avx512(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n));
 }
 
