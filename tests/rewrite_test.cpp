@@ -48,7 +48,7 @@ Rule gelu() {
 
 TEST(Rewrite, ProductsInEveryGrouping) {
   const std::string gate = "a = Div(x, r) b = Erf(a) c = Add(one, b) ";
-  for (const std::string& end :
+  for (const std::string end :
        {"d = Mul(x, c) y = Mul(d, h)", "d = Mul(c, h) y = Mul(x, d)", "d = Mul(h, x) y = Mul(c, d)",
         "d = Div(x, two) y = Mul(d, c)", "d = Mul(c, x) y = Div(d, two)"}) {
     Model m = model(
@@ -91,7 +91,7 @@ TEST(Rewrite, InnerGraphOutputStays) {
 
 TEST(Rewrite, OperandOrders) {
   const Rule rule = unary("silu", any("x") * op("Sigmoid", {any("x")}), "Relu");
-  for (const std::string& body : {"s = Sigmoid(x) y = Mul(x, s)", "s = Sigmoid(x) y = Mul(s, x)"}) {
+  for (const std::string body : {"s = Sigmoid(x) y = Mul(x, s)", "s = Sigmoid(x) y = Mul(s, x)"}) {
     Model m = model("(float[4] x) => (float[4] y) {" + body + "}");
     run(m, {rule});
     EXPECT_EQ(ops(m.graph()), Ops{"Relu"});
@@ -103,7 +103,7 @@ TEST(Rewrite, OperandOrders) {
 
 TEST(Rewrite, NumbersMatchTheirInverse) {
   const Rule rule = unary("scale", (any("x") + 3) * 0.5, "Abs");
-  for (const std::string& body : {"a = Add(three, x) y = Mul(a, h)", "a = Sub(x, m) y = Div(a, two)"}) {
+  for (const std::string body : {"a = Add(three, x) y = Mul(a, h)", "a = Sub(x, m) y = Div(a, two)"}) {
     Model m =
         model("(float[4] x) => (float[4] y) <float three = {3}, float m = {-3}, float h = {0.5}, float two = {2}>{" +
               body + "}");
@@ -128,7 +128,7 @@ TEST(Rewrite, NumberThatEnlargesIsRefused) {
 TEST(Rewrite, OptionalInputsAndAttributes) {
   const Pattern conv = op("Conv", {any("x"), constant("w"), optional(constant("b"))});
   const Rule rule = unary("conv", with(conv, "group", 1, 1), "Relu");
-  for (const std::string& inputs : {"x, w", "x, w, b"}) {
+  for (const std::string inputs : {"x, w", "x, w, b"}) {
     Model m = model(
         "(float[1,2,4,4] x) => (float[1,2,4,4] y) <float[2,2,1,1] w = {1,2,3,4}, float[2] b = {1,2}> { y = Conv(" +
         inputs + ") }");

@@ -19,6 +19,12 @@ std::size_t count_nodes(const Graph& graph) {
   return count;
 }
 
+int total_hits(const StepReport& step) {
+  int total = 0;
+  for (const auto& [rule, times] : step.hits) total += times;
+  return total;
+}
+
 /// The graph first, then what is nested in the nodes that are left.
 int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
   int changes = pass.run(graph, context);
@@ -40,6 +46,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
                   .step = &step,
                   .notes = &report_.notes};
   const auto start = std::chrono::steady_clock::now();
+  const int hits_before = total_hits(step);
   int changes = 0;
   try {
     changes = pass.whole_model ? pass.run(model.graph(), context) : run_everywhere(pass, model.graph(), context);
@@ -47,7 +54,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
     throw error.within("pass '" + pass.name + "'");
   }
   step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (changes > 0 && step.hits.empty()) step.hits[pass.name] = changes;
+  if (changes > 0 && total_hits(step) == hits_before) step.hits[pass.name] += changes;  // it keeps no count of its own
 #ifdef MODELFLOW_CHECKS
   verify(model, "after pass '" + pass.name + "'");
 #endif

@@ -116,15 +116,15 @@ void Matcher::leave(bool entered) {
 bool Matcher::solve_node(const Tree& tree, Node& node, const Goal* next) {
   if (&node.graph() != &match_.root_->graph())
     return fail("is computed outside of this subgraph", &tree, node.output());
-  if (tree.accepts) {
-    if (const Verdict verdict = tree.accepts(node); !verdict) {
-      return fail("", &tree, nullptr, node.label() + ": " + verdict.reason);
-    }
-  }
   const bool entered = enter(node);
   const bool labelled = !tree.name.empty() && match_.labels_.try_emplace(tree.name, &node).second;
-  const bool solved = solve_inputs(tree, node, false, next) || (tree.commutes && solve_inputs(tree, node, true, next));
-  if (solved) return true;
+  const Verdict accepted = tree.accepts ? tree.accepts(node) : yes();
+  if (!accepted)
+    fail("", &tree, nullptr, node.label() + ": " + accepted.reason);
+  else if (solve_inputs(tree, node, false, next))
+    return true;
+  else if (tree.commutes && solve_inputs(tree, node, true, next))
+    return true;
   if (labelled) match_.labels_.erase(tree.name);
   leave(entered);
   return false;
