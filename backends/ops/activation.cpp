@@ -33,7 +33,7 @@ std::vector<Call> samples() {
     add(activation_sample(activation), {2, 197, 768});
     add(activation_sample(activation), {7, 3, 5});
   }
-  add(activation_sample("HardSwish").set("post_scale", 2.0f).set("post_shift", 0.5f), {3, 50});
+  add(activation_sample("HardSwish").set("post_scale", Attr(2.0f)).set("post_shift", Attr(0.5f)), {3, 50});
   add(activation_sample("Gelu"), {});
   add(activation_sample("SiLU"), {4, 0, 3});
   return calls;

@@ -50,7 +50,7 @@ Verdict infer(Call& call) {
 
 void add(Samples& all, Dims x, Dims w, std::int64_t bias, const char* activation) {
   Attrs attrs = activation_sample(activation);
-  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f).set("has_bias", Attr(bias));
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("has_bias", Attr(bias));
   attrs.set("strides", Ints(w.begin() + 2, w.end()));
   all.calls.push_back({"ConvTranspose", std::move(attrs), {all.operand("x", x), all.operand("w", w, x.back())}, {}});
   if (bias) all.calls.back().inputs.push_back(all.operand("bias", {w[1]}, 4));

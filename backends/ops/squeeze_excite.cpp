@@ -71,8 +71,8 @@ void add(Samples& all, Dims x, std::int64_t squeezed, const char* layout, const 
   w1[0] = w2[1] = squeezed;
   w1[1] = w2[0] = channels;
   Attrs attrs = activation_sample(activation);
-  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f).set("layout", layout).set("skip", Attr(skip));
-  attrs.set("gate", gate).set("gate_alpha", 0.2f).set("gate_beta", 0.5f);
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", layout).set("skip", Attr(skip));
+  attrs.set("gate", gate).set("gate_alpha", Attr(0.2f)).set("gate_beta", Attr(0.5f));
   all.calls.push_back({"SqueezeExcite", std::move(attrs), {}, {{"y", DType::f32, Shape::of(x)}}});
   all.calls.back().inputs = {all.operand("x", x), all.operand("w1", w1, channels), all.operand("b1", {squeezed}, 4),
                              all.operand("w2", w2, squeezed), all.operand("b2", {channels}, 4)};

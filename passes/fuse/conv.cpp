@@ -46,8 +46,8 @@ Attrs fused_attrs(const Node& conv, Ints kernel, Ints pads) {
   attrs.set("group", conv.attrs.integer("group", 1));
   attrs.set("has_bias", conv.input(2) ? 1 : 0).set("residual", "none");
   attrs.set("x_layout", "NCHW").set("y_layout", "NCHW");
-  attrs.set("activation", "None").set("alpha", 0.0f).set("beta", 0.0f);
-  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f);
+  attrs.set("activation", "None").set("alpha", Attr(0.0f)).set("beta", Attr(0.0f));
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
   return attrs;
 }
 

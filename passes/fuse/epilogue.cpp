@@ -60,7 +60,9 @@ class Epilogue {
   std::optional<Step> take_activation(const Activation& activation) {
     if (active() || affine() || residual() == "after") return {};
     Step step{"-activation", nullptr, false, fused_.attrs};
-    step.attrs.set("activation", activation.kind).set("alpha", activation.alpha).set("beta", activation.beta);
+    step.attrs.set("activation", activation.kind)
+        .set("alpha", Attr(activation.alpha))
+        .set("beta", Attr(activation.beta));
     return step;
   }
 
@@ -113,7 +115,7 @@ class Epilogue {
     if (user_.is("Div") && (!first || *number == 0)) return {};
     if (user_.is("Div")) scale /= *number, shift /= *number;
     Step step{"-affine", nullptr, false, fused_.attrs};
-    step.attrs.set("post_scale", scale).set("post_shift", shift);
+    step.attrs.set("post_scale", Attr(scale)).set("post_shift", Attr(shift));
     return step;
   }
 

@@ -93,10 +93,12 @@ std::optional<Product> read_gemm(const Node& gemm) {
 
 Attrs fused_attrs(const Product& product) {
   Attrs attrs;
-  attrs.set("trans_a", product.trans_a ? 1 : 0).set("trans_b", product.trans_b ? 1 : 0).set("scale", product.scale);
+  attrs.set("trans_a", product.trans_a ? 1 : 0)
+      .set("trans_b", product.trans_b ? 1 : 0)
+      .set("scale", Attr(product.scale));
   attrs.set("has_bias", product.bias ? 1 : 0).set("residual", "none");
-  attrs.set("activation", "None").set("alpha", 0.0f).set("beta", 0.0f);
-  attrs.set("post_scale", 1.0f).set("post_shift", 0.0f);
+  attrs.set("activation", "None").set("alpha", Attr(0.0f)).set("beta", Attr(0.0f));
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
   return attrs;
 }
 
@@ -153,7 +155,7 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
   const Shape y = extents.of(*value);
   if (!y.has_rank() || user->input(user->input(0) == value ? 1 : 0)->constant()->rank() > y.rank()) return 0;
   Attrs attrs = fused->attrs;
-  attrs.set("scale", attrs.number("scale", 1) * (user->is("Mul") ? *number : 1 / *number));
+  attrs.set("scale", Attr(attrs.number("scale", 1) * (user->is("Mul") ? *number : 1 / *number)));
   Node* next = make_fused(user->graph(), context, "matmul-scale", "modelflow.MatMul", fused->inputs(), attrs, *user);
   if (!next) return 0;
   next->name = fused->name;

@@ -85,8 +85,8 @@ bool fuse_block(const Block& block, Context& context) {
   Attrs attrs;
   for (const char* name : {"activation", "alpha", "beta", "post_scale", "post_shift"})
     attrs.set(name, *first.find(name));
-  attrs.set("gate", second.text("activation")).set("gate_alpha", second.number("alpha"));
-  attrs.set("gate_beta", second.number("beta")).set("skip", block.sum ? 1 : 0).set("layout", "NCHW");
+  attrs.set("gate", second.text("activation")).set("gate_alpha", Attr(second.number("alpha")));
+  attrs.set("gate_beta", Attr(second.number("beta"))).set("skip", block.sum ? 1 : 0).set("layout", "NCHW");
   std::vector<Value*> inputs = {block.x, block.squeeze->input(1), bias_of(*block.squeeze), block.excite->input(1),
                                 bias_of(*block.excite)};
   Node* fused = make_fused(graph, context, "squeeze-excite", "modelflow.SqueezeExcite", std::move(inputs),

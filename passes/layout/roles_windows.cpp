@@ -77,7 +77,7 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   if (!plain || (node.input(2) && !node.input(2)->constant())) return {};
   const bool biased = node.input(2) != nullptr;
   Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}, {"activation", std::string("None")}};
-  attrs.set("alpha", 0.0f).set("beta", 0.0f).set("post_scale", 1.0f).set("post_shift", 0.0f);
+  attrs.set("alpha", Attr(0.0f)).set("beta", Attr(0.0f)).set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
   const std::size_t inputs = biased ? 3 : 2;
   if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
   Role role = role_for("ConvTranspose", std::move(attrs), inputs);
