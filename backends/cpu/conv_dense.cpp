@@ -10,29 +10,41 @@ namespace modelflow::cpu {
 namespace {
 
 // Three vectors per panel give the fastest tile (9 pixels x 48 filters); what is left over goes into one panel of four
-// or of two.
-std::vector<DensePanel> split(std::int64_t filters, std::int64_t products) {
+// or of two, or with the half vector at the end into one of up to four.
+std::vector<DensePanel> split(std::int64_t filters, std::int64_t products, bool halves) {
   std::vector<DensePanel> panels;
+  const bool half = halves && filters % 16 > 0 && filters % 16 <= 8;
   const std::int64_t vectors = (filters + 15) / 16;
-  std::int64_t at = 0;
-  while (at < vectors) {
+  std::int64_t offset = 0;
+  for (std::int64_t at = 0; at < vectors;) {
     const std::int64_t left = vectors - at;
-    const std::int64_t take = left <= 4 ? left : left % 3 == 1 ? 4 : 3;
-    panels.push_back({at, take, at * 16 * products});
+    const std::int64_t take = left <= 4 ? left : left % 3 == 1 && !half ? 4 : 3;
+    const bool last = half && at + take == vectors;
+    panels.push_back({at, take, offset, last});
+    offset += (last ? 32 * take - 16 : 32 * take) * products / 2;
     at += take;
   }
   return panels;
 }
 
-// [M, C, kh, kw] to, for each panel, [kh, kw, C, 16 * vectors].
-void pack(const float* w, const Dims& dims, const std::vector<DensePanel>& panels, float* to) {
+std::int64_t packed_size(const std::vector<DensePanel>& panels, std::int64_t products) {
+  return panels.back().offset + 16 * panels.back().vectors * products;
+}
+
+// [M, C, kh, kw] to what DensePanel describes.
+void pack(const float* w, const Dims& dims, const DensePanel& panel, float* at) {
   const std::int64_t filters = dims[0], channels = dims[1], taps = element_count(dims) / (filters * channels);
-  for (const DensePanel& panel : panels) {
-    float* at = to + panel.offset;
-    for (std::int64_t tap = 0; tap < taps; ++tap) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        for (std::int64_t f = panel.first * 16; f < (panel.first + panel.vectors) * 16; ++f)
-          *at++ = f < filters ? w[(f * channels + c) * taps + tap] : 0;
+  const auto weight = [&](std::int64_t f, std::int64_t tap, std::int64_t c) {
+    return f < filters ? w[(f * channels + c) * taps + tap] : 0;
+  };
+  const std::int64_t first = panel.first * 16, full = first + (panel.vectors - panel.half) * 16;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      for (std::int64_t f = first; f < full; ++f) *at++ = weight(f, tap, c);
+      if (!panel.half || c % 2 == 0) continue;
+      for (std::int64_t f = full; f < full + 8; ++f) {
+        *at++ = weight(f, tap, c - 1);
+        *at++ = weight(f, tap, c);
       }
     }
   }
@@ -91,11 +103,13 @@ class Dense : public Implementation {
   explicit Dense(const Call& call) : node_(call) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
-    panels_ = split(w.dims()[0], products);
-    const std::int64_t vectors = panels_.back().first + panels_.back().vectors;
-    const auto bytes = static_cast<std::size_t>(vectors * 16 * products) * sizeof(float);
-    weights_ = packed_weights(w, "conv_dense_avx512", bytes, [&](std::byte* to) {
-      pack(w.as<float>().data(), w.dims(), panels_, reinterpret_cast<float*>(to));
+    const std::int64_t channels = w.dims()[1];
+    const bool halves = channels % 2 == 0 && !reads_planes(node_.conv.x_last, channels);
+    panels_ = split(w.dims()[0], products, halves);
+    const auto bytes = static_cast<std::size_t>(packed_size(panels_, products)) * sizeof(float);
+    weights_ = packed_weights(w, halves ? "conv_dense_avx512 halves" : "conv_dense_avx512", bytes, [&](std::byte* to) {
+      for (const DensePanel& panel : panels_)
+        pack(w.as<float>().data(), w.dims(), panel, reinterpret_cast<float*>(to) + panel.offset);
     });
   }
 

@@ -13,9 +13,6 @@ struct Target {
   std::ptrdiff_t pixel, row;
 };
 
-/// The first conv of a network reads three planes; a copy in channels-last order would cost more than it saves.
-bool reads_planes(const ConvProblem& p) { return !p.x_last && p.channels <= 4; }
-
 bool needs_padding(const ConvProblem& p, const ConvBlock& block) {
   const BandShape s = band_shape(p, block, true);
   return s.first_row < 0 || s.first_column < 0 || s.first_row + (s.rows - 1) * s.step_h >= p.height ||
@@ -30,7 +27,7 @@ bool reads_in_place(const ConvProblem& p, const ConvBlock& block) {
 }
 
 std::int64_t copied_pixel(const ConvProblem& p) {
-  if (reads_planes(p)) return 1;
+  if (reads_planes(p.x_last, p.channels)) return 1;
   return p.channels % 512 == 0 ? p.channels + 16 : p.channels;
 }
 
@@ -50,10 +47,10 @@ std::int64_t filters_of(const DenseRun& run, const DenseTask& task) {
 Sizes sizes(const DenseRun& run, const DenseTask& task) {
   const ConvProblem& p = run.problem;
   Sizes s{};
-  s.segments = round_up(p.kernel_h * p.kernel_w * (reads_planes(p) ? p.channels : 1));
+  s.segments = round_up(p.kernel_h * p.kernel_w * (reads_planes(p.x_last, p.channels) ? p.channels : 1));
   if (!reads_in_place(p, task.block)) {
     const BandShape shape = band_shape(p, task.block, true);
-    s.band = round_up(shape.rows * shape.columns * (reads_planes(p) ? p.channels : copied_pixel(p)));
+    s.band = round_up(shape.rows * shape.columns * (reads_planes(p.x_last, p.channels) ? p.channels : copied_pixel(p)));
   }
   if (!p.y_last) s.result = round_up(task.block.rows() * task.block.columns() * filters_of(run, task));
   return s;
@@ -98,12 +95,13 @@ Target target_of(const DenseRun& run, const DenseTask& task, float* result) {
 
 /// Rows and columns of the tiles; all pixels of a tile lie in one row.
 void run_panel(const Tile& first, const ConvBlock& block, const Target& target, std::ptrdiff_t a_row,
-               const Epilogue& epilogue, int vectors) {
-  const std::int64_t most = kTileRows[vectors];
+               const Epilogue& epilogue, const DensePanel& panel) {
+  const int vectors = static_cast<int>(panel.vectors);
+  const std::int64_t most = panel.half ? kHalfTileRows[vectors] : kTileRows[vectors];
   const std::int64_t tiles = (block.columns() + most - 1) / most;
   const std::int64_t size = block.columns() / tiles, larger = block.columns() % tiles;
-  const TileFunction normal = tile_function(static_cast<int>(size), vectors);
-  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors) : normal;
+  const TileFunction normal = tile_function(static_cast<int>(size), vectors, panel.half);
+  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, panel.half) : normal;
   for (std::int64_t r = 0; r < block.rows(); ++r) {
     Tile t = first;
     t.a += r * a_row;
@@ -169,7 +167,7 @@ void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* s
     tile.added = target.added ? target.added + (panel.first - first) * 16 : nullptr;
     const std::int64_t left = p.filters - (panel.first + panel.vectors - 1) * 16;
     tile.mask = left >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(left));
-    run_panel(tile, block, target, stride_h * band.row, epilogue, static_cast<int>(panel.vectors));
+    run_panel(tile, block, target, stride_h * band.row, epilogue, panel);
   }
   if (!p.y_last) write_planes(run, task, memory + s.band);
 }

@@ -9,11 +9,16 @@
 namespace modelflow::cpu {
 
 /// 1 to 4 vectors of 16 filters whose weights lie together: for each kernel row, kernel column and input channel
-/// (in this order) 16 * vectors floats.
+/// (in this order) 16 * vectors floats. When the last vector is half full (`half`): for each pair of channels the full
+/// vectors of both, then one vector with w[channel, filter], w[channel + 1, filter] side by side for 8 filters.
 struct DensePanel {
   std::int64_t first, vectors;  ///< in vectors of 16 filters
   std::int64_t offset;          ///< floats from the start of the weights
+  bool half;
 };
+
+/// The first conv of a network reads a few planes; a copy in channels-last order would cost more than it saves.
+static inline bool reads_planes(bool x_last, std::int64_t channels) { return !x_last && channels <= 4; }
 
 struct DenseRun {
   ConvProblem problem;

@@ -26,6 +26,11 @@ struct Tile {
   __mmask16 mask;      ///< lanes of the last vector
 };
 
+/// Two floats anywhere in memory, to be broadcast together.
+struct __attribute__((packed, may_alias)) PairOfFloats {
+  double both;
+};
+
 template <int R, int N>
 MODELFLOW_INLINE void add_rows(__m512 (&acc)[R][N], const Tile& t) {
 #pragma GCC unroll 32
@@ -104,30 +109,89 @@ void run_tile(const Tile& t, const Epilogue& epilogue) {
   store_tile(acc, t, epilogue);
 }
 
+/// For panels whose last vector has eight filters or less: that vector holds two products of each, side by side, and
+/// takes one multiplication for two input channels. Lengths of segments are even. N counts the full vectors before it;
+/// weights: for each pair of channels N vectors, N vectors, and the one with both.
+template <int R, int N>
+void run_half_tile(const Tile& t, const Epilogue& epilogue) {
+  constexpr int kGroups = (R + 2) / 3;
+  __m512 acc[R][N + 1];
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j <= N; ++j) acc[r][j] = j < N ? _mm512_loadu_ps(t.bias + 16 * j) : _mm512_setzero_ps();
+  }
+  const float* b = t.b;
+  const std::ptrdiff_t step = t.a_step;
+  for (std::int64_t i = 0; i < t.segments; ++i) {
+    const float* a[kGroups];
+#pragma GCC unroll 16
+    for (int g = 0; g < kGroups; ++g) a[g] = t.a + t.offsets[i] + 3 * g * step;
+    for (std::int64_t k = t.length; k > 0; k -= 2) {
+#pragma GCC unroll 2
+      for (int odd = 0; odd < 2; ++odd) {
+        __m512 w[N + 1];
+#pragma GCC unroll 4
+        for (int j = 0; j < N; ++j) w[j] = _mm512_loadu_ps(b + 16 * (N * odd + j));
+#pragma GCC unroll 32
+        for (int r = 0; N > 0 && r < R; ++r) {
+          const __m512 v = _mm512_set1_ps(a[r / 3][(r % 3) * step + odd]);
+#pragma GCC unroll 4
+          for (int j = 0; j < N; ++j) acc[r][j] = _mm512_fmadd_ps(v, w[j], acc[r][j]);
+        }
+      }
+      const __m512 both = _mm512_loadu_ps(b + 32 * N);
+#pragma GCC unroll 32
+      for (int r = 0; r < R; ++r) {
+        const auto* pair = reinterpret_cast<const PairOfFloats*>(a[r / 3] + (r % 3) * step);
+        acc[r][N] = _mm512_fmadd_ps(_mm512_castpd_ps(_mm512_set1_pd(pair->both)), both, acc[r][N]);
+      }
+      b += 32 * N + 16;
+#pragma GCC unroll 16
+      for (int g = 0; g < kGroups; ++g) {
+        a[g] += 2;
+        asm("" : "+r"(a[g]));  // else the compiler makes R pointers of them and spills
+      }
+    }
+  }
+  const __m512i even = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 14, 12, 10, 8, 6, 4, 2, 0);
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+    const __m512 sum = _mm512_add_ps(acc[r][N], _mm512_permute_ps(acc[r][N], 0xb1));
+    acc[r][N] = _mm512_add_ps(_mm512_permutexvar_ps(even, sum), _mm512_loadu_ps(t.bias + 16 * N));
+  }
+  store_tile(acc, t, epilogue);
+}
+
 using TileFunction = void (*)(const Tile&, const Epilogue&);
 
-/// Most pixels per tile for 1..4 vectors, so that accumulators, weights and a broadcast fill 32 registers.
+/// Most pixels per tile for 1..4 vectors, so that accumulators, weights and a broadcast fill 32 registers; and the same
+/// when the last vector is half full.
 constexpr int kTileRows[5] = {0, 16, 14, 9, 6};
+constexpr int kHalfTileRows[5] = {0, 16, 13, 9, 7};
 
-template <int N, int R = kTileRows[N]>
+template <int N, bool H, int R = H ? kHalfTileRows[N] : kTileRows[N]>
 TileFunction tile_of(int rows) {
-  if constexpr (R == 1) {
-    return run_tile<1, N>;
+  if constexpr (R > 1) {
+    if (rows < R) return tile_of<N, H, R - 1>(rows);
+  }
+  if constexpr (H) {
+    return run_half_tile<R, N - 1>;
   } else {
-    return rows == R ? run_tile<R, N> : tile_of<N, R - 1>(rows);
+    return run_tile<R, N>;
   }
 }
 
-TileFunction tile_function(int rows, int vectors) {
+TileFunction tile_function(int rows, int vectors, bool half) {
   switch (vectors) {
     case 1:
-      return tile_of<1>(rows);
+      return half ? tile_of<1, true>(rows) : tile_of<1, false>(rows);
     case 2:
-      return tile_of<2>(rows);
+      return half ? tile_of<2, true>(rows) : tile_of<2, false>(rows);
     case 3:
-      return tile_of<3>(rows);
+      return half ? tile_of<3, true>(rows) : tile_of<3, false>(rows);
     default:
-      return tile_of<4>(rows);
+      return half ? tile_of<4, true>(rows) : tile_of<4, false>(rows);
   }
 }
 
