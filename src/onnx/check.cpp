@@ -1,9 +1,9 @@
+#include <onnx/checker.h>
+#include <onnx/defs/schema.h>
+
 #include <algorithm>
 #include <map>
 #include <tuple>
-
-#include <onnx/checker.h>
-#include <onnx/defs/schema.h>
 
 #include "modelflow/error.h"
 #include "src/onnx/read_graph.h"
@@ -31,8 +31,8 @@ class CallDepth {
       : model_(model), calls_(std::move(calls)), depth_(calls_.size(), 0) {}
   int of(std::size_t function, int level = 1) {
     if (level > kMaxCallDepth) {
-      throw Error(ErrorKind::limit, "local functions call each other more than " + std::to_string(kMaxCallDepth) +
-                                        " levels deep");
+      throw Error(ErrorKind::limit,
+                  "local functions call each other more than " + std::to_string(kMaxCallDepth) + " levels deep");
     }
     int& depth = depth_[function];
     if (depth < 0) {

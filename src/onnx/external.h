@@ -26,9 +26,9 @@ class MappedFile {
   std::size_t size_;
 };
 
-/// The data files beside one model. A location is accepted only if it is relative, has no ".." and its real path lies in
-/// the model's directory, or in the directory of the model's real path (as in Hugging Face caches, where both are links
-/// into one folder); hard links, devices and pipes are refused.
+/// The data files beside one model. A location is accepted only if it is relative, has no ".." and its real path lies
+/// in the model's directory, or in the directory of the model's real path (as in Hugging Face caches, where both are
+/// links into one folder); hard links, devices and pipes are refused.
 class ExternalFiles {
  public:
   /// `directory` empty: no external data is allowed (a model from bytes).

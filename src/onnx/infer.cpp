@@ -135,8 +135,7 @@ std::vector<Type> Inference::infer(Node& node) {
 std::vector<Type> Inference::infer_standard(Node& node) {
   auto import = opsets_.find(node.domain());
   if (import == opsets_.end()) return {};
-  const auto* schema =
-      proto::OpSchemaRegistry::Schema(node.op(), static_cast<int>(import->second), node.domain());
+  const auto* schema = proto::OpSchemaRegistry::Schema(node.op(), static_cast<int>(import->second), node.domain());
   if (!schema || !schema->has_type_and_shape_inference_function()) return {};
   NodeContext context(node, *this);
   try {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <onnx/defs/shape_inference.h>
+
 #include <deque>
 #include <functional>
 #include <unordered_map>
-
-#include <onnx/defs/shape_inference.h>
 
 #include "src/onnx/infer_node.h"
 #include "src/onnx/proto.h"

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <onnx/onnx_pb.h>
+
 #include <string>
 #include <string_view>
-
-#include <onnx/onnx_pb.h>
 
 #include "modelflow/graph.h"
 

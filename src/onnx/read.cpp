@@ -1,11 +1,10 @@
 #include "src/onnx/read.h"
 
 #include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
 #include <sys/stat.h>
 
 #include <cstring>
-
-#include <google/protobuf/io/coded_stream.h>
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
@@ -55,7 +54,8 @@ void read_opsets(const ModelProto& proto, Model& model) {
   for (const auto& import : proto.opset_import()) {
     std::string domain = read_domain(import.domain());
     auto [entry, fresh] = model.opsets.emplace(domain, import.version());
-    if (!fresh && entry->second != import.version()) bad("two versions of opset '" + import.domain() + "' are imported");
+    if (!fresh && entry->second != import.version())
+      bad("two versions of opset '" + import.domain() + "' are imported");
   }
   if (model.opsets.empty()) bad("no opset is imported");
 }

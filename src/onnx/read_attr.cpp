@@ -34,13 +34,20 @@ bool all_readable(const google::protobuf::RepeatedPtrField<TensorProto>& tensors
 
 Attr read_value(AttributeProto& proto, Node* owner, GraphReader& reader, ExternalFiles& files) {
   switch (type_of(proto)) {
-    case AttributeProto::FLOAT: return proto.f();
-    case AttributeProto::INT: return std::int64_t{proto.i()};
-    case AttributeProto::STRING: return std::move(*proto.mutable_s());
-    case AttributeProto::FLOATS: return Floats(proto.floats().begin(), proto.floats().end());
-    case AttributeProto::INTS: return Ints(proto.ints().begin(), proto.ints().end());
-    case AttributeProto::STRINGS: return Strings(proto.strings().begin(), proto.strings().end());
-    case AttributeProto::GRAPH: return read_subgraph(*proto.mutable_g(), owner, reader);
+    case AttributeProto::FLOAT:
+      return proto.f();
+    case AttributeProto::INT:
+      return std::int64_t{proto.i()};
+    case AttributeProto::STRING:
+      return std::move(*proto.mutable_s());
+    case AttributeProto::FLOATS:
+      return Floats(proto.floats().begin(), proto.floats().end());
+    case AttributeProto::INTS:
+      return Ints(proto.ints().begin(), proto.ints().end());
+    case AttributeProto::STRINGS:
+      return Strings(proto.strings().begin(), proto.strings().end());
+    case AttributeProto::GRAPH:
+      return read_subgraph(*proto.mutable_g(), owner, reader);
     case AttributeProto::TENSOR:
       if (readable(proto.t())) return read_tensor(*proto.mutable_t(), files);
       break;
@@ -55,7 +62,8 @@ Attr read_value(AttributeProto& proto, Node* owner, GraphReader& reader, Externa
       for (GraphProto& graph : *proto.mutable_graphs()) graphs.push_back(read_subgraph(graph, owner, reader));
       return graphs;
     }
-    default: break;
+    default:
+      break;
   }
   if (proto.has_t()) load_external(*proto.mutable_t(), files);
   for (TensorProto& tensor : *proto.mutable_tensors()) load_external(tensor, files);

@@ -112,8 +112,8 @@ void GraphReader::read_initializers(GraphProto& proto, Graph& graph) {
     if (value && (!value->is_graph_input() || value->is_initializer())) {
       bad("initializer " + quoted(tensor.name()) + " is there twice");
     }
-    Type type = Type::tensor(static_cast<DType>(tensor.data_type()),
-                             Shape::of({tensor.dims().begin(), tensor.dims().end()}));
+    Type type =
+        Type::tensor(static_cast<DType>(tensor.data_type()), Shape::of({tensor.dims().begin(), tensor.dims().end()}));
     if (!value) value = &graph.add_value(tensor.name(), type);
     if (!value->type.is_tensor()) value->type = type;
     if (!readable(tensor)) {

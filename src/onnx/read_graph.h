@@ -35,7 +35,7 @@ class GraphReader {
 
   ExternalFiles& files_;
   const Opsets& opsets_;
-  std::unordered_set<const Value*> pending_;  // outputs whose node has not been read yet
+  std::unordered_set<const Value*> pending_;   // outputs whose node has not been read yet
   std::unordered_set<const Graph*> unsorted_;  // graphs in which a node stands before one it reads from
 };
 

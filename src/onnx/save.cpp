@@ -2,16 +2,15 @@
 // weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is renamed
 // over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed, unless it is
 // mapped by this process (it is the data of the model that was optimized in place).
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <unordered_map>
-
-#include <fcntl.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 
 #include "modelflow/error.h"
 #include "src/onnx/external.h"
@@ -127,8 +126,8 @@ std::vector<fs::path> data_of(const fs::path& file) {
     std::string name = entry.path().filename().string();
     if (!name.starts_with(stem) || !fs::is_regular_file(entry.symlink_status(error))) continue;
     std::string rest = name.substr(stem.size());
-    bool ours = rest.empty() || (rest[0] == '.' && rest.size() > 1 &&
-                                 rest.find_first_not_of("0123456789", 1) == std::string::npos);
+    bool ours = rest.empty() ||
+                (rest[0] == '.' && rest.size() > 1 && rest.find_first_not_of("0123456789", 1) == std::string::npos);
     if (ours && ::memmem(model->data(), model->size(), name.data(), name.size())) found.push_back(entry.path());
   }
   return found;

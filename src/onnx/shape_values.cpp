@@ -30,6 +30,21 @@ std::optional<DimList> list_of(const Tensor& tensor) {
   return list;
 }
 
+// Constant since opset 12 may hold bare numbers instead of a tensor.
+std::optional<Tensor> plain_numbers(const Attrs& attrs) {
+  if (attrs.has("value_int")) return Tensor::scalar(attrs.integer("value_int"));
+  if (attrs.has("value_float")) return Tensor::scalar(attrs.number("value_float"));
+  if (attrs.has("value_ints")) {
+    Ints values = attrs.ints("value_ints");
+    return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values));
+  }
+  if (attrs.has("value_floats")) {
+    Floats values = attrs.floats("value_floats");
+    return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, std::span<const float>(values));
+  }
+  return {};
+}
+
 // Nothing is known but the length.
 std::optional<DimList> blank(const Value& value) {
   if (!value.type.is_tensor() || !value.shape().has_rank()) return {};
@@ -42,11 +57,19 @@ std::optional<DimList> blank(const Value& value) {
 
 }  // namespace
 
-const Tensor* ShapeValues::constant(const Value* value) const {
+const Tensor* ShapeValues::constant(const Value* value) {
   if (!value) return nullptr;
   if (const Tensor* tensor = ir_version_ < 4 ? value->initializer() : value->constant()) return tensor;
   const Node* producer = value->producer();
-  return producer && producer->is("Constant") ? producer->attrs.tensor("value") : nullptr;
+  if (!producer || !producer->is("Constant")) return nullptr;
+  if (const Tensor* tensor = producer->attrs.tensor("value")) return tensor;
+  auto found = made_.find(producer);
+  if (found == made_.end()) {
+    auto tensor = plain_numbers(producer->attrs);
+    if (!tensor) return nullptr;
+    found = made_.emplace(producer, std::move(*tensor)).first;
+  }
+  return &found->second;
 }
 
 const DimList* ShapeValues::of(const Value* value) {

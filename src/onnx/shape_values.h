@@ -18,7 +18,7 @@ class ShapeValues {
   /// The elements (some may be unknown); null when not even their number is known.
   const DimList* of(const Value* value);
   /// The bytes behind a value that cannot change: an initializer or the output of a Constant node; else null.
-  const Tensor* constant(const Value* value) const;
+  const Tensor* constant(const Value* value);
   /// All elements as numbers; nothing when any is unknown.
   std::optional<std::vector<std::int64_t>> numbers(const Value* value);
 
@@ -29,6 +29,7 @@ class ShapeValues {
   std::int64_t ir_version_;
   int depth_ = 0;
   std::unordered_map<const Value*, std::optional<DimList>> known_;
+  std::unordered_map<const Node*, Tensor> made_;  // of Constant nodes that hold plain numbers
 };
 
 }  // namespace modelflow

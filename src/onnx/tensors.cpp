@@ -67,18 +67,26 @@ std::shared_ptr<const std::byte> narrowed(const From& from, std::size_t count) {
 std::shared_ptr<const std::byte> typed_bytes(const TensorProto& proto, DType dtype, std::size_t size) {
   switch (dtype) {
     case DType::f32:
-    case DType::c64: return narrowed<float>(proto.float_data(), size / 4);
+    case DType::c64:
+      return narrowed<float>(proto.float_data(), size / 4);
     case DType::f64:
-    case DType::c128: return narrowed<double>(proto.double_data(), size / 8);
-    case DType::i64: return narrowed<std::int64_t>(proto.int64_data(), size / 8);
-    case DType::u64: return narrowed<std::uint64_t>(proto.uint64_data(), size / 8);
-    case DType::u32: return narrowed<std::uint32_t>(proto.uint64_data(), size / 4);
-    case DType::i32: return narrowed<std::int32_t>(proto.int32_data(), size / 4);
+    case DType::c128:
+      return narrowed<double>(proto.double_data(), size / 8);
+    case DType::i64:
+      return narrowed<std::int64_t>(proto.int64_data(), size / 8);
+    case DType::u64:
+      return narrowed<std::uint64_t>(proto.uint64_data(), size / 8);
+    case DType::u32:
+      return narrowed<std::uint32_t>(proto.uint64_data(), size / 4);
+    case DType::i32:
+      return narrowed<std::int32_t>(proto.int32_data(), size / 4);
     case DType::u16:
     case DType::i16:
     case DType::f16:
-    case DType::bf16: return narrowed<std::uint16_t>(proto.int32_data(), size / 2);
-    default: return narrowed<std::uint8_t>(proto.int32_data(), size);  // 8 bits, or packed below
+    case DType::bf16:
+      return narrowed<std::uint16_t>(proto.int32_data(), size / 2);
+    default:
+      return narrowed<std::uint8_t>(proto.int32_data(), size);  // 8 bits, or packed below
   }
 }
 
@@ -179,19 +187,29 @@ void write_typed(const Tensor& tensor, TensorProto& proto) {
   proto.mutable_dims()->Add(tensor.dims().begin(), tensor.dims().end());
   switch (tensor.dtype()) {
     case DType::f32:
-    case DType::c64: return widened<float>(tensor, *proto.mutable_float_data());
+    case DType::c64:
+      return widened<float>(tensor, *proto.mutable_float_data());
     case DType::f64:
-    case DType::c128: return widened<double>(tensor, *proto.mutable_double_data());
-    case DType::i64: return widened<std::int64_t>(tensor, *proto.mutable_int64_data());
-    case DType::u64: return widened<std::uint64_t>(tensor, *proto.mutable_uint64_data());
-    case DType::u32: return widened<std::uint32_t>(tensor, *proto.mutable_uint64_data());
-    case DType::i32: return widened<std::int32_t>(tensor, *proto.mutable_int32_data());
-    case DType::i16: return widened<std::int16_t>(tensor, *proto.mutable_int32_data());
-    case DType::i8: return widened<std::int8_t>(tensor, *proto.mutable_int32_data());
+    case DType::c128:
+      return widened<double>(tensor, *proto.mutable_double_data());
+    case DType::i64:
+      return widened<std::int64_t>(tensor, *proto.mutable_int64_data());
+    case DType::u64:
+      return widened<std::uint64_t>(tensor, *proto.mutable_uint64_data());
+    case DType::u32:
+      return widened<std::uint32_t>(tensor, *proto.mutable_uint64_data());
+    case DType::i32:
+      return widened<std::int32_t>(tensor, *proto.mutable_int32_data());
+    case DType::i16:
+      return widened<std::int16_t>(tensor, *proto.mutable_int32_data());
+    case DType::i8:
+      return widened<std::int8_t>(tensor, *proto.mutable_int32_data());
     case DType::u16:
     case DType::f16:
-    case DType::bf16: return widened<std::uint16_t>(tensor, *proto.mutable_int32_data());
-    default: return widened<std::uint8_t>(tensor, *proto.mutable_int32_data());
+    case DType::bf16:
+      return widened<std::uint16_t>(tensor, *proto.mutable_int32_data());
+    default:
+      return widened<std::uint8_t>(tensor, *proto.mutable_int32_data());
   }
 }
 

@@ -10,7 +10,8 @@ namespace {
 constexpr double kRounding = 1e-6;
 
 bool close(double a, double b) {
-  return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
+  return a == b || (std::isnan(a) && std::isnan(b)) ||
+         std::abs(a - b) <= kRounding * std::max(std::abs(a), std::abs(b));
 }
 
 bool close(const Tensor& a, const Tensor& b) {
@@ -45,7 +46,8 @@ class Comparison {
       if (!same_interface(*a.inputs()[i], *b.inputs()[i], named) || !pair(a.inputs()[i], b.inputs()[i])) return false;
     }
     for (std::size_t i = 0; i < a.outputs().size(); ++i) {
-      if (!same_interface(*a.outputs()[i], *b.outputs()[i], named) || !pair(a.outputs()[i], b.outputs()[i])) return false;
+      if (!same_interface(*a.outputs()[i], *b.outputs()[i], named) || !pair(a.outputs()[i], b.outputs()[i]))
+        return false;
     }
     return drain();
   }

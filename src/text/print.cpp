@@ -1,9 +1,9 @@
 // Models in ONNX text form, as the parser of libonnx reads it. What that form has no words for is left out: node names,
 // doc strings, types of inner values, sparse tensors.
+#include <onnx/defs/parser.h>
+
 #include <algorithm>
 #include <cctype>
-
-#include <onnx/defs/parser.h>
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
@@ -48,10 +48,14 @@ std::string tensor_type(const TensorType& type) {
 
 std::string type_text(const proto::TypeProto& type) {
   switch (type.value_case()) {
-    case proto::TypeProto::kTensorType: return tensor_type(type.tensor_type());
-    case proto::TypeProto::kSparseTensorType: return "sparse_tensor(" + tensor_type(type.sparse_tensor_type()) + ")";
-    case proto::TypeProto::kSequenceType: return "seq(" + type_text(type.sequence_type().elem_type()) + ")";
-    case proto::TypeProto::kOptionalType: return "optional(" + type_text(type.optional_type().elem_type()) + ")";
+    case proto::TypeProto::kTensorType:
+      return tensor_type(type.tensor_type());
+    case proto::TypeProto::kSparseTensorType:
+      return "sparse_tensor(" + tensor_type(type.sparse_tensor_type()) + ")";
+    case proto::TypeProto::kSequenceType:
+      return "seq(" + type_text(type.sequence_type().elem_type()) + ")";
+    case proto::TypeProto::kOptionalType:
+      return "optional(" + type_text(type.optional_type().elem_type()) + ")";
     case proto::TypeProto::kMapType:
       return "map(" + proto::PrimitiveTypeNameMap::ToString(type.map_type().key_type()) + ", " +
              type_text(type.map_type().value_type()) + ")";
@@ -59,7 +63,8 @@ std::string type_text(const proto::TypeProto& type) {
       const auto& opaque = type.opaque_type();
       return "opaque(" + (opaque.domain().empty() ? "" : opaque.domain() + ", ") + opaque.name() + ")";
     }
-    default: return "";
+    default:
+      return "";
   }
 }
 
@@ -141,15 +146,17 @@ std::string Printer::node(const Node& node, const std::string& indent) {
   text += node.op();
   if (!node.overload.empty()) text += ":" + node.overload;
   if (node.attrs.size()) {
-    text += " <" + joined(node.attrs, [&](const auto& item) { return attribute(item.first, item.second, indent); }) + ">";
+    text +=
+        " <" + joined(node.attrs, [&](const auto& item) { return attribute(item.first, item.second, indent); }) + ">";
   }
   return text + " (" + joined(node.inputs(), name) + ")";
 }
 
 std::string Printer::graph(const Graph& graph, const std::string& indent) {
-  std::string text = "(" + joined(graph.inputs(), [](const Value* value) {
-    return declaration(*value) + (value->is_initializer() ? " = " + tensor_values(*value->initializer()) : "");
-  });
+  std::string text =
+      "(" + joined(graph.inputs(), [](const Value* value) {
+        return declaration(*value) + (value->is_initializer() ? " = " + tensor_values(*value->initializer()) : "");
+      });
   text += ") => (" + joined(graph.outputs(), [](const Value* value) { return declaration(*value); }) + ")";
   std::string constants;
   for (const Value* value : graph.initializers()) {
@@ -162,9 +169,10 @@ std::string Printer::graph(const Graph& graph, const std::string& indent) {
 }
 
 std::string opsets_text(const std::map<std::string, std::int64_t>& opsets) {
-  return "opset_import: [" + joined(opsets, [](const auto& item) {
-           return quoted_text(item.first) + " : " + std::to_string(item.second);
-         }) + "]";
+  return "opset_import: [" +
+         joined(opsets,
+                [](const auto& item) { return quoted_text(item.first) + " : " + std::to_string(item.second); }) +
+         "]";
 }
 
 std::string function_text(const Function& function) {
@@ -194,9 +202,10 @@ std::string header(const Model& model) {
   add("doc_string", model.doc);
   if (model.model_version) text += ", model_version: " + std::to_string(model.model_version);
   if (!model.metadata.empty()) {
-    text += ", metadata_props: [" + joined(model.metadata, [](const auto& item) {
-      return quoted_text(item.first) + ": " + quoted_text(item.second);
-    }) + "]";
+    text += ", metadata_props: [" +
+            joined(model.metadata,
+                   [](const auto& item) { return quoted_text(item.first) + ": " + quoted_text(item.second); }) +
+            "]";
   }
   return text + ">\n";
 }

@@ -68,21 +68,32 @@ std::string tensor_values(const Tensor& tensor) {
     return "{ # " + std::to_string(tensor.elements()) + " elements, hash " + hash + "\n}";
   }
   switch (tensor.dtype()) {
-    case DType::string: return listed_strings(tensor);
+    case DType::string:
+      return listed_strings(tensor);
     case DType::f32:
-    case DType::c64: return listed<float>(tensor);
+    case DType::c64:
+      return listed<float>(tensor);
     case DType::f64:
-    case DType::c128: return listed<double>(tensor);
-    case DType::i64: return listed<std::int64_t>(tensor);
-    case DType::u64: return listed<std::uint64_t>(tensor);
-    case DType::i32: return listed<std::int32_t>(tensor);
-    case DType::u32: return listed<std::uint32_t>(tensor);
-    case DType::i16: return listed<std::int16_t>(tensor);
+    case DType::c128:
+      return listed<double>(tensor);
+    case DType::i64:
+      return listed<std::int64_t>(tensor);
+    case DType::u64:
+      return listed<std::uint64_t>(tensor);
+    case DType::i32:
+      return listed<std::int32_t>(tensor);
+    case DType::u32:
+      return listed<std::uint32_t>(tensor);
+    case DType::i16:
+      return listed<std::int16_t>(tensor);
     case DType::u16:
     case DType::f16:
-    case DType::bf16: return listed<std::uint16_t>(tensor);
-    case DType::i8: return listed<std::int8_t>(tensor);
-    default: return listed<std::uint8_t>(tensor);
+    case DType::bf16:
+      return listed<std::uint16_t>(tensor);
+    case DType::i8:
+      return listed<std::int8_t>(tensor);
+    default:
+      return listed<std::uint8_t>(tensor);
   }
 }
 
