@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,8 +59,11 @@ class Attrs {
   const Tensor* tensor(std::string_view name) const;
   const Subgraph* graph(std::string_view name) const;
   Attrs& set(std::string name, Attr value);
-  /// Chosen for literals: set("group", 1) stores an int64, set("mode", "linear") a string.
+  /// For literals: without these, a float or an int64 would silently take the overload for int.
   Attrs& set(std::string name, int value) { return set(std::move(name), Attr(std::int64_t{value})); }
+  Attrs& set(std::string name, std::int64_t value) { return set(std::move(name), Attr(value)); }
+  Attrs& set(std::string name, float value) { return set(std::move(name), Attr(value)); }
+  Attrs& set(std::string name, double) = delete;
   Attrs& set(std::string name, const char* value) { return set(std::move(name), Attr(std::string(value))); }
   void erase(std::string_view name);
 
