@@ -85,6 +85,13 @@ const FusedOp conv_transpose_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
+    .defaults = {{"strides", Ints{}},
+                 {"has_bias", std::int64_t{0}},
+                 {"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f}},
 };
 
 }  // namespace modelflow::ops

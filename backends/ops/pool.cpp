@@ -94,6 +94,11 @@ const FusedOp pool_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
+    .defaults = {{"mode", std::string("global_average")},
+                 {"kernel_shape", Ints{}},
+                 {"strides", Ints{}},
+                 {"pads", Ints{}},
+                 {"count_include_pad", std::int64_t{0}}},
 };
 
 }  // namespace modelflow::ops

@@ -107,6 +107,16 @@ const FusedOp squeeze_excite_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
+    .defaults = {{"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f},
+                 {"layout", std::string("NCHW")},
+                 {"gate", std::string("Sigmoid")},
+                 {"gate_alpha", 0.2f},
+                 {"gate_beta", 0.5f},
+                 {"skip", std::int64_t{0}}},
 };
 
 }  // namespace modelflow::ops

@@ -69,6 +69,7 @@ const FusedOp upsample_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
+    .defaults = {{"factors", Ints{}}},
 };
 
 }  // namespace modelflow::ops
