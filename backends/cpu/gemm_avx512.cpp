@@ -16,6 +16,20 @@ constexpr std::size_t kMaxColumns = 2 * kGemmPanel;
 constexpr std::size_t kMaxDepth = 384;
 constexpr std::size_t kMaxChunkRows = 144;
 
+/// What to bring into L2 meanwhile: weights come from DRAM or L3. The same lines are fetched in the panel behind.
+struct Ahead {
+  const float* at = nullptr;
+  std::size_t lines = 0;  // per four steps of k
+  std::size_t left = 0;   // lines in all
+
+  void advance(std::size_t depth) {
+    const std::size_t done = lines * (depth / 4);
+    at += 16 * done;
+    left = left > done ? left - done : 0;
+    if (left == 0) lines = 0;
+  }
+};
+
 struct Tile {
   const float* a;
   std::size_t lda;
@@ -28,8 +42,7 @@ struct Tile {
   const float* base;  // added to the product: residual or what C holds so far
   std::size_t base_ld;
   float scale;
-  const float* ahead;  // what to bring into L2 meanwhile, and the same in the panel behind
-  std::size_t lines;   // cache lines of each per four steps
+  Ahead ahead;
 };
 
 // Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
@@ -72,8 +85,8 @@ __attribute__((noinline)) void tile(const Tile& t) {
       asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
     }
   };
-  const float* ahead = t.ahead;
-  const std::size_t lines = t.lines;
+  const float* ahead = t.ahead.at;
+  const std::size_t lines = t.ahead.lines;
   std::size_t k = t.k;
   for (; k >= 4; k -= 4) {
     for (std::size_t i = 0; i < lines; ++i, ahead += 16) {
@@ -135,7 +148,7 @@ struct Depth {
 
 // One column block of up to 64 columns by `rows` rows by `depth`.
 void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns,
-           const float* ahead, std::size_t lines) {
+           const Ahead& ahead) {
   const std::size_t registers = (columns + 15) / 16, tail = columns % 16;
   Tile t{g.a + m * g.lda + depth.begin,
          g.lda,
@@ -150,8 +163,7 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
          nullptr,
          0,
          g.scale,
-         ahead,
-         lines};
+         ahead};
   if (!depth.first) {
     t.base = t.c;
     t.base_ld = g.ldc;
@@ -162,6 +174,13 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
   kTiles[rows - 1][registers - 1](t);
   const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_after);
   if (depth.last && more) finish(g, m, rows, n, columns);
+}
+
+Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::size_t depth_size, std::size_t tiles) {
+  const std::size_t steps = depth_size / 4 * tiles;
+  if (g.ldb != kGemmPanel || steps == 0) return {};
+  const std::size_t all = depth_size * 2;  // a row of a panel is two lines
+  return {g.b + n / kGemmPanel * g.panel + depth_begin * g.ldb, (all + steps - 1) / steps, all};
 }
 
 // 16 x 16 floats: rows of `in` become columns of `out`; `rows` and `columns` may be less.
@@ -206,25 +225,25 @@ MODELFLOW_INLINE void transpose16(const float* in, std::size_t ldi, std::size_t 
 }  // namespace
 
 void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
-  const std::size_t passes = g.k ? (g.k + kMaxDepth - 1) / kMaxDepth : 1;
-  const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   const std::size_t rows = m_end - m_begin, chunks = (rows + kMaxChunkRows - 1) / kMaxChunkRows;
+  // A single tile of rows reads B once, best in long streams.
+  const std::size_t passes = g.k && rows > kMaxRows ? (g.k + kMaxDepth - 1) / kMaxDepth : 1;
+  const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const std::size_t begin = pass * depth_size, size = g.k - begin < depth_size ? g.k - begin : depth_size;
     const Depth depth{begin, size, pass == 0, pass + 1 == passes};
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t m0 = m_begin + rows * chunk / chunks, m1 = m_begin + rows * (chunk + 1) / chunks;
       const std::size_t tiles = (m1 - m0 + kMaxRows - 1) / kMaxRows;
-      // Weights come from DRAM: while these panels are in use, the next ones travel to L2, a slice per tile.
-      const std::size_t steps = size / 4 * tiles, ahead_lines = g.ldb == kGemmPanel ? size * 2 : 0;
-      const std::size_t lines = steps ? (ahead_lines + steps - 1) / steps : 0;
       for (std::size_t n = n_begin; n < n_end; n += kMaxColumns) {
         const std::size_t columns = n_end - n < kMaxColumns ? n_end - n : kMaxColumns;
-        const float* ahead = g.b + (n + kMaxColumns) / kGemmPanel * g.panel + begin * g.ldb;
-        for (std::size_t i = 0; i < tiles; ++i) {  // equal tiles: 32 rows are 5 + 5 + 5 + 6 + 5 + 6
+        Ahead ahead = n + kMaxColumns < n_end ? fetch_ahead(g, n + kMaxColumns, begin, size, tiles)
+                      : !depth.last           ? fetch_ahead(g, n_begin, begin + size, size, tiles)
+                                              : Ahead{};
+        for (std::size_t i = 0; i < tiles; ++i) {  // equal tiles: 32 rows are 5 + 5 + 6 + 5 + 5 + 6
           const std::size_t m = m0 + (m1 - m0) * i / tiles, next = m0 + (m1 - m0) * (i + 1) / tiles;
-          block(g, depth, m, next - m, n, columns, ahead, lines);
-          ahead += lines * (size / 4) * 16;
+          block(g, depth, m, next - m, n, columns, ahead);
+          ahead.advance(size);
         }
       }
     }
