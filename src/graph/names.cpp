@@ -4,6 +4,23 @@
 #include "modelflow/graph.h"
 
 namespace modelflow {
+namespace {
+
+/// A graph that was built on its own may use names that the graphs around it have too: its own values give way.
+void leave_shadows(Graph& graph) {
+  std::vector<Value*> values = graph.initializers();
+  values.insert(values.end(), graph.inputs().begin(), graph.inputs().end());
+  for (const auto& node : graph.nodes()) {
+    values.insert(values.end(), node->outputs().begin(), node->outputs().end());
+    for (Graph* nested : node->subgraphs()) leave_shadows(*nested);
+  }
+  for (Value* value : values) {
+    const bool shadows = value && graph.parent()->graph().find_visible(value->name());
+    if (shadows && !graph.pinned.contains(value->name())) graph.rename(*value, graph.unique_name(value->name()));
+  }
+}
+
+}  // namespace
 
 Graph& Graph::root() {
   Graph* graph = this;
@@ -36,9 +53,9 @@ void Graph::set_parent(Node* parent) {
   parent_ = parent;
   if (!parent) return;
   Graph& top = root();
-  if (&top == this) return;
   for (const auto& [name, value] : by_name_) top.nested_names_.insert(name);
   top.nested_names_.merge(std::unordered_set<std::string>(nested_names_));
+  leave_shadows(*this);
 }
 
 Value* Graph::find(std::string_view name) const {
