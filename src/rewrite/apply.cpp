@@ -69,7 +69,11 @@ struct Table {
 class Rewriter {
  public:
   Rewriter(const Table& table, Graph& graph, Context& context)
-      : table_(table), graph_(graph), context_(context), closest_(table.rules.size()) {}
+      : table_(table), graph_(graph), context_(context), closest_(table.rules.size()), disabled_(table.rules.size()) {
+    for (std::size_t i = 0; i < table.rules.size(); ++i) {
+      disabled_[i] = context.options.disabled.contains(table.rules[i].name);
+    }
+  }
 
   int run() {
     for (const auto& node : graph_.nodes()) push(*node);
@@ -118,7 +122,7 @@ class Rewriter {
   bool visit(Node& node) {
     for (const std::size_t i : *table_.find(node)) {
       const Rule& rule = table_.rules[i];
-      if (context_.options.disabled.contains(rule.name)) continue;
+      if (disabled_[i]) continue;
       Matcher matcher(rule);
       if (matcher.match(node)) {
         if (apply(i, matcher)) return true;
@@ -163,6 +167,7 @@ class Rewriter {
   std::vector<Node*> stack_;
   std::unordered_set<const Node*> queued_;
   std::vector<std::size_t> closest_;  // per rule: how much of it fitted at its closest miss
+  std::vector<bool> disabled_;
 };
 
 }  // namespace

@@ -64,7 +64,8 @@ bool Matcher::expand(const Product& product, Node& node, const Goal* next) {
   Product opened = product;
   if (divides) {
     const std::optional<double> divisor = splat(node.input(1));
-    if (!divisor || *divisor == 0) return fail("is divided by something that is not a number", nullptr, node.input(0));
+    if (!divisor || *divisor == 0 || !is_float(node.input(1)->dtype()))
+      return fail("is divided by something that is not a number", nullptr, node.input(0));
     if (node.input(1)->constant()->elements() != 1 || node.input(1)->constant()->rank() > 1) {
       return fail("is divided by a tensor", nullptr, node.input(0));
     }
