@@ -186,8 +186,10 @@ std::string Matcher::reason() const {
 
 bool Matcher::fail(const char* what, const Tree* tree, const Value* value, std::string detail) {
   // The last of equals: operand orders that fit worse are usually tried first.
-  if (match_.nodes_.size() < failure_.reached) return false;
-  failure_ = {match_.nodes_.size(), what, tree, value, std::move(detail)};
+  // A pattern that fitted as a whole (no tree is named) and failed a condition came further than any that did not.
+  const std::size_t reached = match_.nodes_.size() + (tree ? 0 : 1);
+  if (reached < failure_.reached) return false;
+  failure_ = {reached, what, tree, value, std::move(detail)};
   return false;
 }
 
