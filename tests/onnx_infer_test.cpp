@@ -1,0 +1,106 @@
+// Type inference with symbols, through shape arithmetic, subgraphs and local functions.
+#include <gtest/gtest.h>
+
+#include "modelflow/model.h"
+#include "modelflow/pass.h"
+#include "src/onnx/floor.h"
+
+namespace modelflow {
+namespace {
+
+/// The type of `value` after inference, as "float32[batch,3]".
+std::string inferred(const std::string& text, const std::string& value) {
+  Model model = Model::from_text(text);
+  infer_types(model);
+  const Value* found = model.graph().find(value);
+  if (!found) return "none";
+  return std::string(name(found->dtype())) + (found->shape().has_rank() ? found->shape().str() : "[...]");
+}
+
+TEST(Infer, FloorsOfEqualQuotientsAreEqual) {
+  const Dim h = Dim::symbol("h");
+  EXPECT_EQ(floor_div(h + 1, 2), floor_div(h - 1, 2) + 1);
+  EXPECT_EQ(floor_div(4 * h + 3, 2), 2 * h + 1);
+  EXPECT_EQ(floor_div(7, 2), Dim(3));
+  EXPECT_EQ(floor_div(Dim(-1), 2), Dim(-1));
+  EXPECT_FALSE(floor_div(h, 2) == floor_div(h, 3));
+  EXPECT_EQ(Dim::parse(floor_div(h * 3 + 1, 2).str()), floor_div(h * 3 + 1, 2));
+  EXPECT_TRUE(floor_div(Dim(), 2).unknown());
+  const Dim odd = Dim::symbol("a/b (c)");
+  EXPECT_EQ(Dim::parse(floor_div(odd, 2).str()), floor_div(odd, 2));
+}
+
+TEST(Infer, WindowsOverSymbols) {
+  const std::string weights = "float[8,3,1,1] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}";
+  EXPECT_EQ(
+      inferred("(float[N,3,H,W] x) => (float[] y) <" + weights + "> { c = Conv<strides = [1,2]>(x, w) y = Relu(c) }",
+               "c"),
+      "float32[N,8,H,floor_W_p1_by2]");
+  EXPECT_EQ(inferred("(float[N,3,H,W] x) => (float[] y) { p = MaxPool<kernel_shape = [3,3], pads = [1,1,1,1]>(x) "
+                     "y = Relu(p) }",
+                     "p"),
+            "float32[N,3,H,W]");
+  EXPECT_EQ(
+      inferred("(float[N,3,H,W] x) => (float[] y) <float[4] s = {1, 1, 2, 2}> { u = Resize(x, , s) y = Relu(u) }", "u"),
+      "float32[N,3,2*H,2*W]");
+}
+
+TEST(Infer, ShapeArithmeticKeepsSymbols) {
+  EXPECT_EQ(inferred("(float[batch,seq,768] x) => (float[] y) "
+                     "<int64 zero = {0}, int64 one = {1}, int64[1] axis = {0}, int64[2] heads = {12, 64}> {"
+                     " s = Shape(x) b = Gather(s, zero) t = Gather(s, one)"
+                     " b1 = Unsqueeze(b, axis) t1 = Unsqueeze(t, axis) target = Concat<axis = 0>(b1, t1, heads)"
+                     " r = Reshape(x, target) y = Relu(r) }",
+                     "r"),
+            "float32[batch,seq,12,64]");
+  EXPECT_EQ(inferred("(float[batch,seq,768] x) => (float[] y) <int64[2] to = {-1, 768}> "
+                     "{ r = Reshape(x, to) y = Relu(r) }",
+                     "r"),
+            "float32[batch*seq,768]");
+  EXPECT_EQ(inferred("(float[a,4] p, float[b,4] q) => (float[] y) { c = Concat<axis = 0>(p, q) y = Relu(c) }", "c"),
+            "float32[a + b,4]");
+  EXPECT_EQ(inferred("(float[N,M] x) => (float[] y) <int64[1] s = {1}, int64[1] e = {9223372036854775807}> "
+                     "{ c = Slice(x, s, e, s) y = Relu(c) }",
+                     "c"),
+            "float32[N,M - 1]");
+  // The expand of PyTorch: Where(Equal(shape, -1), ones, shape).
+  EXPECT_EQ(inferred("(float[1,M] x, float[N] n) => (float[] y) <int64[1] m = {-1}, int64[1] o = {1}> {"
+                     " s = Shape(n) q = Concat<axis = 0>(s, m) e = Equal(q, m) w = Where(e, o, q)"
+                     " c = Expand(x, w) y = Relu(c) }",
+                     "c"),
+            "float32[N,M]");
+}
+
+TEST(Infer, UnnamedExtentsAreEqualToThemselves) {
+  Model model = Model::from_text("(float[?,4,?] x) => (float[] y) { a = Relu(x) b = Abs(a) y = Add(a, b) }");
+  infer_types(model);
+  EXPECT_EQ(model.graph().find("a")->shape(), model.graph().find("b")->shape());
+  // and the file does not show it
+  EXPECT_EQ(model.to_bytes(),
+            Model::from_text("(float[?,4,?] x) => (float[] y) { a = Relu(x) b = Abs(a) y = Add(a, b) }").to_bytes());
+}
+
+TEST(Infer, Subgraphs) {
+  const std::string text =
+      "(bool c, float[N,4] x) => (float[] y) { z = If<then_branch = t () => (float[] p) { p = Relu(x) },"
+      " else_branch = e () => (float[] q) { q = Abs(x) }>(c) y = Relu(z) }";
+  EXPECT_EQ(inferred(text, "z"), "float32[N,4]");
+}
+
+TEST(Infer, LocalFunctions) {
+  const std::string text =
+      "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]> g (float[N,3] x) => (float[] y) "
+      "{ z = f.F<perm = [1,0]>(x) y = Relu(z) }\n"
+      "<domain: \"f\", opset_import: [\"\" : 17]> F <perm> (a) => (b) { b = Transpose<perm: ints = @perm>(a) }";
+  EXPECT_EQ(inferred(text, "z"), "float32[3,N]");
+}
+
+TEST(Infer, ContradictionsAreNotFatal) {
+  EXPECT_EQ(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"),
+            "float32[...]");
+  EXPECT_EQ(inferred("(float[2,3] x, float[5,7] w) => (float[] y) { z = MatMul(x, w) y = Relu(z) }", "z"),
+            "float32[...]");
+}
+
+}  // namespace
+}  // namespace modelflow
