@@ -9,43 +9,46 @@
 namespace modelflow::cpu {
 namespace {
 
-// Three vectors per panel give the fastest tile (9 pixels x 48 filters); what is left over goes into one panel of four
-// or of two, or with the half vector at the end into one of up to four.
-std::vector<DensePanel> split(std::int64_t filters, std::int64_t products, bool halves) {
+// Three vectors per panel give the fastest tile (9 pixels x 48 filters), four and two are close. Paired vectors where
+// the last full one would be at most half used: 24 filters at the end, or all of 40.
+std::vector<DensePanel> split(std::int64_t filters, std::int64_t products, bool may_pair) {
   std::vector<DensePanel> panels;
-  const bool half = halves && filters % 16 > 0 && filters % 16 <= 8;
-  const std::int64_t vectors = (filters + 15) / 16;
-  std::int64_t offset = 0;
-  for (std::int64_t at = 0; at < vectors;) {
-    const std::int64_t left = vectors - at;
-    const std::int64_t take = left <= 4 ? left : left % 3 == 1 && !half ? 4 : 3;
-    const bool last = half && at + take == vectors;
-    panels.push_back({at, take, offset, last});
-    offset += (last ? 32 * take - 16 : 32 * take) * products / 2;
-    at += take;
+  std::int64_t first = 0;
+  const auto add = [&](std::int64_t vectors, bool paired) {
+    const std::int64_t offset = panels.empty() ? 0 : panels.back().offset + panels.back().filters() * products;
+    panels.push_back({first, vectors, offset, paired});
+    first += panels.back().filters();
+  };
+  const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
+  if (pair && filters <= 8) {
+    add(1, true);
+  } else if (pair && filters > 32 && filters <= 40) {
+    add(3, true);
+    add(2, true);
+  } else {
+    const std::int64_t full = pair ? (filters - 17) / 16 : (filters + 15) / 16;
+    for (std::int64_t left = full; left > 0;) {
+      const std::int64_t take = left <= 4 ? left : left % 3 == 1 ? 4 : 3;
+      add(take, false);
+      left -= take;
+    }
+    if (pair) add(3, true);
   }
   return panels;
 }
 
-std::int64_t packed_size(const std::vector<DensePanel>& panels, std::int64_t products) {
-  return panels.back().offset + 16 * panels.back().vectors * products;
-}
-
-// [M, C, kh, kw] to what DensePanel describes.
-void pack(const float* w, const Dims& dims, const DensePanel& panel, float* at) {
-  const std::int64_t filters = dims[0], channels = dims[1], taps = element_count(dims) / (filters * channels);
-  const auto weight = [&](std::int64_t f, std::int64_t tap, std::int64_t c) {
-    return f < filters ? w[(f * channels + c) * taps + tap] : 0;
-  };
-  const std::int64_t first = panel.first * 16, full = first + (panel.vectors - panel.half) * 16;
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      for (std::int64_t f = first; f < full; ++f) *at++ = weight(f, tap, c);
-      if (!panel.half || c % 2 == 0) continue;
-      for (std::int64_t f = full; f < full + 8; ++f) {
-        *at++ = weight(f, tap, c - 1);
-        *at++ = weight(f, tap, c);
-      }
+// [M, C, kh, kw] to what DensePanel describes. `planes`: in the order kernel row, channel, kernel column.
+void pack(const float* w, const Dims& dims, const DensePanel& panel, bool planes, float* at) {
+  const std::int64_t filters = dims[0], channels = dims[1], columns = dims.back();
+  const std::int64_t taps = element_count(dims) / (filters * channels), step = panel.paired ? 2 : 1;
+  for (std::int64_t product = 0; product < taps * channels; product += step) {
+    std::int64_t tap = product / channels, c = product % channels;
+    if (planes) {
+      tap = product / (channels * columns) * columns + product % columns;
+      c = product / columns % channels;
+    }
+    for (std::int64_t f = panel.first; f < panel.first + panel.filters(); ++f) {
+      for (std::int64_t i = c; i < c + step; ++i) *at++ = f < filters ? w[(f * channels + i) * taps + tap] : 0;
     }
   }
 }
@@ -61,41 +64,59 @@ void flatten(ConvProblem& p) {
   p.batch = 1;
 }
 
-// How the output is cut: blocks whose input stays in L2 beside the weights of a panel, and more tasks than threads
-// when the work is worth it. About 2 MFLOP (some 10 us) is the least that a task should have.
+// How the output is cut: `rows` x `columns` of a block, `panels` of a task.
 struct Cut {
-  std::int64_t rows, columns;  // of a block
-  std::int64_t panels;         // of a task
+  std::int64_t rows, columns, panels;
 };
-
-constexpr std::int64_t kBandFloats = 72 << 10;
 
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
-  const std::int64_t taps = p.kernel_h * p.kernel_w * p.channels;
-  const std::int64_t images = p.batch * p.rows * p.columns;
-  const auto flops = 2.0 * static_cast<double>(images) * static_cast<double>(taps) * static_cast<double>(p.filters);
-  const std::int64_t wanted =
-      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / 2e6), 1, 6 * threads);
-  const std::int64_t per_image = up(wanted, p.batch);
-  Cut c{p.rows, p.columns, panels};
-  const std::int64_t pixel = p.channels * p.stride_h * p.stride_w;
-  if (p.rows == 1 || p.columns * p.kernel_h * pixel > 2 * kBandFloats) {
+// What a block reads stays in L2 beside the weights of a panel.
+constexpr std::int64_t kBandFloats = 96 << 10;
+
+// Pixels into `count` blocks, but none smaller than a few tiles; rows stay whole where they fit.
+Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
+  Cut c{p.rows, p.columns, 0};
+  const std::int64_t pixel = p.channels * (p.kernel_h == 1 ? 1 : p.stride_h) * (p.kernel_w == 1 ? 1 : p.stride_w);
+  const bool wide = p.columns * p.kernel_h * pixel > 2 * kBandFloats;
+  if (p.rows == 1 || wide) {
     const std::int64_t least = std::min<std::int64_t>(p.columns, 36);
-    const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
-    c.columns = std::clamp(up(p.columns, p.rows == 1 ? per_image : 1), least, by_cache);
+    const std::int64_t by_cache = std::max(kBandFloats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
+    c.columns = std::clamp(up(p.columns, p.rows == 1 ? count : 1), least, by_cache);
     c.columns = up(p.columns, up(p.columns, c.columns));
     c.rows = 1;
-  } else {
-    const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (p.columns * pixel) - p.kernel_h / 2, 1);
-    const std::int64_t least = std::min<std::int64_t>(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : up(36, p.columns));
-    c.rows = std::clamp(up(p.rows, per_image), std::min(least, by_cache), by_cache);
-    c.rows = up(p.rows, up(p.rows, c.rows));
+    return c;
   }
-  const std::int64_t blocks = p.batch * up(p.rows, c.rows) * up(p.columns, c.columns);
-  c.panels = up(panels, std::clamp<std::int64_t>(up(wanted, blocks), 1, panels));
+  const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (p.columns * pixel) - p.kernel_h / 2, 1);
+  const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : up(36, p.columns));
+  c.rows = std::clamp(up(p.rows, count), std::min(least, by_cache), by_cache);
+  c.rows = up(p.rows, up(p.rows, c.rows));
   return c;
+}
+
+// More tasks than threads, when the work is worth it: about 2 MFLOP (some 10 us) each. Of the ways to get there the
+// one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
+Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
+  const auto products = static_cast<double>(p.kernel_h * p.kernel_w * p.channels);
+  const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
+  const double flops = 2 * pixels * products * static_cast<double>(p.filters);
+  const std::int64_t wanted =
+      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / 2e6), 1, 6 * threads);
+  Cut best{};
+  double least = 0;
+  for (std::int64_t count = 1; count <= up(wanted, p.batch); ++count) {
+    Cut c = cut_pixels(p, count);
+    const std::int64_t blocks = p.batch * up(p.rows, c.rows) * up(p.columns, c.columns);
+    const std::int64_t groups = std::clamp<std::int64_t>(up(wanted, blocks), 1, panels);
+    c.panels = up(panels, groups);
+    const double bytes = static_cast<double>(blocks) * products * static_cast<double>(p.filters) +
+                         static_cast<double>(groups) * pixels * static_cast<double>(p.channels);
+    const bool enough = blocks * groups >= wanted;
+    if (best.panels && (bytes >= least || !enough)) continue;
+    best = c;
+    least = enough ? bytes : 1e300;
+  }
+  return best;
 }
 
 class Dense : public Implementation {
@@ -104,12 +125,14 @@ class Dense : public Implementation {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
     const std::int64_t channels = w.dims()[1];
-    const bool halves = channels % 2 == 0 && !reads_planes(node_.conv.x_last, channels);
-    panels_ = split(w.dims()[0], products, halves);
-    const auto bytes = static_cast<std::size_t>(packed_size(panels_, products)) * sizeof(float);
-    weights_ = packed_weights(w, halves ? "conv_dense_avx512 halves" : "conv_dense_avx512", bytes, [&](std::byte* to) {
+    const bool planes = reads_planes(node_.conv.x_last, channels);
+    panels_ = split(w.dims()[0], products, channels % 2 == 0 && !planes);
+    const auto bytes =
+        static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
+    const char* layout = planes ? "conv_dense_avx512 planes" : "conv_dense_avx512";
+    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
       for (const DensePanel& panel : panels_)
-        pack(w.as<float>().data(), w.dims(), panel, reinterpret_cast<float*>(to) + panel.offset);
+        pack(w.as<float>().data(), w.dims(), panel, planes, reinterpret_cast<float*>(to) + panel.offset);
     });
   }
 

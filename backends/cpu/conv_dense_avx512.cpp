@@ -38,9 +38,8 @@ struct Sizes {
 std::int64_t round_up(std::int64_t n) { return (n + 15) / 16 * 16; }
 
 std::int64_t filters_of(const DenseRun& run, const DenseTask& task) {
-  const std::int64_t from = run.panels[task.panel0].first * 16;
   const DensePanel& last = run.panels[task.panel1 - 1];
-  const std::int64_t to = (last.first + last.vectors) * 16;
+  const std::int64_t from = run.panels[task.panel0].first, to = last.first + last.filters();
   return (to < run.problem.filters ? to : run.problem.filters) - from;
 }
 
@@ -71,20 +70,20 @@ std::int64_t list_segments(const ConvProblem& p, const Band& band, std::int32_t*
   count = 0;
   const std::int64_t h = p.kernel_h == 1 ? 0 : p.dilation_h * band.row;
   const std::int64_t w = p.kernel_w == 1 ? 0 : p.dilation_w * band.pixel;
-  const bool joined = !band.plane && p.kernel_w > 1 && w == p.channels;
+  const bool joined = p.kernel_w > 1 && w == (band.plane ? 1 : p.channels);
   for (std::int64_t i = 0; i < p.kernel_h; ++i) {
-    for (std::int64_t j = 0; j < (joined ? 1 : p.kernel_w); ++j) {
-      for (std::int64_t c = 0; c < (band.plane ? p.channels : 1); ++c)
+    for (std::int64_t c = 0; c < (band.plane ? p.channels : 1); ++c) {
+      for (std::int64_t j = 0; j < (joined ? 1 : p.kernel_w); ++j)
         offsets[count++] = static_cast<std::int32_t>(i * h + j * w + c * band.plane);
     }
   }
-  return band.plane ? 1 : joined ? p.kernel_w * p.channels : p.channels;
+  return (joined ? p.kernel_w : 1) * (band.plane ? 1 : p.channels);
 }
 
 Target target_of(const DenseRun& run, const DenseTask& task, float* result) {
   const ConvProblem& p = run.problem;
   const ConvBlock& b = task.block;
-  const std::int64_t first = run.panels[task.panel0].first * 16;
+  const std::int64_t first = run.panels[task.panel0].first;
   if (p.y_last) {
     const std::int64_t at = ((b.image * p.rows + b.row0) * p.columns + b.column0) * p.filters + first;
     return {p.y + at, p.added ? p.added + at : nullptr, p.filters, p.columns * p.filters};
@@ -93,22 +92,37 @@ Target target_of(const DenseRun& run, const DenseTask& task, float* result) {
   return {result, nullptr, filters, b.columns() * filters};
 }
 
-/// Rows and columns of the tiles; all pixels of a tile lie in one row.
-void run_panel(const Tile& first, const ConvBlock& block, const Target& target, std::ptrdiff_t a_row,
-               const Epilogue& epilogue, const DensePanel& panel) {
-  const int vectors = static_cast<int>(panel.vectors);
-  const std::int64_t most = panel.half ? kHalfTileRows[vectors] : kTileRows[vectors];
-  const std::int64_t tiles = (block.columns() + most - 1) / most;
-  const std::int64_t size = block.columns() / tiles, larger = block.columns() % tiles;
-  const TileFunction normal = tile_function(static_cast<int>(size), vectors, panel.half);
-  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, panel.half) : normal;
-  for (std::int64_t r = 0; r < block.rows(); ++r) {
+/// A block for one panel: tile after tile, all pixels of a tile in one row.
+struct Sweep {
+  ConvBlock block;
+  Target target;
+  std::ptrdiff_t a_row;
+  Epilogue epilogue;
+  DensePanel panel;
+  const float* next;       ///< the weights that come next, brought into L2 meanwhile
+  std::int64_t next_size;  ///< in floats
+};
+
+/// The products that `first` names, for all tiles of the block.
+void run_tiles(const Sweep& sweep, const Tile& first) {
+  const int vectors = static_cast<int>(sweep.panel.vectors);
+  const bool paired = sweep.panel.paired;
+  const std::int64_t columns = sweep.block.columns(), tiles = (columns + kTileRows[vectors] - 1) / kTileRows[vectors];
+  const std::int64_t size = columns / tiles, larger = columns % tiles;
+  const TileFunction normal = tile_function(static_cast<int>(size), vectors, paired);
+  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, paired) : normal;
+  std::int64_t fetched = 0;
+  for (std::int64_t r = 0; r < sweep.block.rows(); ++r) {
     Tile t = first;
-    t.a += r * a_row;
-    t.y += r * target.row;
-    if (t.added) t.added += r * target.row;
+    t.a += r * sweep.a_row;
+    t.y += r * sweep.target.row;
+    if (t.added) t.added += r * sweep.target.row;
     for (std::int64_t i = 0; i < tiles; ++i) {
-      (i < larger ? bigger : normal)(t, epilogue);
+      const bool fetch = fetched < sweep.next_size;
+      t.ahead = fetch ? sweep.next + fetched : t.b;
+      t.ahead_step = fetch ? 16 : 0;
+      fetched += t.segments * t.length * (paired ? 8 : 16);
+      (i < larger ? bigger : normal)(t, sweep.epilogue);
       const std::int64_t done = size + (i < larger);
       t.a += done * t.a_step;
       t.y += done * t.y_step;
@@ -117,12 +131,50 @@ void run_panel(const Tile& first, const ConvBlock& block, const Target& target, 
   }
 }
 
+/// Weights of this many floats stay in L2 while all tiles of a block use them.
+constexpr std::int64_t kPanelFloats = 96 << 10;
+
+/// How many products a part of a panel has: all of them, or, when their weights would not stay in L2 for the next tile,
+/// whole segments or whole vectors of channels.
+std::int64_t part_size(const Sweep& sweep, const Tile& t) {
+  const std::int64_t products = t.segments * t.length, width = sweep.panel.filters();
+  const bool one_tile = sweep.block.rows() * sweep.block.columns() <= kTileRows[sweep.panel.vectors];
+  if (one_tile || products * width <= kPanelFloats) return products;
+  const std::int64_t most = kPanelFloats / width, unit = t.segments == 1 ? 16 : t.length;
+  const std::int64_t parts = (products + most - 1) / most, each = (products + parts - 1) / parts;
+  return (each + unit - 1) / unit * unit;
+}
+
+/// All products of a panel, in parts with the sums kept in y.
+void run_panel(Sweep sweep, const Tile& whole) {
+  const std::int64_t products = whole.segments * whole.length, size = part_size(sweep, whole);
+  const float* next = sweep.next;
+  const std::int64_t next_size = sweep.next_size;
+  for (std::int64_t at = 0; at < products; at += size) {
+    const std::int64_t count = at + size < products ? size : products - at;
+    Tile t = whole;
+    t.b += at * sweep.panel.filters();
+    if (whole.segments == 1) {
+      t.a += at;
+      t.length = count;
+    } else {
+      t.offsets += at / whole.length;
+      t.segments = count / whole.length;
+    }
+    t.resume = at > 0;
+    t.pause = at + count < products;
+    sweep.next = t.pause ? t.b + count * sweep.panel.filters() : next;
+    sweep.next_size = t.pause ? size * sweep.panel.filters() : next_size;
+    run_tiles(sweep, t);
+  }
+}
+
 /// The buffer of a task into channels-second y, with everything that has to wait for the residual.
 void write_planes(const DenseRun& run, const DenseTask& task, const float* result) {
   const ConvProblem& p = run.problem;
   const ConvBlock& b = task.block;
   const std::int64_t plane = p.rows * p.columns, filters = filters_of(run, task);
-  const std::int64_t first = run.panels[task.panel0].first * 16;
+  const std::int64_t first = run.panels[task.panel0].first;
   const bool whole = b.columns() == p.columns;
   const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
   for (std::int64_t i = 0; i < pieces; ++i) {
@@ -158,16 +210,19 @@ void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* s
   tile.offsets = offsets;
   tile.length = list_segments(p, band, offsets, tile.segments);
   tile.y_step = target.pixel;
-  const std::int64_t first = run.panels[task.panel0].first;
+  const std::int64_t first = run.panels[task.panel0].first, products = tile.segments * tile.length;
   for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
     const DensePanel& panel = run.panels[i];
     tile.b = run.weights + panel.offset;
-    tile.bias = p.bias + panel.first * 16;
-    tile.y = target.y + (panel.first - first) * 16;
-    tile.added = target.added ? target.added + (panel.first - first) * 16 : nullptr;
-    const std::int64_t left = p.filters - (panel.first + panel.vectors - 1) * 16;
-    tile.mask = left >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(left));
-    run_panel(tile, block, target, stride_h * band.row, epilogue, panel);
+    tile.bias = p.bias + panel.first;
+    tile.y = target.y + panel.first - first;
+    tile.added = target.added ? target.added + panel.first - first : nullptr;
+    const std::int64_t here = p.filters - panel.first < panel.filters() ? p.filters - panel.first : panel.filters();
+    tile.mask = tail_mask(static_cast<std::size_t>((here - 1) % 16 + 1));
+    const bool last = i + 1 == task.panel1;
+    run_panel({block, target, stride_h * band.row, epilogue, panel, tile.b + panel.filters() * products,
+               last ? 0 : run.panels[i + 1].filters() * products},
+              tile);
   }
   if (!p.y_last) write_planes(run, task, memory + s.band);
 }

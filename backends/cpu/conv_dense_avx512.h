@@ -8,13 +8,14 @@
 /// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
 namespace modelflow::cpu {
 
-/// 1 to 4 vectors of 16 filters whose weights lie together: for each kernel row, kernel column and input channel
-/// (in this order) 16 * vectors floats. When the last vector is half full (`half`): for each pair of channels the full
-/// vectors of both, then one vector with w[channel, filter], w[channel + 1, filter] side by side for 8 filters.
+/// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and
+/// input channel (in this order; kernel row, channel, column where reads_planes). A vector has 16 filters; of a paired
+/// panel, 8 filters for two products (the even and the odd channel) side by side.
 struct DensePanel {
-  std::int64_t first, vectors;  ///< in vectors of 16 filters
+  std::int64_t first, vectors;  ///< its first filter, its vectors
   std::int64_t offset;          ///< floats from the start of the weights
-  bool half;
+  bool paired;
+  std::int64_t filters() const { return vectors * (paired ? 8 : 16); }
 };
 
 /// The first conv of a network reads a few planes; a copy in channels-last order would cost more than it saves.
