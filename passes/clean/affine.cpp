@@ -56,6 +56,29 @@ Rule after(std::string name, std::string doc, Pattern from, Meaning meaning) {
   return {std::move(name), std::move(doc), std::move(from), {fits}, into};
 }
 
+/// Scaling and shifting of what comes into the model: pixel normalisation. Elsewhere such nodes are mostly the end of
+/// an activation or a normalisation (GELU halves, LayerNorm scales) that runtimes know only as a whole.
+Verdict prepares_input(const Match& m) {
+  const Value* value = m["x"];
+  for (int steps = 0; value && steps < 16; ++steps) {
+    if (value->is_graph_input() && !value->graph().parent()) return yes();
+    const Node* node = value->producer();
+    if (!node) break;
+    const bool affine = node->is("Mul") || node->is("Div") || node->is("Add") || node->is("Sub");
+    const bool moves = node->is("Cast") || node->is("Transpose") || node->is("Resize") || node->is("Reshape") ||
+                       node->is("Unsqueeze") || node->is("Squeeze");
+    if (affine && node->input(1)->constant())
+      value = node->input(0);
+    else if (affine && node->input(0)->constant())
+      value = node->input(1);
+    else if (moves)
+      value = node->input(0);
+    else
+      break;
+  }
+  return no("it may be the end of an activation or normalisation", m["c"]->name());
+}
+
 Rule before(std::string name, std::string doc, Pattern from, Meaning meaning) {
   const Condition fits = [meaning](const Match& m) -> Verdict {
     std::string why;
@@ -65,7 +88,8 @@ Rule before(std::string name, std::string doc, Pattern from, Meaning meaning) {
     if (!c) return no("the constant is not one number per input channel", m["c"]->name());
     if (!same_type(*m["x"], *m.node("linear").input(0)))
       return no("the constant may enlarge its input", m["x"]->name());
-    return meaning(*c).shifts() && !op->shift_safe() ? no("the shift would leak into the padded border") : yes();
+    if (meaning(*c).shifts() && !op->shift_safe()) return no("the shift would leak into the padded border");
+    return prepares_input(m);
   };
   const auto into = [meaning](const Match& m, Build& build) -> std::vector<Value*> {
     LinearOp op = *LinearOp::of(m.node("linear"));

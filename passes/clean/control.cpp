@@ -72,7 +72,7 @@ int inline_constant_branches(Graph& graph, Context& context) {
       continue;
     }
     const Subgraph* branch = node->attrs.graph(condition->front() ? "then_branch" : "else_branch");
-    if (!branch || (*branch)->outputs().size() < node->outputs().size() || !(*branch)->extras.empty()) continue;
+    if (!branch || (*branch)->outputs().size() < node->outputs().size() || !(*branch)->pinned.empty()) continue;
     Inliner inliner(graph, *node);
     inliner.move(**branch);
     for (std::size_t i = 0; i < node->outputs().size(); ++i) {
