@@ -20,6 +20,13 @@ class Search {
     return verifier_.possible() ? verifier_.check(runnable) : Outcome();
   }
 
+  /// Whether the model comes out wrong, or not at all, even when no pass runs.
+  bool fails_without_passes(const std::set<std::string>& disabled) const {
+    std::set<std::string> off = disabled;
+    for (const std::string& name : pipeline_.pass_names(disabled)) off.insert(name);
+    return fails(off);
+  }
+
   std::string culprit_pass(const std::set<std::string>& disabled) const {
     const std::vector<std::string> names = pipeline_.pass_names(disabled);
     if (names.empty()) return "";
@@ -83,7 +90,7 @@ Corrected build_correct(const Model& original, const Options& options, const Pip
       if (rebuild) corrected.forms = pipeline.fuse(original, corrected.disabled, report);
       outcome = search.outcome(corrected.forms, corrected.disabled, report);
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::internal) throw;
+      if (error.kind() == ErrorKind::limit || search.fails_without_passes(corrected.disabled)) throw;
       outcome = {.ok = false, .kernels_only = false, .diffs = {}, .why = error.what()};
     }
     if (outcome.ok) return corrected;
