@@ -8,12 +8,12 @@ void Context::hit(std::string_view rule, int times) {
   if (step) step->hits[std::string(rule)] += times;
 }
 
-/// Keeps the closest miss of each rule, the first of equals: a report stays small however large the model is.
+/// Keeps the closest miss of each rule, the last of equals: a report stays small however large the model is.
 void Context::miss(std::string_view rule, const Node* node, std::string_view reason, int matched) {
   if (!step) return;
   const auto same_rule = [&](const Miss& miss) { return miss.rule == rule; };
   const auto known = std::find_if(step->misses.begin(), step->misses.end(), same_rule);
-  if (known != step->misses.end() && known->matched >= matched) return;
+  if (known != step->misses.end() && known->matched > matched) return;
   Miss miss{std::string(rule), node ? node->label() : "", std::string(reason), matched};
   if (known != step->misses.end())
     *known = std::move(miss);

@@ -75,14 +75,15 @@ int Flow::run(Model& model, const Stage& stage) {
       if (round == 0) {
         step.stage = stage.name;
         step.name = passes[i]->name;
-        step.nodes_before = count_nodes(model.graph());
+        step.nodes_before = step.nodes_after = count_nodes(model.graph());
       }
       if (options_.progress) {
         options_.progress(stage.name + ": " + passes[i]->name,
                           static_cast<double>(i) / static_cast<double>(passes.size()));
       }
+      const std::size_t nodes = count_nodes(model.graph());
       changes += run_pass(model, *passes[i], step);
-      step.nodes_after = count_nodes(model.graph());
+      step.nodes_after += count_nodes(model.graph()) - nodes;  // its own share over all rounds
     }
     total += changes;
     if (!stage.repeat || changes == 0) break;

@@ -114,8 +114,9 @@ class Rewriter {
     }
   }
 
-  void missed(std::size_t rule, const Node& node, const std::string& reason, std::size_t reached) {
-    closest_[rule] = reached;
+  void missed(std::size_t rule, const Node& node, const std::string& reason, std::size_t reached,
+              std::size_t closeness) {
+    closest_[rule] = closeness;
     context_.miss(table_.rules[rule].name, &node, reason, static_cast<int>(reached));
   }
 
@@ -130,7 +131,8 @@ class Rewriter {
       }
       // A root alone says nothing when the pattern is larger.
       const bool close = matcher.reached() > 1 || table_.nodes[i] == 1;
-      if (close && matcher.reached() > closest_[i]) missed(i, node, matcher.reason(), matcher.reached());
+      if (close && matcher.closeness() > closest_[i])
+        missed(i, node, matcher.reason(), matcher.reached(), matcher.closeness());
     }
     return false;
   }
@@ -149,7 +151,8 @@ class Rewriter {
     };
     const std::size_t matched = match.nodes().size();
     if (const Verdict verdict = commit.run(); !verdict) {
-      if (matched > closest_[index]) missed(index, match.root(), verdict.reason, matched);
+      if (2 * matched + 2 > closest_[index])  // beyond every condition
+        missed(index, match.root(), verdict.reason, matched, 2 * matched + 2);
       return false;
     }
     context_.hit(rule.name);

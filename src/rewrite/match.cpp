@@ -185,11 +185,13 @@ std::string Matcher::reason() const {
 }
 
 bool Matcher::fail(const char* what, const Tree* tree, const Value* value, std::string detail) {
-  // The last of equals: operand orders that fit worse are usually tried first.
+  const std::size_t nodes = match_.nodes_.size();
   // A pattern that fitted as a whole (no tree is named) and failed a condition came further than any that did not.
-  const std::size_t reached = match_.nodes_.size() + (tree ? 0 : 1);
-  if (reached < failure_.reached) return false;
-  failure_ = {reached, what, tree, value, std::move(detail)};
+  const std::size_t closeness = 2 * nodes + (tree ? 0 : 1);
+  if (closeness < failure_.closeness) return false;
+  // Of equals the last, unless it only says that an operand in the wrong order is a constant.
+  if (closeness == failure_.closeness && tree && value && value->constant()) return false;
+  failure_ = {closeness, nodes, what, tree, value, std::move(detail)};
   return false;
 }
 

@@ -19,6 +19,8 @@ class Matcher {
   bool numbers_may_enlarge() const { return !wide_numbers_.empty(); }
   /// How many nodes fitted on the best attempt, and why it ended there.
   std::size_t reached() const { return failure_.reached; }
+  /// Grows with reached(), and once more where the whole pattern fitted.
+  std::size_t closeness() const { return failure_.closeness; }
   std::string reason() const;
 
  private:
@@ -39,7 +41,7 @@ class Matcher {
     double number = 1;
   };
   struct Failure {
-    std::size_t reached = 0;
+    std::size_t closeness = 0, reached = 0;
     const char* what = "";
     const Tree* tree = nullptr;
     const Value* value = nullptr;

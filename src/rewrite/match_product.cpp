@@ -65,9 +65,9 @@ bool Matcher::expand(const Product& product, Node& node, const Goal* next) {
   if (divides) {
     const std::optional<double> divisor = splat(node.input(1));
     if (!divisor || *divisor == 0 || !is_float(node.input(1)->dtype()))
-      return fail("is divided by something that is not a number", nullptr, node.input(0));
+      return fail("is divided by something that is not a number", product.tree, node.input(0));
     if (node.input(1)->constant()->elements() != 1 || node.input(1)->constant()->rank() > 1) {
-      return fail("is divided by a tensor", nullptr, node.input(0));
+      return fail("is divided by a tensor", product.tree, node.input(0));
     }
     opened.number /= *divisor;
     opened.pending.push_back(node.input(0));
