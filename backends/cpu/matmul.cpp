@@ -67,7 +67,7 @@ class MatMulAvx512 : public Implementation {
     if (p.batch == 0 || p.m == 0 || p.n == 0) return;
     std::vector<Gemm> products(p.batch, common(p));
     for (std::size_t i = 0; i < p.batch; ++i) place(p, i, y, products[i]);
-    if (packed_) return multiply(products, call);
+    if (packed_ && !attrs_.trans_a) return multiply(products, call);
     run_dynamic(p, products, call);
   }
 
@@ -110,7 +110,7 @@ class MatMulAvx512 : public Implementation {
 
   // B (and a transposed A) are packed first: by the task that uses them when there are enough products, else together.
   void run_dynamic(const MatMulProblem& p, std::vector<Gemm>& products, Invocation& call) const {
-    const bool pack = attrs_.trans_b || (p.m > 24 && p.n > 128);
+    const bool pack = !packed_ && (attrs_.trans_b || (p.m > 24 && p.n > 128));
     if (!pack && !attrs_.trans_a) return multiply(products, call);
     const std::size_t b_floats = pack ? packed_b_floats(p.k, p.n) : 0;
     const std::size_t a_floats = attrs_.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;

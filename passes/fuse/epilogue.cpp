@@ -66,17 +66,19 @@ class Epilogue {
     return step;
   }
 
-  /// A constant along the channels, before anything else: [M] of the last axis for MatMul, [M,1,1] for Conv.
+  /// A constant along the channels, before anything else: [M], or [M,1,1] where the channels are second.
   std::optional<Step> take_bias(Value& other) {
     const Tensor* constant = other.constant();
     if (!constant || constant->dtype() != DType::f32 || active() || residual() != "none") return {};
     if (!fused_.attrs.has("has_bias") || fused_.attrs.integer("has_bias")) return {};
-    const bool conv = fused_.is("modelflow.Conv");
     const Shape& w = fused_.input(1)->shape();
     if (!w.known()) return {};
-    const std::size_t after = conv ? w.rank() - 2 : 0;
-    const std::int64_t channels = conv ? w[0].value() : w[w.rank() - (fused_.attrs.integer("trans_b") ? 2 : 1)].value();
-    Dims expected(after + 1, 1);
+    // Conv is channels second here, MatMul and ConvTranspose have their channels last.
+    const bool conv = fused_.is("modelflow.Conv");
+    std::size_t axis = conv ? 0 : w.rank() - (fused_.attrs.integer("trans_b") ? 2 : 1);
+    if (fused_.is("modelflow.ConvTranspose")) axis = 1;
+    const std::int64_t channels = w[axis].value();
+    Dims expected(conv ? w.rank() - 1 : 1, 1);
     expected[0] = channels;
     Dims dims = constant->dims();
     while (dims.size() > expected.size() && dims[0] == 1) dims.erase(dims.begin());
