@@ -83,11 +83,16 @@ Corrected build_correct(const Model& original, const Options& options, const Pip
   Corrected corrected;
   std::string why;
   bool rebuild = true;
+  std::size_t steps = 0;
   for (int round = 0; round <= kMostCulprits; ++round) {
-    report.steps.clear();
     Outcome outcome;
     try {
-      if (rebuild) corrected.forms = pipeline.fuse(original, corrected.disabled, report);
+      if (rebuild) {
+        report.steps.clear();
+        corrected.forms = pipeline.fuse(original, corrected.disabled, report);
+        steps = report.steps.size();
+      }
+      report.steps.resize(steps);  // of the rounds before, only what led to these forms
       outcome = search.outcome(corrected.forms, corrected.disabled, report);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::limit || search.fails_without_passes(corrected.disabled)) throw;

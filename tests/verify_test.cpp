@@ -69,11 +69,12 @@ TEST(Feeds, SymbolsAreTied) {
   const Model model = with_inputs({{"input_ids", Type::tensor(DType::i64, Shape({batch, seq}))},
                                    {"attention_mask", Type::tensor(DType::i64, Shape({batch, seq}))},
                                    {"past", Type::tensor(DType::f32, Shape({batch, seq + 1}))}});
-  for (const Feeds& feeds : synthetic_feeds(model, {})) {
-    EXPECT_EQ(feeds.at("input_ids").dims(), feeds.at("attention_mask").dims());
-    EXPECT_EQ(feeds.at("past").dims()[1], feeds.at("input_ids").dims()[1] + 1);
-    for (const std::int64_t m : feeds.at("attention_mask").as<std::int64_t>()) EXPECT_EQ(m, 1);
-  }
+  for (const auto& group : feed_groups(model, {}))
+    for (const Feeds& feeds : group) {
+      EXPECT_EQ(feeds.at("input_ids").dims(), feeds.at("attention_mask").dims());
+      EXPECT_EQ(feeds.at("past").dims()[1], feeds.at("input_ids").dims()[1] + 1);
+      for (const std::int64_t m : feeds.at("attention_mask").as<std::int64_t>()) EXPECT_EQ(m, 1);
+    }
 }
 
 TEST(Feeds, GivenShapesBindSymbols) {
@@ -82,9 +83,9 @@ TEST(Feeds, GivenShapesBindSymbols) {
       with_inputs({{"a", Type::tensor(DType::f32, Shape({Dim(1), w}))}, {"b", Type::tensor(DType::f32, Shape({w}))}});
   Options options;
   options.input_shapes["a"] = {1, 11};
-  EXPECT_EQ(synthetic_feeds(model, options)[0].at("b").dims(), Dims{11});
+  EXPECT_EQ(feed_groups(model, options)[0][0].at("b").dims(), Dims{11});
   options.input_shapes["a"] = {11};
-  EXPECT_THROW(synthetic_feeds(model, options), Error);
+  EXPECT_THROW(feed_groups(model, options), Error);
 }
 
 TEST(Feeds, IndicesStayInTheTable) {
@@ -92,13 +93,13 @@ TEST(Feeds, IndicesStayInTheTable) {
   Graph& graph = model.graph();
   Value& table = graph.add_constant(Tensor::of<float>({5, 1}, {0, 1, 2, 3, 4}));
   graph.add("Gather", {&table, graph.inputs()[0]});
-  for (const Feeds& feeds : synthetic_feeds(model, {}))
+  for (const Feeds& feeds : feed_groups(model, {})[0])
     for (const std::int64_t id : feeds.at("ids").as<std::int64_t>()) EXPECT_TRUE(id >= 0 && id < 5);
 }
 
 TEST(Feeds, AreDeterministic) {
   const Model model = with_inputs({{"image", Type::tensor(DType::f32, Shape({Dim(), Dim(3), Dim(), Dim()}))}});
-  const auto a = synthetic_feeds(model, {}), b = synthetic_feeds(model, {});
+  const auto a = feed_groups(model, {})[0], b = feed_groups(model, {})[0];
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(a[i].at("image").same_content(b[i].at("image")));
   EXPECT_FALSE(a[0].at("image").dims() == a[1].at("image").dims());

@@ -7,12 +7,6 @@
 namespace modelflow {
 namespace {
 
-/// More sets of feeds than this only cost time.
-constexpr std::size_t kFeeds = 3;
-
-/// A large model is not worth more than its first feeds: the reference runs without optimisation.
-std::size_t wanted_feeds(const Options& options) { return options.inputs.empty() ? kFeeds : options.inputs.size(); }
-
 bool has_random_ops(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     for (const char* op : {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
@@ -70,26 +64,33 @@ void compare_session(Session& session, const Reference& reference, SecondOpinion
   }
 }
 
+/// Runs what the model takes of one group; refusals are collected.
+void run_group(Session& session, const std::vector<Feeds>& group, Reference& reference,
+               std::vector<std::string>& refusals) {
+  for (const Feeds& feeds : group) {
+    try {
+      reference.outputs.push_back(session.run(feeds));
+      reference.feeds.push_back(feeds);
+    } catch (const Error& error) {
+      refusals.push_back(error.what());
+    }
+  }
+}
+
 }  // namespace
 
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options) {
   Reference reference;
   std::vector<std::string> refusals;
   try {
-    const std::vector<Feeds> candidates = options.inputs.empty() ? synthetic_feeds(original, options) : options.inputs;
+    const std::vector<std::vector<Feeds>> groups =
+        options.inputs.empty() ? feed_groups(original, options) : std::vector<std::vector<Feeds>>{options.inputs};
     const auto session = open_session(runtime, original, {.threads = options.threads, .optimize = false});
     for (const auto& [name, type] : session->outputs()) reference.names.push_back(name);
     reference.random.assign(reference.names.size(), false);
-    for (const Feeds& feeds : candidates) {
-      if (reference.feeds.size() == wanted_feeds(options)) break;
-      try {
-        reference.outputs.push_back(session->run(feeds));
-        reference.feeds.push_back(feeds);
-      } catch (const Error& error) {
-        if (!options.inputs.empty()) throw;  // the user's data has to run
-        refusals.push_back(error.what());
-      }
-    }
+    for (const std::vector<Feeds>& group : groups)
+      if (reference.feeds.empty()) run_group(*session, group, reference, refusals);
+    if (!options.inputs.empty() && !refusals.empty()) throw Error(ErrorKind::usage, "given data: " + refusals.front());
     if (!reference.feeds.empty() && has_random_ops(original.graph())) {
       const std::vector<Tensor> again = session->run(reference.feeds[0]);
       for (std::size_t k = 0; k < again.size(); ++k)

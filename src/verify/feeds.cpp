@@ -16,12 +16,13 @@ bool contains(std::string text, std::initializer_list<std::string_view> words) {
 std::int64_t guess(const std::string& symbol, const Value& input, std::size_t axis, const Extents& e) {
   if (contains(symbol, {"past", "cache"})) return e.past;
   if (contains(symbol, {"batch"})) return e.batch;
-  if (contains(symbol, {"height", "width"})) return e.image;
+  if (contains(symbol, {"height"})) return e.height;
+  if (contains(symbol, {"width"})) return e.width;
   if (contains(symbol, {"seq", "len", "token", "time", "frame"})) return e.sequence;
   if (axis == 0) return input.shape().rank() == 1 ? e.sequence : e.batch;
   if (contains(input.name(), {"past", "cache"})) return e.past;
   if (input.shape().rank() < 4) return e.sequence;
-  return axis == 1 ? e.channels : e.image;
+  return axis == 1 ? e.channels : axis + 1 == input.shape().rank() ? e.width : e.height;
 }
 
 /// What the user's shapes say about the symbols of the inputs.
@@ -74,29 +75,42 @@ std::map<std::string, Dims> input_dims(const Model& model, const Extents& extent
   return all;
 }
 
-std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options) {
-  // Batch 2 and odd sizes come second: they catch a shape that was burnt in.
-  static const Extents dynamic[] = {
-      {},
-      {.batch = 2, .sequence = 37, .past = 5, .image = 224},
-      {.batch = 1, .sequence = 128, .past = 16, .image = 192},
-      {.batch = 1, .sequence = 32, .past = 1, .image = 640, .channels = 1},
-      {.batch = 1, .sequence = 16, .past = 0, .image = 64},
-      {.batch = 1, .sequence = 512, .past = 64, .image = 256},
-      {.batch = 1, .sequence = 16000, .past = 1, .image = 32, .channels = 1},
-      {.batch = 1, .sequence = 1, .past = 1, .image = 1, .channels = 1},
+std::vector<std::vector<Feeds>> feed_groups(const Model& model, const Options& options) {
+  // Batch 2 and odd sizes come second in a group: they catch a shape that was burnt in.
+  static const std::vector<std::vector<Extents>> dynamic = {
+      {{},
+       {.batch = 2, .sequence = 37, .past = 5, .height = 224, .width = 256},
+       {.batch = 1, .sequence = 128, .past = 16, .height = 192, .width = 192}},
+      // Lines of text.
+      {{.sequence = 32, .past = 1, .height = 48}, {.batch = 2, .sequence = 24, .past = 1, .height = 48, .width = 240}},
+      {{.sequence = 16, .past = 0, .height = 32}, {.batch = 2, .sequence = 12, .past = 0, .height = 32, .width = 100}},
+      {{.sequence = 512, .past = 64, .height = 640, .width = 640, .channels = 1}},
+      {{.sequence = 8, .past = 0, .height = 64, .width = 64, .channels = 1}},
+      {{.sequence = 16000, .past = 1, .height = 32, .width = 32, .channels = 1}},
+      {{.sequence = 1, .past = 1, .height = 1, .width = 1, .channels = 1}},
   };
-  const std::size_t variants = is_dynamic(model) ? std::size(dynamic) : 2;
-  std::vector<Feeds> list;
-  for (std::size_t variant = 0; variant < variants; ++variant) {
-    const std::map<std::string, Dims> dims = input_dims(model, dynamic[variant], options.input_shapes);
-    Feeds feeds;
-    for (const Value* input : model.graph().inputs())
-      if (!input->is_initializer())
-        feeds[input->name()] = synthetic_values(*input, dims.at(input->name()), dims, static_cast<int>(variant));
-    list.push_back(std::move(feeds));
+  static const std::vector<std::vector<Extents>> fixed = {{{}, {}}};
+  std::vector<std::vector<Feeds>> groups;
+  for (const std::vector<Extents>& group : is_dynamic(model) ? dynamic : fixed) {
+    groups.emplace_back();
+    for (const Extents& extents : group) {
+      const std::map<std::string, Dims> dims = input_dims(model, extents, options.input_shapes);
+      const int style = static_cast<int>(groups.back().size());
+      Feeds feeds;
+      for (const Value* input : model.graph().inputs())
+        if (!input->is_initializer())
+          feeds[input->name()] = synthetic_values(*input, dims.at(input->name()), dims, style);
+      groups.back().push_back(std::move(feeds));
+    }
   }
-  return list;
+  return groups;
+}
+
+std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options) {
+  std::vector<Feeds> flat;
+  for (std::vector<Feeds>& group : feed_groups(model, options))
+    for (Feeds& feeds : group) flat.push_back(std::move(feeds));
+  return flat;
 }
 
 }  // namespace modelflow
