@@ -1,6 +1,7 @@
 // Which values are kept channels last: a minimum cut through the graph. Convolutions are channels last, graph inputs
 // and outputs and every op that cannot move are not; between them the border runs where the fewest bytes are
 // transposed.
+#include <algorithm>
 #include <set>
 #include <unordered_map>
 
@@ -75,6 +76,27 @@ class Islands {
     }
     cut_.solve();
     for (Member& member : members_) member.last = !cut_.far(member.id);
+    for (Member& member : members_) {
+      if (member.role.always && alone(member)) member.last = false;
+    }
+  }
+
+  /// A convolution with no neighbour in its island: it reads and writes the plain order itself, as it does now.
+  bool alone(const Member& member) {
+    const auto shared = [&](const Value& value) {
+      return std::any_of(value.uses().begin(), value.uses().end(), [&](const Use& use) {
+        const Member* reader = follower(use);
+        return reader && reader != &member && reader->last;
+      });
+    };
+    for (std::size_t input : member.role.inputs) {
+      const Value& value = *member.node->input(input);
+      const auto producer = index_.find(value.producer());
+      if (producer != index_.end() && members_[producer->second].last && members_[producer->second].role.output)
+        return false;
+      if (shared(value)) return false;
+    }
+    return !shared(*member.node->output());
   }
 
   /// Values of enclosing graphs that members read.

@@ -145,6 +145,9 @@ std::optional<Role> elementwise_role(const Node& node, Facts& facts) {
     role.inputs.push_back(i);
   }
   if (role.inputs.empty()) return {};
+  const Node* producer = node.input(role.inputs[0])->producer();
+  if (producer && producer->is("ConvTranspose") && only_reader(*producer->output()))
+    role.plain_cost = facts.context.target.stream(8 * facts.typical.bytes(*node.output()));  // else it is absorbed
   role.make = [rank](Move& move) {
     std::vector<Value*> inputs = move.inputs;
     for (Value*& input : inputs) {
