@@ -21,14 +21,18 @@ std::string shown_op(const Node& node) {
   return std::string(kDomain) + "." + (kind.empty() ? node.op() : std::string(kind));
 }
 
+void count(const Tensor& tensor, ModelStats& stats) {
+  stats.parameters += static_cast<double>(tensor.elements());
+  if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
+}
+
 void count(const Graph& graph, ModelStats& stats, std::set<const Tensor*>& seen) {
   for (const Value* value : graph.initializers()) {
-    const Tensor& tensor = *value->initializer();
-    if (!seen.insert(&tensor).second) continue;
-    stats.parameters += static_cast<double>(tensor.elements());
-    if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
+    if (seen.insert(value->initializer()).second) count(*value->initializer(), stats);
   }
   for (const auto& node : graph.nodes()) {
+    // Paddle keeps its weights in Constant nodes.
+    if (const Tensor* tensor = node->is("Constant") ? node->attrs.tensor("value") : nullptr) count(*tensor, stats);
     ++stats.nodes;
     ++stats.ops[shown_op(*node)];
     if (node->domain() == kDomain || node->is("Conv") || node->is("MatMul") || node->is("Gemm"))
@@ -61,7 +65,9 @@ void list(const Model& model, const Graph& graph, const Target& target, std::vec
 ModelStats stats(const Model& model) {
   ModelStats stats;
   std::set<const Tensor*> seen;
-  count(model.graph(), stats, seen);
+  Model typed = model;
+  infer_types(typed);
+  count(typed.graph(), stats, seen);
   return stats;
 }
 
