@@ -75,7 +75,9 @@ class RegionTimer {
       if (!agree(*a, *b, feeds)) continue;
       return time_interleaved({[&] { return a->timed_run(feeds); }, [&] { return b->timed_run(feeds); }}, budget)[1];
     }
-    return {};
+    Timing none;
+    none.why_not = "fused and plain ops give different results on their own";
+    return none;
   }
 
  private:
@@ -109,8 +111,8 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
     const double share = std::min(2.0, (tools.budget - spent) / static_cast<double>(parts.size() - i));
     try {
       timings.push_back(timer.time(original, parts[i], tools, inputs, share));
-    } catch (const Error&) {  // a cut that the runtime does not take is no reason to fail: "not measured alone"
-      timings.emplace_back();
+    } catch (const Error& error) {  // a cut that the runtime does not take is no reason to fail
+      timings.emplace_back().why_not = error.what();
     }
   }
   return timings;

@@ -51,7 +51,20 @@ std::set<const Value*> channels_last(const Graph& graph) {
   return found;
 }
 
-std::string signature(const Node& node) {
+/// Symbols that the graph's inputs do not have are names that inference made up: alike for our purpose.
+std::string shown(const Shape& shape, const std::set<std::string>& declared) {
+  if (!shape.has_rank()) return "[...]";
+  std::string text;
+  for (const Dim& dim : shape.dims()) {
+    const auto symbols = dim.symbols();
+    const bool made_up =
+        std::any_of(symbols.begin(), symbols.end(), [&](const auto& s) { return !declared.contains(s); });
+    text += (made_up ? "?" : dim.str()) + ",";
+  }
+  return text;
+}
+
+std::string signature(const Node& node, const std::set<std::string>& declared) {
   std::ostringstream text;
   text << node.op();
   for (const auto& [name, attr] : node.attrs) {
@@ -63,7 +76,7 @@ std::string signature(const Node& node) {
       for (const std::int64_t i : *ints) text << i << ',';
   }
   for (const Value* input : node.inputs())
-    text << ' ' << (input ? input->shape().str() : "-") << (input && input->constant() ? "!" : "");
+    text << ' ' << (input ? shown(input->shape(), declared) : "-") << (input && input->constant() ? "!" : "");
   return text.str();
 }
 
@@ -71,6 +84,10 @@ std::string signature(const Node& node) {
 
 std::vector<Region> find_regions(const Model& model) {
   const Graph& graph = model.graph();
+  std::set<std::string> declared;
+  for (const Value* input : graph.inputs())
+    for (std::size_t axis = 0; input->shape().has_rank() && axis < input->shape().rank(); ++axis)
+      for (const std::string& symbol : input->shape()[axis].symbols()) declared.insert(symbol);
   Groups groups;
   for (const Value* value : channels_last(graph))
     for (const Use& use : value->uses())
@@ -90,7 +107,7 @@ std::vector<Region> find_regions(const Model& model) {
     if (region.fused.empty()) continue;
     region.name = region.fused.front();
     if (region.nodes.size() == 1) {
-      const auto [place, fresh] = alike.try_emplace(signature(*region.nodes.front()), regions.size());
+      const auto [place, fresh] = alike.try_emplace(signature(*region.nodes.front(), declared), regions.size());
       if (!fresh) {
         Region& first = regions[place->second];
         ++first.copies;

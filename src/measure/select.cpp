@@ -11,8 +11,21 @@
 namespace modelflow {
 namespace {
 
+/// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
+constexpr double kClearly = 1.05;
+
 /// A form must not be measurably slower than stock; one that is merely equal is not worth a plugin.
 bool is_faster(const Timing& timing) { return timing.speedup > 1.0 && timing.low > 0.98; }
+bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > 1.0; }
+
+/// Longer and longer while noise hides the answer; in the end the fastest blocks of both sides decide.
+std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, double budget,
+                                    bool& faster) {
+  std::vector<Timing> timing = tools.time(models, budget);
+  for (int again = 0; again < 2 && is_unsure(timing[1]); ++again) timing = tools.time(models, budget *= 2);
+  faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > 1.0 && timing[1].best > 1.0);
+  return timing;
+}
 
 std::string times(double factor) {
   char text[32];
@@ -47,7 +60,8 @@ Measured measure_regions(const Model& fused, const SelectTools& tools, Report& r
   const std::vector<Timing> timings = tools.time_regions ? tools.time_regions(laid_out) : std::vector<Timing>();
   for (std::size_t i = 0; i < measured.regions.size(); ++i) {
     Region& region = measured.regions[i];
-    RegionReport row{.name = region.name, .nodes = region.nodes.size(), .reason = "not measured alone"};
+    const std::string name = region.name + (region.copies > 1 ? " x" + std::to_string(region.copies) : "");
+    RegionReport row{.name = name, .nodes = region.nodes.size(), .reason = "not measured alone"};
     region.nodes.clear();
     if (i < timings.size() && timings[i].seconds > 0) {
       row.fused_seconds = timings[i].seconds * region.copies;
@@ -57,6 +71,7 @@ Measured measure_regions(const Model& fused, const SelectTools& tools, Report& r
       if (timings[i].high < 1.0)
         measured.slower.insert(measured.slower.end(), region.fused.begin(), region.fused.end());
     } else {
+      if (i < timings.size() && !timings[i].why_not.empty()) row.reason += ": " + timings[i].why_not;
       measured.complete = false;
     }
     report.regions.push_back(std::move(row));
@@ -117,10 +132,11 @@ Model select(const Forms& forms, const SelectTools& tools, Report& report) {
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
-    const std::vector<Timing> timing = tools.time({&forms.original, &model}, share);
-    if (!is_faster(timing[1])) {
+    bool faster = false;
+    const std::vector<Timing> timing = time_until_sure(tools, {&forms.original, &model}, share, faster);
+    if (!faster) {
       report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
-    } else if (!best || timing[1].speedup > best->timing[1].speedup * 1.01) {
+    } else if (!best || timing[1].speedup > best->timing[1].speedup * kClearly) {
       best = {std::move(model), timing, trial};
     }
   }

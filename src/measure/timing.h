@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "modelflow/model.h"
@@ -14,6 +15,8 @@ namespace modelflow {
 struct Timing {
   double seconds = 0;
   double speedup = 1, low = 1, high = 1;
+  double best = 1;      ///< the ratio of the fastest blocks: what is left on a machine that others keep busy
+  std::string why_not;  ///< not empty: could not be timed
 };
 
 /// One run of one side; gives its seconds.
