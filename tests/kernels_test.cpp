@@ -1,0 +1,209 @@
+// The conformance walk: every fused op x its sample calls. The reference is the op's body, run by ONNX Runtime with
+// optimisation off; against it stand every kernel of the table that takes the call and the plugin in a session.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "backends/host_invocation.h"
+#include "modelflow/kernel.h"
+#include "modelflow/modelflow.h"
+#include "src/emit/emit.h"
+
+namespace modelflow {
+namespace {
+
+std::string describe(const Call& call) {
+  std::string text = call.op + "(";
+  for (const Operand& in : call.inputs) text += in.name + in.shape.str() + (in.constant ? "* " : " ");
+  text += ")";
+  for (const auto& [name, value] : call.attrs) {
+    if (const auto* words = std::get_if<std::string>(&value)) text += " " + name + "=" + *words;
+    if (const auto* number = std::get_if<std::int64_t>(&value)) text += " " + name + "=" + std::to_string(*number);
+  }
+  return text;
+}
+
+Tensor random(const Dims& dims, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal;
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
+  });
+}
+
+/// A model of this one call whose inputs have symbols for dims, with the constants of the call inside.
+Model model_of(const Call& call, std::int64_t opset) {
+  Model model;
+  model.opsets[""] = opset;
+  model.ir_version = 8;
+  Graph& graph = model.graph();
+  std::vector<Value*> inputs;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Operand& in = call.inputs[i];
+    if (in.constant) {
+      inputs.push_back(&graph.add_constant(*in.constant, in.name));
+      continue;
+    }
+    std::vector<Dim> dims;
+    for (std::size_t axis = 0; axis < in.shape.rank(); ++axis) {
+      dims.push_back(Dim::symbol(in.name + "_" + std::to_string(axis)));
+    }
+    inputs.push_back(&graph.add_input(in.name, Type::tensor(DType::f32, dims)));
+  }
+  Node& node = graph.add("modelflow." + call.op, inputs, {.attrs = call.attrs});
+  graph.rename(*node.output(), "y");
+  node.output()->type = Type::tensor(DType::f32, Shape(std::vector<Dim>(call.outputs[0].shape.rank())));
+  graph.add_output(*node.output());
+  emit_functions(model);
+  return model;
+}
+
+class KernelsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    runtime_ = Runtime::find(&why);
+    if (!runtime_) GTEST_SKIP() << why;
+  }
+
+  Tensor run(const Model& model, const Feeds& feeds, const SessionOptions& options) {
+    const std::string bytes = model.to_bytes();
+    return runtime_->load_bytes(std::as_bytes(std::span(bytes)), options)->run(feeds).at(0);
+  }
+
+  static Feeds feeds_of(const Call& call) {
+    Feeds feeds;
+    unsigned seed = 1;
+    for (const Operand& in : call.inputs) {
+      if (!in.constant) feeds[in.name] = random(in.shape.values(), seed++);
+    }
+    return feeds;
+  }
+
+  static void expect_near(const Tensor& want, const Tensor& got, const std::string& what) {
+    ASSERT_EQ(want.dims(), got.dims()) << what;
+    const auto a = want.as<float>(), b = got.as<float>();
+    float largest = 1;
+    for (const float x : a) largest = std::max(largest, std::abs(x));
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-5f * largest) << what << " at " << i;
+  }
+
+  /// The op's kernels without a runtime: all that this machine can run, made with and without constants.
+  static void walk_kernels(const Call& call, const Feeds& feeds, const Tensor& want, HostThreads& threads) {
+    std::vector<Tensor> operands;
+    for (const Operand& in : call.inputs) operands.push_back(in.constant ? *in.constant : feeds.at(in.name));
+    const Target host = Target::host();
+    int accepted = 0;
+    for (const Kernel* kernel : kernels()) {
+      if (kernel->op != call.op || kernel->needs > host.isa || !kernel->accepts(call)) continue;
+      ++accepted;
+      const std::unique_ptr<Implementation> ready = kernel->create(call, host);
+      ASSERT_NE(ready, nullptr) << kernel->name;
+      HostInvocation invocation(threads, operands);
+      for (int repeat = 0; repeat < 2; ++repeat) {  // what a kernel keeps from the first run must serve the second
+        invocation.restart();
+        ready->run(invocation);
+        ASSERT_NO_FATAL_FAILURE(
+            expect_near(want, invocation.result(0), std::string(kernel->name) + " " + describe(call)));
+      }
+      EXPECT_GT(kernel->cost(call, host), 0) << kernel->name;
+    }
+    EXPECT_GT(accepted, 0) << "no kernel takes " << describe(call);
+  }
+
+  void walk(const FusedOp& op, std::int64_t opset) {
+    HostThreads threads(3);
+    for (const Call& call : op.samples()) {
+      const Model model = model_of(call, opset);
+      const Feeds feeds = feeds_of(call);
+      const Tensor want = run(model, feeds, {.optimize = false});
+      ASSERT_NO_FATAL_FAILURE(walk_kernels(call, feeds, want, threads));
+      for (const char* target : {"", "cpu:avx2"}) {
+        SessionOptions options{.threads = 2, .plugin = plugin_path()};
+        if (*target) options.config["modelflow.target"] = target;
+        if (*target && host_isa() < Isa::avx2) continue;
+        const Tensor got = run(model, feeds, options);
+        ASSERT_NO_FATAL_FAILURE(expect_near(want, got, std::string("plugin ") + target + " " + describe(call)));
+      }
+    }
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+};
+
+TEST_F(KernelsTest, TheTablesHoldTogether) {
+  for (const FusedOp* op : fused_ops()) {
+    EXPECT_FALSE(op->doc.empty()) << op->kind;
+    EXPECT_FALSE(op->samples().empty()) << op->kind;
+    EXPECT_EQ(kind_of(pool_name(op->kind, op->names - 1)), op->names > 0 ? op->kind : "");
+    EXPECT_EQ(kind_of(pool_name(op->kind, op->names)), "") << op->kind;
+    for (const Call& call : op->samples()) {
+      Call copy = call;
+      copy.outputs.clear();
+      const Verdict verdict = op->infer(copy);
+      ASSERT_TRUE(verdict) << verdict.reason << " " << describe(call);
+      EXPECT_EQ(copy.outputs.at(0).shape, call.outputs.at(0).shape) << describe(call);
+      for (const auto& [name, value] : call.attrs) EXPECT_TRUE(op->defaults.has(name)) << op->kind << "." << name;
+      EXPECT_EQ(op->inputs(call).size(), call.inputs.size()) << describe(call);
+    }
+  }
+  for (const Kernel* kernel : kernels()) EXPECT_NE(find_fused_op(kernel->op), nullptr) << kernel->name;
+}
+
+TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
+  for (const FusedOp* op : fused_ops()) ASSERT_NO_FATAL_FAILURE(walk(*op, 17)) << op->kind;
+}
+
+TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
+  for (const std::int64_t opset : {11, 13, 20}) {
+    for (const char* kind : {"Activation", "MatMul"}) {
+      const FusedOp& op = *find_fused_op(kind);
+      for (const Call& call : op.samples()) {
+        if (call.outputs[0].shape.elements() == Dim(0)) continue;
+        const Model model = model_of(call, opset);
+        const Feeds feeds = feeds_of(call);
+        const Tensor want = run(model_of(call, 17), feeds, {.optimize = false});
+        ASSERT_NO_FATAL_FAILURE(expect_near(want, run(model, feeds, {}), std::to_string(opset) + " " + describe(call)));
+      }
+    }
+  }
+}
+
+TEST_F(KernelsTest, AShapeThatDoesNotFitIsAnError) {
+  const FusedOp& op = *find_fused_op("MatMul");
+  for (const Call& call : op.samples()) {
+    if (call.inputs.size() < 2 || call.inputs[1].constant) continue;
+    Feeds feeds = feeds_of(call);
+    Dims dims = feeds.at("b").dims();
+    for (std::int64_t& dim : dims) dim += 3;
+    feeds["b"] = random(dims, 5);
+    EXPECT_THROW(run(model_of(call, 17), feeds, {.plugin = plugin_path()}), Error) << describe(call);
+  }
+}
+
+TEST_F(KernelsTest, ManyThreadsShareOneSession) {
+  const std::vector<Call> samples = find_fused_op("MatMul")->samples();
+  const Call& call = samples.at(1);
+  const Feeds feeds = feeds_of(call);
+  const Model model = model_of(call, 17);
+  const Tensor want = run(model, feeds, {.optimize = false});
+  const std::string bytes = model.to_bytes();
+  const auto load = [&] {
+    return runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 2, .plugin = plugin_path()});
+  };
+  const std::shared_ptr<Session> shared = load();
+  std::vector<Tensor> results(8);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    // Half of them on a session of their own: they share the packed weights.
+    threads.emplace_back(
+        [&, i] { results[i] = (i % 2 ? std::shared_ptr<Session>(load()) : shared)->run(feeds).at(0); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Tensor& result : results) ASSERT_NO_FATAL_FAILURE(expect_near(want, result, "threads"));
+}
+
+}  // namespace
+}  // namespace modelflow
