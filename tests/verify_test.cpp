@@ -93,7 +93,8 @@ TEST(Feeds, IndicesStayInTheTable) {
   Graph& graph = model.graph();
   Value& table = graph.add_constant(Tensor::of<float>({5, 1}, {0, 1, 2, 3, 4}));
   graph.add("Gather", {&table, graph.inputs()[0]});
-  for (const Feeds& feeds : feed_groups(model, {})[0])
+  const auto groups = feed_groups(model, {});
+  for (const Feeds& feeds : groups[0])
     for (const std::int64_t id : feeds.at("ids").as<std::int64_t>()) EXPECT_TRUE(id >= 0 && id < 5);
 }
 
