@@ -40,6 +40,7 @@ class OnednnMatMul : public Implementation {
     const MatMulProblem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.batch == 0 || p.m == 0 || p.n == 0) return;
+    if (p.k == 0) return empty_product(p, y);
     onednn_guard("MatMul", [&] {
       const std::shared_ptr<const Prepared> ready = prepare(p, call.threads());
       OnednnStream stream(call);
@@ -49,6 +50,15 @@ class OnednnMatMul : public Implementation {
   }
 
  private:
+  // A sum of nothing is 0; oneDNN would leave the memory as it is.
+  void empty_product(const MatMulProblem& p, float* y) const {
+    const bool before = attrs_.residual == MatMulAttrs::Residual::before;
+    for (std::size_t i = 0; i < p.batch * p.m * p.n; ++i) {
+      const float bias = p.bias ? p.bias[i % p.n] : 0, residual = p.residual ? p.residual[i] : 0;
+      y[i] = activate(activation_, bias + (before ? residual : 0)) + (before ? 0 : residual);
+    }
+  }
+
   void execute(const MatMulProblem& p, const Prepared& ready, std::size_t i, float* y, std::byte* scratch,
                dnnl::stream& stream) const {
     const dnnl::engine& engine = onednn_engine();
