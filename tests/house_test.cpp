@@ -23,6 +23,7 @@ std::vector<File> sources(const std::vector<std::string>& folders) {
   for (const std::string& folder : folders)
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string extension = entry.path().extension();
+      if (entry.path().string().find("/setup.d/") != std::string::npos) continue;  // builds before the project does
       if (!entry.is_regular_file() || (extension != ".cpp" && extension != ".h")) continue;
       File file{fs::relative(entry.path(), kRoot), {}};
       std::ifstream in(entry.path());
@@ -79,7 +80,7 @@ TEST(House, IncludesGoTheDrawnWay) {
       {"google/protobuf|onnx/onnx|onnx_pb\\.h|onnx/defs|onnx/checker|onnx/shape|<onnx/|\"onnx/",
        {"src/onnx/", "src/text/", "src/emit/"}},
       {"onnxruntime_c_api\\.h|onnxruntime_cxx", {"backends/ort/", "src/runtime/"}},
-      {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn_"}},
+      {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn"}},
       {"\"src/", {"src/", "tests/"}},
       {"\"passes/", {"passes/", "src/"}},
       {"\"backends/", {"backends/"}},
@@ -87,9 +88,10 @@ TEST(House, IncludesGoTheDrawnWay) {
   for (const File& file : sources(kOurs))
     for (const std::string& line : file.lines) {
       if (line.rfind("#include", 0) != 0) continue;
-      for (const Arrow& arrow : arrows)
-        if (std::regex_search(line, std::regex(arrow.include)))
-          EXPECT_TRUE(starts_with_any(file.path, arrow.allowed)) << file.path << ": " << line;
+      for (const Arrow& arrow : arrows) {
+        const bool concerns = std::regex_search(line, std::regex(arrow.include));
+        EXPECT_TRUE(!concerns || starts_with_any(file.path, arrow.allowed)) << file.path << ": " << line;
+      }
     }
 }
 
@@ -99,7 +101,8 @@ TEST(House, TheLibraryNeitherPrintsNorExits) {
       "[^_a-z]exit\\(|std::terminate)");
   for (const File& file : sources({"include", "src", "passes", "backends"}))
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
-      const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
+      if (code.rfind(" *", 0) == 0) code.clear();  // inside of a block comment
       EXPECT_FALSE(std::regex_search(code, bad)) << file.path << ":" << i + 1 << ": " << code;
     }
 }

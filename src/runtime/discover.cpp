@@ -55,6 +55,9 @@ std::vector<fs::path> python_libraries() {
   for (const fs::path& folder : package_folders())
     for (fs::path& library : libraries_in(folder))
       if (std::find(found.begin(), found.end(), library) == found.end()) found.push_back(std::move(library));
+#ifdef MODELFLOW_ONNXRUNTIME_HERE  // the one that the build found: good for commands run from the build folder
+  found.emplace_back(MODELFLOW_ONNXRUNTIME_HERE);
+#endif
   return found;
 }
 
