@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -171,6 +172,18 @@ TEST_F(OnnxFiles, DataOfOthersStays) {
   weighty(0).save(root_ / "model/m.onnx", kOutside);
   EXPECT_EQ(read("model/m.onnx.data"), "somebody else's");
   EXPECT_EQ(files(), (Names{"data.bin", "m.onnx", "m.onnx.data", "m.onnx.data.1"}));
+}
+
+TEST_F(OnnxFiles, LeftoversOfKilledWritersGo) {
+  const fs::path old = write("model/.m.onnx.abcdefghijkl.tmp", "half"),
+                 fresh = write("model/.m.onnx.bcdefghijklm.tmp", "");
+  const fs::path other = write("model/.n.onnx.abcdefghijkl.tmp", "half");
+  fs::last_write_time(old, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::last_write_time(other, fs::file_time_type::clock::now() - std::chrono::hours(1));
+  weighty(0).save(root_ / "model/m.onnx", kInside);
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(fresh));
+  EXPECT_TRUE(fs::exists(other));
 }
 
 TEST_F(OnnxFiles, FailuresLeaveEverythingAsItWas) {

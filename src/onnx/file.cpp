@@ -1,12 +1,14 @@
 #include "src/onnx/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <random>
@@ -18,14 +20,34 @@ namespace modelflow {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::size_t kSuffix = 12;  // letters in a temporary name
+
 std::string system_message() { return std::strerror(errno); }
+
+// What a process that was killed left behind: temporary files of this target that nobody holds a lock on. The age keeps
+// clear of a process that has just made one and not locked it yet.
+void sweep(const fs::path& target) {
+  constexpr auto kAge = std::chrono::minutes(1);
+  std::string stem = "." + target.filename().string() + ".";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory_of(target), error)) {
+    std::string name = entry.path().filename().string();
+    bool ours = name.size() == stem.size() + kSuffix + 4 && name.starts_with(stem) && name.ends_with(".tmp");
+    if (!ours || !fs::is_regular_file(entry.symlink_status(error))) continue;
+    if (fs::file_time_type::clock::now() - entry.last_write_time(error) < kAge) continue;
+    int fd = ::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    ::close(fd);
+  }
+}
 
 // A leading dot and a name nobody else picks.
 fs::path temporary_name(const fs::path& target) {
   static constexpr char kDigits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
   std::random_device random;
   std::string suffix;
-  for (int i = 0; i < 12; ++i) suffix += kDigits[random() % 36];
+  for (std::size_t i = 0; i < kSuffix; ++i) suffix += kDigits[random() % 36];
   return directory_of(target) / ("." + target.filename().string() + "." + suffix + ".tmp");
 }
 
@@ -67,6 +89,8 @@ NewFile::NewFile(const fs::path& target) : target_(target), temporary_(temporary
   }
   fd_ = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
   if (fd_ < 0) fail("cannot be created");
+  (void)!::flock(fd_, LOCK_EX | LOCK_NB);
+  sweep(target);
   struct stat info {};
   if (::stat(target.c_str(), &info) == 0) (void)!::fchmod(fd_, info.st_mode & 07777);
 }
