@@ -18,6 +18,7 @@ constexpr std::array kKernels = {
     &cpu::pool,
     &cpu::upsample,
     &cpu::conv_transpose_avx512,
+    &cpu::concat,
 };
 
 }  // namespace

@@ -16,5 +16,6 @@ extern const Kernel squeeze_excite;
 extern const Kernel pool;
 extern const Kernel upsample;
 extern const Kernel conv_transpose_avx512;
+extern const Kernel concat;
 
 }  // namespace modelflow::cpu

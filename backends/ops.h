@@ -12,5 +12,6 @@ extern const FusedOp squeeze_excite_op;
 extern const FusedOp pool_op;
 extern const FusedOp upsample_op;
 extern const FusedOp conv_transpose_op;
+extern const FusedOp concat_op;
 
 }  // namespace modelflow::ops

@@ -1,4 +1,5 @@
-// ConvTranspose becomes ours only where it runs channels last; then the activation behind it goes into it.
+// What can be fused only once it runs channels last: the activation behind a ConvTranspose, the repetition of pixels in
+// front of a Concat.
 #include "passes/fuse/epilogue.h"
 #include "passes/layout/layout.h"
 
@@ -17,7 +18,51 @@ int run(Graph& graph, Context& context) {
   return changes;
 }
 
+/// The Concat with what its Upsamples read instead of what they write.
+int absorb_into(Node& concat, Context& context) {
+  Graph& graph = concat.graph();
+  std::vector<Value*> inputs = concat.inputs();
+  Ints factors = concat.attrs.ints("factors");
+  int taken = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Node* up = inputs[i]->producer();
+    if (!up || !up->is("modelflow.Upsample") || only_reader(*inputs[i]) != &concat) continue;
+    const Ints more = up->attrs.ints("factors");
+    if (more.size() != 2) continue;
+    factors[2 * i] *= more[0];
+    factors[2 * i + 1] *= more[1];
+    inputs[i] = up->input(0);
+    ++taken;
+  }
+  if (taken == 0) return 0;
+  Node* made =
+      make_fused(graph, context, "concat-upsample", "modelflow.Concat", inputs, {{"factors", factors}}, concat);
+  if (!made) return 0;
+  made->name = concat.name;
+  graph.replace(*concat.output(), *made->output());
+  graph.erase(concat);
+  context.hit("concat-upsample", taken);
+  return taken;
+}
+
+int run_upsamples(Graph& graph, Context& context) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) {
+    if (node->is("modelflow.Concat")) nodes.push_back(node.get());
+  }
+  int changes = 0;
+  for (Node* node : nodes) changes += absorb_into(*node, context);
+  if (changes) graph.prune();
+  return changes;
+}
+
 }  // namespace
+
+Pass absorb_upsamples() {
+  return {.name = "absorb-upsamples",
+          .doc = "Pixels repeated in front of a channels-last Concat are repeated by the Concat",
+          .run = run_upsamples};
+}
 
 Pass absorb_activations() {
   return {.name = "absorb-activations",

@@ -11,6 +11,7 @@ namespace modelflow::passes {
 Pass channels_last();       ///< chooses the islands by minimum cut and rewrites them
 Pass absorb_transposes();   ///< a Transpose beside a fused convolution becomes its x_layout or y_layout
 Pass absorb_activations();  ///< what follows an op that only layout makes
+Pass absorb_upsamples();    ///< repeated pixels that a Concat reads
 
 std::vector<Pass> layout();
 

@@ -98,7 +98,7 @@ std::optional<Ints> ints_of(const Node& node, const char* attribute, std::size_t
 
 std::optional<Role> role_of(const Node& node, Facts& facts) {
   if (node.outputs().empty() || !node.output()) return {};
-  for (auto* family : {conv_role, elementwise_role, axis_role, reduce_role, window_role, resize_role, view_role}) {
+  for (auto* family : {conv_role, elementwise_role, window_role, axis_role, reduce_role, resize_role, view_role}) {
     if (std::optional<Role> role = family(node, facts)) return role;
   }
   return {};

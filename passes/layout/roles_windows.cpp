@@ -16,7 +16,9 @@ bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, st
     const Value& value = *node.input(i);
     call.inputs.push_back({value.name(), value.dtype(), value.shape(), value.constant()});
   }
-  call.inputs[0].shape = last_shape(facts.extents.of(*node.input(0)));
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (!call.inputs[i].constant) call.inputs[i].shape = last_shape(facts.extents.of(*node.input(i)));
+  }
   const FusedOp* fused = find_fused_op(call.op);
   Verdict verdict = fused ? fused->infer(call) : no("not an op of this build");
   if (verdict) {
@@ -64,6 +66,22 @@ std::optional<Role> pool_role(const Node& node, Facts& facts) {
   attrs.set("count_include_pad", Attr(node.attrs.integer("count_include_pad")));
   if (!runs(node, facts, "Pool", attrs, 1)) return {};
   return role_for("Pool", std::move(attrs), 1);
+}
+
+/// Channels side by side. The runtime copies them one pixel after the other on one thread.
+std::optional<Role> concat_role(const Node& node, Facts& facts) {
+  if (facts.rank(node.input(0)) != 4) return {};
+  const std::int64_t axis = node.attrs.integer("axis");
+  const std::size_t count = node.inputs().size();
+  if ((axis != 1 && axis != -3) || count < 2 || count > 8) return {};
+  for (const Value* input : node.inputs()) {
+    if (facts.rank(input) != 4 || input->is_initializer()) return {};
+  }
+  const Attrs attrs{{"factors", Ints(2 * count, 1)}};
+  if (!runs(node, facts, "Concat", attrs, count)) return {};
+  Role role = role_for("Concat", attrs, count);
+  for (std::size_t i = 1; i < count; ++i) role.inputs.push_back(i);
+  return role;
 }
 
 /// Windows that do not overlap.
@@ -159,6 +177,7 @@ bool permutable(const Node& node, std::size_t rank) {
 std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return global(node, facts); }
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
+  if (node.is("Concat")) return concat_role(node, facts);
   if (node.is("modelflow.SqueezeExcite")) return squeeze_excite_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
