@@ -98,7 +98,10 @@ Corrected build_correct(const Model& original, const Options& options, const Pip
       if (error.kind() == ErrorKind::limit || search.fails_without_passes(corrected.disabled)) throw;
       outcome = {.ok = false, .kernels_only = false, .diffs = {}, .why = error.what()};
     }
-    if (outcome.ok) return corrected;
+    if (outcome.ok) {
+      corrected.outcome = std::move(outcome);
+      return corrected;
+    }
     why = outcome.why;
     if (round == 0) keep_reproducer(options, original, pipeline, corrected, report);
     rebuild = !outcome.kernels_only;

@@ -12,6 +12,7 @@ namespace modelflow {
 struct Corrected {
   Pipeline::Forms forms;
   std::set<std::string> disabled;  ///< passes that made the model wrong
+  Outcome outcome;                 ///< of the fully fused form
 };
 
 /// Runs the pipeline and compares the result with the original. On a failure it searches for the fused node (when only

@@ -3,7 +3,6 @@
 #include "passes/passes.h"
 #include "src/correct.h"
 #include "src/flow/flow.h"
-#include "src/flow/flow.h"
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
@@ -26,8 +25,8 @@ void refuse_what_is_not_there(const Options& options) {
 std::string_view name(Level level) { return level == Level::O0 ? "O0" : level == Level::O1 ? "O1" : "O2"; }
 
 /// Selection by the clock where this machine is the target and can run the model, else by the cost model.
-Model choose(const Model& original, const Options& options, const Pipeline& pipeline, const Corrected& corrected,
-             const Verifier& verifier, Runtime* runtime, Report& report) {
+Selected choose(const Model& original, const Options& options, const Pipeline& pipeline, const Corrected& corrected,
+                const Verifier& verifier, Runtime* runtime, Report& report) {
   Report scratch;  // the passes run again and again here: only their first run is worth reporting
   const std::filesystem::path plugin = plugin_path();
   SelectTools tools;
@@ -46,22 +45,23 @@ Model choose(const Model& original, const Options& options, const Pipeline& pipe
   return select({original, corrected.forms.portable, corrected.forms.fused}, tools, report);
 }
 
-/// The chosen form is a part of what was verified, in another layout: looked at once more before it leaves.
-Model verified(Model chosen, const Model& original, const Verifier& verifier, Report& report) {
+/// A form that was not verified yet is a part of one that was, in another layout: looked at before it leaves.
+Model verified(Selected chosen, const Model& original, const Corrected& corrected, const Verifier& verifier,
+               Report& report) {
   if (!verifier.possible()) {
     if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
-    return chosen;
+    return std::move(chosen.model);
   }
-  Outcome outcome = verifier.check(chosen);
+  Outcome outcome = chosen.whole ? corrected.outcome : verifier.check(chosen.model);
   if (!outcome.ok) {
     report.notes.push_back("the selected form is wrong (" + outcome.why + "): the model stays as it came");
     outcome = verifier.check(original);
-    chosen = original;
+    chosen.model = original;
     report.speedup = 1;
   }
   report.verification = std::move(outcome.diffs);
   report.verified = outcome.ok;
-  return chosen;
+  return std::move(chosen.model);
 }
 
 }  // namespace
@@ -88,11 +88,11 @@ Result optimize(Model model, const Options& options) {
   const Pipeline pipeline(options, runtime);
   const Corrected corrected = build_correct(model, options, pipeline, verifier, report);
   step("select");
-  result.model = options.level == Level::O1
-                     ? Pipeline::emit(corrected.forms.portable)
-                     : choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
+  Selected chosen = options.level == Level::O1
+                        ? Selected{Pipeline::emit(corrected.forms.portable), true}
+                        : choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
   step("verify");
-  result.model = verified(std::move(result.model), model, verifier, report);
+  result.model = verified(std::move(chosen), model, corrected, verifier, report);
   report.after = stats(result.model);
   report.fused = fused_report(result.model, options.target);
   return result;

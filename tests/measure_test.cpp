@@ -65,8 +65,8 @@ TEST(Select, KeepsWhatIsFaster) {
   const Model original = chain(3), portable = chain(2);
   std::size_t asked = 0;
   Report report;
-  const Model chosen = select({original, portable, portable}, tools_with({1.5}, asked), report);
-  EXPECT_EQ(chosen.graph().nodes().size(), 2U);
+  const Selected chosen = select({original, portable, portable}, tools_with({1.5}, asked), report);
+  EXPECT_EQ(chosen.model.graph().nodes().size(), 2U);
   EXPECT_DOUBLE_EQ(report.speedup, 1.5);
   EXPECT_DOUBLE_EQ(report.stock_ms, 1000);
 }
@@ -75,8 +75,8 @@ TEST(Select, GoesBackToTheOriginal) {
   const Model original = chain(3), portable = chain(2);
   std::size_t asked = 0;
   Report report;
-  const Model chosen = select({original, portable, portable}, tools_with({0.9}, asked), report);
-  EXPECT_EQ(chosen.graph().nodes().size(), 3U);
+  const Selected chosen = select({original, portable, portable}, tools_with({0.9}, asked), report);
+  EXPECT_EQ(chosen.model.graph().nodes().size(), 3U);
   EXPECT_DOUBLE_EQ(report.speedup, 1);
   EXPECT_FALSE(report.notes.empty());
 }

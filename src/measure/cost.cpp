@@ -47,7 +47,7 @@ double plain_seconds(const Call& call, const Target& target) {
          target.stream(passes * 8 * elements(call.outputs.at(0)));
 }
 
-Model select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report) {
+Selected select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report) {
   const Model laid_out = tools.lay_out(fused);
   std::vector<std::string> slower;
   for (const Region& region : find_regions(laid_out)) {
@@ -65,10 +65,10 @@ Model select_by_cost(const Model& fused, const SelectTools& tools, const Target&
     if (!row.kept) slower.insert(slower.end(), region.fused.begin(), region.fused.end());
     report.regions.push_back(std::move(row));
   }
-  if (slower.empty()) return tools.emit(laid_out);
+  if (slower.empty()) return {tools.emit(laid_out), true};
   Model kept = fused;
   revert(kept, slower);
-  return tools.emit(tools.lay_out(std::move(kept)));
+  return {tools.emit(tools.lay_out(std::move(kept))), false};
 }
 
 }  // namespace modelflow

@@ -104,7 +104,10 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (spent > tools.budget) break;  // what is not reached stays fused; the whole model is timed as well
+    if (spent > tools.budget) {  // what is not reached stays fused; the whole model is timed as well
+      timings.emplace_back().why_not = "no time left";
+      continue;
+    }
     Feeds inputs;
     for (const Value* input : parts[i].graph().inputs())
       if (const auto found = captured.find(input->name()); found != captured.end()) inputs.insert(*found);

@@ -24,13 +24,15 @@ class Groups {
   std::unordered_map<const Node*, const Node*> up_;
 };
 
+bool reads_channels_last(const Use& use) {
+  const Attrs& attrs = use.node->attrs;
+  return is_fused(*use.node) && attrs.text(attrs.has("x_layout") ? "x_layout" : "layout") == "NHWC";
+}
+
+/// A transpose at the border of an island. Its permutation alone says nothing: attention transposes keys the same way.
 bool moves_channels_last(const Node& node) {
-  if (!node.is("Transpose")) return false;
-  const Ints perm = node.attrs.ints("perm");
-  if (perm.size() < 3 || perm[0] != 0 || perm.back() != 1) return false;
-  for (std::size_t i = 1; i + 1 < perm.size(); ++i)
-    if (perm[i] != static_cast<std::int64_t>(i) + 1) return false;
-  return true;
+  return node.is("Transpose") &&
+         std::any_of(node.output()->uses().begin(), node.output()->uses().end(), reads_channels_last);
 }
 
 /// The values in channels-last order: what fused nodes write so, what border transposes make, and what elementwise

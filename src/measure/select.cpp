@@ -11,6 +11,8 @@
 namespace modelflow {
 namespace {
 
+constexpr const char* kEverything = "everything fused";
+
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
 
@@ -87,7 +89,7 @@ struct Trial {
 std::vector<Trial> trials(const Model& fused, const Measured& measured) {
   std::vector<Trial> list;
   if (!measured.slower.empty()) list.push_back({"fused where it is faster", measured.slower});
-  list.push_back({"everything fused", {}});
+  list.push_back({kEverything, {}});
   const auto products = fused_names(fused, Which::products), others = fused_names(fused, Which::others);
   if (!products.empty() && !others.empty()) {
     list.push_back({"all but matrix products fused", products});
@@ -114,7 +116,7 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
 
 }  // namespace
 
-Model select(const Forms& forms, const SelectTools& tools, Report& report) {
+Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   Measured measured;
   std::vector<Trial> list;
   const auto all = fused_names(forms.fused, Which::all);
@@ -142,12 +144,12 @@ Model select(const Forms& forms, const SelectTools& tools, Report& report) {
   }
   if (best) {
     record(report, *best, measured.regions);
-    return std::move(best->model);
+    return {std::move(best->model), best->trial.name == kEverything};
   }
   for (RegionReport& row : report.regions) row.kept = false;
   report.notes.push_back("nothing is faster than stock ONNX Runtime here: the model stays as it came");
   report.speedup = 1;
-  return forms.original;
+  return {forms.original, false};
 }
 
 }  // namespace modelflow

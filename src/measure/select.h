@@ -28,13 +28,19 @@ struct Forms {
   const Model& fused;     ///< everything fused, before layout
 };
 
+/// What was chosen; `whole`: everything stayed fused, so that it is the very model that was verified before.
+struct Selected {
+  Model model;
+  bool whole = false;
+};
+
 /// The fastest form that is not slower than stock ONNX Runtime runs the original: everything fused, less the regions
 /// that are slower fused; else only some kinds of fused nodes; else clean-ups only; in the end the original as it
 /// came. Runnable; writes regions, times and reasons into the report.
-Model select(const Forms& forms, const SelectTools& tools, Report& report);
+Selected select(const Forms& forms, const SelectTools& tools, Report& report);
 
 /// The same without a clock: regions go back when the cost model says that their kernels take longer than plain ops.
-Model select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report);
+Selected select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report);
 
 /// Multiplications and additions of a convolution or matrix product; 0 for other ops.
 double flops(const Call& call);

@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
 
 /// The fastest of enough runs to fill a short block: others who use the machine only ever add time.
 double block(const Runner& run, std::size_t runs) {
-  run();  // wakes the threads and fetches the weights that another side pushed out of the cache
+  if (runs > 1) run();  // wakes the threads and fetches the weights that another side pushed out of the cache
   double fastest = run();
   for (std::size_t i = 1; i < runs; ++i) fastest = std::min(fastest, run());
   return fastest;
@@ -55,7 +55,8 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double bu
   for (const Runner& run : sides) {
     run();
     const double once = std::min(run(), run());
-    runs.push_back(static_cast<std::size_t>(std::clamp(std::ceil(kBlock / std::max(once, 1e-7)), 3.0, 2000.0)));
+    const double fewest = once > 0.1 ? 1 : 3;
+    runs.push_back(static_cast<std::size_t>(std::clamp(std::ceil(kBlock / std::max(once, 1e-7)), fewest, 2000.0)));
   }
   std::vector<std::vector<double>> blocks(sides.size());
   for (std::size_t round = 0; round < kMaxRounds && (round < kMinRounds || since(start) < budget); ++round)
