@@ -1,7 +1,7 @@
 // Windows that do not overlap: line i of the window of one input line is a product [width, C] x [C, kw * M], and
-// channels last that product is an output line as it lies in memory.
+// channels last that product is an output line as it lies in memory. With few output channels (a last layer has one)
+// the product is turned around, so that vectors run along the line.
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm.h"
@@ -18,13 +18,16 @@ class ConvTranspose : public Implementation {
   explicit ConvTranspose(const Call& call) : activation_(activation_of(call.attrs)) {
     const Tensor& w = *call.in(1).constant;
     channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]), kh_ = size(w.dims()[2]), kw_ = size(w.dims()[3]);
-    // A narrow product would fill a fraction of each vector: then all lines of the window are one product.
-    together_ = kw_ * m_ < kGemmPanel / 2;
-    const std::string layout = std::string("conv_transpose") + (together_ ? " together" : " by line");
-    const std::size_t bytes = products() * packed_b_floats(channels_, columns()) * sizeof(float);
-    packed_ = packed_weights(w, layout, bytes, [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
     const Tensor* bias = call.attrs.integer("has_bias") ? call.in(2).constant : nullptr;
-    for (std::size_t i = 0; bias && i < columns(); ++i) bias_.push_back(bias->as<float>()[i % m_]);
+    for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
+    turned_ = kw_ * m_ < kGemmPanel / 2;
+    if (turned_) {
+      pack_turned(w);
+      return;
+    }
+    const std::size_t bytes = kh_ * packed_b_floats(channels_, kw_ * m_) * sizeof(float);
+    packed_ =
+        packed_weights(w, "conv_transpose", bytes, [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
 
   void run(Invocation& call) const override {
@@ -40,66 +43,88 @@ class ConvTranspose : public Implementation {
     if (lines * line == 0) return;
     const auto* from = static_cast<const float*>(x.data);
     const std::size_t parts = std::min(tasks_for(lines * kh_ * line * channels_ / 8, call) * 2, lines);
-    auto* scratch = together_ ? reinterpret_cast<float*>(call.scratch(parts * kh_ * line * sizeof(float))) : nullptr;
+    const std::size_t each = (width * (channels_ + 1 + kh_ * kw_ * m_) + 15) / 16 * 16;
+    auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
     const auto task = [&](std::size_t i) {
-      for (std::size_t l = lines * i / parts; l < lines * (i + 1) / parts; ++l)
-        expand(from + l * width * channels_, width, to + l * kh_ * line, scratch ? scratch + i * kh_ * line : nullptr);
+      for (std::size_t l = lines * i / parts; l < lines * (i + 1) / parts; ++l) {
+        const float* x_line = from + l * width * channels_;
+        float* y_lines = to + l * kh_ * line;
+        turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
+      }
     };
     if (parts == 1) return task(0);
     call.parallel(parts, task);
   }
 
  private:
-  std::size_t products() const { return together_ ? 1 : kh_; }
-  std::size_t columns() const { return (together_ ? kh_ : 1) * kw_ * m_; }
-
-  /// [C, M, kh, kw] -> for each product [C, columns], columns ordered as in memory: window line, window column, M.
+  /// [C, M, kh, kw] -> for each line of the window [C, kw * M].
   void pack(const Tensor& w, float* out) const {
     const auto from = w.as<float>();
-    std::vector<float> matrix(channels_ * columns());
-    const std::size_t panels = (columns() + kGemmPanel - 1) / kGemmPanel, rows = together_ ? kh_ : 1;
-    for (std::size_t p = 0; p < products(); ++p) {
+    const std::size_t columns = kw_ * m_, panels = (columns + kGemmPanel - 1) / kGemmPanel;
+    std::vector<float> matrix(channels_ * columns);
+    for (std::size_t i = 0; i < kh_; ++i) {
       float* to = matrix.data();
       for (std::size_t c = 0; c < channels_; ++c) {
-        for (std::size_t i = p; i < p + rows; ++i) {
-          for (std::size_t j = 0; j < kw_; ++j) {
-            for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kh_ + i) * kw_ + j];
-          }
+        for (std::size_t j = 0; j < kw_; ++j) {
+          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kh_ + i) * kw_ + j];
         }
       }
-      pack_b_avx512(matrix.data(), columns(), false, channels_, columns(), 0, panels,
-                    out + p * packed_b_floats(channels_, columns()));
+      pack_b_avx512(matrix.data(), columns, false, channels_, columns, 0, panels,
+                    out + i * packed_b_floats(channels_, columns));
+    }
+  }
+
+  /// [C, M, kh, kw] -> [kh * kw * M, C + 1], the bias as the last column.
+  void pack_turned(const Tensor& w) {
+    const auto from = w.as<float>();
+    for (std::size_t i = 0; i < kh_; ++i) {
+      for (std::size_t j = 0; j < kw_ * m_; ++j) {
+        for (std::size_t c = 0; c < channels_; ++c) rows_.push_back(from[((c * m_ + j % m_) * kh_ + i) * kw_ + j / m_]);
+        rows_.push_back(bias_.empty() ? 0 : bias_[j]);
+      }
     }
   }
 
   /// One input line -> kh output lines.
-  void expand(const float* x, std::size_t width, float* y, float* scratch) const {
+  void expand(const float* x, std::size_t width, float* y) const {
     Gemm g;
-    g.m = width, g.n = columns(), g.k = channels_;
+    g.m = width, g.n = kw_ * m_, g.k = channels_;
     g.a = x, g.lda = channels_;
     g.ldb = kGemmPanel, g.panel = kGemmPanel * channels_;
-    g.ldc = columns();
+    g.ldc = g.n;
     g.bias = bias_.empty() ? nullptr : bias_.data();
     g.activation = activation_;
-    for (std::size_t p = 0; p < products(); ++p) {
-      g.b = reinterpret_cast<const float*>(packed_.get()) + p * packed_b_floats(channels_, columns());
-      g.c = together_ ? scratch : y + p * width * kw_ * m_;
+    for (std::size_t i = 0; i < kh_; ++i) {
+      g.b = reinterpret_cast<const float*>(packed_.get()) + i * packed_b_floats(channels_, g.n);
+      g.c = y + i * width * g.n;
       gemm_avx512(g, 0, width, 0, g.n);
     }
-    if (!together_) return;
+  }
+
+  /// The same by [kh * kw * M, C] x [C, width], then the columns of each line interleaved.
+  void expand_turned(const float* x, std::size_t width, float* y, float* scratch) const {
     const std::size_t piece = kw_ * m_;
-    for (std::size_t i = 0; i < kh_; ++i) {
-      float* line = y + i * width * piece;
-      for (std::size_t c = 0; c < width; ++c)
-        std::memcpy(line + c * piece, scratch + (c * kh_ + i) * piece, piece * sizeof(float));
+    transpose_avx512(x, channels_, width, channels_, scratch, width);
+    std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
+    Gemm g;
+    g.m = kh_ * piece, g.n = width, g.k = channels_ + 1;
+    g.a = rows_.data(), g.lda = g.k;
+    g.b = scratch, g.ldb = width, g.panel = kGemmPanel;
+    g.c = scratch + g.k * width, g.ldc = width;
+    g.activation = activation_;
+    gemm_avx512(g, 0, g.m, 0, width);
+    for (std::size_t row = 0; row < g.m; ++row) {
+      const float* from = g.c + row * width;
+      float* to = y + row / piece * width * piece + row % piece;
+      for (std::size_t c = 0; c < width; ++c) to[c * piece] = from[c];
     }
   }
 
   ActivationSpec activation_;
   std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
-  bool together_ = false;
+  bool turned_ = false;
   std::shared_ptr<const std::byte> packed_;
-  std::vector<float> bias_;
+  std::vector<float> bias_, rows_;
 };
 
 Verdict accepts(const Call& call) {
