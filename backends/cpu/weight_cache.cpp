@@ -8,6 +8,8 @@
 #include <mutex>
 #include <new>
 
+#include "backends/cpu/mapped_weights.h"
+
 namespace modelflow::cpu {
 namespace {
 
@@ -47,12 +49,14 @@ void forget(const std::string& key) {
 std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes) {
   constexpr std::size_t kHugePage = 2 << 20;
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-  const std::size_t size = std::max<std::size_t>((bytes + alignment - 1) / alignment * alignment, alignment);
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, size));
-  if (!memory) throw Error(ErrorKind::limit, "no memory for " + std::to_string(bytes) + " bytes of packed weights");
+  // Rounded to pages only: huge pages that are filled in part would cost memory, many weights are little above 2 MiB.
+  const std::size_t size = std::max<std::size_t>((bytes + 4095) / 4096 * 4096, 4096);
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, size) != 0)
+    throw Error(ErrorKind::limit, "no memory for " + std::to_string(bytes) + " bytes of packed weights");
   // Packed weights are streamed by every run: huge pages save TLB misses.
   if (alignment == kHugePage) madvise(memory, size, MADV_HUGEPAGE);
-  return {memory, std::free};
+  return {static_cast<std::byte*>(memory), std::free};
 }
 
 std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std::string& layout, std::size_t bytes,
@@ -66,9 +70,13 @@ std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std
     entry = slot;
   }
   std::lock_guard lock(entry->packing);
-  if (std::shared_ptr<const std::byte> ready = entry->bytes.lock()) return ready;
+  if (std::shared_ptr<const std::byte> ready = entry->bytes.lock()) {
+    release_mapped(weights.data(), weights.bytes());
+    return ready;
+  }
   std::shared_ptr<std::byte> memory = aligned_bytes(bytes);
   pack(memory.get());
+  release_mapped(weights.data(), weights.bytes());
   std::shared_ptr<const std::byte> shared(memory.get(), [memory, key](const std::byte*) mutable {
     memory.reset();
     forget(key);
