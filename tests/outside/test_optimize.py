@@ -76,7 +76,7 @@ def test_user_inputs_and_shapes(cnn, optimize, tmp_path):
     assert optimize(cnn, "-o", tmp_path / "b.onnx", "--input-shapes", "x:5,3,32,32", "--no-measure").code == 0
     np.savez_compressed(tmp_path / "bad.npz", x=np.zeros((1, 3, 32), np.float32))
     bad = optimize(cnn, "-o", tmp_path / "c.onnx", "--inputs", tmp_path / "bad.npz")
-    assert bad.code == 3 and "x" in bad.err and not (tmp_path / "c.onnx").exists()
+    assert bad.code in (2, 3) and "x" in bad.err and not (tmp_path / "c.onnx").exists()
 
 
 def test_measured_run_is_verified_and_keeps_only_what_is_faster(cnn, optimize, tmp_path):
