@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "passes/extents.h"
+
 namespace modelflow::passes {
 
 std::optional<Ints> const_ints(const Value* value) {
@@ -60,6 +62,14 @@ bool deterministic(const Node& node) {
 bool same_type(const Value& a, const Value& b) {
   return a.type.is_tensor() && b.type.is_tensor() && a.dtype() != DType::undefined && a.dtype() == b.dtype() &&
          a.shape() == b.shape();
+}
+
+bool feeds_product(const Value& value) {
+  const Node* reader = only_reader(value);
+  if (reader && (reader->is("Mul") || reader->is("Div")) && reader->output() &&
+      (const_number(reader->input(0)) || const_number(reader->input(1))))
+    reader = only_reader(*reader->output());
+  return reader && reader->is("MatMul");
 }
 
 std::optional<std::size_t> rank_of(const Value* value) {

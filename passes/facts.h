@@ -22,6 +22,8 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank);
 bool deterministic(const Node& node);
 /// True when the types of both values are tensors of provably equal dtype and shape.
 bool same_type(const Value& a, const Value& b);
+/// Read by one MatMul only, at most scaled by a number on the way.
+bool feeds_product(const Value& value);
 std::optional<std::size_t> rank_of(const Value* value);
 /// float32 or float64: what constants are folded in.
 bool foldable_float(DType dtype);

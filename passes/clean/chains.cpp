@@ -18,6 +18,9 @@ bool merge_transposes(Graph&, Node& outer, const Node& inner) {
     if (second[i] < 0 || static_cast<std::size_t>(second[i]) >= first.size()) return false;
     perm[i] = first[static_cast<std::size_t>(second[i])];
   }
+  // Keys of attention: the product that follows swaps the last two axes for nothing.
+  const auto last = static_cast<std::int64_t>(perm.size()) - 1;
+  if (first.back() == last && second.back() == last - 1 && feeds_product(*outer.output())) return false;
   outer.attrs.set("perm", perm);
   return true;
 }

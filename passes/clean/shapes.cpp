@@ -42,16 +42,30 @@ int numbers_to_constants(Graph& graph, Context& context, Contents& contents) {
   return changes;
 }
 
+/// What the shape of the result says about element `i` of the target.
+Dim inferred(const Node& node, std::size_t i, std::size_t size) {
+  const Value& y = *node.output();
+  if (y.is_graph_output() || !y.type.is_tensor() || !y.shape().has_rank() || y.shape().rank() != size) return {};
+  return y.shape()[i];
+}
+
 /// The constant that means the same for Reshape: numbers, 0 for "as the input has it", at most one -1 for the rest.
 std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
-  if (node.attrs.integer("allowzero") != 0) return std::nullopt;
   const Value& x = *node.input(0);
   const bool ranked = x.type.is_tensor() && x.shape().has_rank();
   Ints target;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const Dim& dim = wanted[i].value;
-    const bool copied = ranked && i < x.shape().rank() && dim == x.shape()[i];
-    target.push_back(dim.known() ? dim.value() : copied ? 0 : -1);
+    const Dim known = inferred(node, i, wanted.size());
+    // With allowzero a 0 is an empty axis, which no other number says; a copied dim is what it is either way.
+    if (node.attrs.integer("allowzero") != 0 && dim.number() == 0) return std::nullopt;
+    const bool copied = ranked && i < x.shape().rank() && (dim == x.shape()[i] || known == x.shape()[i]);
+    if (dim.known() && dim.value() >= 0)
+      target.push_back(dim.value());
+    else if (known.known() && known.value() > 0)
+      target.push_back(known.value());
+    else
+      target.push_back(copied ? 0 : -1);
   }
   return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
 }
@@ -59,7 +73,8 @@ std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
 int reshape_targets(Graph& graph, Context& context, Contents& contents) {
   int changes = 0;
   for (const auto& node : graph.nodes()) {
-    if (!node->is("Reshape") || !node->input(0) || !node->input(1) || node->input(1)->constant()) continue;
+    if (!node->is("Reshape") || !node->input(0) || !node->output()) continue;
+    if (!node->input(1) || node->input(1)->constant()) continue;
     const Elements* wanted = contents.of(node->input(1));
     if (!wanted) continue;
     const std::optional<Ints> target = reshape_target(*node, *wanted);
@@ -68,6 +83,7 @@ int reshape_targets(Graph& graph, Context& context, Contents& contents) {
       continue;
     }
     graph.set_input(*node, 1, &graph.add_constant(tensor_of(DType::i64, false, *target), node->input(1)->name()));
+    node->attrs.erase("allowzero");
     context.hit("reshape-target");
     ++changes;
   }
