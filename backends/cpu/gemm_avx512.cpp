@@ -104,15 +104,35 @@ __attribute__((noinline)) void tile(const Tile& t) {
     advance(1);
   }
   const __m512 scale = _mm512_set1_ps(t.scale);
+  const float *bias = t.bias, *base = t.base;
+  float* c = t.c;
+  const std::size_t ldc = t.ldc, base_ld = t.base_ld;
 #pragma GCC unroll 4
   for (int v = 0; v < NV; ++v) {
     const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
-    const __m512 bias = t.bias ? _mm512_maskz_loadu_ps(lanes, t.bias + 16 * v) : _mm512_setzero_ps();
+    const __m512 add = bias ? _mm512_maskz_loadu_ps(lanes, bias + 16 * v) : _mm512_setzero_ps();
 #pragma GCC unroll 6
-    for (int r = 0; r < MR; ++r) {
-      __m512 x = _mm512_fmadd_ps(acc[r][v], scale, bias);
-      if (t.base) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(lanes, t.base + r * t.base_ld + 16 * v));
-      _mm512_mask_storeu_ps(t.c + r * t.ldc + 16 * v, lanes, x);
+    for (int r = 0; r < MR; ++r) acc[r][v] = _mm512_fmadd_ps(acc[r][v], scale, add);
+  }
+  if (base) {
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r, base += base_ld) {
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) {
+        const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
+        acc[r][v] = _mm512_add_ps(acc[r][v], _mm512_maskz_loadu_ps(lanes, base + 16 * v));
+      }
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < MR; ++r, c += ldc) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) {
+      if (v == NV - 1) {
+        _mm512_mask_storeu_ps(c + 16 * v, mask, acc[r][v]);
+      } else {
+        _mm512_storeu_ps(c + 16 * v, acc[r][v]);
+      }
     }
   }
 }

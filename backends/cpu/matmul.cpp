@@ -114,34 +114,42 @@ class MatMulAvx512 : public Implementation {
     if (!pack && !attrs_.trans_a) return multiply(products, call);
     const std::size_t b_floats = pack ? packed_b_floats(p.k, p.n) : 0;
     const std::size_t a_floats = attrs_.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
-    auto* memory = reinterpret_cast<float*>(call.scratch(p.batch * (a_floats + b_floats) * sizeof(float) + 64));
-    const auto prepare = [&](std::size_t i, std::size_t first, std::size_t last) {
-      float *a = memory + i * (a_floats + b_floats), *b = a + a_floats;
-      if (pack)
-        pack_b_avx512(p.b + p.offsets[i].second, attrs_.trans_b ? p.k : p.n, attrs_.trans_b, p.k, p.n, first, last, b);
+    // Enough products: each task packs and multiplies some, one after the other in the same memory.
+    const bool together = p.batch >= call.threads();
+    const std::size_t tasks = together ? std::min(p.batch, call.threads() * 3) : p.batch;
+    auto* memory = reinterpret_cast<float*>(call.scratch(tasks * (a_floats + b_floats) * sizeof(float) + 64));
+    const auto prepare = [&](std::size_t i, float* a, std::size_t first, std::size_t last) {
+      if (pack) {
+        pack_b_avx512(p.b + p.offsets[i].second, attrs_.trans_b ? p.k : p.n, attrs_.trans_b, p.k, p.n, first, last,
+                      a + a_floats);
+      }
       if (attrs_.trans_a && first == 0) transpose_avx512(p.a + p.offsets[i].first, p.m, p.k, p.m, a, p.k);
     };
-    const auto use = [&](std::size_t i) {
+    const auto use = [&](std::size_t i, const float* a) {
       Gemm& g = products[i];
-      if (attrs_.trans_a) g.a = memory + i * (a_floats + b_floats);
+      if (attrs_.trans_a) g.a = a;
       if (!pack) return;
-      g.b = memory + i * (a_floats + b_floats) + a_floats;
+      g.b = a + a_floats;
       g.ldb = kGemmPanel;
       g.panel = kGemmPanel * p.k;
     };
-    if (p.batch >= call.threads()) {
-      return call.parallel(p.batch, [&](std::size_t i) {
-        prepare(i, 0, panels(p.n));
-        use(i);
-        gemm_avx512(products[i], 0, p.m, 0, p.n);
+    if (together) {
+      return call.parallel(tasks, [&](std::size_t task) {
+        float* own = memory + task * (a_floats + b_floats);
+        for (std::size_t i = p.batch * task / tasks; i < p.batch * (task + 1) / tasks; ++i) {
+          prepare(i, own, 0, panels(p.n));
+          use(i, own);
+          gemm_avx512(products[i], 0, p.m, 0, p.n);
+        }
       });
     }
-    const std::size_t parts = std::min(panels(p.n), call.threads() * 2);
+    const auto place_of = [&](std::size_t i) { return memory + i * (a_floats + b_floats); };
+    const std::size_t parts = std::max<std::size_t>(std::min(panels(p.n), call.threads() * 2), 1);
     call.parallel(p.batch * parts, [&](std::size_t task) {
-      const std::size_t part = task % parts;
-      prepare(task / parts, panels(p.n) * part / parts, panels(p.n) * (part + 1) / parts);
+      const std::size_t i = task / parts, part = task % parts;
+      prepare(i, place_of(i), panels(p.n) * part / parts, panels(p.n) * (part + 1) / parts);
     });
-    for (std::size_t i = 0; i < p.batch; ++i) use(i);
+    for (std::size_t i = 0; i < p.batch; ++i) use(i, place_of(i));
     multiply(products, call);
   }
 

@@ -11,7 +11,6 @@ struct NodeKernel {
   const Registration* registration;
   std::string label;
   std::unique_ptr<Implementation> implementation;
-  std::unique_ptr<OrtAllocator, void (*)(OrtAllocator*)> allocator;
   std::size_t inputs;
 };
 
@@ -25,10 +24,7 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
     const Target& target = op.registration->target;
     const Choice choice = choose_kernel(call, target);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
-    OrtAllocator* allocator = nullptr;
-    check(api, api.KernelInfoGetAllocator(info, OrtMemTypeDefault, &allocator));
-    auto kernel = std::make_unique<NodeKernel>(
-        NodeKernel{op.registration, where, nullptr, {allocator, api.ReleaseAllocator}, call.inputs.size()});
+    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration, where, nullptr, call.inputs.size()});
     kernel->implementation = choice.kernel->create(call, target);
     if (!kernel->implementation)
       throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
@@ -48,7 +44,7 @@ OrtStatus* compute(void* opaque, OrtKernelContext* context) {
   const OrtApi& api = *kernel.registration->api;
   return guarded(api, [&] {
     try {
-      OrtInvocation call(api, context, kernel.allocator.get(), kernel.inputs, kernel.registration->threads);
+      OrtInvocation call(api, context, kernel.registration->scratch, kernel.inputs, kernel.registration->threads);
       kernel.implementation->run(call);
     } catch (const Error& error) {
       throw error.within(kernel.label);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "backends/ort/api.h"
+#include "backends/ort/scratch_pool.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ort {
@@ -12,6 +13,7 @@ struct Registration {
   int api_version = 0;
   Target target;
   std::size_t threads = 1;
+  mutable ScratchPool scratch;
 };
 
 /// One registered name ("Conv_3"): the structure that the runtime calls through.

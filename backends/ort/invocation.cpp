@@ -27,15 +27,15 @@ void run_one(void* data, std::size_t i) noexcept {
 
 }  // namespace
 
-OrtInvocation::OrtInvocation(const OrtApi& api, OrtKernelContext* context, OrtAllocator* allocator, std::size_t inputs,
+OrtInvocation::OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, std::size_t inputs,
                              std::size_t threads)
-    : api_(api), context_(context), allocator_(allocator), count_(inputs), threads_(threads) {
+    : api_(api), context_(context), pool_(pool), count_(inputs), threads_(threads) {
   if (count_ > kMostInputs) throw Error(ErrorKind::internal, "more inputs than any fused op takes");
   for (std::size_t i = 0; i < count_; ++i) read_input(i);
 }
 
 OrtInvocation::~OrtInvocation() {
-  for (void* block : scratch_) allocator_->Free(allocator_, block);
+  for (ScratchPool::Block& block : scratch_) pool_.give_back(std::move(block));
 }
 
 void OrtInvocation::read_input(std::size_t i) {
@@ -85,12 +85,9 @@ void OrtInvocation::parallel(std::size_t tasks, const std::function<void(std::si
 }
 
 std::byte* OrtInvocation::scratch(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 64;
-  void* block = allocator_->Alloc(allocator_, bytes + kAlignment);
-  if (!block) throw Error(ErrorKind::limit, "no scratch memory for " + std::to_string(bytes) + " bytes");
-  scratch_.push_back(block);
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  return static_cast<std::byte*>(block) + (kAlignment - address % kAlignment) % kAlignment;
+  ScratchPool::Block block = pool_.take(bytes);
+  if (!block.bytes) throw Error(ErrorKind::limit, "no scratch memory for " + std::to_string(bytes) + " bytes");
+  return scratch_.emplace_back(std::move(block)).bytes.get();
 }
 
 }  // namespace modelflow::ort

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/ort/api.h"
+#include "backends/ort/scratch_pool.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ort {
@@ -12,8 +13,8 @@ class OrtInvocation : public Invocation {
  public:
   static constexpr std::size_t kMostInputs = 8;
 
-  /// `inputs` of the node are present. `allocator` gives scratch memory.
-  OrtInvocation(const OrtApi& api, OrtKernelContext* context, OrtAllocator* allocator, std::size_t inputs,
+  /// `inputs` of the node are present. `pool` gives scratch memory.
+  OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, std::size_t inputs,
                 std::size_t threads);
   ~OrtInvocation() override;
   OrtInvocation(const OrtInvocation&) = delete;
@@ -36,10 +37,10 @@ class OrtInvocation : public Invocation {
 
   const OrtApi& api_;
   OrtKernelContext* context_;
-  OrtAllocator* allocator_;
+  ScratchPool& pool_;
   std::size_t count_, threads_;
   std::array<Input, kMostInputs> inputs_;
-  std::vector<void*> scratch_;
+  std::vector<ScratchPool::Block> scratch_;
 };
 
 }  // namespace modelflow::ort
