@@ -30,7 +30,7 @@ int numbers_to_constants(Graph& graph, Context& context, Contents& contents) {
     if (node->op() == "Constant") continue;
     Value& out = *node->output();
     const Elements* elements = contents.of(&out);
-    if (!elements) continue;
+    if (!elements || !rank_of(&out)) continue;  // one element of unknown rank may be a scalar or a vector
     Ints values;
     for (const Element& e : *elements)
       if (const auto number = e.value.number()) values.push_back(*number);

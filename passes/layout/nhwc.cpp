@@ -194,7 +194,7 @@ class Islands {
     if (ones && rank > 2) {
       Ints dims(rank, 1);
       dims[0] = 0;
-      dims[perm == to_last(rank) ? rank - 1 : 1] = -1;
+      dims[perm == to_last(rank) ? rank - 1 : 1] = shape[1].known() ? shape[1].value() : -1;
       Value& target = graph_.add_constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(rank)}, dims), "dims");
       node = &graph_.add("Reshape", {&from, &target}, {.before = &before});
     } else {

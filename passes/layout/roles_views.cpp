@@ -49,7 +49,7 @@ std::optional<Role> reshape_role(const Node& node, Facts& facts) {
   Ints target = {0};
   if (rank == 2) {
     if (!all_ones(in, 2)) return {};
-    target.push_back(-1);
+    target.push_back(in[1].known() ? in[1].value() : -1);  // -1 cannot be inferred beside an empty batch
   } else {
     if (!in[1].known()) return {};
     int open = 0;
