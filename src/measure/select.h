@@ -39,7 +39,8 @@ struct Selected {
 /// came. Runnable; writes regions, times and reasons into the report.
 Selected select(const Forms& forms, const SelectTools& tools, Report& report);
 
-/// The same without a clock: regions go back when the cost model says that their kernels take longer than plain ops.
+/// The same without a clock: regions of known extents go back when the cost model says that their kernels take clearly
+/// longer than plain ops.
 Selected select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report);
 
 /// Multiplications and additions of a convolution or matrix product; 0 for other ops.
