@@ -14,6 +14,7 @@ Pass transpose_weights();  ///< Transpose of a constant -> the transposed consta
 Pass fold_shapes();        ///< shape arithmetic over known dims -> constants, 0 and -1
 Pass identities();         ///< nodes that change nothing
 Pass chains();             ///< Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
+Pass views();              ///< longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most
 Pass duplicates();         ///< equal initializers and equal nodes -> one
 Pass fold_batch_norm();    ///< BatchNormalization into the linear op before or after it
 Pass fold_affine();        ///< Mul, Div, Add, Sub by constants into the linear op before or after it
