@@ -50,7 +50,10 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
                Report& report) {
   if (!verifier.possible()) {
     if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
-    return std::move(chosen.model);
+    std::string why;
+    if (verifier.loads(chosen.model, why)) return std::move(chosen.model);
+    report.notes.push_back("the result does not load (" + why + "): the model stays as it came");
+    return original;
   }
   Outcome outcome = chosen.whole ? corrected.outcome : verifier.check(chosen.model);
   if (!outcome.ok) {

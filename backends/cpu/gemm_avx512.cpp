@@ -48,6 +48,44 @@ struct Tile {
 // Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
 constexpr int kGroup = 3;
 
+// Scale, bias and base on the sums of a tile, and out with them.
+template <int MR, int NV>
+__attribute__((always_inline)) inline void store(const Tile& t, __m512 (&acc)[MR][NV]) {
+  const __mmask16 mask = t.mask;
+  const __m512 scale = _mm512_set1_ps(t.scale);
+  const float *bias = t.bias, *base = t.base;
+  float* c = t.c;
+  const std::size_t ldc = t.ldc, base_ld = t.base_ld;
+#pragma GCC unroll 4
+  for (int v = 0; v < NV; ++v) {
+    const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
+    const __m512 add = bias ? _mm512_maskz_loadu_ps(lanes, bias + 16 * v) : _mm512_setzero_ps();
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r) acc[r][v] = _mm512_fmadd_ps(acc[r][v], scale, add);
+  }
+  if (base) {
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r, base += base_ld) {
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) {
+        const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
+        acc[r][v] = _mm512_add_ps(acc[r][v], _mm512_maskz_loadu_ps(lanes, base + 16 * v));
+      }
+    }
+  }
+#pragma GCC unroll 6
+  for (int r = 0; r < MR; ++r, c += ldc) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) {
+      if (v == NV - 1) {
+        _mm512_mask_storeu_ps(c + 16 * v, mask, acc[r][v]);
+      } else {
+        _mm512_storeu_ps(c + 16 * v, acc[r][v]);
+      }
+    }
+  }
+}
+
 template <int MR, int NV>
 __attribute__((noinline)) void tile(const Tile& t) {
   __m512 acc[MR][NV];
@@ -103,38 +141,7 @@ __attribute__((noinline)) void tile(const Tile& t) {
     step(0);
     advance(1);
   }
-  const __m512 scale = _mm512_set1_ps(t.scale);
-  const float *bias = t.bias, *base = t.base;
-  float* c = t.c;
-  const std::size_t ldc = t.ldc, base_ld = t.base_ld;
-#pragma GCC unroll 4
-  for (int v = 0; v < NV; ++v) {
-    const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
-    const __m512 add = bias ? _mm512_maskz_loadu_ps(lanes, bias + 16 * v) : _mm512_setzero_ps();
-#pragma GCC unroll 6
-    for (int r = 0; r < MR; ++r) acc[r][v] = _mm512_fmadd_ps(acc[r][v], scale, add);
-  }
-  if (base) {
-#pragma GCC unroll 6
-    for (int r = 0; r < MR; ++r, base += base_ld) {
-#pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) {
-        const __mmask16 lanes = v == NV - 1 ? mask : static_cast<__mmask16>(0xffff);
-        acc[r][v] = _mm512_add_ps(acc[r][v], _mm512_maskz_loadu_ps(lanes, base + 16 * v));
-      }
-    }
-  }
-#pragma GCC unroll 6
-  for (int r = 0; r < MR; ++r, c += ldc) {
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) {
-      if (v == NV - 1) {
-        _mm512_mask_storeu_ps(c + 16 * v, mask, acc[r][v]);
-      } else {
-        _mm512_storeu_ps(c + 16 * v, acc[r][v]);
-      }
-    }
-  }
+  store(t, acc);
 }
 
 using TileFunction = void (*)(const Tile&);

@@ -43,4 +43,20 @@ Outcome Verifier::check(const Model& runnable) const {
   return outcome;
 }
 
+bool Verifier::loads(const Model& runnable, std::string& why) const {
+  if (!runtime_ || !options_.verify) return true;
+  try {
+    open_session(*runtime_, original_, {});
+  } catch (const Error&) {
+    return true;  // nothing to lose
+  }
+  try {
+    open_session(*runtime_, runnable, {});
+    return true;
+  } catch (const Error& error) {
+    why = error.what();
+    return false;
+  }
+}
+
 }  // namespace modelflow

@@ -22,6 +22,8 @@ class Verifier {
   bool possible() const { return runtime_ && options_.verify && reference_.why_not.empty(); }
   const Reference& reference() const { return reference_; }
   Outcome check(const Model& runnable) const;
+  /// For models that cannot be run on made-up data: false when the runtime loads the original and refuses `runnable`.
+  bool loads(const Model& runnable, std::string& why) const;
 
  private:
   std::shared_ptr<Runtime> runtime_;

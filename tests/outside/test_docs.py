@@ -30,7 +30,7 @@ def test_commands_of_the_readme(cnn, optimize, bench, tmp_path):
 
 def test_links_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        for link in re.findall(r"\]\(([^)#:\s]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
