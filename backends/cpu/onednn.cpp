@@ -1,5 +1,6 @@
 #include "backends/cpu/onednn.h"
 
+#include "backends/cpu/weight_cache.h"
 #include "backends/parallel.h"
 
 namespace modelflow::cpu {
@@ -67,6 +68,20 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
 void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
   append_plain(ops, a);
   if (a.affine()) ops.append_eltwise(dnnl::algorithm::eltwise_linear, a.scale, a.shift);
+}
+
+std::shared_ptr<const std::byte> onednn_packed(const Tensor& weights, const dnnl::memory::desc& plain,
+                                               const dnnl::memory::desc& wanted) {
+  const std::vector<std::uint8_t> blob = dnnl::memory::desc(wanted).get_blob();
+  const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
+  return packed_weights(weights, layout, wanted.get_size(), [&](std::byte* out) {
+    // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
+    dnnl::stream stream(onednn_engine());
+    dnnl::memory from(plain, onednn_engine(), const_cast<std::byte*>(weights.data()));
+    dnnl::memory to(wanted, onednn_engine(), out);
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  });
 }
 
 void plan_for_threads(std::size_t threads) { dnnl_threadpool_interop_set_max_concurrency(static_cast<int>(threads)); }

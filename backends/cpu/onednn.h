@@ -35,6 +35,10 @@ class OnednnStream : private dnnl::threadpool_interop::threadpool_iface {
 /// Appends the activation as an eltwise post-op (nothing for none).
 void append_activation(dnnl::post_ops& ops, const ActivationSpec& activation);
 
+/// The plain weights in the layout that a primitive wants, shared through the weight cache.
+std::shared_ptr<const std::byte> onednn_packed(const Tensor& weights, const dnnl::memory::desc& plain,
+                                               const dnnl::memory::desc& wanted);
+
 /// Sets how many threads primitives created from now on by this thread are planned for.
 void plan_for_threads(std::size_t threads);
 

@@ -4,7 +4,6 @@
 
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/onednn.h"
-#include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -177,7 +176,7 @@ class OnednnConv : public Implementation {
       made->y_reorder = between(y_last, made->y_given);
       made->added_reorder = between(made->y_given, y_last);
     }
-    if (desc.weights_desc() != plain) made->packed = packed(plain, desc.weights_desc());
+    if (desc.weights_desc() != plain) made->packed = onednn_packed(weights_, plain, desc.weights_desc());
     return made;
   }
 
@@ -191,18 +190,6 @@ class OnednnConv : public Implementation {
     attr.set_post_ops(ops);
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return attr;
-  }
-
-  std::shared_ptr<const std::byte> packed(const memory::desc& plain, const memory::desc& wanted) const {
-    const std::vector<std::uint8_t> blob = memory::desc(wanted).get_blob();
-    const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
-    return packed_weights(weights_, layout, wanted.get_size(), [&](std::byte* out) {
-      // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
-      dnnl::stream stream(onednn_engine());
-      memory from(plain, onednn_engine(), const_cast<std::byte*>(weights_.data())), to(wanted, onednn_engine(), out);
-      dnnl::reorder(from, to).execute(stream, from, to);
-      stream.wait();
-    });
   }
 
   static constexpr std::size_t kMostShapes = 64;

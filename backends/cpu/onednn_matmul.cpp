@@ -3,7 +3,6 @@
 
 #include "backends/cpu/matmul_problem.h"
 #include "backends/cpu/onednn.h"
-#include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -114,7 +113,7 @@ class OnednnMatMul : public Implementation {
     const dnnl::matmul::primitive_desc desc(onednn_engine(), memory::desc(a, f32, strides(a, attrs_.trans_a)),
                                             pack ? any_b : plain_b, bias, y_desc, primitive_attr(y_desc));
     auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), nullptr});
-    if (pack && desc.weights_desc() != plain_b) made->packed = packed(plain_b, desc.weights_desc());
+    if (pack && desc.weights_desc() != plain_b) made->packed = onednn_packed(weights_, plain_b, desc.weights_desc());
     return made;
   }
 
@@ -129,18 +128,6 @@ class OnednnMatMul : public Implementation {
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (attrs_.scale != 1) attr.set_scales_mask(DNNL_ARG_SRC, 0);
     return attr;
-  }
-
-  std::shared_ptr<const std::byte> packed(const memory::desc& plain, const memory::desc& wanted) const {
-    const std::vector<std::uint8_t> blob = memory::desc(wanted).get_blob();
-    const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
-    return packed_weights(weights_, layout, wanted.get_size(), [&](std::byte* out) {
-      // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
-      dnnl::stream stream(onednn_engine());
-      memory from(plain, onednn_engine(), const_cast<std::byte*>(weights_.data())), to(wanted, onednn_engine(), out);
-      dnnl::reorder(from, to).execute(stream, from, to);
-      stream.wait();
-    });
   }
 
   static constexpr std::size_t kMostShapes = 64;
