@@ -29,7 +29,7 @@ struct NodeTime {
   int calls = 0;
 };
 
-/// A loaded model in ONNX Runtime.
+/// A loaded model in ONNX Runtime. Several threads may run one session at once.
 class Session {
  public:
   virtual ~Session() = default;

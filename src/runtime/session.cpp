@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 
 #include "modelflow/error.h"
 
@@ -70,6 +71,22 @@ struct Ports {
   decltype(OrtApi::SessionGetInputTypeInfo) type;
 };
 
+/// The feeds of one run, wrapped for ORT: `values` point into the tensors of `feeds`.
+struct Binding {
+  Feeds feeds;
+  std::vector<OrtValueHeld> values;
+  std::vector<const char*> names;
+
+  bool holds(const Feeds& others) const {
+    const auto same = [](const auto& a, const auto& b) {
+      return a.first == b.first && a.second.data() == b.second.data() && a.second.dims() == b.second.dims() &&
+             a.second.dtype() == b.second.dtype() && a.second.dtype() != DType::string;
+    };
+    return !values.empty() && std::equal(others.begin(), others.end(), feeds.begin(), feeds.end(), same);
+  }
+};
+
+/// Thread-safe: run() keeps nothing between calls.
 class OrtSessionObject : public Session {
  public:
   OrtSessionObject(std::shared_ptr<const OrtCalls> ort, OrtSession* session, bool profiling)
@@ -90,17 +107,17 @@ class OrtSessionObject : public Session {
   std::vector<std::pair<std::string, Type>> outputs() const override { return outputs_; }
 
   std::vector<Tensor> run(const Feeds& feeds) override {
-    bind(feeds);
-    const std::vector<OrtValueHeld> values = call();
+    const std::vector<OrtValueHeld> values = call(bind(feeds));
     std::vector<Tensor> tensors;
     for (const OrtValueHeld& value : values) tensors.push_back(from_ort(*ort_, value.get()));
     return tensors;
   }
 
   double timed_run(const Feeds& feeds) override {
-    if (!is_bound(feeds)) bind(feeds);
+    const std::scoped_lock lock(timing_);  // two timings at once would measure each other
+    if (!bound_.holds(feeds)) bound_ = bind(feeds);
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<OrtValueHeld> values = call();
+    const std::vector<OrtValueHeld> values = call(bound_);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
 
@@ -133,32 +150,24 @@ class OrtSessionObject : public Session {
     return found;
   }
 
-  /// Keeps the tensors alive and wraps them; names that the model does not have are left out.
-  void bind(const Feeds& feeds) {
-    values_.clear();
-    input_names_.clear();
-    bound_ = feeds;
+  /// Wraps the tensors for a run; names that the model does not have are left out.
+  Binding bind(const Feeds& feeds) const {
+    Binding binding;
+    binding.feeds = feeds;
     for (const auto* list : {&inputs_, &overridable_})
       for (const auto& [name, type] : *list)
-        if (const auto found = bound_.find(name); found != bound_.end()) {
-          values_.push_back(to_ort(*ort_, found->second));
-          input_names_.push_back(name.c_str());
+        if (const auto found = binding.feeds.find(name); found != binding.feeds.end()) {
+          binding.values.push_back(to_ort(*ort_, found->second));
+          binding.names.push_back(name.c_str());
         }
+    return binding;
   }
 
-  bool is_bound(const Feeds& feeds) const {
-    const auto same = [](const auto& a, const auto& b) {
-      return a.first == b.first && a.second.data() == b.second.data() && a.second.dims() == b.second.dims() &&
-             a.second.dtype() == b.second.dtype() && a.second.dtype() != DType::string;
-    };
-    return !values_.empty() && std::equal(feeds.begin(), feeds.end(), bound_.begin(), bound_.end(), same);
-  }
-
-  std::vector<OrtValueHeld> call() {
+  std::vector<OrtValueHeld> call(const Binding& binding) const {
     std::vector<const OrtValue*> inputs;
-    for (const OrtValueHeld& value : values_) inputs.push_back(value.get());
+    for (const OrtValueHeld& value : binding.values) inputs.push_back(value.get());
     std::vector<OrtValue*> outputs(output_names_.size());
-    OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, input_names_.data(), inputs.data(), inputs.size(),
+    OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, binding.names.data(), inputs.data(), inputs.size(),
                                      output_names_.data(), output_names_.size(), outputs.data());
     std::vector<OrtValueHeld> held;
     for (OrtValue* output : outputs) held.push_back(OrtCalls::hold(output, (*ort_)->ReleaseValue));
@@ -188,9 +197,9 @@ class OrtSessionObject : public Session {
   OrtCalls::Held<OrtSession> session_;
   bool profiling_;
   std::vector<std::pair<std::string, Type>> inputs_, outputs_, overridable_;
-  std::vector<const char*> output_names_, input_names_;
-  Feeds bound_;
-  std::vector<OrtValueHeld> values_;
+  std::vector<const char*> output_names_;
+  std::mutex timing_;
+  Binding bound_;  // kept between timed runs, so that they time the model and not the wrapping
 };
 
 }  // namespace
