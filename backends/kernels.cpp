@@ -8,6 +8,7 @@ namespace {
 // Best first: choose_kernel takes the first one that fits.
 constexpr std::array kKernels = {
     &cpu::conv_depthwise_avx512,
+    &cpu::conv_winograd_avx512,
     &cpu::conv_dense_avx512,
     &cpu::onednn_conv,
     &cpu::matmul_avx512,
@@ -19,6 +20,8 @@ constexpr std::array kKernels = {
     &cpu::upsample,
     &cpu::conv_transpose_avx512,
     &cpu::concat,
+    &cpu::pointwise_avx512,
+    &cpu::pointwise_any,
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 namespace modelflow::cpu {
 
 extern const Kernel conv_depthwise_avx512;
+extern const Kernel conv_winograd_avx512;
 extern const Kernel conv_dense_avx512;
 extern const Kernel onednn_conv;
 extern const Kernel matmul_avx512;
@@ -17,5 +18,7 @@ extern const Kernel pool;
 extern const Kernel upsample;
 extern const Kernel conv_transpose_avx512;
 extern const Kernel concat;
+extern const Kernel pointwise_avx512;
+extern const Kernel pointwise_any;
 
 }  // namespace modelflow::cpu

@@ -81,7 +81,7 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
 }  // namespace
 
 bool elementwise(const Node& node) {
-  if (node.is("modelflow.Activation")) return true;
+  if (node.is("modelflow.Activation") || node.is("modelflow.Pointwise")) return true;
   return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
 }
 

@@ -58,6 +58,11 @@ std::vector<Sample> samples() {
   all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, with(mobile(with(kSame3, grouped(20)), "HardSwish"), affine)});
   all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(with(mobile({}, "Relu"), affine), {{"residual", "after"}})});
   all.push_back({{1, 9, 6, 7}, {18, 9, 3, 3}, with(with(kSame3, activation_sample("SiLU")), affine)});
+  // Large enough for minimal filtering; extents that its tiles do not divide.
+  all.push_back({{1, 33, 31, 64}, {64, 64, 3, 3}, with(mobile(kSame3, "Relu"), {{"residual", "before"}})});
+  all.push_back({{1, 50, 49, 70}, {90, 70, 3, 3}, with(mobile(kSame3, "Gelu"), {{"residual", "after"}})});
+  all.push_back({{2, 14, 14, 256}, {256, 256, 3, 3}, mobile(kSame3, "SiLU")});
+  all.push_back({{1, 19, 17, 512}, {512, 512, 3, 3}, mobile({}, "HardSwish")});
   for (const std::string& activation : activation_names()) {
     all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(mobile({}, activation), {{"residual", "after"}})});
     all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(kSame3, grouped(20)), activation)});

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace modelflow::cpu {
+
+/// How several tensors lie over one result that they broadcast to, with neighbouring axes merged wherever all of them
+/// agree. Extents in elements; numpy's rules.
+class Broadcast {
+ public:
+  /// Throws Error(invalid_input) naming `op` when the extents do not broadcast.
+  Broadcast(const char* op, const std::vector<std::span<const std::int64_t>>& operands);
+
+  const std::vector<std::int64_t>& dims() const { return dims_; }  ///< of the result
+  std::size_t elements() const { return elements_; }
+  bool whole(std::size_t operand) const { return kinds_[operand] == Kind::whole; }    ///< has every element of its own
+  bool single(std::size_t operand) const { return kinds_[operand] == Kind::single; }  ///< one element for all
+  /// Writes what stands over the elements first .. first + n - 1 of the result.
+  void gather(std::size_t operand, const float* from, std::size_t first, std::size_t n, float* to) const;
+
+ private:
+  enum class Kind { whole, single, mixed };
+  void merge(const std::vector<std::span<const std::int64_t>>& operands);
+
+  std::vector<std::int64_t> dims_;
+  std::size_t elements_ = 1;
+  std::vector<Kind> kinds_;
+  std::vector<std::size_t> extents_;               // merged axes, outermost first
+  std::vector<std::vector<std::size_t>> strides_;  // [operand][merged axis], 0 where it repeats
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,125 @@
+#include <algorithm>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/pointwise_program.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+namespace {
+
+std::vector<Instruction> program_of(const Call& call) {
+  return parse_program(call.attrs.text("program"), call.inputs.size());
+}
+
+std::vector<std::string> inputs(const Call& call) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) names.push_back("x" + std::to_string(i));
+  return names;
+}
+
+bool is_activation(const std::string& op) {
+  const std::vector<std::string>& known = activation_names();
+  return std::find(known.begin(), known.end(), op) != known.end();
+}
+
+std::string body(const Call& call, int opset) {
+  const std::vector<Instruction> program = program_of(call);
+  std::string text = "{\n";
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Instruction& line = program[i];
+    const std::string y = i + 1 == program.size() ? "y" : "t" + std::to_string(i);
+    std::vector<std::string> from;
+    for (const auto& source : line.from) from.push_back((source.input ? "x" : "t") + std::to_string(source.index));
+    if (is_activation(line.op)) {
+      text += activation_body({{"activation", line.op}}, opset, from[0], y);
+    } else {
+      text += y + " = " + line.op + " (" + from[0] + (from.size() == 2 ? ", " + from[1] : "") + ")\n";
+    }
+  }
+  return text + "}";
+}
+
+std::vector<std::string> attributes(const Call&, int) { return {}; }
+
+/// Two dims that stand over each other.
+std::optional<Dim> broadcast(const Dim& a, const Dim& b) {
+  if (a == b || b == Dim(1)) return a;
+  if (a == Dim(1)) return b;
+  if (a.known() && b.known()) return std::nullopt;
+  return a.known() ? a : b.known() ? b : Dim();  // a number other than 1 wins over what must be equal to it or 1
+}
+
+Verdict infer(Call& call) {
+  if (call.inputs.empty()) return no("takes at least one input");
+  try {
+    program_of(call);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  call.outputs[0].shape = Shape();
+  std::vector<Dim> dims;  // from the last one on
+  for (const Operand& in : call.inputs) {
+    if (!in.shape.has_rank()) return yes();
+    for (std::size_t i = 0; i < in.shape.rank(); ++i) {
+      const Dim& dim = in.shape[in.shape.rank() - 1 - i];
+      if (i >= dims.size()) {
+        dims.push_back(dim);
+        continue;
+      }
+      const std::optional<Dim> both = broadcast(dims[i], dim);
+      if (!both) return no("extents do not broadcast: " + dims[i].str() + " and " + dim.str(), in.name);
+      dims[i] = *both;
+    }
+  }
+  std::reverse(dims.begin(), dims.end());
+  call.outputs[0].shape = Shape(std::move(dims));
+  return yes();
+}
+
+void add(Samples& all, const char* program, std::vector<Dims> dims, bool constants = false) {
+  Call call{"Pointwise", {{"program", std::string(program)}}, {}, {{"y", DType::f32, {}}}};
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    call.inputs.push_back(all.operand(("x" + std::to_string(i)).c_str(), dims[i], constants && i ? 4 : 0));
+  }
+  if (!infer(call)) throw Error(ErrorKind::internal, "Pointwise: a sample contradicts itself");
+  all.calls.push_back(std::move(call));
+}
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    add(all, "Mul x0 x1; Mul x2 x3; Add t0 t1", {{2, 12, 128, 64}, {128, 64}, {2, 12, 128, 64}, {128, 64}});
+    add(all, "Add x0 x1; Sigmoid t0; Mul t1 x2", {{4, 197, 768}, {768}, {4, 197, 768}}, true);
+    add(all, "Sub x0 x1; Div t0 x2; Max t1 x3", {{3, 5, 7, 11}, {5, 1, 1}, {5, 1, 1}, {}}, true);
+    add(all, "Mul x0 x1; Add t0 x2", {{1, 24, 56, 56}, {1, 24, 1, 1}, {1, 24, 1, 1}}, true);
+    add(all, "Mul x0 x1; Add t0 x2", {{2, 1, 9}, {1, 300, 1}, {2, 300, 9}});
+    add(all, "Abs x0; Sqrt t0; Neg t1; Tanh t2; Gelu t3; GeluTanh t4; Min t5 x1", {{1000, 17}, {1, 17}});
+    add(all, "SiLU x0; Mish t0; Relu t1; Mul t2 t2; Sigmoid t3; Reciprocal t4; Add t5 x1", {{33}, {}}, true);
+    add(all, "Mul x0 x0; Add t0 x0", {{}});
+    add(all, "Mul x0 x1; Add t0 x0", {{0, 5}, {5}});
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+const FusedOp pointwise_op = {
+    .kind = "Pointwise",
+    .doc = "A chain or a tree of elementwise ops as one pass over memory; operands broadcast.",
+    .names = 6,
+    .min_inputs = 1,
+    .max_inputs = 8,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"program", std::string()}},
+};
+
+}  // namespace modelflow::ops

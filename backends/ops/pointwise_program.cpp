@@ -1,0 +1,74 @@
+#include "backends/ops/pointwise_program.h"
+
+#include <algorithm>
+#include <charconv>
+#include <sstream>
+
+#include "modelflow/error.h"
+
+namespace modelflow::ops {
+namespace {
+
+constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
+constexpr std::string_view kOne[] = {"Neg",  "Abs",  "Sqrt", "Reciprocal", "Relu",    "Sigmoid",
+                                     "Tanh", "SiLU", "Mish", "Gelu",       "GeluTanh"};
+
+[[noreturn]] void refuse(std::string_view text, const std::string& why) {
+  throw Error(ErrorKind::invalid_input, "Pointwise: program '" + std::string(text) + "': " + why);
+}
+
+Instruction::Source source_of(const std::string& word, std::string_view text) {
+  Instruction::Source source{.input = word[0] == 'x'};
+  const char* const end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + 1, end, source.index);
+  if ((word[0] != 'x' && word[0] != 't') || error != std::errc() || stop != end) refuse(text, "no operand: " + word);
+  return source;
+}
+
+Instruction line_of(const std::string& line, std::string_view text) {
+  std::istringstream words(line);
+  Instruction made;
+  words >> made.op;
+  for (std::string word; words >> word;) made.from.push_back(source_of(word, text));
+  if (pointwise_arity(made.op) == 0) refuse(text, "no op: '" + made.op + "'");
+  if (pointwise_arity(made.op) != made.from.size()) refuse(text, made.op + " has another number of operands");
+  return made;
+}
+
+}  // namespace
+
+std::size_t pointwise_arity(std::string_view op) {
+  if (std::find(std::begin(kTwo), std::end(kTwo), op) != std::end(kTwo)) return 2;
+  return std::find(std::begin(kOne), std::end(kOne), op) != std::end(kOne) ? 1 : 0;
+}
+
+std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs) {
+  std::vector<Instruction> program;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line, ';');) program.push_back(line_of(line, text));
+  if (program.empty()) refuse(text, "empty");
+  std::vector<bool> read(inputs), used(program.size());
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    for (const Instruction::Source& from : program[i].from) {
+      if (from.index >= (from.input ? inputs : i)) refuse(text, "reads what is not there");
+      (from.input ? read : used)[from.index] = true;
+    }
+  }
+  used.back() = true;
+  for (const auto& list : {read, used}) {
+    if (std::find(list.begin(), list.end(), false) != list.end()) refuse(text, "something is never read");
+  }
+  return program;
+}
+
+std::string program_text(const std::vector<Instruction>& program) {
+  std::string text;
+  for (const Instruction& line : program) {
+    if (!text.empty()) text += "; ";
+    text += line.op;
+    for (const Instruction::Source& from : line.from) text += (from.input ? " x" : " t") + std::to_string(from.index);
+  }
+  return text;
+}
+
+}  // namespace modelflow::ops

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modelflow/attr.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::ops {
+
+/// One line of the attribute `program` of modelflow.Pointwise: an op of pointwise_arity() and what it reads.
+struct Instruction {
+  struct Source {
+    bool input = true;  ///< x0, x1, ...: an input of the node; else t0, t1, ...: the result of that line
+    std::size_t index = 0;
+  };
+  std::string op;
+  std::vector<Source> from;
+};
+
+/// How many operands an op of a program has (Add 2, Sqrt 1); 0 for what programs do not have.
+std::size_t pointwise_arity(std::string_view op);
+
+/// "Mul x0 x1; Add t0 x2; SiLU t1": each line's result is named after its place, the last one is y. Throws
+/// Error(invalid_input) when the text is none, reads what does not exist or leaves a line or an input unread.
+std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs);
+std::string program_text(const std::vector<Instruction>& program);
+
+}  // namespace modelflow::ops
