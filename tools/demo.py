@@ -144,7 +144,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=10)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     plugin = str(arguments.build / "libmodelflow_ort.so")

@@ -139,7 +139,7 @@ Verdict infer(Call& call) {
 const FusedOp conv_op = {
     .kind = "Conv",
     .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
-    .names = 28,
+    .names = 16,
     .min_inputs = 2,
     .max_inputs = 4,
     .dtypes = {DType::f32},

@@ -165,7 +165,7 @@ Verdict infer(Call& call) {
 const FusedOp matmul_op = {
     .kind = "MatMul",
     .doc = "Matrix product with batch broadcasting, scale, bias, residual sum and activation.",
-    .names = 12,
+    .names = 10,
     .min_inputs = 2,
     .max_inputs = 4,
     .dtypes = {DType::f32},

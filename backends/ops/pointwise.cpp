@@ -110,7 +110,7 @@ std::vector<Call> samples() {
 const FusedOp pointwise_op = {
     .kind = "Pointwise",
     .doc = "A chain or a tree of elementwise ops as one pass over memory; operands broadcast.",
-    .names = 6,
+    .names = 12,
     .min_inputs = 1,
     .max_inputs = 8,
     .dtypes = {DType::f32},
