@@ -12,6 +12,8 @@ namespace modelflow::passes {
 Pass normalize_activations();
 /// Products between reshapes that flatten and restore the leading dims -> MatMul on all dims.
 Pass normalize_linear();
+/// Einsum that is a matrix product -> Transpose and MatMul.
+Pass normalize_einsum();
 
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();

@@ -1,0 +1,93 @@
+// Einsum with two operands -> Transpose and MatMul, where each side has at most one axis of its own and at most one is
+// summed: then no reshape is needed and every extent may stay dynamic. Attention in "bqhd,bkhd->bhqk" form and linear
+// layers over heads are such.
+#include <algorithm>
+
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/normalize/normalize.h"
+
+namespace modelflow::passes {
+namespace {
+
+using namespace pattern;
+
+bool has(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
+
+/// The axes of both operands and the result, and how a matrix product sees them.
+struct Equation {
+  std::string a, b, y;
+  std::string batch, rows, columns, summed;
+};
+
+/// "bij, bjk -> bik" in its parts; nothing for forms with an ellipsis, one operand or a repeated axis.
+std::optional<Equation> split(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  const std::size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow) return {};
+  Equation e{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2), {}, {}, {}, {}};
+  for (std::string axes : {e.a, e.b, e.y}) {
+    if (!std::all_of(axes.begin(), axes.end(), [](unsigned char c) { return std::isalpha(c) != 0; })) return {};
+    std::sort(axes.begin(), axes.end());
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return {};
+  }
+  return e;
+}
+
+Verdict classify(Equation& e) {
+  for (const char axis : e.y) {
+    const bool in_a = has(e.a, axis), in_b = has(e.b, axis);
+    if (!in_a && !in_b) return no("the result has an axis that no operand has");
+    (in_a && in_b ? e.batch : in_a ? e.rows : e.columns) += axis;
+  }
+  for (const char axis : e.a) {
+    if (has(e.y, axis)) continue;
+    if (!has(e.b, axis)) return no("an axis of one operand alone is summed");
+    e.summed += axis;
+  }
+  for (const char axis : e.b)
+    if (!has(e.y, axis) && !has(e.a, axis)) return no("an axis of one operand alone is summed");
+  if (e.rows.size() != 1 || e.columns.size() != 1 || e.summed.size() != 1)
+    return no("not one axis on each side and one that is summed: a product would need reshapes");
+  return yes();
+}
+
+std::optional<Equation> equation_of(const Node& node) { return split(node.attrs.text("equation")); }
+
+Verdict is_product(const Match& m) {
+  std::optional<Equation> e = equation_of(m.root());
+  if (!e) return no("the equation has an ellipsis, a repeated axis or no two operands");
+  if (Verdict verdict = classify(*e); !verdict) return verdict;
+  for (const auto& [name, axes] : {std::pair{"a", e->a}, std::pair{"b", e->b}})
+    if (rank_of(&m.value(name)).value_or(0) != axes.size()) return no("its rank is unknown", m.value(name).name());
+  return yes();
+}
+
+/// `value` with its axes in another order; as it is when the order is that already.
+Value& ordered(Build& build, Value& value, const std::string& from, const std::string& to) {
+  if (from == to) return value;
+  Ints perm;
+  for (const char axis : to) perm.push_back(static_cast<std::int64_t>(from.find(axis)));
+  return build.op("Transpose", {&value}, {{"perm", std::move(perm)}});
+}
+
+std::vector<Value*> product_of(const Match& m, Build& build) {
+  Equation e = *equation_of(m.root());
+  if (!classify(e)) return {};
+  Value& a = ordered(build, m.value("a"), e.a, e.batch + e.rows + e.summed);
+  Value& b = ordered(build, m.value("b"), e.b, e.batch + e.summed + e.columns);
+  return {&ordered(build, build.op("MatMul", {&a, &b}), e.batch + e.rows + e.columns, e.y)};
+}
+
+}  // namespace
+
+Pass normalize_einsum() {
+  return rewrite("normalize-einsum", "Einsum of two operands that is a matrix product -> Transpose and MatMul.",
+                 {{.name = "einsum-to-matmul",
+                   .doc = "Einsum(bqhd,bkhd->bhqk) -> MatMul between Transposes",
+                   .from = op("Einsum", {any("a"), any("b")}),
+                   .when = {is_product},
+                   .into = product_of}});
+}
+
+}  // namespace modelflow::passes
