@@ -19,6 +19,8 @@ constexpr std::array kKernels = {
     &cpu::upsample,
     &cpu::conv_transpose_avx512,
     &cpu::concat,
+    &cpu::layer_norm,
+    &cpu::group_norm,
 };
 
 }  // namespace

@@ -121,6 +121,8 @@ Pass fuse_conv() {
       .run = run};
 }
 
-std::vector<Pass> fuse() { return {fuse_conv(), fuse_matmul(), fuse_squeeze_excite()}; }
+std::vector<Pass> fuse() {
+  return {fuse_conv(), fuse_matmul(), fuse_squeeze_excite(), fuse_layer_norm(), fuse_group_norm()};
+}
 
 }  // namespace modelflow::passes

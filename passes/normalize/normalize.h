@@ -13,6 +13,9 @@ Pass normalize_activations();
 /// Products between reshapes that flatten and restore the leading dims -> MatMul on all dims.
 Pass normalize_linear();
 
+/// Layer, RMS, group and instance normalization -> modelflow.LayerNorm and modelflow.GroupNorm, at every opset.
+Pass normalize_norms();
+
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();
 

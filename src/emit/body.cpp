@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <onnx/defs/parser.h>
 
+#include <algorithm>
+
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -11,7 +13,10 @@ namespace modelflow {
 std::string body_text(const FusedOp& op, const Call& call, int opset) {
   const std::vector<std::string> attributes = op.attributes(call, opset);
   const std::string formals = attributes.empty() ? "" : fmt::format("<{}> ", fmt::join(attributes, ", "));
-  return fmt::format("{}({}) => (y) {}", formals, fmt::join(op.inputs(call), ", "), op.body(call, opset));
+  const std::size_t count = std::clamp<std::size_t>(call.outputs.size(), 1, op.outputs.size());
+  return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "),
+                     fmt::join(op.outputs.begin(), op.outputs.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+                     op.body(call, opset));
 }
 
 Function make_function(const std::string& name, const std::string& text, std::int64_t opset) {
