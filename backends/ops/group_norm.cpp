@@ -51,8 +51,8 @@ Verdict infer(Call& call) {
   if (call.inputs.size() != 3) return no("takes x, scale and bias");
   if (Verdict v = check_activation(call.attrs); !v) return v;
   const Shape& x = call.in(0).shape;
-  if (!x.has_rank() || x.rank() < 3) return no("rank below 3 or unknown", call.in(0).name);
-  const Dim& channels = x[last(call) ? x.rank() - 1 : 1];
+  if (x.has_rank() && x.rank() < 3) return no("rank below 3", call.in(0).name);
+  const Dim channels = x.has_rank() ? x[last(call) ? x.rank() - 1 : 1] : Dim();
   const std::int64_t groups = call.attrs.integer("num_groups");
   if (groups < 1) return no("num_groups is not positive");
   if (channels.known() && channels.value() % groups != 0)

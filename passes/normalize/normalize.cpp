@@ -2,6 +2,8 @@
 
 namespace modelflow::passes {
 
-std::vector<Pass> normalize() { return {normalize_activations(), normalize_linear(), normalize_norms()}; }
+std::vector<Pass> normalize() {
+  return {normalize_activations(), normalize_linear(), normalize_norms(), normalize_softmax()};
+}
 
 }  // namespace modelflow::passes
