@@ -158,7 +158,6 @@ TEST_F(KernelsTest, TheTablesHoldTogether) {
       const Verdict verdict = op->infer(copy);
       ASSERT_TRUE(verdict) << verdict.reason << " " << describe(call);
       ASSERT_EQ(copy.outputs.size(), call.outputs.size()) << describe(call);
-      ASSERT_LE(copy.outputs.size(), op->outputs.size()) << describe(call);
       for (std::size_t i = 0; i < copy.outputs.size(); ++i)
         EXPECT_EQ(copy.outputs[i].shape, call.outputs[i].shape) << describe(call);
       for (const auto& [name, value] : call.attrs) EXPECT_TRUE(op->defaults.has(name)) << op->kind << "." << name;

@@ -59,8 +59,8 @@ std::string body(const Call& call, int opset) {
     throw Error(ErrorKind::unsupported, "LayerNorm needs the axes of opset 11, not " + std::to_string(opset));
   std::string text = "{\n", t = "x";
   if (norm.residual) {
-    t = "sum";
-    text += "sum = Add (x, residual)\n";
+    t = norm.keep_sum ? "y1" : "sum";
+    text += t + " = Add (x, residual)\n";
   }
   if (!has_op(norm, opset)) return text + decomposed(norm, t, call.attrs.number("epsilon"), opset) + "}";
   text += norm.rms ? "y = RMSNormalization" : "y = LayerNormalization";
@@ -168,7 +168,6 @@ const FusedOp layer_norm_op = {
                  {"rms", std::int64_t{0}},
                  {"residual", std::int64_t{0}},
                  {"keep_sum", std::int64_t{0}}},
-    .outputs = {"y", "sum"},
 };
 
 }  // namespace modelflow::ops

@@ -81,7 +81,7 @@ struct FusedOp {
   int min_inputs, max_inputs;
   std::vector<DType> dtypes;  ///< of input 0 and output 0
   /// The function body for this call at this opset of the default domain, in ONNX text between the braces:
-  /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs and outputs: `inputs`, `outputs`.
+  /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs and outputs: `inputs`, "y".
   std::function<std::string(const Call&, int opset)> body;
   /// Names of the formal inputs for this call, as many as the call has inputs.
   std::function<std::vector<std::string>(const Call&)> inputs;
@@ -92,8 +92,6 @@ struct FusedOp {
   std::function<std::vector<Call>()> samples;
   /// Every attribute of the op with its default value; a runtime asks a node for these names and types.
   Attrs defaults = {};
-  /// Names of the formal outputs; a call has the first so many of them, as `infer` says.
-  std::vector<std::string_view> outputs = {"y"};
 };
 
 /// One way to run a fused op. The table backends/kernels.cpp lists all, best first.

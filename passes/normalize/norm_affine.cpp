@@ -67,12 +67,12 @@ Value& rebuilt(const Match& m, Build& build, Value& scale, Value* bias) {
   return reader.is("Transpose") ? build.op("Transpose", {&y}, reader.attrs) : y;
 }
 
-/// `old` with every number combined with the one of `change`.
+/// `old` with every number combined with the one of `change`, named like the more telling of both.
 template <class F>
-Value& changed(Build& build, const Value& old, const std::vector<float>& change, F combine) {
+Value& changed(Build& build, const Value& old, const std::vector<float>& change, const std::string& name, F combine) {
   std::vector<float> numbers;
   for (std::size_t i = 0; i < change.size(); ++i) numbers.push_back(combine(old.constant()->as<float>()[i], change[i]));
-  return build.constant(Tensor::of<float>(old.constant()->dims(), numbers), old.name());
+  return build.constant(Tensor::of<float>(old.constant()->dims(), numbers), name);
 }
 
 Verdict plain(const Match& m) {
@@ -99,7 +99,8 @@ std::vector<Value*> scale(const Match& m, Build& build) {
   if (!numbers) return build.refuse(no("varies along other axes than those normalized", w.name()));
   if (!s->constant() || (b && !b->constant())) return build.refuse(no("the scale is not constant", s->name()));
   const auto times = [](float a, float k) { return a * k; };
-  return {&rebuilt(m, build, changed(build, *s, *numbers, times), b ? &changed(build, *b, *numbers, times) : nullptr)};
+  return {&rebuilt(m, build, changed(build, *s, *numbers, w.name(), times),
+                   b ? &changed(build, *b, *numbers, b->name(), times) : nullptr)};
 }
 
 std::vector<Value*> shift(const Match& m, Build& build) {
@@ -117,7 +118,7 @@ std::vector<Value*> shift(const Match& m, Build& build) {
   if (!numbers) return build.refuse(no("varies along other axes than those normalized", c.name()));
   if (!b->constant()) return build.refuse(no("the bias is not constant", b->name()));
   const auto plus = [](float a, float k) { return a + k; };
-  return {&rebuilt(m, build, *norm.input(1), &changed(build, *b, *numbers, plus))};
+  return {&rebuilt(m, build, *norm.input(1), &changed(build, *b, *numbers, c.name(), plus))};
 }
 
 }  // namespace

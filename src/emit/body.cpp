@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 #include <onnx/defs/parser.h>
 
-#include <algorithm>
-
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -13,9 +11,9 @@ namespace modelflow {
 std::string body_text(const FusedOp& op, const Call& call, int opset) {
   const std::vector<std::string> attributes = op.attributes(call, opset);
   const std::string formals = attributes.empty() ? "" : fmt::format("<{}> ", fmt::join(attributes, ", "));
-  const std::size_t count = std::clamp<std::size_t>(call.outputs.size(), 1, op.outputs.size());
-  return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "),
-                     fmt::join(op.outputs.begin(), op.outputs.begin() + static_cast<std::ptrdiff_t>(count), ", "),
+  std::vector<std::string> outputs = {"y"};  // then y1, y2
+  for (std::size_t i = 1; i < call.outputs.size(); ++i) outputs.push_back(fmt::format("y{}", i));
+  return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "), fmt::join(outputs, ", "),
                      op.body(call, opset));
 }
 
