@@ -22,6 +22,8 @@ constexpr std::array kKernels = {
     &cpu::concat,
     &cpu::pointwise_avx512,
     &cpu::pointwise_any,
+    &cpu::layer_norm,
+    &cpu::group_norm,
 };
 
 }  // namespace

@@ -20,5 +20,7 @@ extern const Kernel conv_transpose_avx512;
 extern const Kernel concat;
 extern const Kernel pointwise_avx512;
 extern const Kernel pointwise_any;
+extern const Kernel layer_norm;
+extern const Kernel group_norm;
 
 }  // namespace modelflow::cpu

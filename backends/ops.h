@@ -14,5 +14,7 @@ extern const FusedOp upsample_op;
 extern const FusedOp conv_transpose_op;
 extern const FusedOp concat_op;
 extern const FusedOp pointwise_op;
+extern const FusedOp layer_norm_op;
+extern const FusedOp group_norm_op;
 
 }  // namespace modelflow::ops

@@ -16,6 +16,18 @@ constexpr std::array<std::string_view, 37> kElementwise = {
     "Softplus", "Softsign",  "Erf",  "Sign",    "Cast", "Identity",    "Dropout",   "PRelu", "Add",  "Sub",
     "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
+/// No elementwise ops, but the result is of the shape of the first input.
+constexpr std::array<std::string_view, 10> kSameShape = {"BatchNormalization",
+                                                         "Softmax",
+                                                         "LogSoftmax",
+                                                         "LayerNormalization",
+                                                         "RMSNormalization",
+                                                         "GroupNormalization",
+                                                         "InstanceNormalization",
+                                                         "modelflow.SqueezeExcite",
+                                                         "modelflow.LayerNorm",
+                                                         "modelflow.GroupNorm"};
+
 bool numeric(const Dim& dim) { return dim.known(); }
 
 /// What one output extent of a window (convolution, pooling) is; empty when no polynomial says it.
@@ -134,8 +146,7 @@ Shape Extents::derived(const Node& node) {
     }
     return Shape(std::move(dims));
   }
-  const bool same = node.is("BatchNormalization") || node.is("Softmax") || node.is("LogSoftmax") ||
-                    node.is("modelflow.SqueezeExcite");
+  const bool same = std::any_of(kSameShape.begin(), kSameShape.end(), [&](const auto op) { return node.is(op); });
   if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
   const bool one = same || node.is("Clip") || node.is("Dropout");

@@ -54,7 +54,12 @@ OrtStatus* compute(void* opaque, OrtKernelContext* context) {
 
 void destroy(void* kernel) { delete static_cast<NodeKernel*>(kernel); }
 
-// Elementwise: the result may take the place of the operand.
+// Every element of the operand is read for the last time where its result is written.
+bool writes_behind_reads(const FusedOp& op) {
+  return op.kind == "Activation" || op.kind == "LayerNorm" || op.kind == "GroupNorm";
+}
+
+// The result may take the place of the operand.
 std::size_t may_inplace(int** inputs, int** outputs) {
   *inputs = new int[1]{0};
   *outputs = new int[1]{0};
@@ -70,7 +75,9 @@ OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size
   return i < static_cast<std::size_t>(self(op).fused->min_inputs) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
 }
 
-OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t) { return INPUT_OUTPUT_REQUIRED; }
+OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t i) {
+  return i == 0 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+}
 
 ONNXTensorElementDataType float32(const OrtCustomOp*, std::size_t) { return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT; }
 
@@ -86,7 +93,7 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   GetInputType = float32;
   GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
   GetOutputType = float32;
-  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{1}; };
+  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{2}; };  // the second where infer says so
   GetInputCharacteristic = input_kind;
   GetOutputCharacteristic = output_kind;
   GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return OrtMemTypeDefault; };
@@ -95,7 +102,7 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   CreateKernelV2 = create_kernel;
   KernelComputeV2 = compute;
   KernelDestroy = destroy;
-  if (op.kind == "Activation") {
+  if (writes_behind_reads(op)) {
     GetMayInplace = may_inplace;
     ReleaseMayInplace = release_inplace;
   }

@@ -121,6 +121,10 @@ Pass fuse_conv() {
       .run = run};
 }
 
-std::vector<Pass> fuse() { return {fuse_conv(), fuse_matmul(), fuse_squeeze_excite(), fuse_pointwise()}; }
+std::vector<Pass> fuse() {
+  return {
+      fuse_conv(), fuse_matmul(), fuse_squeeze_excite(), fuse_layer_norm(), fuse_group_norm(), fuse_pointwise(),
+  };
+}
 
 }  // namespace modelflow::passes

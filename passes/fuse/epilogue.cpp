@@ -155,8 +155,9 @@ std::optional<Activation> activation_of(const Node& node) {
 }
 
 Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
-                 Attrs attrs, Node& before) {
-  Node& node = graph.add(op, std::move(inputs), {.before = &before, .attrs = std::move(attrs), .name = before.name});
+                 Attrs attrs, Node& before, std::size_t outputs) {
+  Node& node = graph.add(op, std::move(inputs),
+                         {.before = &before, .outputs = outputs, .attrs = std::move(attrs), .name = before.name});
   infer_types(node, context.model);
   const Choice choice = choose_kernel(call_of(node), context.target);
   if (choice.kernel) return &node;

@@ -25,7 +25,7 @@ std::optional<float> scalar(const Value* value);
 /// Makes `op` with these inputs and attributes in front of `before`, typed, when some kernel of the target takes it;
 /// else leaves the graph as it was, notes the refusal as a miss of `rule` and returns null.
 Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
-                 Attrs attrs, Node& before);
+                 Attrs attrs, Node& before, std::size_t outputs = 1);
 
 /// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
 /// added before or after the activation, a scale and shift by numbers after it. `rule` names the hits: rule + "-bias",

@@ -104,12 +104,13 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   return role;
 }
 
-std::optional<Role> squeeze_excite_role(const Node& node, Facts& facts) {
+/// A fused op that has both orders: SqueezeExcite, GroupNorm.
+std::optional<Role> either_layout_role(const Node& node, Facts& facts) {
   if (node.attrs.text("layout") == "NHWC") return {};
   Attrs attrs = node.attrs;
   attrs.set("layout", "NHWC");
-  if (!runs(node, facts, "SqueezeExcite", attrs, node.inputs().size())) return {};
-  return role_for("SqueezeExcite", std::move(attrs), node.inputs().size());
+  if (!runs(node, facts, node.op(), attrs, node.inputs().size())) return {};
+  return role_for(node.op(), std::move(attrs), node.inputs().size());
 }
 
 /// The factor by which nearest neighbours repeat along an axis; 0 when they do not just repeat.
@@ -178,7 +179,7 @@ std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return gl
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);
-  if (node.is("modelflow.SqueezeExcite")) return squeeze_excite_role(node, facts);
+  if (node.is("modelflow.SqueezeExcite") || node.is("modelflow.GroupNorm")) return either_layout_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
   return {};

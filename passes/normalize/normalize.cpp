@@ -2,6 +2,10 @@
 
 namespace modelflow::passes {
 
-std::vector<Pass> normalize() { return {normalize_activations(), normalize_linear(), normalize_einsum()}; }
+std::vector<Pass> normalize() {
+  return {
+      normalize_activations(), normalize_linear(), normalize_einsum(), normalize_norms(), normalize_softmax(),
+  };
+}
 
 }  // namespace modelflow::passes

@@ -15,6 +15,12 @@ Pass normalize_linear();
 /// Einsum that is a matrix product -> Transpose and MatMul.
 Pass normalize_einsum();
 
+/// Layer, RMS, group and instance normalization -> modelflow.LayerNorm and modelflow.GroupNorm, at every opset.
+Pass normalize_norms();
+
+/// Exponentials over their sum, their logarithms -> Softmax, LogSoftmax.
+Pass normalize_softmax();
+
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();
 

@@ -11,7 +11,10 @@ namespace modelflow {
 std::string body_text(const FusedOp& op, const Call& call, int opset) {
   const std::vector<std::string> attributes = op.attributes(call, opset);
   const std::string formals = attributes.empty() ? "" : fmt::format("<{}> ", fmt::join(attributes, ", "));
-  return fmt::format("{}({}) => (y) {}", formals, fmt::join(op.inputs(call), ", "), op.body(call, opset));
+  std::vector<std::string> outputs = {"y"};  // then y1, y2
+  for (std::size_t i = 1; i < call.outputs.size(); ++i) outputs.push_back(fmt::format("y{}", i));
+  return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "), fmt::join(outputs, ", "),
+                     op.body(call, opset));
 }
 
 Function make_function(const std::string& name, const std::string& text, std::int64_t opset) {

@@ -8,7 +8,7 @@
 namespace modelflow {
 
 /// What follows the name in the ONNX text of the function that gives this call its meaning: formals and body. Equal for
-/// calls that can share one function.
+/// calls that can share one function. Formal outputs are y, y1, ... as many as the call has.
 std::string body_text(const FusedOp& op, const Call& call, int opset);
 
 /// The function in the IR; `opsets` is that of the model.

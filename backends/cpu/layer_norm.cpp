@@ -1,0 +1,105 @@
+// Layer and RMS normalization, row by row: a row is read from memory once and stays in the first cache until written.
+#include <algorithm>
+
+#include "backends/cpu/channel_mean.h"
+#include "backends/cpu/norm.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+class LayerNorm : public Implementation {
+ public:
+  explicit LayerNorm(const Call& call)
+      : rms_(call.attrs.integer("rms") != 0),
+        residual_(call.attrs.integer("residual") != 0),
+        keep_sum_(call.attrs.integer("keep_sum") != 0),
+        axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
+        epsilon_(call.attrs.number("epsilon")) {}
+
+  void run(Invocation& call) const override {
+    const View x = call.input(0);
+    check(call, x);
+    NormRow first;
+    first.n = size(x.dims.last(axes_));
+    const std::size_t n = first.n, rows = size(x.dims.first(x.dims.size() - axes_));
+    first.epsilon = epsilon_;
+    first.x = floats(x);
+    first.scale = floats(call.input(1));
+    if (!rms_) first.bias = floats(call.input(2));
+    if (residual_) first.residual = floats(call.input(call.inputs() - 1));
+    first.y = static_cast<float*>(call.output(0, x.dims));
+    if (keep_sum_) first.sum = static_cast<float*>(call.output(1, x.dims));
+    if (rows * n == 0) return;
+    const auto normalize = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
+    const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
+    const auto task = [&](std::size_t i) {
+      for (std::size_t r = rows * i / parts; r < rows * (i + 1) / parts; ++r) {
+        NormRow row = first;
+        row.x += r * n;
+        row.y += r * n;
+        if (row.residual) row.residual += r * n;
+        if (row.sum) row.sum += r * n;
+        normalize(row);
+      }
+    };
+    if (parts == 1) return task(0);
+    call.parallel(parts, task);
+  }
+
+ private:
+  static const float* floats(const View& view) { return static_cast<const float*>(view.data); }
+  static std::size_t size(std::span<const std::int64_t> dims) { return static_cast<std::size_t>(element_count(dims)); }
+
+  void check(const Invocation& call, const View& x) const {
+    const auto fail = [](const char* what) {
+      throw Error(ErrorKind::invalid_input, std::string("LayerNorm: ") + what);
+    };
+    if (call.inputs() != 2U + (rms_ ? 0 : 1) + (residual_ ? 1 : 0)) fail("wrong number of inputs");
+    for (std::size_t i = 0; i < call.inputs(); ++i) {
+      if (call.input(i).dtype != DType::f32) fail("an input is not float32");
+    }
+    if (x.dims.size() < axes_) fail("x has fewer axes than are normalized");
+    for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
+      if (!std::ranges::equal(call.input(i).dims, x.dims.last(axes_))) fail("scale or bias does not fit x");
+    }
+    if (residual_ && !std::ranges::equal(call.input(call.inputs() - 1).dims, x.dims))
+      fail("the residual has not the shape of x");
+  }
+
+  bool rms_, residual_, keep_sum_;
+  std::size_t axes_;
+  float epsilon_;
+};
+
+Verdict accepts(const Call& call) {
+  for (const Operand& operand : call.inputs) {
+    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
+  }
+  if (call.attrs.integer("axis", -1) >= 0) return no("axis is not negative");
+  return yes();
+}
+
+double cost(const Call& call, const Target& target) {
+  double bytes = 4;
+  const Shape& shape = call.in(0).shape;
+  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
+    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
+  }
+  const bool residual = call.attrs.integer("residual") != 0, sum = call.attrs.integer("keep_sum") != 0;
+  return target.stream((2 + (residual ? 1 : 0) + (sum ? 1 : 0)) * bytes);
+}
+
+}  // namespace
+
+const Kernel layer_norm = {
+    .op = "LayerNorm",
+    .name = "cpu.layer_norm",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<LayerNorm>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+
+namespace modelflow::cpu {
+
+/// Mean and sum of squared deviations from it, over `count` numbers.
+struct Moments {
+  double count = 0, mean = 0, squares = 0;
+  /// The moments of both sets together (Chan, Golub and LeVeque): nothing cancels, however far the mean is from 0.
+  void add(const Moments& other);
+  double variance() const { return count > 0 ? squares / count : 0; }
+};
+
+/// One row of n floats to normalize. With a residual it is added first; the sum goes to `sum`, or stays inside.
+struct NormRow {
+  std::size_t n = 0;
+  const float* x = nullptr;
+  const float* residual = nullptr;  ///< or null
+  const float* scale = nullptr;
+  const float* bias = nullptr;  ///< not read by rms_norm
+  float epsilon = 0;
+  float* sum = nullptr;  ///< or null
+  float* y = nullptr;    ///< may be x
+};
+
+/// Loops of the normalizations. Written once in norm_loops.h and compiled for each instruction set.
+struct NormLoops {
+  void (*layer_norm)(const NormRow& row);
+  void (*rms_norm)(const NormRow& row);
+  /// Of n floats, in two passes: for pieces that stay in the first cache.
+  Moments (*moments)(const float* x, std::size_t n);
+  /// y[i] = (x[i] - mean) * factor + term; y may be x.
+  void (*shift_and_scale)(const float* x, std::size_t n, float mean, float factor, float term, float* y);
+  /// sum[c] += (x[r, c] - mean[c])^2 over all rows.
+  void (*add_squares)(const float* x, std::size_t rows, std::size_t channels, const float* mean, float* sum);
+  /// y[r, c] = (x[r, c] - mean[c]) * factor[c] + term[c]; y may be x.
+  void (*shift_and_scale_rows)(const float* x, std::size_t rows, std::size_t channels, const float* mean,
+                               const float* factor, const float* term, float* y);
+};
+
+/// The loops for this host.
+const NormLoops& norm_loops();
+
+extern const NormLoops norm_loops_any, norm_loops_avx512;
+
+}  // namespace modelflow::cpu

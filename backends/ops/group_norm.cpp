@@ -1,0 +1,123 @@
+#include <string>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/layout_text.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+namespace {
+
+bool last(const Call& call) { return call.attrs.text("layout", "NCHW") == "NHWC"; }
+
+std::vector<std::string> inputs(const Call&) { return {"x", "scale", "bias"}; }
+
+/// As PyTorch exports it; the number of groups stays an attribute, so that one body serves all of them.
+std::string body(const Call& call, int opset) {
+  if (!call.in(0).shape.has_rank()) throw Error(ErrorKind::internal, "GroupNorm: the rank of x is unknown");
+  if (opset < 12)
+    throw Error(ErrorKind::unsupported, "GroupNorm needs the constants of opset 12, not " + std::to_string(opset));
+  const std::size_t rank = call.in(0).shape.rank();
+  const std::string x = last(call) ? "x_first" : "x", y = last(call) ? "y_first" : "y";
+  std::string ones;
+  for (std::size_t i = 2; i < rank; ++i) ones += ", 1";
+  std::string text = "{\n";
+  if (last(call)) text += transpose_text(x, "x", rank, false);
+  text +=
+      "zero = Constant <value = int64[1] {0}> ()\none = Constant <value = int64[1] {1}> ()\n"
+      "rest = Constant <value = int64[1] {-1}> ()\ncount = Constant <value_int: int = @num_groups> ()\n"
+      "groups = Reshape (count, one)\nsplit = Concat <axis = 0> (zero, groups, rest)\n"
+      "unit = ConstantOfShape <value = float[1] {1}> (groups)\n"
+      "nothing = ConstantOfShape <value = float[1] {0}> (groups)\n";
+  text += "grouped = Reshape (" + x + ", split)\n" +
+          "normal = InstanceNormalization <epsilon: float = @epsilon> (grouped, unit, nothing)\n" + "dims = Shape (" +
+          x + ")\nwhole = Reshape (normal, dims)\n";
+  text += "beside = Constant <value = int64[" + std::to_string(rank - 1) + "] {-1" + ones + "}> ()\n" +
+          "factor = Reshape (scale, beside)\nterm = Reshape (bias, beside)\n" + "scaled = Mul (whole, factor)\n";
+  const bool active = call.attrs.text("activation", "None") != "None";
+  text += (active ? "biased" : y) + " = Add (scaled, term)\n";
+  if (active) text += activation_body(call.attrs, opset, "biased", y);
+  if (last(call)) text += transpose_text("y", y, rank, true);
+  return text + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  std::vector<std::string> names = {"num_groups", "epsilon"};
+  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  return names;
+}
+
+Verdict infer(Call& call) {
+  if (call.inputs.size() != 3) return no("takes x, scale and bias");
+  if (Verdict v = check_activation(call.attrs); !v) return v;
+  const Shape& x = call.in(0).shape;
+  if (x.has_rank() && x.rank() < 3) return no("rank below 3", call.in(0).name);
+  const Dim channels = x.has_rank() ? x[last(call) ? x.rank() - 1 : 1] : Dim();
+  const std::int64_t groups = call.attrs.integer("num_groups");
+  if (groups < 1) return no("num_groups is not positive");
+  if (channels.known() && channels.value() % groups != 0)
+    return no(channels.str() + " channels are no multiple of the groups", call.in(0).name);
+  for (std::size_t i : {1, 2}) {
+    const Shape& shape = call.in(i).shape;
+    if (!shape.has_rank() || shape.rank() != 1) return no("is not of rank 1", call.in(i).name);
+    if (shape[0].known() && channels.known() && !(shape[0] == channels))
+      return no("has not one entry per channel", call.in(i).name);
+  }
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  call.outputs[0].shape = x;
+  return yes();
+}
+
+void add(Samples& all, const Dims& x, std::int64_t groups, const char* layout, const char* activation) {
+  const std::int64_t channels = std::string_view(layout) == "NHWC" ? x.back() : x[1];
+  Attrs attrs = activation_sample(activation);
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", layout);
+  attrs.set("num_groups", groups).set("epsilon", Attr(1e-5f));
+  all.calls.push_back({"GroupNorm", std::move(attrs), {}, {{"y", DType::f32, Shape::of(x)}}});
+  all.calls.back().inputs = {all.operand("x", x), all.operand("scale", {channels}, 4),
+                             all.operand("bias", {channels}, 4)};
+}
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    add(all, {1, 320, 32, 32}, 32, "NCHW", "SiLU");
+    add(all, {1, 32, 32, 320}, 32, "NHWC", "SiLU");
+    add(all, {2, 12, 5, 7}, 3, "NCHW", "None");
+    add(all, {2, 5, 7, 12}, 3, "NHWC", "Relu");
+    add(all, {2, 37, 9}, 37, "NCHW", "Gelu");
+    add(all, {3, 9, 37}, 37, "NHWC", "None");
+    add(all, {1, 6, 200, 131}, 1, "NCHW", "HardSwish");
+    add(all, {1, 200, 131, 6}, 1, "NHWC", "None");
+    add(all, {1, 4, 2, 3, 4}, 2, "NCHW", "None");
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+const FusedOp group_norm_op = {
+    .kind = "GroupNorm",
+    .doc = "Group normalization (instance normalization with one channel per group), then an activation.",
+    .names = 3,
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f},
+                 {"layout", std::string("NCHW")},
+                 {"num_groups", std::int64_t{1}},
+                 {"epsilon", 1e-5f}},
+};
+
+}  // namespace modelflow::ops

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <string>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+namespace {
+
+struct LayerNormAttrs {
+  explicit LayerNormAttrs(const Attrs& attrs)
+      : rms(attrs.integer("rms") != 0),
+        residual(attrs.integer("residual") != 0),
+        keep_sum(attrs.integer("keep_sum") != 0),
+        axes(static_cast<std::size_t>(-std::min<std::int64_t>(attrs.integer("axis", -1), 0))) {}
+  bool rms, residual, keep_sum;
+  std::size_t axes;  ///< how many trailing axes are normalized
+  std::size_t inputs() const { return 2 + (rms ? 0 : 1) + (residual ? 1 : 0); }
+};
+
+std::vector<std::string> inputs(const Call& call) {
+  const LayerNormAttrs norm(call.attrs);
+  std::vector<std::string> names = {"x", "scale"};
+  if (!norm.rms) names.emplace_back("bias");
+  if (norm.residual) names.emplace_back("residual");
+  return names;
+}
+
+bool has_op(const LayerNormAttrs& norm, int opset) { return opset >= (norm.rms ? 23 : 17); }
+
+/// "name = ReduceMean of x over the trailing axes", which are an attribute before opset 18.
+std::string mean_text(const std::string& name, const std::string& x, std::size_t axes, int opset) {
+  std::string list;
+  for (std::size_t i = axes; i > 0; --i) list += (list.empty() ? "-" : ", -") + std::to_string(i);
+  if (opset < 18) return name + " = ReduceMean <axes = [" + list + "]> (" + x + ")\n";
+  return name + "_axes = Constant <value = int64[" + std::to_string(axes) + "] {" + list + "}> ()\n" + name +
+         " = ReduceMean (" + x + ", " + name + "_axes)\n";
+}
+
+/// Written as ONNX Runtime's own fusions expect it, so that the body costs nothing without our plugin.
+std::string decomposed(const LayerNormAttrs& norm, const std::string& t, float epsilon, int opset) {
+  std::string text, deviation = t;
+  if (!norm.rms) {
+    text += mean_text("mean", t, norm.axes, opset) + "deviation = Sub (" + t + ", mean)\n";
+    deviation = "deviation";
+  }
+  text += constant_text("two", 2) + "square = Pow (" + deviation + ", two)\n";
+  text += mean_text("variance", "square", norm.axes, opset);
+  text += opset < 12 ? constant_text("small", epsilon) : "small = Constant <value_float: float = @epsilon> ()\n";
+  text += "shifted = Add (variance, small)\nroot = Sqrt (shifted)\nnormal = Div (" + deviation + ", root)\n";
+  if (norm.rms) return text + "y = Mul (normal, scale)\n";
+  return text + "scaled = Mul (normal, scale)\ny = Add (scaled, bias)\n";
+}
+
+std::string body(const Call& call, int opset) {
+  const LayerNormAttrs norm(call.attrs);
+  if (opset < 11)
+    throw Error(ErrorKind::unsupported, "LayerNorm needs the axes of opset 11, not " + std::to_string(opset));
+  std::string text = "{\n", t = "x";
+  if (norm.residual) {
+    t = norm.keep_sum ? "y1" : "sum";
+    text += t + " = Add (x, residual)\n";
+  }
+  if (!has_op(norm, opset)) return text + decomposed(norm, t, call.attrs.number("epsilon"), opset) + "}";
+  text += norm.rms ? "y = RMSNormalization" : "y = LayerNormalization";
+  text += " <axis: int = @axis, epsilon: float = @epsilon> (" + t + ", scale" + (norm.rms ? ")\n" : ", bias)\n");
+  return text + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  if (has_op(LayerNormAttrs(call.attrs), opset)) return {"axis", "epsilon"};
+  if (opset < 12) return {};
+  return {"epsilon"};
+}
+
+Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {
+  if (!operand.shape.has_rank()) return no("its rank is unknown", operand.name);
+  if (operand.shape.rank() != axes) return no("is not of the rank that is normalized", operand.name);
+  for (std::size_t i = 0; x.has_rank() && i < axes; ++i) {
+    const Dim &a = operand.shape[i], &b = x[x.rank() - axes + i];
+    if (a.known() && b.known() && !(a == b)) return no("is " + a.str() + " where x is " + b.str(), operand.name);
+  }
+  return yes();
+}
+
+Verdict infer(Call& call) {
+  const LayerNormAttrs norm(call.attrs);
+  if (norm.axes == 0) return no("axis is not negative");
+  if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
+  if (call.inputs.size() != norm.inputs())
+    return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");
+  const Shape& x = call.in(0).shape;
+  if (x.has_rank() && x.rank() < norm.axes) return no("has fewer axes than are normalized", call.in(0).name);
+  for (std::size_t i = 1; i < (norm.rms ? 2U : 3U); ++i) {
+    if (Verdict v = fits(call.in(i), x, norm.axes); !v) return v;
+  }
+  if (norm.residual) {
+    const Operand& residual = call.inputs.back();
+    if (x.has_rank() && residual.shape.has_rank()) {
+      if (residual.shape.rank() != x.rank()) return no("differs in rank from x", residual.name);
+      if (Verdict v = fits(residual, x, x.rank()); !v) return v;
+    }
+  }
+  call.outputs.resize(norm.keep_sum ? 2 : 1);
+  for (Operand& output : call.outputs) {
+    output.dtype = call.in(0).dtype;
+    output.shape = x;
+  }
+  return yes();
+}
+
+struct Sample {
+  Dims x;
+  int axes = 1;
+  bool rms = false, residual = false, keep_sum = false;
+};
+
+void add(Samples& all, const Sample& sample) {
+  const Dims scale(sample.x.end() - sample.axes, sample.x.end());
+  Attrs attrs{{"axis", std::int64_t{-sample.axes}}, {"epsilon", 1e-5f}};
+  attrs.set("rms", sample.rms ? 1 : 0).set("residual", sample.residual ? 1 : 0);
+  attrs.set("keep_sum", sample.keep_sum ? 1 : 0);
+  Call call{"LayerNorm", std::move(attrs), {all.operand("x", sample.x), all.operand("scale", scale, 4)}, {}};
+  if (!sample.rms) call.inputs.push_back(all.operand("bias", scale, 4));
+  if (sample.residual) call.inputs.push_back(all.operand("residual", sample.x));
+  if (!infer(call)) throw Error(ErrorKind::internal, "a sample of LayerNorm contradicts itself");
+  call.outputs[0].name = "y";
+  if (sample.keep_sum) call.outputs[1].name = "sum";
+  all.calls.push_back(std::move(call));
+}
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    for (const bool rms : {false, true}) {
+      add(all, {.x = {1, 197, 768}, .rms = rms});
+      add(all, {.x = {2, 3, 37}, .rms = rms});
+      add(all, {.x = {7, 5}, .rms = rms});
+      add(all, {.x = {1, 1, 384}, .rms = rms, .residual = true});
+      add(all, {.x = {3, 33, 1024}, .rms = rms, .residual = true, .keep_sum = true});
+      add(all, {.x = {2, 3, 4, 21}, .axes = 2, .rms = rms});
+      add(all, {.x = {2, 0, 16}, .rms = rms, .residual = true, .keep_sum = true});
+    }
+    add(all, {.x = {4096, 64}});
+    add(all, {.x = {150}});
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+const FusedOp layer_norm_op = {
+    .kind = "LayerNorm",
+    .doc = "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output.",
+    .names = 4,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .dtypes = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"axis", std::int64_t{-1}},
+                 {"epsilon", 1e-5f},
+                 {"rms", std::int64_t{0}},
+                 {"residual", std::int64_t{0}},
+                 {"keep_sum", std::int64_t{0}}},
+};
+
+}  // namespace modelflow::ops

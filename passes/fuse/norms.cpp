@@ -1,0 +1,90 @@
+// What stands around a normalization: a residual sum in front of LayerNorm that nothing else took, an activation behind
+// GroupNorm.
+#include "modelflow/modelflow.h"
+#include "passes/fuse/epilogue.h"
+#include "passes/fuse/fuse.h"
+
+namespace modelflow::passes {
+namespace {
+
+std::vector<Node*> nodes_of(Graph& graph, std::string_view op) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) {
+    if (node->is(op)) nodes.push_back(node.get());
+  }
+  return nodes;
+}
+
+Verdict check(const Node& norm, const Node& sum, Extents& extents) {
+  for (std::size_t i = 1; i < norm.inputs().size(); ++i) {
+    if (!norm.input(i)->is_initializer()) return no("is computed, perhaps behind the sum", norm.input(i)->name());
+  }
+  for (const Value* input : sum.inputs()) {
+    if (!(extents.of(*input) == extents.of(*sum.output()))) return no("may be enlarged by the sum", input->name());
+  }
+  return yes();
+}
+
+/// LayerNorm of a sum: the sum is computed on the way, and written too when something else reads it.
+bool absorb_sum(Node& norm, Context& context, Extents& extents) {
+  Value& x = *norm.input(0);
+  Node* sum = x.producer();
+  if (norm.attrs.integer("residual") || !sum || !sum->is("Add") || &sum->graph() != &norm.graph()) return false;
+  if (const Verdict verdict = check(norm, *sum, extents); !verdict) {
+    context.miss("layer-norm-residual", &norm, verdict.reason);
+    return false;
+  }
+  Graph& graph = norm.graph();
+  const bool keep = only_reader(x) == nullptr;
+  Attrs attrs = norm.attrs;
+  attrs.set("residual", 1).set("keep_sum", keep ? 1 : 0);
+  std::vector<Value*> inputs = norm.inputs();
+  inputs[0] = sum->input(0);
+  inputs.push_back(sum->input(1));
+  // At the place of the sum, because others may read it before the normalization runs.
+  Node* made = make_fused(graph, context, "layer-norm-residual", "modelflow.LayerNorm", std::move(inputs),
+                          std::move(attrs), *sum, keep ? 2 : 1);
+  if (!made) return false;
+  made->name = norm.name;
+  made->doc = norm.doc;
+  extents.forget(x);
+  extents.forget(*norm.output());
+  graph.replace(*norm.output(), *made->output());
+  graph.erase(norm);
+  if (keep) graph.replace(x, *made->output(1));
+  graph.erase(*sum);
+  context.hit("layer-norm-residual");
+  return true;
+}
+
+int run_layers(Graph& graph, Context& context) {
+  const std::vector<Node*> norms = nodes_of(graph, "modelflow.LayerNorm");
+  if (norms.empty()) return 0;
+  Extents extents(graph);
+  int changes = 0;
+  for (Node* norm : norms) changes += absorb_sum(*norm, context, extents);
+  return changes;
+}
+
+int run_groups(Graph& graph, Context& context) {
+  const std::vector<Node*> norms = nodes_of(graph, "modelflow.GroupNorm");
+  if (norms.empty()) return 0;
+  Extents extents(graph);
+  int changes = 0;
+  for (Node* norm : norms) changes += absorb_epilogue(norm, context, extents, "group-norm");
+  return changes;
+}
+
+}  // namespace
+
+Pass fuse_layer_norm() {
+  return {.name = "fuse-layer-norm",
+          .doc = "A sum that no product or convolution took and a LayerNorm behind it -> one modelflow.LayerNorm",
+          .run = run_layers};
+}
+
+Pass fuse_group_norm() {
+  return {.name = "fuse-group-norm", .doc = "An activation behind GroupNorm becomes part of it", .run = run_groups};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,133 @@
+// Group and instance normalization as exporters write them, with or without the op of newer opsets ->
+// modelflow.GroupNorm.
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/normalize/normalize.h"
+#include "passes/normalize/norms.h"
+
+namespace modelflow::passes {
+
+using namespace pattern;
+
+namespace {
+
+Verdict is_float32_image(const Match& m) {
+  const Value& x = m.value("x");
+  if (x.dtype() != DType::f32) return no("it is not float32", x.name());
+  if (!x.shape().has_rank() || x.shape().rank() < 3) return no("its rank is below 3 or unknown", x.name());
+  return yes();
+}
+
+/// Reshapes that join some channels and all pixels into groups, and bring back the shape of x.
+Verdict groups_and_back(const Match& m) {
+  const Value &x = m.value("x"), &y = *m.root().output(), &grouped = *m.node("norm").input(0);
+  if (!x.shape()[1].known()) return no("the number of channels is unknown", x.name());
+  if (!grouped.shape().has_rank() || grouped.shape().rank() < 3 || !grouped.shape()[1].known())
+    return no("the number of groups is unknown", grouped.name());
+  if (!(grouped.shape()[0] == x.shape()[0])) return no("the batch may change", grouped.name());
+  const std::int64_t groups = grouped.shape()[1].value();
+  if (groups < 1 || x.shape()[1].value() % groups != 0) return no("the groups do not divide the channels", x.name());
+  if (!y.shape().has_rank() || y.shape().rank() != x.shape().rank()) return no("the rank changes", y.name());
+  std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
+  for (std::size_t i = 0; i < y.shape().rank(); ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
+  return open <= 1 ? yes() : no("the shape of x does not return", y.name());
+}
+
+/// One number per group -> one per channel; null when it is not constant or of another size.
+Value* per_channel(Build& build, const Value& value, std::int64_t groups, std::int64_t channels) {
+  const Tensor* constant = value.constant();
+  if (!constant || constant->dtype() != DType::f32 || constant->elements() != groups) return nullptr;
+  std::vector<float> numbers;
+  for (const float number : constant->as<float>())
+    numbers.insert(numbers.end(), static_cast<std::size_t>(channels / groups), number);
+  return &build.constant(Tensor::of<float>({channels}, numbers), value.name());
+}
+
+std::vector<Value*> make(Build& build, Value& x, std::int64_t groups, float epsilon, Value& scale, Value& bias) {
+  if (build.opset() < 12) return build.refuse(no("GroupNorm is said in ops of opset 12 and later", x.name()));
+  return {&build.op("modelflow.GroupNorm", {&x, &scale, &bias},
+                    {{"num_groups", groups},
+                     {"epsilon", epsilon},
+                     {"layout", std::string("NCHW")},
+                     {"activation", std::string("None")},
+                     {"alpha", 0.0F},
+                     {"beta", 0.0F},
+                     {"post_scale", 1.0F},
+                     {"post_shift", 0.0F}})};
+}
+
+std::vector<Value*> from_instances(const Match& m, Build& build) {
+  const Node& norm = m.node("norm");
+  const std::int64_t groups = norm.input(0)->shape()[1].value(), channels = m.value("x").shape()[1].value();
+  Value* scale = per_channel(build, m.value("s"), groups, channels);
+  Value* bias = per_channel(build, m.value("b"), groups, channels);
+  if (!scale || !bias) return build.refuse(no("scale or bias of the groups is not constant", norm.output()->name()));
+  return make(build, m.value("x"), groups, norm.attrs.number("epsilon", 1e-5F), *scale, *bias);
+}
+
+/// Means over all axes behind the groups.
+std::vector<Value*> from_layers(const Match& m, Build& build) {
+  const Node& norm = m.node("norm");
+  const Shape& grouped = norm.input(0)->shape();
+  const std::int64_t groups = grouped[1].value(), channels = m.value("x").shape()[1].value();
+  if (norm.attrs.integer("rms") || norm.attrs.integer("residual"))
+    return build.refuse(no("it is no layer normalization", norm.output()->name()));
+  if (norm.attrs.integer("axis") != 2 - static_cast<std::int64_t>(grouped.rank()))
+    return build.refuse(no("not all axes of a group are normalized", norm.output()->name()));
+  const std::optional<double> s = const_number(&m.value("s")), b = const_number(&m.value("b"));
+  if (!s || !b) return build.refuse(no("the scale varies within a group", norm.output()->name()));
+  const Axes axes{1, 0, {channels}};
+  return make(build, m.value("x"), groups, norm.attrs.number("epsilon"), filled(build, axes, static_cast<float>(*s)),
+              filled(build, axes, static_cast<float>(*b)));
+}
+
+/// One number per channel (per group before opset 21).
+std::vector<Value*> from_op(const Match& m, Build& build) {
+  const Node& norm = m.node("norm");
+  Value &x = m.value("x"), *scale = &m.value("s"), *bias = &m.value("b");
+  const bool instances = norm.is("InstanceNormalization");
+  const Shape& size = scale->constant() ? Shape::of(scale->constant()->dims()) : scale->shape();
+  const Dim& channels = x.shape()[1].known() || !instances || !size.has_rank() ? x.shape()[1] : size[0];
+  if (!channels.known()) return build.refuse(no("the number of channels is unknown", x.name()));
+  if (norm.attrs.integer("stash_type", 1) != 1)
+    return build.refuse(no("it does not compute in float32", norm.output()->name()));
+  const std::int64_t groups = instances ? channels.value() : norm.attrs.integer("num_groups");
+  if (!(size == Shape::of({channels.value()}))) {
+    scale = per_channel(build, *scale, groups, channels.value());
+    bias = per_channel(build, *bias, groups, channels.value());
+  }
+  if (!scale || !bias) return build.refuse(no("the scale has not one number per channel", m.value("s").name()));
+  return make(build, x, groups, norm.attrs.number("epsilon", 1e-5F), *scale, *bias);
+}
+
+}  // namespace
+
+std::vector<Rule> group_norm_rules() {
+  const Pattern x = any("x"), s = any("s"), b = any("b");
+  const Pattern grouped = open(op("Reshape", {x}));
+  const auto restored = [](Pattern y) { return open(op("Reshape", {std::move(y)})); };
+  return {{.name = "group-norm-from-instances",
+           .doc = "Reshape(InstanceNormalization(Reshape(x))) -> GroupNorm",
+           .from = restored(op("InstanceNormalization", {grouped, s, b}, "norm")),
+           .when = {is_float32_image, groups_and_back},
+           .into = from_instances},
+          {.name = "group-norm-from-layers",
+           .doc = "Reshape(LayerNorm(Reshape(x))) over whole groups -> GroupNorm",
+           .from = restored(op("modelflow.LayerNorm", {grouped, s, b}, "norm")),
+           .when = {is_float32_image, groups_and_back},
+           .into = from_layers},
+          {.name = "group-norm-op",
+           .doc = "GroupNormalization, InstanceNormalization -> GroupNorm",
+           .from = op_any({"GroupNormalization", "InstanceNormalization"}, {x, s, b}, "norm"),
+           .when = {is_float32_image},
+           .into = from_op}};
+}
+
+Pass normalize_norms() {
+  std::vector<Rule> rules = group_norm_rules();
+  for (std::vector<Rule> more : {layer_norm_rules(), norm_affine_rules()})
+    rules.insert(rules.end(), more.begin(), more.end());
+  return rewrite("normalize-norms", "Finds normalizations that exporters wrote as several nodes.", std::move(rules));
+}
+
+}  // namespace modelflow::passes
