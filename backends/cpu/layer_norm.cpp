@@ -12,7 +12,7 @@ class LayerNorm : public Implementation {
  public:
   explicit LayerNorm(const Call& call)
       : rms_(call.attrs.integer("rms") != 0),
-        residual_(call.attrs.integer("has_residual") != 0),
+        residual_(call.attrs.text("residual", "none") != "none"),
         keep_sum_(call.attrs.integer("keep_sum") != 0),
         axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
         epsilon_(call.attrs.number("epsilon")) {}
@@ -86,7 +86,7 @@ double cost(const Call& call, const Target& target) {
   for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
     if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
   }
-  const bool residual = call.attrs.integer("has_residual") != 0, sum = call.attrs.integer("keep_sum") != 0;
+  const bool residual = call.attrs.text("residual", "none") != "none", sum = call.attrs.integer("keep_sum") != 0;
   return target.stream((2 + (residual ? 1 : 0) + (sum ? 1 : 0)) * bytes);
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct LayerNormAttrs {
   explicit LayerNormAttrs(const Attrs& attrs)
       : rms(attrs.integer("rms") != 0),
-        residual(attrs.integer("has_residual") != 0),
+        residual(attrs.text("residual", "none") != "none"),
         keep_sum(attrs.integer("keep_sum") != 0),
         axes(static_cast<std::size_t>(-std::min<std::int64_t>(attrs.integer("axis", -1), 0))) {}
   bool rms, residual, keep_sum;
@@ -87,6 +87,8 @@ Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {
 Verdict infer(Call& call) {
   const LayerNormAttrs norm(call.attrs);
   if (norm.axes == 0) return no("axis is not negative");
+  const std::string residual = call.attrs.text("residual", "none");
+  if (residual != "none" && residual != "before") return no("residual is '" + residual + "', not none or before");
   if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
   if (call.inputs.size() != norm.inputs())
     return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");
@@ -119,7 +121,7 @@ struct Sample {
 void add(Samples& all, const Sample& sample) {
   const Dims scale(sample.x.end() - sample.axes, sample.x.end());
   Attrs attrs{{"axis", std::int64_t{-sample.axes}}, {"epsilon", 1e-5f}};
-  attrs.set("rms", sample.rms ? 1 : 0).set("has_residual", sample.residual ? 1 : 0);
+  attrs.set("rms", sample.rms ? 1 : 0).set("residual", sample.residual ? "before" : "none");
   attrs.set("keep_sum", sample.keep_sum ? 1 : 0);
   Call call{"LayerNorm", std::move(attrs), {all.operand("x", sample.x), all.operand("scale", scale, 4)}, {}};
   if (!sample.rms) call.inputs.push_back(all.operand("bias", scale, 4));
@@ -166,7 +168,7 @@ const FusedOp layer_norm_op = {
     .defaults = {{"axis", std::int64_t{-1}},
                  {"epsilon", 1e-5f},
                  {"rms", std::int64_t{0}},
-                 {"has_residual", std::int64_t{0}},
+                 {"residual", std::string("none")},
                  {"keep_sum", std::int64_t{0}}},
 };
 

@@ -29,7 +29,8 @@ Verdict check(const Node& norm, const Node& sum, Extents& extents) {
 bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Value& x = *norm.input(0);
   Node* sum = x.producer();
-  if (norm.attrs.integer("has_residual") || !sum || !sum->is("Add") || &sum->graph() != &norm.graph()) return false;
+  if (norm.attrs.text("residual", "none") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph())
+    return false;
   if (const Verdict verdict = check(norm, *sum, extents); !verdict) {
     context.miss("layer-norm-residual", &norm, verdict.reason);
     return false;
@@ -37,7 +38,7 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Graph& graph = norm.graph();
   const bool keep = only_reader(x) == nullptr;
   Attrs attrs = norm.attrs;
-  attrs.set("has_residual", 1).set("keep_sum", keep ? 1 : 0);
+  attrs.set("residual", "before").set("keep_sum", keep ? 1 : 0);
   std::vector<Value*> inputs = norm.inputs();
   inputs[0] = sum->input(0);
   inputs.push_back(sum->input(1));

@@ -70,7 +70,7 @@ std::vector<Value*> from_layers(const Match& m, Build& build) {
   const Node& norm = m.node("norm");
   const Shape& grouped = norm.input(0)->shape();
   const std::int64_t groups = grouped[1].value(), channels = m.value("x").shape()[1].value();
-  if (norm.attrs.integer("rms") || norm.attrs.integer("has_residual"))
+  if (norm.attrs.integer("rms") || norm.attrs.text("residual", "none") != "none")
     return build.refuse(no("it is no layer normalization", norm.output()->name()));
   if (norm.attrs.integer("axis") != 2 - static_cast<std::int64_t>(grouped.rank()))
     return build.refuse(no("not all axes of a group are normalized", norm.output()->name()));
