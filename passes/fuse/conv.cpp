@@ -121,6 +121,6 @@ Pass fuse_conv() {
       .run = run};
 }
 
-std::vector<Pass> fuse() { return {fuse_conv(), fuse_matmul(), fuse_squeeze_excite()}; }
+std::vector<Pass> fuse() { return {fuse_attention(), fuse_conv(), fuse_matmul(), fuse_squeeze_excite()}; }
 
 }  // namespace modelflow::passes
