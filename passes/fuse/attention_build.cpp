@@ -15,12 +15,14 @@ using Candidates = std::vector<Heads>;
 
 constexpr int kUseless = 9;
 
-/// How many heads of keys and values the heads of queries share; 0 when they do not fit.
-std::int64_t shared_heads(const Operands& o) {
+/// How many heads of keys and values the heads of queries share; 0 when they do not fit. A product repeats one head or
+/// none, the standard op repeats as many times as it takes.
+std::int64_t shared_heads(const Operands& o, bool repeats) {
   const Heads &q = *o.q, &k = *o.k, &v = *o.v;
   if (q.group != 1 || k.heads != v.heads || k.group != v.group) return 0;
-  if (k.group > 1 && k.heads * k.group != q.heads) return 0;
-  if (k.group == 1 && k.heads != q.heads && k.heads != 1) return 0;
+  const std::int64_t all = k.heads * k.group;
+  if (all != q.heads && k.heads != 1 && !(repeats && k.group == 1 && q.heads % k.heads == 0)) return 0;
+  if (k.group > 1 && all != q.heads) return 0;
   if (q.size.known() && k.size.known() && !(q.size == k.size)) return 0;
   return k.heads;
 }
@@ -50,6 +52,8 @@ class Builder {
   }
 
  private:
+  std::int64_t shared(const Operands& operands) const { return shared_heads(operands, found_.end->is("Attention")); }
+
   Verdict choose() {
     if (found_.q.empty()) return no("the queries are no heads of a known form");
     if (found_.k.empty()) return no("the keys are no heads of a known form");
@@ -59,7 +63,7 @@ class Builder {
     for (const Heads* q : sorted(found_.q))
       for (const Heads* k : sorted(found_.k))
         for (const Heads* v : sorted(found_.v))
-          if (shared_heads({q, k, v})) {
+          if (shared({q, k, v})) {
             chosen_ = {q, k, v};
             if (!why.empty()) context_.miss("attention-packed", found_.end, why);
             return yes();
@@ -75,7 +79,7 @@ class Builder {
       for (const Heads& k : found_.k)
         for (const Heads& v : found_.v) {
           const Operands operands{&q, &k, &v};
-          if (!flat(q) || !flat(k) || !flat(v) || !shared_heads(operands)) continue;
+          if (!flat(q) || !flat(k) || !flat(v) || !shared(operands)) continue;
           packed_ = pack(operands, found_.nodes, *found_.end, context_, why);
           if (packed_) return chosen_ = operands, true;
         }
@@ -117,7 +121,7 @@ class Builder {
   Verdict build(const Masking& masking, const Continuation& to) {
     const auto layout = [&](const Heads& heads) { return !packed_ && heads.form == Form::bnsh ? "BNSH" : "BSH"; };
     Attrs attrs;
-    attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared_heads(chosen_)).set("scale", masking.scale);
+    attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared(chosen_)).set("scale", masking.scale);
     attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
