@@ -7,8 +7,9 @@ namespace modelflow {
 namespace {
 
 // Every fused op, in the order of `optimize --list`.
-constexpr std::array kFusedOps = {&ops::conv_op, &ops::matmul_op,   &ops::activation_op,     &ops::squeeze_excite_op,
-                                  &ops::pool_op, &ops::upsample_op, &ops::conv_transpose_op, &ops::concat_op};
+constexpr std::array kFusedOps = {&ops::conv_op,           &ops::matmul_op, &ops::activation_op,
+                                  &ops::squeeze_excite_op, &ops::pool_op,   &ops::upsample_op,
+                                  &ops::conv_transpose_op, &ops::concat_op, &ops::attention_op};
 
 }  // namespace
 

@@ -13,5 +13,6 @@ extern const FusedOp pool_op;
 extern const FusedOp upsample_op;
 extern const FusedOp conv_transpose_op;
 extern const FusedOp concat_op;
+extern const FusedOp attention_op;
 
 }  // namespace modelflow::ops
