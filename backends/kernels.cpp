@@ -19,6 +19,8 @@ constexpr std::array kKernels = {
     &cpu::upsample,
     &cpu::conv_transpose_avx512,
     &cpu::concat,
+    &cpu::attention_avx512,
+    &cpu::attention_any,
 };
 
 }  // namespace

@@ -17,5 +17,7 @@ extern const Kernel pool;
 extern const Kernel upsample;
 extern const Kernel conv_transpose_avx512;
 extern const Kernel concat;
+extern const Kernel attention_avx512;
+extern const Kernel attention_any;
 
 }  // namespace modelflow::cpu
