@@ -24,6 +24,8 @@ constexpr std::array kKernels = {
     &cpu::pointwise_any,
     &cpu::layer_norm,
     &cpu::group_norm,
+    &cpu::attention_avx512,
+    &cpu::attention_any,
 };
 
 }  // namespace

@@ -22,5 +22,7 @@ extern const Kernel pointwise_avx512;
 extern const Kernel pointwise_any;
 extern const Kernel layer_norm;
 extern const Kernel group_norm;
+extern const Kernel attention_avx512;
+extern const Kernel attention_any;
 
 }  // namespace modelflow::cpu

@@ -16,5 +16,6 @@ extern const FusedOp concat_op;
 extern const FusedOp pointwise_op;
 extern const FusedOp layer_norm_op;
 extern const FusedOp group_norm_op;
+extern const FusedOp attention_op;
 
 }  // namespace modelflow::ops

@@ -262,14 +262,18 @@ void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::siz
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t m0 = m_begin + rows * chunk / chunks, m1 = m_begin + rows * (chunk + 1) / chunks;
       const std::size_t tiles = (m1 - m0 + kMaxRows - 1) / kMaxRows;
+      const std::size_t least = tiles ? (m1 - m0) / tiles : 0, more = m1 - m0 - least * tiles;
       for (std::size_t n = n_begin; n < n_end; n += kMaxColumns) {
         const std::size_t columns = n_end - n < kMaxColumns ? n_end - n : kMaxColumns;
         Ahead ahead = n + kMaxColumns < n_end ? fetch_ahead(g, n + kMaxColumns, begin, size, tiles)
                       : !depth.last           ? fetch_ahead(g, n_begin, begin + size, size, tiles)
                                               : Ahead{};
-        for (std::size_t i = 0; i < tiles; ++i) {  // equal tiles: 32 rows are 5 + 5 + 6 + 5 + 5 + 6
-          const std::size_t m = m0 + (m1 - m0) * i / tiles, next = m0 + (m1 - m0) * (i + 1) / tiles;
-          block(g, depth, m, next - m, n, columns, ahead);
+        std::size_t rest = 0;
+        for (std::size_t m = m0, height; m < m1; m += height) {  // equal tiles: 32 rows are 5 + 5 + 6 + 5 + 5 + 6
+          rest += more;
+          height = least + (rest >= tiles);
+          if (rest >= tiles) rest -= tiles;
+          block(g, depth, m, height, n, columns, ahead);
           ahead.advance(size);
         }
       }

@@ -1,4 +1,5 @@
 #include "modelflow/modelflow.h"
+#include "passes/extents.h"
 #include "passes/facts.h"
 #include "passes/normalize/normalize.h"
 
@@ -32,8 +33,10 @@ Verdict leading_dims_return(const Match& m) {
 }
 
 Verdict bias_is_vector(const Match& m) {
-  const Value* c = m["c"];
-  return !c || rank_of(c).value_or(9) <= 1 ? yes() : no("the bias is no vector", c->name());
+  for (const char* name : {"b", "c"})
+    if (const Value* bias = m[name]; bias && rank_of(bias).value_or(9) > 1)
+      return no("the bias is no vector", bias->name());
+  return yes();
 }
 
 std::vector<Value*> on_all_dims(const Match& m, Build& build) {
@@ -58,6 +61,51 @@ std::vector<Value*> gemm_and_sum(const Match& m, Build& build) {
   return {&build.op("Add", {&build.op("Gemm", {m["a"], m["b"]}, std::move(attrs)), m["c"]})};
 }
 
+/// Rows that are transposed before a linear layer and back again behind it: the layer does not mind their order.
+Verdict rows_return(const Match& m) {
+  const Ints perm = m.root().attrs.ints("perm");
+  if (perm.size() < 2 || perm.back() + 1 != static_cast<std::int64_t>(perm.size())) return no("moves the last axis");
+  const Value& x = m.value("x");
+  if (!x.type.is_tensor() || !x.shape().has_rank()) return no("its rank is unknown", x.name());
+  bool transposed = false;
+  const Value* value = &x;
+  for (const Node* node = value->producer(); node && only_reader(*value); node = value->producer()) {
+    transposed = transposed || node->is("Transpose");
+    if (transposed || !(node->is("Reshape") || node->is("Squeeze") || node->is("Unsqueeze"))) break;
+    value = node->input(0);
+  }
+  return transposed ? yes() : no("its input is not transposed", x.name());
+}
+
+/// Between layer and Transpose there is no Reshape, or one that leaves the last axis alone.
+Verdict last_axis_stays(const Match& m) {
+  if (!m["target"]) return yes();
+  const std::optional<Ints> target = const_ints(m["target"]);
+  const Value& y = *m.node("reshape").output();
+  if (!target || target->empty() || !y.shape().has_rank()) return no("the target is not constant");
+  const Shape w = Shape::of(m.constant("w").dims());
+  const bool transposed = m.node("product").attrs.integer("transB") != 0;
+  return y.shape().back() == w[transposed ? 0 : 1] ? yes() : no("the last axis is reshaped too", y.name());
+}
+
+std::vector<Value*> rows_first(const Match& m, Build& build) {
+  Value *w = &m.value("w"), *x = &m.value("x");
+  if (m["target"]) {
+    Ints target = *const_ints(m["target"]);
+    if (!x->shape().back().known()) return build.refuse(no("its width is unknown", x->name()));
+    target.back() = x->shape().back().value();
+    const Dims size = {static_cast<std::int64_t>(target.size())};
+    Value& shape = build.constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(target)), "shape");
+    x = &build.op("Reshape", {x, &shape}, m.node("reshape").attrs);
+  }
+  x = &build.op("Transpose", {x}, m.root().attrs);
+  if (m.node("product").attrs.integer("transB") != 0) w = &build.op("Transpose", {w}, {{"perm", Ints{1, 0}}});
+  Value* y = &build.op("MatMul", {x, w});
+  for (const char* bias : {"b", "c"})
+    if (m[bias]) y = &build.op("Add", {y, m[bias]});
+  return {y};
+}
+
 }  // namespace
 
 Pass normalize_linear() {
@@ -66,6 +114,10 @@ Pass normalize_linear() {
   const auto restored = [](Pattern y) { return open(op("Reshape", {std::move(y)})); };
   const Pattern gemm = op("Gemm", {flat, w, optional(any("c"))}, "product");
   const Pattern matmul = op("MatMul", {flat, w}, "product");
+  const Pattern any_gemm = op("Gemm", {x, w, optional(any("c"))}, "product");
+  const Pattern any_matmul = op("MatMul", {x, w}, "product");
+  const Pattern biased = either({any_gemm, any_matmul + constant("b"), any_matmul});
+  const Pattern reshaped = op("Reshape", {biased, constant("target")}, "reshape");
   return rewrite("normalize-linear", "Writes linear layers without the reshapes around 2-D products.",
                  {
                      {.name = "gemm-between-reshapes",
@@ -88,6 +140,11 @@ Pass normalize_linear() {
                       .from = op("Gemm", {any("a"), any("b"), any("c")}, "product"),
                       .when = {computed_c},
                       .into = gemm_and_sum},
+                     {.name = "linear-between-transposes",
+                      .doc = "Transpose(Reshape(x' W + b)) of rows that x' = Transpose(x) turned -> x W + b",
+                      .from = op("Transpose", {either({reshaped, biased})}),
+                      .when = {plain_gemm, bias_is_vector, last_axis_stays, rows_return},
+                      .into = rows_first},
                  });
 }
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+
+namespace modelflow::cpu {
+
+/// One query head against the keys and values of its head: y = softmax(scale * q k^T + mask) v. Matrices are row-major;
+/// `*_row` are floats from one row to the next.
+struct AttentionHead {
+  std::size_t rows = 0, keys = 0, depth = 0, width = 0;  ///< q [rows, depth], k [keys, depth], v [keys, width]
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  float* y = nullptr;
+  std::size_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
+  const float* mask = nullptr;                ///< may be null
+  std::size_t mask_row = 0, mask_column = 0;  ///< 0 where the mask is repeated; mask_column is 0 or 1
+  float scale = 1;
+  bool causal = false;  ///< row i sees the keys up to i
+  bool guard = false;   ///< rows that are NaN become 0
+};
+
+/// What a row has gathered from some of the keys: sum of exp(score - max), and that sum weighted by the values.
+struct AttentionPart {
+  float max, sum;
+};
+
+/// The arithmetic of attention for one instruction set. All of it runs on the calling thread.
+struct AttentionCode {
+  /// Rows that one call of `rows` should get.
+  std::size_t row_block;
+  /// Keys and values in the order in which `rows` reads them: floats of a head, and one of `parts` shares of the work.
+  std::size_t (*packed_floats)(const AttentionHead& head);
+  void (*pack)(const AttentionHead& head, std::size_t part, std::size_t parts, float* packed);
+  /// Floats of scratch memory that `rows` needs.
+  std::size_t (*scratch_floats)(const AttentionHead& head);
+  /// Rows [begin, end) of y. `next` (may be null) is the head whose turn it is after this one: its operands are fetched
+  /// into L2 meanwhile.
+  void (*rows)(const AttentionHead& head, const AttentionHead* next, const float* packed, std::size_t begin,
+               std::size_t end, float* scratch);
+  /// One row and the keys [begin, end), at most kAttentionStream, read where they lie: for few rows and many keys.
+  AttentionPart (*stream)(const AttentionHead& head, std::size_t row, std::size_t begin, std::size_t end,
+                          float* values);
+};
+
+inline constexpr std::size_t kAttentionStream = 512;
+
+/// Each only where host_isa() has it.
+extern const AttentionCode attention_code_any, attention_code_avx2, attention_code_avx512;
+
+}  // namespace modelflow::cpu

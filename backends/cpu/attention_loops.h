@@ -1,0 +1,193 @@
+#pragma once
+
+// Attention in vectors of the compiler's own kind. Internal linkage on purpose: each including file is compiled for
+// another instruction set, and the linker must not mix them.
+
+#include <cstddef>
+#include <cstring>
+
+#include "backends/cpu/attention.h"
+
+namespace modelflow::cpu {
+namespace {
+
+#define MODELFLOW_LOOP inline __attribute__((always_inline))
+
+#ifdef __AVX2__
+constexpr std::size_t kLanes = 8, kTileRows = 6;  // 6 x 2 sums, 2 columns, 1 row element: of 16 registers
+#else
+constexpr std::size_t kLanes = 4, kTileRows = 4;
+#endif
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
+typedef int IntLanes __attribute__((vector_size(kLanes * sizeof(int))));
+
+constexpr std::size_t kPanel = 2 * kLanes;  // columns of packed keys and values that lie side by side
+constexpr std::size_t kBlockRows = 24;
+constexpr float kNothing = -__builtin_inff();
+
+std::size_t padded(std::size_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
+std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
+
+MODELFLOW_LOOP Lanes load(const float* from) {
+  Lanes x;
+  std::memcpy(&x, from, sizeof x);
+  return x;
+}
+MODELFLOW_LOOP void store(float* to, Lanes x) { std::memcpy(to, &x, sizeof x); }
+MODELFLOW_LOOP Lanes all(float x) { return Lanes{} + x; }
+MODELFLOW_LOOP float sum_of(Lanes x) {
+  float sum = 0;
+  for (std::size_t i = 0; i < kLanes; ++i) sum += x[i];
+  return sum;
+}
+
+/// exp(x) of x <= 0 to about 1 ulp, 0 below -87; NaN stays NaN.
+MODELFLOW_LOOP Lanes exp_of_negative(Lanes x) {
+  const float magic = 12582912.0f;  // 1.5 * 2^23: the lowest bits count ones
+  const Lanes t = x * 1.44269504f + magic, n = t - magic;
+  const Lanes r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Lanes p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + (r + 1.0f);
+  const IntLanes power = (reinterpret_cast<IntLanes>(t) - 0x4b400000 + 127) << 23;
+  return x < all(-87.0f) ? Lanes{} : p * reinterpret_cast<Lanes>(power);
+}
+
+/// c[rows, panel] = scale * a b, or added to c. `b` is one panel: kPanel floats per step of k.
+template <std::size_t Rows>
+void tile(const float* a, std::size_t lda, const float* b, std::size_t k, float scale, float* c, std::size_t ldc) {
+  Lanes sum[Rows][2] = {};
+  for (std::size_t i = 0; i < k; ++i, b += kPanel) {
+    const Lanes left = load(b), right = load(b + kLanes);
+#pragma GCC unroll 6
+    for (std::size_t r = 0; r < Rows; ++r) {
+      const Lanes x = all(a[r * lda + i]);
+      sum[r][0] += x * left;
+      sum[r][1] += x * right;
+    }
+  }
+#pragma GCC unroll 6
+  for (std::size_t r = 0; r < Rows; ++r, c += ldc) {
+    store(c, sum[r][0] * scale);
+    store(c + kLanes, sum[r][1] * scale);
+  }
+}
+
+/// c = scale * a b for packed b [k, n].
+void product(const float* a, std::size_t lda, std::size_t rows, const float* b, std::size_t k, std::size_t n,
+             float scale, float* c, std::size_t ldc) {
+  for (std::size_t j = 0; j < n; j += kPanel, b += k * kPanel) {
+    std::size_t r = 0;
+    for (; r + kTileRows <= rows; r += kTileRows) tile<kTileRows>(a + r * lda, lda, b, k, scale, c + r * ldc + j, ldc);
+    for (; r < rows; ++r) tile<1>(a + r * lda, lda, b, k, scale, c + r * ldc + j, ldc);
+  }
+}
+
+/// Adds the mask to the scores of the keys [begin, begin + n); the rest up to `end` becomes nothing.
+void add_mask(const AttentionHead& h, std::size_t row, std::size_t begin, std::size_t n, std::size_t end, float* s) {
+  if (h.mask) {
+    const float* mask = h.mask + row * h.mask_row + begin * h.mask_column;
+    for (std::size_t j = 0; j < n; ++j) s[j] += mask[j * h.mask_column];
+  }
+  for (std::size_t j = n; j < end; ++j) s[j] = kNothing;
+}
+
+/// s[0 .. n) = exp(s - largest); n is a multiple of kPanel.
+AttentionPart softmax(float* s, std::size_t n) {
+  Lanes best = all(kNothing);
+  for (std::size_t j = 0; j < n; j += kLanes) {
+    const Lanes x = load(s + j);
+    best = x > best ? x : best;
+  }
+  AttentionPart part{kNothing, 0};
+  for (std::size_t i = 0; i < kLanes; ++i) part.max = best[i] > part.max ? best[i] : part.max;
+  const float base = part.max == kNothing ? 0 : part.max;
+  Lanes sum = {};
+  for (std::size_t j = 0; j < n; j += kLanes) {
+    const Lanes e = exp_of_negative(load(s + j) - base);
+    store(s + j, e);
+    sum += e;
+  }
+  part.sum = sum_of(sum);
+  return part;
+}
+
+std::size_t packed_floats(const AttentionHead& h) { return padded(h.keys) * h.depth + padded(h.width) * h.keys; }
+std::size_t scratch_floats(const AttentionHead& h) { return kBlockRows * (padded(h.keys) + padded(h.width)); }
+
+void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  const std::size_t k = padded(h.keys) / kPanel, v = padded(h.width) / kPanel;
+  for (std::size_t j = k * part / parts * kPanel; j < k * (part + 1) / parts * kPanel; ++j) {
+    float* to = packed + j / kPanel * kPanel * h.depth + j % kPanel;
+    for (std::size_t d = 0; d < h.depth; ++d) to[d * kPanel] = j < h.keys ? h.k[j * h.k_row + d] : 0;
+  }
+  packed += padded(h.keys) * h.depth;
+  for (std::size_t panel = v * part / parts; panel < v * (part + 1) / parts; ++panel) {
+    float* to = packed + panel * kPanel * h.keys;
+    const std::size_t columns = least(h.width - panel * kPanel, kPanel);
+    for (std::size_t j = 0; j < h.keys; ++j, to += kPanel) {
+      const float* from = h.v + j * h.v_row + panel * kPanel;
+      for (std::size_t c = 0; c < kPanel; ++c) to[c] = c < columns ? from[c] : 0;
+    }
+  }
+}
+
+void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
+              float* scratch) {
+  const std::size_t scores_row = padded(h.keys), values_row = padded(h.width);
+  float* values = scratch + kBlockRows * scores_row;
+  for (std::size_t row = begin; row < end; row += kBlockRows) {
+    const std::size_t rows = least(kBlockRows, end - row), seen = h.causal ? least(row + rows, h.keys) : h.keys;
+    product(h.q + row * h.q_row, h.q_row, rows, packed, h.depth, padded(seen), h.scale, scratch, scores_row);
+    float sums[kBlockRows];
+    for (std::size_t r = 0; r < rows; ++r) {
+      float* s = scratch + r * scores_row;
+      add_mask(h, row + r, 0, h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
+      sums[r] = softmax(s, padded(seen)).sum;
+    }
+    // The panels of the values are as long as all keys.
+    for (std::size_t c = 0; c < values_row; c += kPanel) {
+      product(scratch, scores_row, rows, packed + scores_row * h.depth + c * h.keys, seen, kPanel, 1, values + c,
+              values_row);
+    }
+    for (std::size_t r = 0; r < rows; ++r) {
+      const bool zero = h.guard && !(sums[r] > 0);
+      float* y = h.y + (row + r) * h.y_row;
+      for (std::size_t c = 0; c < h.width; ++c) y[c] = zero ? 0 : values[r * values_row + c] / sums[r];
+    }
+  }
+}
+
+AttentionPart stream(const AttentionHead& h, std::size_t row, std::size_t begin, std::size_t end, float* values) {
+  alignas(64) float scores[kAttentionStream];
+  const std::size_t count = end - begin;
+  const float* q = h.q + row * h.q_row;
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* k = h.k + (begin + j) * h.k_row;
+    Lanes sum[2] = {};
+    std::size_t d = 0;
+    for (; d + kPanel <= h.depth; d += kPanel) {
+      sum[0] += load(q + d) * load(k + d);
+      sum[1] += load(q + d + kLanes) * load(k + d + kLanes);
+    }
+    float rest = 0;
+    for (; d < h.depth; ++d) rest += q[d] * k[d];
+    scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
+  }
+  add_mask(h, row, begin, count, padded(count), scores);
+  const AttentionPart part = softmax(scores, padded(count));
+  for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;
+  for (std::size_t j = 0; j < count; ++j) {
+    const float* v = h.v + (begin + j) * h.v_row;
+    for (std::size_t c = 0; c < h.width; ++c) values[c] += scores[j] * v[c];
+  }
+  return part;
+}
+
+constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream};
+
+}  // namespace
+}  // namespace modelflow::cpu

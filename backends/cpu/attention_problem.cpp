@@ -1,0 +1,162 @@
+#include "backends/cpu/attention_problem.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::AttentionAttrs;
+using Layout = AttentionAttrs::Layout;
+
+std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::invalid_input, "Attention: " + message); }
+
+const float* floats(const View& view, const char* what) {
+  if (view.dtype != DType::f32) fail(std::string(what) + " is " + std::string(name(view.dtype)) + ", not float32");
+  return static_cast<const float*>(view.data);
+}
+
+double extent(const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1; }
+
+double elements(const Shape& shape) {
+  double product = 1;
+  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) product *= extent(shape[i]);
+  return product;
+}
+
+}  // namespace
+
+// Sizes that an earlier operand has set must be met.
+AttentionProblem::Place AttentionProblem::read(const View& view, Layout layout, const char* what, std::size_t count,
+                                               std::size_t& sequence, std::size_t& size) {
+  Place place;
+  place.data = floats(view, what);
+  const bool flat = layout == Layout::bsh;
+  if (view.dims.size() != (flat ? 3u : 4u)) fail(std::string(what) + " is " + text(view.dims) + ", not of its rank");
+  const auto at = [&](std::size_t axis) { return static_cast<std::size_t>(view.dims[axis]); };
+  const std::size_t length = at(flat ? 1 : 2), last = at(flat ? 2 : 3);
+  if (flat ? last % count != 0 : at(1) != count)
+    fail(std::string(what) + " is " + text(view.dims) + ", not of " + std::to_string(count) + " heads");
+  constexpr std::size_t kUnset = static_cast<std::size_t>(-1);
+  const auto take = [&](std::size_t& value, std::size_t found) {
+    if (value != kUnset && value != found) fail(std::string(what) + " is " + text(view.dims) + " and does not fit");
+    value = found;
+  };
+  take(batch, at(0));
+  take(sequence, length);
+  take(size, flat ? last / count : last);
+  place.row = flat ? last : size;
+  place.head = flat ? size : length * size;
+  place.batch = length * (flat ? last : count * size);
+  return place;
+}
+
+void AttentionProblem::read_packed(const Invocation& call) {
+  q_ = read(call.input(0), Layout::bsh, "qkv", heads + 2 * kv_heads, rows, depth);
+  keys = rows;
+  width = depth;
+  k_ = v_ = q_;
+  k_.data += heads * depth;
+  v_.data += (heads + kv_heads) * depth;
+}
+
+void AttentionProblem::read_separate(const Invocation& call) {
+  q_ = read(call.input(0), attrs_.q, "q", heads, rows, depth);
+  k_ = read(call.input(1), attrs_.k, "k", kv_heads, keys, depth);
+  v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
+}
+
+void AttentionProblem::read_mask(const View& view) {
+  mask_.data = floats(view, "mask");
+  const std::size_t rank = view.dims.size();
+  if (rank < 2 || rank > 4) fail("the mask is " + text(view.dims) + ", not of rank 2 to 4");
+  const std::size_t full[] = {batch, heads, rows, keys};
+  std::size_t* const strides[] = {&mask_.batch, &mask_.head, &mask_.row, &mask_.column};
+  std::size_t step = 1;
+  for (std::size_t i = 4; i-- > 0;) {
+    const auto dim = i + rank < 4 ? std::size_t{1} : static_cast<std::size_t>(view.dims[i + rank - 4]);
+    if (dim != 1 && dim != full[i]) fail("the mask is " + text(view.dims) + " and does not broadcast");
+    *strides[i] = dim == 1 ? 0 : step;
+    step *= dim;
+  }
+}
+
+AttentionProblem::AttentionProblem(const AttentionAttrs& attrs, const Invocation& call)
+    : heads(static_cast<std::size_t>(attrs.heads)), kv_heads(static_cast<std::size_t>(attrs.kv_heads)), attrs_(attrs) {
+  if (call.inputs() != attrs.inputs()) fail("takes " + std::to_string(attrs.inputs()) + " inputs");
+  batch = rows = keys = depth = width = static_cast<std::size_t>(-1);
+  attrs.packed ? read_packed(call) : read_separate(call);
+  if (attrs.has_mask) read_mask(call.input(attrs.mask_index()));
+  const auto number = [](std::size_t size) { return static_cast<std::int64_t>(size); };
+  if (attrs.y == Layout::bsh) {
+    y = {number(batch), number(rows), number(heads * width)};
+    y_ = {nullptr, rows * heads * width, width, heads * width};
+  } else {
+    y = {number(batch), number(heads), number(rows), number(width)};
+    y_ = {nullptr, rows * heads * width, rows * width, width};
+  }
+}
+
+AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) const {
+  const std::size_t kv = n / group();
+  AttentionHead h;
+  h.rows = rows;
+  h.keys = keys;
+  h.depth = depth;
+  h.width = width;
+  h.q = q_.data + b * q_.batch + n * q_.head;
+  h.k = k_.data + b * k_.batch + kv * k_.head;
+  h.v = v_.data + b * v_.batch + kv * v_.head;
+  h.y = out + b * y_.batch + n * y_.head;
+  h.q_row = q_.row;
+  h.k_row = k_.row;
+  h.v_row = v_.row;
+  h.y_row = y_.row;
+  if (mask_.data) h.mask = mask_.data + b * mask_.batch + n * mask_.head;
+  h.mask_row = mask_.row;
+  h.mask_column = mask_.column;
+  h.scale = attrs_.scale;
+  h.causal = attrs_.causal;
+  h.guard = attrs_.nan_guard;
+  return h;
+}
+
+double AttentionProblem::head_flops() const {
+  const double seen = attrs_.causal ? 0.5 : 1;
+  return 2 * seen * static_cast<double>(rows) * static_cast<double>(keys) * static_cast<double>(depth + width);
+}
+
+Verdict accepts_attention(const Call& call) {
+  if (call.inputs.empty()) return no("needs an input");
+  for (const Operand& operand : call.inputs) {
+    if (operand.dtype != DType::f32)
+      return no("is " + std::string(name(operand.dtype)) + ", not float32", operand.name);
+  }
+  try {
+    const AttentionAttrs attrs(call.attrs);
+    if (call.inputs.size() != attrs.inputs())
+      return no("the attributes ask for " + std::to_string(attrs.inputs()) + " inputs");
+    ops::AttentionDims dims;
+    return ops::read_dims(call, attrs, dims);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+}
+
+double attention_flops(const Call& call) {
+  const AttentionAttrs attrs(call.attrs);
+  ops::AttentionDims dims;
+  if (!ops::read_dims(call, attrs, dims)) return 0;
+  const double scores =
+      extent(dims.batch) * static_cast<double>(attrs.heads) * extent(dims.queries) * extent(dims.keys);
+  constexpr double kSoftmax = 24;  // operations per score: exponential, largest, sum
+  return scores * (attrs.causal ? 0.5 : 1) * (2 * extent(dims.head_dim) + 2 * extent(dims.value_dim) + kSoftmax);
+}
+
+double attention_bytes(const Call& call) {
+  double sum = 0;
+  for (const Operand& operand : call.inputs) sum += elements(operand.shape);
+  for (const Operand& operand : call.outputs) sum += elements(operand.shape);
+  return 4 * sum;
+}
+
+}  // namespace modelflow::cpu

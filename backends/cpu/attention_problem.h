@@ -1,0 +1,44 @@
+#pragma once
+
+#include "backends/cpu/attention.h"
+#include "backends/ops/attention_attrs.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// An Attention call in numbers: where every head lies.
+struct AttentionProblem {
+  /// Checks types and shapes; throws Error(invalid_input).
+  AttentionProblem(const ops::AttentionAttrs& attrs, const Invocation& call);
+
+  /// Query head `n` of batch `b`.
+  AttentionHead head(std::size_t b, std::size_t n, float* y) const;
+
+  Dims y;
+  std::size_t batch = 0, heads = 0, kv_heads = 0, rows = 0, keys = 0, depth = 0, width = 0;
+  std::size_t group() const { return heads / kv_heads; }  ///< query heads that share keys and values
+  /// Floating point operations of one query head.
+  double head_flops() const;
+
+ private:
+  struct Place {
+    const float* data = nullptr;
+    std::size_t batch = 0, head = 0, row = 0, column = 1;  ///< floats from one to the next
+  };
+  void read_packed(const Invocation& call);
+  void read_separate(const Invocation& call);
+  Place read(const View& view, ops::AttentionAttrs::Layout layout, const char* what, std::size_t count,
+             std::size_t& sequence, std::size_t& size);
+  void read_mask(const View& view);
+
+  const ops::AttentionAttrs& attrs_;
+  Place q_, k_, v_, y_, mask_;
+};
+
+/// What all kernels of Attention can run at all.
+Verdict accepts_attention(const Call& call);
+/// Floating point operations and bytes moved, unknown dims as 1.
+double attention_flops(const Call& call);
+double attention_bytes(const Call& call);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,156 @@
+#include <optional>
+
+#include "backends/ops.h"
+#include "backends/ops/attention_attrs.h"
+
+namespace modelflow::ops {
+namespace {
+
+using Layout = AttentionAttrs::Layout;
+
+Layout layout_of(const Attrs& attrs, std::string_view name) {
+  const std::string text = attrs.text(name, "BSH");
+  if (text != "BSH" && text != "BNSH")
+    throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + text + "', not BSH or BNSH");
+  return text == "BSH" ? Layout::bsh : Layout::bnsh;
+}
+
+}  // namespace
+
+AttentionAttrs::AttentionAttrs(const Attrs& attrs)
+    : heads(attrs.integer("num_heads", 1)),
+      kv_heads(attrs.integer("kv_heads", 1)),
+      scale(attrs.number("scale", 1)),
+      causal(attrs.integer("causal") != 0),
+      has_mask(attrs.integer("has_mask") != 0),
+      nan_guard(attrs.integer("nan_guard") != 0),
+      packed(attrs.integer("packed") != 0),
+      q(layout_of(attrs, "q_layout")),
+      k(layout_of(attrs, "k_layout")),
+      v(layout_of(attrs, "v_layout")),
+      y(layout_of(attrs, "y_layout")) {
+  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
+    throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
+                                              std::to_string(kv_heads) + " heads of keys and values");
+}
+
+namespace {
+
+/// Takes over what is known; false when both are known and differ.
+bool merge(Dim& dim, const Dim& found) {
+  if (dim.known() && found.known() && !(dim == found)) return false;
+  if (!dim.known() && !found.unknown() && (dim.unknown() || found.known())) dim = found;
+  return true;
+}
+
+/// One of q, k and v.
+Verdict read_heads(const Operand& x, Layout layout, std::int64_t heads, Dim& batch, Dim& sequence, Dim& depth) {
+  if (!x.shape.has_rank()) return yes();
+  const bool flat = layout == Layout::bsh;
+  if (x.shape.rank() != (flat ? 3u : 4u)) return no(flat ? "is not of rank 3" : "is not of rank 4", x.name);
+  if (!flat && x.shape[1].known() && !(x.shape[1] == Dim(heads)))
+    return no("has " + x.shape[1].str() + " heads, not " + std::to_string(heads), x.name);
+  const Dim found = flat ? x.shape[2].divided_by(Dim(heads)) : x.shape[3];
+  if (flat && x.shape[2].known() && found.unknown())
+    return no(x.shape[2].str() + " channels do not divide into " + std::to_string(heads) + " heads", x.name);
+  if (!merge(batch, x.shape[0])) return no("batch differs", x.name);
+  if (!merge(sequence, x.shape[flat ? 1 : 2])) return no("sequence length differs", x.name);
+  return merge(depth, found) ? yes() : no("head size differs", x.name);
+}
+
+Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, const AttentionDims& dims) {
+  if (!mask.shape.has_rank()) return yes();
+  const std::size_t rank = mask.shape.rank();
+  if (rank < 2 || rank > 4) return no("the mask is not of rank 2 to 4", mask.name);
+  const Dim full[] = {dims.batch, Dim(attention.heads), dims.queries, dims.keys};
+  for (std::size_t i = 0; i < rank; ++i) {
+    const Dim &dim = mask.shape[i], &wanted = full[4 - rank + i];
+    if (dim.known() && dim.value() != 1 && wanted.known() && !(dim == wanted))
+      return no("the mask " + mask.shape.str() + " does not broadcast", mask.name);
+  }
+  return yes();
+}
+
+}  // namespace
+
+Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDims& dims) {
+  if (attention.packed) {
+    const std::int64_t all = attention.heads + 2 * attention.kv_heads;
+    if (Verdict v = read_heads(call.in(0), Layout::bsh, all, dims.batch, dims.queries, dims.head_dim); !v) return v;
+    dims.keys = dims.queries;
+    dims.value_dim = dims.head_dim;
+  } else {
+    const auto read = [&](std::size_t i, Layout layout, std::int64_t heads, Dim& sequence, Dim& depth) {
+      return read_heads(call.in(i), layout, heads, dims.batch, sequence, depth);
+    };
+    if (Verdict v = read(0, attention.q, attention.heads, dims.queries, dims.head_dim); !v) return v;
+    if (Verdict v = read(1, attention.k, attention.kv_heads, dims.keys, dims.head_dim); !v) return v;
+    if (Verdict v = read(2, attention.v, attention.kv_heads, dims.keys, dims.value_dim); !v) return v;
+  }
+  return attention.has_mask ? check_mask(call.in(attention.mask_index()), attention, dims) : yes();
+}
+
+namespace {
+
+std::vector<std::string> inputs(const Call& call) {
+  const AttentionAttrs attention(call.attrs);
+  std::vector<std::string> names = {"q", "k", "v"};
+  if (attention.packed) names = {"qkv"};
+  if (attention.has_mask) names.emplace_back("mask");
+  return names;
+}
+
+std::vector<std::string> attributes(const Call& call, int) {
+  const AttentionAttrs attention(call.attrs);
+  std::vector<std::string> names = {"num_heads", "scale"};
+  if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
+  return names;
+}
+
+Verdict infer(Call& call) {
+  std::optional<AttentionAttrs> attention;
+  try {
+    attention.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != attention->inputs())
+    return no("the attributes ask for " + std::to_string(attention->inputs()) + " inputs");
+  AttentionDims dims;
+  if (Verdict v = read_dims(call, *attention, dims); !v) return v;
+  call.outputs.resize(1);
+  call.outputs[0].dtype = call.in(0).dtype;
+  const Dim heads(attention->heads);
+  call.outputs[0].shape = attention->y == Layout::bsh ? Shape({dims.batch, dims.queries, dims.value_dim * heads})
+                                                      : Shape({dims.batch, heads, dims.queries, dims.value_dim});
+  return yes();
+}
+
+}  // namespace
+
+const FusedOp attention_op = {
+    .kind = "Attention",
+    .doc = "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not.",
+    .names = 5,
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .dtypes = {DType::f32},
+    .body = attention_body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = attention_samples,
+    .defaults = {{"num_heads", std::int64_t{1}},
+                 {"kv_heads", std::int64_t{1}},
+                 {"scale", 1.0f},
+                 {"causal", std::int64_t{0}},
+                 {"has_mask", std::int64_t{0}},
+                 {"nan_guard", std::int64_t{0}},
+                 {"packed", std::int64_t{0}},
+                 {"q_layout", std::string("BSH")},
+                 {"k_layout", std::string("BSH")},
+                 {"v_layout", std::string("BSH")},
+                 {"y_layout", std::string("BSH")}},
+};
+
+}  // namespace modelflow::ops

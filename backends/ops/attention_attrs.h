@@ -1,0 +1,36 @@
+#pragma once
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::ops {
+
+/// The attributes of modelflow.Attention, read once and checked. Throws Error(invalid_input).
+struct AttentionAttrs {
+  explicit AttentionAttrs(const Attrs& attrs);
+
+  /// BSH: [batch, sequence, heads * head_dim]; BNSH: [batch, heads, sequence, head_dim].
+  enum class Layout { bsh, bnsh };
+  std::int64_t heads = 1, kv_heads = 1;
+  float scale = 1;
+  bool causal = false, has_mask = false, nan_guard = false, packed = false;
+  Layout q = Layout::bsh, k = Layout::bsh, v = Layout::bsh, y = Layout::bsh;
+
+  std::size_t mask_index() const { return packed ? 1 : 3; }
+  std::size_t inputs() const { return mask_index() + has_mask; }
+};
+
+/// The extents of one attention as far as they are known.
+struct AttentionDims {
+  Dim batch, queries, keys, head_dim, value_dim;
+};
+
+/// Reads the extents off the operands; a no when operands or attributes contradict each other.
+Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDims& dims);
+
+/// The function body in standard ops of this opset (13 or later).
+std::string attention_body(const Call& call, int opset);
+
+/// Samples of Attention: every layout, form of mask and grouping of heads once, on something small.
+std::vector<Call> attention_samples();
+
+}  // namespace modelflow::ops

@@ -1,0 +1,160 @@
+// The meaning of modelflow.Attention in standard ops. Head counts and sizes are computed from the attributes and from
+// shapes, never written as numbers: one body then serves layers of every width, and folds to constants at load.
+#include "backends/ops/attention_attrs.h"
+
+namespace modelflow::ops {
+namespace {
+
+using Layout = AttentionAttrs::Layout;
+
+class Body {
+ public:
+  Body(const AttentionAttrs& attention, int opset) : attention_(attention), opset_(opset) {
+    if (opset < 13)
+      throw Error(ErrorKind::unsupported, "Attention needs opset 13 or later, not " + std::to_string(opset));
+  }
+
+  std::string text() {
+    counts();
+    if (attention_.packed) {
+      unpack();
+    } else {
+      heads("q", attention_.q, "n");
+      heads("k", attention_.k, "kv");
+      heads("v", attention_.v, "kv");
+    }
+    if (attention_.kv_heads != attention_.heads) share();
+    line("scale = Constant <value_float: float = @scale> ()");
+    line("q_scaled = Mul (q_heads, scale)");
+    line("k_turned = Transpose <perm = [0, 1, 3, 2]> (" + keys_ + ")");
+    line("scores = MatMul (q_scaled, k_turned)");
+    if (attention_.has_mask) {
+      line("masked = Add (scores, mask)");
+      scores_ = "masked";
+    }
+    if (attention_.causal) causal();
+    softmax();
+    result();
+    return "{\n" + text_ + "}";
+  }
+
+ private:
+  void line(const std::string& text) { text_ += text + "\n"; }
+  static std::string ints(const std::string& list, int count) {
+    return "Constant <value = int64[" + std::to_string(count) + "] {" + list + "}> ()";
+  }
+
+  bool grouped() const { return attention_.packed || attention_.kv_heads != attention_.heads; }
+
+  /// Numbers of heads, as scalars and as vectors of one element.
+  void counts() {
+    line("one = " + ints("1", 1));
+    line("copied = " + ints("0, 0", 2));
+    line("n_number = Constant <value_int: int = @num_heads> ()");
+    line("n = Reshape (n_number, one)");
+    if (grouped()) {
+      line("kv_number = Constant <value_int: int = @kv_heads> ()");
+      line("kv = Reshape (kv_number, one)");
+    } else {
+      line("kv = Identity (n)");
+    }
+  }
+
+  /// One extent of `x` as a vector of one element.
+  void extent(const std::string& name, const std::string& x, int axis) {
+    const std::string number = std::to_string(axis);
+    if (opset_ >= 15) {
+      line(name + " = Shape <start = " + number + ", end = " + std::to_string(axis + 1) + "> (" + x + ")");
+      return;
+    }
+    line(name + "_axis = " + ints(number, 1));
+    line(name + "_shape = Shape (" + x + ")");
+    line(name + " = Gather <axis = 0> (" + name + "_shape, " + name + "_axis)");
+  }
+
+  /// [batch, sequence, heads * size] -> x_heads, [batch, heads, sequence, size]. The size is computed: -1 would not do
+  /// for an empty batch.
+  void heads(const std::string& x, Layout layout, const std::string& count) {
+    if (layout == Layout::bnsh) {
+      line(x + "_heads = Identity (" + x + ")");
+      return;
+    }
+    extent(x + "_width", x, 2);
+    line(x + "_size = Div (" + x + "_width, " + count + ")");
+    line(x + "_target = Concat <axis = 0> (copied, " + count + ", " + x + "_size)");
+    line(x + "_split = Reshape (" + x + ", " + x + "_target)");
+    line(x + "_heads = Transpose <perm = [0, 2, 1, 3]> (" + x + "_split)");
+  }
+
+  void unpack() {
+    line("keys_and_values = Add (kv, kv)");
+    line("all = Add (n, keys_and_values)");
+    heads("qkv", Layout::bsh, "all");
+    line("parts = Concat <axis = 0> (n, kv, kv)");
+    line("q_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)");
+  }
+
+  /// Several query heads read the same keys and values.
+  void share() {
+    line("zero_number = Constant <value = int64 {0}> ()");
+    line("one_number = Constant <value = int64 {1}> ()");
+    line("order = Range (zero_number, n_number, one_number)");
+    line("group = Div (n_number, kv_number)");
+    line("shared = Div (order, group)");
+    line("k_all = Gather <axis = 1> (k_heads, shared)");
+    line("v_all = Gather <axis = 1> (v_heads, shared)");
+    keys_ = "k_all";
+    values_ = "v_all";
+  }
+
+  void causal() {
+    line("first = Constant <value = int64 {0}> ()");
+    line("step = Constant <value = int64 {1}> ()");
+    line("lowest = Constant <value = float {-inf}> ()");
+    extent("queries", "scores", 2);
+    extent("keys", "scores", 3);
+    line("query_end = Squeeze (queries)");
+    line("key_end = Squeeze (keys)");
+    line("rows = Range (first, query_end, step)");
+    line("columns = Range (first, key_end, step)");
+    line("row = Unsqueeze (rows, one)");
+    line("later = Greater (columns, row)");
+    line("past = Where (later, lowest, " + scores_ + ")");
+    scores_ = "past";
+  }
+
+  void softmax() {
+    line("weights = Softmax <axis = -1> (" + scores_ + ")");
+    if (!attention_.nan_guard) return;
+    line("nothing = Constant <value = float {0}> ()");
+    line("undefined = IsNaN (weights)");
+    line("guarded = Where (undefined, nothing, weights)");
+    weights_ = "guarded";
+  }
+
+  void result() {
+    if (attention_.y == Layout::bnsh) {
+      line("y = MatMul (" + weights_ + ", " + values_ + ")");
+      return;
+    }
+    line("context = MatMul (" + weights_ + ", " + values_ + ")");
+    line("turned = Transpose <perm = [0, 2, 1, 3]> (context)");
+    extent("size", "context", 3);
+    line("width = Mul (size, n)");
+    line("target = Concat <axis = 0> (copied, width)");
+    line("y = Reshape (turned, target)");
+  }
+
+  const AttentionAttrs& attention_;
+  int opset_;
+  std::string text_, keys_ = "k_heads", values_ = "v_heads", scores_ = "scores", weights_ = "weights";
+};
+
+}  // namespace
+
+std::string attention_body(const Call& call, int opset) {
+  const AttentionAttrs attention(call.attrs);
+  return Body(attention, opset).text();
+}
+
+}  // namespace modelflow::ops

@@ -1,0 +1,105 @@
+#include <limits>
+
+#include "backends/ops.h"
+#include "backends/ops/attention_attrs.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+namespace {
+
+struct Sample {
+  std::int64_t batch, queries, keys, heads, kv_heads, head_dim, value_dim;
+  Dims mask = {};               ///< empty: none
+  std::int64_t masked_row = 0;  ///< every so many rows of the mask are -inf throughout; 0: none
+  bool causal = false, nan_guard = false, packed = false;
+  const char* layouts = "ssss";  ///< of q, k, v and y: s for BSH, n for BNSH
+};
+
+std::vector<Sample> self_attention() {
+  return {
+      {1, 128, 128, 2, 2, 64, 64},
+      {2, 197, 197, 3, 3, 64, 64, {}, 0, false, false, true},
+      {1, 128, 128, 2, 2, 32, 32, {1, 1, 1, 128}, 0, false, true, true},
+      {3, 17, 17, 2, 2, 32, 32, {3, 1, 1, 17}, 0, false, true, true},
+      {2, 33, 33, 5, 5, 5, 5, {2, 5, 33, 33}, 0, false, false, true},
+      {2, 19, 19, 2, 2, 80, 80, {19, 19}, 4, false, true, true},
+      {1, 49, 49, 3, 3, 32, 32, {3, 49, 49}, 0, false, false, true},
+      {2, 40, 40, 4, 2, 16, 16, {}, 0, true, false, true},
+      {0, 12, 12, 2, 2, 8, 8, {}, 0, false, false, true},
+      {1, 1, 1, 2, 2, 64, 64, {}, 0, false, false, true},
+      {1, 70, 70, 1, 1, 24, 24, {}, 0, false, false, true, "sssn"},
+      {1, 300, 300, 2, 1, 40, 40, {1, 300}, 0, true, true, true},
+  };
+}
+
+std::vector<Sample> separate() {
+  return {
+      {1, 128, 128, 2, 2, 80, 80, {1, 2, 1, 128}, 0, false, false, false, "nnnn"},
+      {2, 1, 37, 4, 4, 64, 64, {}, 0, false, false, false, "snns"},
+      {2, 1, 130, 8, 2, 32, 32, {2, 1, 1, 130}, 0, false, true, false, "nnnn"},
+      {1, 7, 130, 6, 1, 32, 48, {7, 130}, 3, false, true, false, "nsns"},
+      {2, 21, 5, 3, 3, 5, 9, {2, 1, 21, 5}, 0, false, false, false, "ssss"},
+      {1, 9, 14, 2, 2, 64, 64, {}, 0, true, false, false, "nnsn"},
+      {2, 14, 9, 2, 2, 64, 64, {1, 1, 14, 9}, 0, true, true, false, "ssnn"},
+      {1, 19, 19, 2, 2, 80, 80, {1, 1, 19, 19}, 4, false, false, false, "nnns"},
+      {0, 6, 5, 2, 1, 8, 4, {}, 0, false, false, false, "nsss"},
+      {0, 6, 5, 2, 2, 8, 8, {6, 5}, 0, true, true, false, "nnnn"},
+      {1, 65, 65, 2, 2, 96, 32, {}, 0, false, false, false, "sssn"},
+      {2, 23, 23, 2, 2, 128, 128, {2, 1, 1, 23}, 0, false, false, false, "ssss"},
+  };
+}
+
+/// Additive masks as models have them: a bias, far too small numbers, and rows that see nothing at all.
+Tensor mask_of(const Sample& sample) {
+  const Tensor noise = sample_weights(sample.mask, 1);
+  return Tensor::make(DType::f32, sample.mask, [&](std::byte* bytes) {
+    auto* out = reinterpret_cast<float*>(bytes);
+    const std::int64_t width = sample.mask.back();
+    for (std::int64_t i = 0; i < noise.elements(); ++i) {
+      out[i] = noise.as<float>()[static_cast<std::size_t>(i)];
+      if (i % 7 == 5) out[i] = i % 2 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest();
+      if (sample.masked_row && i / width % sample.masked_row == 1) out[i] = -std::numeric_limits<float>::infinity();
+    }
+  });
+}
+
+Dims operand_dims(char layout, std::int64_t batch, std::int64_t sequence, std::int64_t heads, std::int64_t depth) {
+  if (layout == 's') return {batch, sequence, heads * depth};
+  return {batch, heads, sequence, depth};
+}
+
+void add(Samples& all, const Sample& s) {
+  Call call{"Attention", {}, {}, {}};
+  call.attrs.set("num_heads", s.heads).set("kv_heads", s.kv_heads).set("scale", 1.25f / static_cast<float>(s.head_dim));
+  call.attrs.set("causal", s.causal ? 1 : 0).set("has_mask", s.mask.empty() ? 0 : 1);
+  call.attrs.set("nan_guard", s.nan_guard ? 1 : 0).set("packed", s.packed ? 1 : 0);
+  const char* const names[] = {"q_layout", "k_layout", "v_layout", "y_layout"};
+  for (std::size_t i = 0; i < 4; ++i) call.attrs.set(names[i], s.layouts[i] == 's' ? "BSH" : "BNSH");
+  if (s.packed) {
+    call.inputs = {all.operand("qkv", {s.batch, s.queries, (s.heads + 2 * s.kv_heads) * s.head_dim})};
+  } else {
+    call.inputs = {all.operand("q", operand_dims(s.layouts[0], s.batch, s.queries, s.heads, s.head_dim)),
+                   all.operand("k", operand_dims(s.layouts[1], s.batch, s.keys, s.kv_heads, s.head_dim)),
+                   all.operand("v", operand_dims(s.layouts[2], s.batch, s.keys, s.kv_heads, s.value_dim))};
+  }
+  if (!s.mask.empty()) {
+    call.inputs.push_back(all.operand("mask", s.mask));
+    if (s.masked_row || s.nan_guard) call.inputs.back().constant = &all.weights.emplace_back(mask_of(s));
+  }
+  call.outputs = {all.operand("y", operand_dims(s.layouts[3], s.batch, s.queries, s.heads, s.value_dim))};
+  all.calls.push_back(std::move(call));
+}
+
+}  // namespace
+
+std::vector<Call> attention_samples() {
+  static const Samples made = [] {
+    Samples all;
+    for (const Sample& sample : self_attention()) add(all, sample);
+    for (const Sample& sample : separate()) add(all, sample);
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace modelflow::ops

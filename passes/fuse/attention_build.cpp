@@ -1,0 +1,155 @@
+#include "passes/fuse/attention_build.h"
+
+#include <algorithm>
+
+#include "modelflow/modelflow.h"
+#include "passes/fuse/attention_pack.h"
+#include "passes/fuse/attention_result.h"
+#include "passes/fuse/epilogue.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Form = Heads::Form;
+using Candidates = std::vector<Heads>;
+
+constexpr int kUseless = 9;
+
+/// How many heads of keys and values the heads of queries share; 0 when they do not fit. A product repeats one head or
+/// none, the standard op repeats as many times as it takes.
+std::int64_t shared_heads(const Operands& o, bool repeats) {
+  const Heads &q = *o.q, &k = *o.k, &v = *o.v;
+  if (q.group != 1 || k.heads != v.heads || k.group != v.group) return 0;
+  const std::int64_t all = k.heads * k.group;
+  if (all != q.heads && k.heads != 1 && !(repeats && k.group == 1 && q.heads % k.heads == 0)) return 0;
+  if (k.group > 1 && all != q.heads) return 0;
+  if (q.size.known() && k.size.known() && !(q.size == k.size)) return 0;
+  return k.heads;
+}
+
+class Builder {
+ public:
+  Builder(Attention attention, Context& context)
+      : found_(std::move(attention)), context_(context), graph_(found_.end->graph()) {
+    for (const Candidates* list : {&found_.q, &found_.k, &found_.v})
+      for (const Heads& heads : *list)
+        for (const Value* value : heads.passed) found_.nodes.insert(value->producer());
+  }
+
+  Verdict run() {
+    if (context_.model.opset() < 13) return no("the opset is below 13");
+    if (Verdict v = choose(); !v) return v;
+    const std::int64_t heads = chosen_.q->heads;
+    Value& end = *found_.end->output();
+    std::optional<Continuation> to = Continuation{&end, Continuation::Form::bsh};
+    if (!found_.flat) to = read_continuation(end, heads);
+    if (!to) return no("the result is not [batch, heads, sequence, size]", end.name());
+    Masking masking;
+    if (Verdict v = found_.masking(heads, masking); !v) return v;
+    masking.scale *= chosen_.q->factor * chosen_.k->factor;
+    if (chosen_.v->factor != 1) return no("the values are scaled", chosen_.v->value->name());
+    return build(masking, *to);
+  }
+
+ private:
+  std::int64_t shared(const Operands& operands) const { return shared_heads(operands, found_.end->is("Attention")); }
+
+  Verdict choose() {
+    if (found_.q.empty()) return no("the queries are no heads of a known form");
+    if (found_.k.empty()) return no("the keys are no heads of a known form");
+    if (found_.v.empty()) return no("the values are no heads of a known form");
+    std::string why;
+    if (choose_packed(why)) return yes();
+    for (const Heads* q : sorted(found_.q))
+      for (const Heads* k : sorted(found_.k))
+        for (const Heads* v : sorted(found_.v))
+          if (shared({q, k, v})) {
+            chosen_ = {q, k, v};
+            if (!why.empty()) context_.miss("attention-packed", found_.end, why);
+            return yes();
+          }
+    return no("queries, keys and values have heads that do not fit together");
+  }
+
+  bool choose_packed(std::string& why) {
+    const auto flat = [&](const Heads& heads) {
+      return (heads.form == Form::bsh || heads.form == Form::sbh) && heads.read_only_by(found_.nodes);
+    };
+    for (const Heads& q : found_.q)
+      for (const Heads& k : found_.k)
+        for (const Heads& v : found_.v) {
+          const Operands operands{&q, &k, &v};
+          if (!flat(q) || !flat(k) || !flat(v) || !shared(operands)) continue;
+          packed_ = pack(operands, found_.nodes, *found_.end, context_, why);
+          if (packed_) return chosen_ = operands, true;
+        }
+    return false;
+  }
+
+  /// What an operand costs: others that read the heads as they are keep the nodes that make them.
+  int cost(const Heads& heads) const {
+    const bool alone = heads.read_only_by(found_.nodes);
+    if (heads.form == Form::bnsh) return alone ? 1 : 0;
+    if (heads.form == Form::bsh) return !heads.whole() ? kUseless : alone ? 0 : 2;
+    if (heads.form == Form::bsnd) return !heads.size.known() ? kUseless : alone ? 0 : 2;
+    return heads.whole() ? 4 : kUseless;
+  }
+
+  std::vector<const Heads*> sorted(const Candidates& list) const {
+    std::vector<const Heads*> order;
+    for (const Heads& heads : list)
+      if (cost(heads) < kUseless) order.push_back(&heads);
+    std::stable_sort(order.begin(), order.end(), [&](const Heads* a, const Heads* b) { return cost(*a) < cost(*b); });
+    return order;
+  }
+
+  Value& add(const char* op, std::vector<Value*> inputs, Attrs attrs = {}) {
+    Node& node = graph_.add(op, std::move(inputs), {.before = found_.end, .attrs = std::move(attrs)});
+    infer_types(node, context_.model);
+    return *node.output();
+  }
+
+  /// The operand as the fused op reads it.
+  Value* operand(const Heads& heads) {
+    if (heads.form == Form::sbh) return &add("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
+    if (heads.form != Form::bsnd) return heads.value;
+    const Ints target = {0, 0, heads.heads * heads.size.value()};
+    Value& shape = graph_.add_constant(Tensor::of<std::int64_t>({3}, std::span<const std::int64_t>(target)), "shape");
+    return &add("Reshape", {heads.value, &shape});
+  }
+
+  Verdict build(const Masking& masking, const Continuation& to) {
+    const auto layout = [&](const Heads& heads) { return !packed_ && heads.form == Form::bnsh ? "BNSH" : "BSH"; };
+    Attrs attrs;
+    attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared(chosen_)).set("scale", masking.scale);
+    attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
+    attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
+    attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
+    attrs.set("y_layout", std::string(to.layout()));
+    std::vector<Value*> inputs = {packed_};
+    if (!packed_) inputs = {operand(*chosen_.q), operand(*chosen_.k), operand(*chosen_.v)};
+    if (masking.mask) inputs.push_back(masking.mask);
+    for (const Value* input : inputs)
+      if (input->dtype() != DType::f32) return no("not float32", input->name());
+    Node& end = *found_.end;
+    Node* fused =
+        make_fused(graph_, context_, "attention", "modelflow.Attention", std::move(inputs), std::move(attrs), end);
+    if (!fused) return no("");
+    fused->name = end.name;
+    graph_.replace(*to.end, continue_to(to, *fused->output(), chosen_.q->heads, end, context_));
+    context_.hit(packed_ ? "attention-packed" : "attention");
+    return yes();
+  }
+
+  Attention found_;
+  Context& context_;
+  Graph& graph_;
+  Operands chosen_{};
+  Value* packed_ = nullptr;
+};
+
+}  // namespace
+
+Verdict build_attention(Attention attention, Context& context) { return Builder(std::move(attention), context).run(); }
+
+}  // namespace modelflow::passes

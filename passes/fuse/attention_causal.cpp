@@ -1,0 +1,103 @@
+// Is a boolean [..., queries, keys] exactly "key <= query"?
+#include <algorithm>
+
+#include "passes/facts.h"
+#include "passes/fuse/attention_scores.h"
+
+namespace modelflow::passes {
+namespace {
+
+bool is_lower_triangle(const Tensor& tensor) {
+  if (tensor.dtype() != DType::boolean || tensor.rank() < 2) return false;
+  const auto rows = static_cast<std::size_t>(tensor.dims()[tensor.rank() - 2]);
+  const auto columns = static_cast<std::size_t>(tensor.dims().back());
+  // One row or one column would be repeated for all.
+  if (rows < 2 || columns < 2 || rows * columns != static_cast<std::size_t>(tensor.elements())) return false;
+  const auto values = tensor.as<bool>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != (i % columns <= i / columns)) return false;
+  return true;
+}
+
+/// Tensors of ones of any shape.
+bool is_all_ones(const Value* value) {
+  if (!value) return false;
+  if (const_number(value) == 1.0) return true;
+  if (const Tensor* constant = value->constant(); constant && constant->dtype() == DType::boolean) {
+    const auto values = constant->as<bool>();
+    return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
+  }
+  const Node* node = value->producer();
+  if (!node) return false;
+  if (node->is("Expand") || node->is("Cast") || node->is("Identity")) return is_all_ones(node->input(0));
+  if (!node->is("ConstantOfShape")) return false;
+  const Tensor* fill = node->attrs.tensor("value");
+  return fill && fill->elements() == 1 &&
+         (fill->dtype() == DType::boolean ? fill->as<bool>()[0] : fill->to_doubles()[0] == 1);
+}
+
+/// 0, 1, 2, ... along the axis that is `from_end` axes before the last, all other extents 1.
+bool counts_along(const Value* value, std::size_t from_end) {
+  const Node* node = value ? value->producer() : nullptr;
+  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || node->is("Cast")))
+    node = node->input(0)->producer();
+  if (!node || !node->is("Range") || const_number(node->input(0)) != 0.0 || const_number(node->input(2)) != 1.0)
+    return false;
+  if (!value->shape().has_rank() || value->shape().rank() <= from_end) return false;
+  for (std::size_t i = 0; i < value->shape().rank(); ++i) {
+    const bool counted = i + 1 + from_end == value->shape().rank();
+    if (!counted && value->shape()[i].number() != 1) return false;
+  }
+  return true;
+}
+
+/// All extents but the last two are 1.
+bool leads_with_ones(const Value& value) {
+  if (!value.shape().has_rank()) return false;
+  for (std::size_t i = 0; i + 2 < value.shape().rank(); ++i)
+    if (value.shape()[i].number() != 1) return false;
+  return true;
+}
+
+bool rows(const Value* value) { return counts_along(value, 1); }
+bool columns(const Value* value) { return counts_along(value, 0); }
+
+}  // namespace
+
+bool is_causal(const Value& allowed) {
+  if (allowed.constant()) return is_lower_triangle(*allowed.constant());
+  const Node* node = allowed.producer();
+  if (!node || !node->domain().empty()) return false;
+  const Value *a = node->input(0), *b = node->input(1);
+  if (node->is("Cast") || node->is("Identity")) return is_causal(*a);
+  if (node->is("Unsqueeze")) return leads_with_ones(allowed) && is_causal(*a);
+  if (node->is("LessOrEqual")) return columns(a) && rows(b);
+  if (node->is("GreaterOrEqual")) return rows(a) && columns(b);
+  if (node->is("Trilu"))
+    return node->attrs.integer("upper", 1) == 0 && (!b || const_number(b) == 0.0) && is_all_ones(a);
+  if (!node->is("Not")) return false;
+  const Node* inner = a->producer();
+  if (!inner) return false;
+  if (inner->is("Greater")) return columns(inner->input(0)) && rows(inner->input(1));
+  return inner->is("Less") && rows(inner->input(0)) && columns(inner->input(1));
+}
+
+bool is_causal_bias(const Value& bias) {
+  if (const Node* node = bias.producer()) {
+    if (node->is("Identity") || (node->is("Unsqueeze") && leads_with_ones(bias)))
+      return is_causal_bias(*node->input(0));
+    const std::optional<double> low = node->is("Where") ? const_number(node->input(2)) : std::nullopt;
+    return low && *low <= kLow && const_number(node->input(1)) == 0.0 && is_causal(*node->input(0));
+  }
+  const Tensor* constant = bias.constant();
+  if (!constant || constant->dtype() != DType::f32 || constant->rank() < 2) return false;
+  const auto rows = static_cast<std::size_t>(constant->dims()[constant->rank() - 2]);
+  const auto columns = static_cast<std::size_t>(constant->dims().back());
+  if (rows < 2 || columns < 2 || rows * columns != static_cast<std::size_t>(constant->elements())) return false;
+  const auto values = constant->as<float>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (i % columns <= i / columns ? values[i] != 0 : !(values[i] <= kLow)) return false;
+  return true;
+}
+
+}  // namespace modelflow::passes

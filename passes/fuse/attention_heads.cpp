@@ -1,0 +1,199 @@
+// From an operand of an attention's product back through whatever only moves, picks, repeats or scales.
+#include "passes/fuse/attention_heads.h"
+
+#include <algorithm>
+
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Axis = StridedView::Axis;
+
+constexpr std::int64_t kWidest = 1 << 20;  // columns that are listed one by one
+
+/// The roles of the axes of a product's operand.
+struct Roles {
+  Axis lead, heads, sequence, size;  // rank 3: batch and heads lie together in lead
+  bool together = false;
+};
+
+std::optional<Roles> roles_of(const StridedView& view, bool transposed) {
+  std::vector<Axis> axes;
+  for (const Axis& axis : view.axes()) axes.push_back(StridedView::joined(axis));
+  if (axes.size() != 3 && axes.size() != 4) return {};
+  const std::size_t last = axes.size() - 1;
+  if (transposed) std::swap(axes[last], axes[last - 1]);
+  if (axes.size() == 4) return Roles{axes[0], axes[1], axes[2], axes[3]};
+  return Roles{axes[0], {}, axes[1], axes[2], true};
+}
+
+/// Nothing but all of axis `axis` of the source.
+bool is_all_of(const Axis& runs, const Shape& source, std::size_t axis) {
+  if (runs.empty()) return source[axis].number() == 1;
+  if (runs.size() != 1 || runs[0].axis != axis || runs[0].stride.number() != 1) return false;
+  return source[axis].unknown() ? !runs[0].extent.known() : runs[0].extent == source[axis];
+}
+
+struct Reading {
+  const Value& value;
+  const StridedView& view;
+  Roles roles;
+
+  /// Splits what leads into batch, along `axis` of the source, and heads; strips repetition off the heads.
+  bool separate(std::size_t axis, std::int64_t& group) {
+    if (roles.together) {
+      const auto is_batch = [axis](const StridedView::Run& run) { return run.axis == axis; };
+      const auto end = std::find_if_not(roles.lead.begin(), roles.lead.end(), is_batch);
+      roles.heads.assign(end, roles.lead.end());
+      roles.lead.erase(end, roles.lead.end());
+    }
+    if (roles.heads.empty() || roles.heads.back().axis != StridedView::kRepeated) return true;
+    if (!roles.heads.back().extent.known()) return false;
+    group = roles.heads.back().extent.value();
+    roles.heads.pop_back();
+    return true;
+  }
+
+  bool begins_at_zero() const {
+    for (std::size_t i = 0; i < value.shape().rank(); ++i)
+      if (view.offset(i).number() != 0) return false;
+    return true;
+  }
+
+  std::optional<Heads> four_axes(Heads::Form form) {
+    const bool heads_second = form == Heads::Form::bnsh;
+    const std::size_t heads = heads_second ? 1 : 2, sequence = heads_second ? 2 : 1;
+    const Shape& shape = value.shape();
+    Heads found(form);
+    if (!separate(0, found.group) || !shape[heads].known() || !begins_at_zero()) return {};
+    if (!is_all_of(roles.lead, shape, 0) || !is_all_of(roles.heads, shape, heads) ||
+        !is_all_of(roles.sequence, shape, sequence) || !is_all_of(roles.size, shape, 3))
+      return {};
+    found.heads = shape[heads].value();
+    found.size = shape[3];
+    return found;
+  }
+
+  std::optional<Heads> three_axes(Heads::Form form) {
+    const std::size_t batch = form == Heads::Form::bsh ? 0 : 1;
+    const Shape& shape = value.shape();
+    Heads found(form);
+    if (!separate(batch, found.group) || !shape[2].known() || shape[2].value() > kWidest) return {};
+    if (!is_all_of(roles.lead, shape, batch) || !is_all_of(roles.sequence, shape, 1 - batch)) return {};
+    const std::optional<Ints> heads = places(roles.heads), size = places(roles.size);
+    if (!heads || !size || !view.offset(2).known()) return {};
+    if (view.offset(0).number() != 0 || view.offset(1).number() != 0) return {};
+    for (const std::int64_t head : *heads)
+      for (const std::int64_t place : *size) found.columns.push_back(view.offset(2).value() + head + place);
+    found.heads = static_cast<std::int64_t>(heads->size());
+    found.size = static_cast<std::int64_t>(size->size());
+    return found;
+  }
+
+  /// The places along the last axis, one by one.
+  static std::optional<Ints> places(const Axis& runs) {
+    Ints list = {0};
+    for (const StridedView::Run& run : runs) {
+      if (run.axis != 2 || !run.extent.known() || !run.stride.known()) return {};
+      Ints longer;
+      for (const std::int64_t place : list)
+        for (std::int64_t i = 0; i < run.extent.value(); ++i) longer.push_back(place + i * run.stride.value());
+      list = std::move(longer);
+      if (static_cast<std::int64_t>(list.size()) > kWidest) return {};
+    }
+    return list;
+  }
+};
+
+std::vector<Heads> read(const Value& value, const StridedView& view, bool transposed) {
+  std::vector<Heads> found;
+  const std::optional<Roles> roles = roles_of(view, transposed);
+  if (!roles) return found;
+  const auto add = [&](std::optional<Heads> heads) {
+    if (heads) found.push_back(std::move(*heads));
+  };
+  if (value.shape().rank() == 3) {
+    add(Reading{value, view, *roles}.three_axes(Heads::Form::bsh));
+    add(Reading{value, view, *roles}.three_axes(Heads::Form::sbh));
+  } else if (value.shape().rank() == 4) {
+    add(Reading{value, view, *roles}.four_axes(Heads::Form::bsnd));
+    add(Reading{value, view, *roles}.four_axes(Heads::Form::bnsh));
+  }
+  return found;
+}
+
+/// The values from `operand` back to where views end.
+std::vector<Value*> values_behind(Value& operand) {
+  std::vector<Value*> values = {&operand};
+  while (Node* node = values.back()->producer()) {
+    if (&node->graph() != &operand.graph()) break;
+    Value* next = node->input(0);
+    static constexpr const char* kViews[] = {"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Flatten",
+                                             "Expand",    "Gather",  "Split",   "Slice",     "Identity"};
+    const bool view = std::any_of(std::begin(kViews), std::end(kViews), [&](const char* op) { return node->is(op); });
+    if (!view && !scaled(*node, next)) break;
+    if (!next || !next->type.is_tensor() || !next->shape().has_rank() || next->constant()) break;
+    values.push_back(next);
+  }
+  return values;
+}
+
+}  // namespace
+
+bool Heads::whole() const {
+  const Dim& width = value->shape().back();
+  if (width.number() != static_cast<std::int64_t>(columns.size())) return false;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+std::optional<float> scaled(const Node& node, Value*& value) {
+  if (!node.is("Mul") && !node.is("Div")) return {};
+  for (const std::size_t i : {1, 0}) {
+    const std::optional<double> number = const_number(node.input(i));
+    Value* x = node.input(1 - i);
+    if (!number || (node.is("Div") && (i == 0 || *number == 0)) || x->constant()) continue;
+    // One number, and not what gives the product its rank or its extents.
+    const Tensor& constant = *node.input(i)->constant();
+    if (constant.elements() != 1 || !x->shape().has_rank() || constant.rank() > x->shape().rank()) return {};
+    value = x;
+    return static_cast<float>(node.is("Mul") ? *number : 1 / *number);
+  }
+  return {};
+}
+
+bool Heads::read_only_by(const std::set<const Node*>& nodes) const {
+  return std::all_of(passed.begin(), passed.end(), [&](const Value* value) {
+    const auto inside = [&](const Use& use) { return nodes.contains(use.node); };
+    return !value->is_graph_output() && std::all_of(value->uses().begin(), value->uses().end(), inside);
+  });
+}
+
+std::vector<Heads> read_heads(Value& operand, bool transposed) {
+  std::vector<Heads> all;
+  if (!operand.type.is_tensor() || !operand.shape().has_rank()) return all;
+  const std::vector<Value*> values = values_behind(operand);
+  for (std::size_t from = values.size(); from-- > 0;) {
+    StridedView view(values[from]->shape());
+    float factor = 1;
+    bool told = true;
+    for (std::size_t i = from; told && i-- > 0;) {
+      Value* x = nullptr;
+      const std::optional<float> number = scaled(*values[i]->producer(), x);
+      if (number) factor *= *number;
+      told = number || view.follow(*values[i]);
+    }
+    if (!told) continue;
+    for (Heads& heads : read(*values[from], view, transposed)) {
+      heads.value = values[from];
+      heads.factor = factor;
+      heads.passed.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(from));
+      all.push_back(std::move(heads));
+    }
+  }
+  return all;
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "modelflow/graph.h"
+#include "passes/strided_view.h"
+
+namespace modelflow::passes {
+
+/// One way to read an operand of an attention: the heads of queries, keys or values as they lie in `value`.
+struct Heads {
+  enum class Form {
+    bsh,   ///< [batch, sequence, heads * size]
+    sbh,   ///< [sequence, batch, heads * size]
+    bsnd,  ///< [batch, sequence, heads, size]
+    bnsh   ///< [batch, heads, sequence, size]
+  };
+  Value* value = nullptr;
+  Form form;
+  std::int64_t heads = 1;  ///< in `value`
+  std::int64_t group = 1;  ///< how often each of them is repeated on the way
+  Dim size;
+  float factor = 1;                  ///< multiplied on the way
+  Ints columns;                      ///< bsh and sbh: where in the last axis each number of each head stands
+  std::vector<const Value*> passed;  ///< from the operand back, `value` not included
+
+  explicit Heads(Form form) : form(form) {}
+  /// The heads make up all of the last axis in order.
+  bool whole() const;
+  /// Nobody but these nodes reads what lies between `value` and the product.
+  bool read_only_by(const std::set<const Node*>& nodes) const;
+};
+
+/// All ways to read `operand`, an input of a product of attention; what lies furthest back comes first. `transposed`:
+/// its last two axes are swapped.
+std::vector<Heads> read_heads(Value& operand, bool transposed);
+
+/// x times a number: the number, and x in `value`. Nothing for other nodes.
+std::optional<float> scaled(const Node& node, Value*& value);
+
+}  // namespace modelflow::passes

@@ -1,0 +1,160 @@
+// The steps between product and softmax as one scale, one flag and one additive mask. What a step does to the scores
+// it does to the mask alone: scores + mask then end where the steps would have led.
+#include <cmath>
+#include <limits>
+
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/fuse/attention_scores.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Kind = ScoreStep::Kind;
+
+class MaskBuilder {
+ public:
+  MaskBuilder(std::int64_t heads, Node& before, Context& context, Masking& masking)
+      : heads_(heads), before_(before), graph_(before.graph()), context_(context), masking_(masking) {}
+
+  Verdict take(const ScoreStep& step) {
+    switch (step.kind) {
+      case Kind::scale:
+        masking_.scale *= step.number;
+        if (mask_) mask_ = &op("Mul", {mask_, &number(step.number)});
+        return yes();
+      case Kind::add:
+        return add(step);
+      case Kind::keep:
+      case Kind::drop:
+        return choose(step);
+    }
+    return no("unknown step");
+  }
+
+  Verdict finish() {
+    if (!mask_) return yes();
+    if (mask_->dtype() != DType::f32) return no("the mask is not float32", mask_->name());
+    const std::optional<std::size_t> rank = rank_of(mask_);
+    if (!rank || *rank > 4) return no("the mask has no rank up to 4", mask_->name());
+    if (*rank < 2) mask_ = &op("Reshape", {mask_, &ints({1, -1})});
+    masking_.mask = mask_;
+    return yes();
+  }
+
+ private:
+  Value& op(const char* type, std::vector<Value*> inputs) {
+    Node& node = graph_.add(type, std::move(inputs), {.before = &before_});
+    infer_types(node, context_.model);
+    return *node.output();
+  }
+  Value& number(float value) { return graph_.add_constant(Tensor::scalar(value), "number"); }
+  Value& ints(const Ints& list) {
+    const Dims size = {static_cast<std::int64_t>(list.size())};
+    return graph_.add_constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(list)), "shape");
+  }
+
+  /// What is combined with scores of this shape, brought to [batch, heads, queries, keys].
+  Verdict aligned(Value*& value, const Shape& scores) {
+    const std::optional<std::size_t> rank = rank_of(value);
+    if (!rank || *rank > scores.rank()) return no("the mask would raise the rank of the scores", value->name());
+    const Shape& shape = value->constant() ? Shape::of(value->constant()->dims()) : value->shape();
+    for (std::size_t i = 0; i < *rank; ++i) {
+      const Dim &dim = shape[i], &wanted = scores[scores.rank() - *rank + i];
+      if (!(dim.number() == 1) && !(dim == wanted) && wanted.number() == 1)
+        return no("the mask would enlarge the scores", value->name());
+    }
+    const bool joined = scores.rank() == 3;
+    if (!joined && scores[scores.rank() - 3].number() != heads_)
+      return no("the mask meets the scores with other heads", value->name());
+    if (*rank < 3 || scores.rank() == 4 || (joined && shape[0].number() == 1) || (!joined && *rank == 3)) return yes();
+    return joined ? split_heads(value, shape) : join_windows(value, shape, scores);
+  }
+
+  /// [batch * heads, queries, keys]
+  Verdict split_heads(Value*& value, const Shape& shape) {
+    if (heads_ == 1) {
+      value = &op("Unsqueeze", {value, &ints({1})});
+      return yes();
+    }
+    if (!shape[1].known() || !shape[2].known())
+      return no("the mask joins batch and heads, and its extents are unknown", value->name());
+    value = &op("Reshape", {value, &ints({-1, heads_, shape[1].value(), shape[2].value()})});
+    return yes();
+  }
+
+  /// [images, windows, heads, queries, keys] (Swin): one mask for the windows of every image.
+  Verdict join_windows(Value*& value, const Shape& shape, const Shape& scores) {
+    Ints full = {scores[0].number().value_or(-1), scores[1].number().value_or(-1)}, joined = {full[0] * full[1]};
+    if (scores.rank() != 5 || !shape.known() || full[0] < 1 || full[1] < 1)
+      return no("the mask of windows needs known extents", value->name());
+    const std::vector<std::int64_t> dims = shape.values();
+    for (std::size_t i = 2; i < 5; ++i) {
+      const std::size_t missing = 5 - dims.size();
+      full.push_back(i < missing ? 1 : dims[i - missing]);
+      joined.push_back(full.back());
+    }
+    if (full[0] * full[1] != 1) value = &op("Expand", {value, &ints(full)});
+    value = &op("Reshape", {value, &ints(joined)});
+    return yes();
+  }
+
+  Verdict add(const ScoreStep& step) {
+    Value* value = step.value;
+    if (is_causal_bias(*value)) {
+      masking_.causal = true;
+      return yes();
+    }
+    if (Verdict v = aligned(value, step.scores); !v) return v;
+    mask_ = mask_ ? &op("Add", {mask_, value}) : value;
+    return yes();
+  }
+
+  Verdict choose(const ScoreStep& step) {
+    Value* condition = step.value;
+    if (step.kind == Kind::keep) {
+      if (is_causal(*condition)) {
+        masking_.causal = true;
+        return yes();
+      }
+      if (Value* rest = without_causal(*condition)) {
+        masking_.causal = true;
+        condition = rest;
+      }
+    }
+    if (Verdict v = aligned(condition, step.scores); !v) return v;
+    // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
+    Value& low = number(std::isinf(step.number) ? step.number : std::numeric_limits<float>::lowest());
+    Value& kept = mask_ ? *mask_ : number(0);
+    const bool keep = step.kind == Kind::keep;
+    mask_ = &op("Where", {condition, keep ? &kept : &low, keep ? &low : &kept});
+    return yes();
+  }
+
+  /// What else is asked for in allowed = causal and rest; null when there is no causal part.
+  static Value* without_causal(const Value& allowed) {
+    const Node* node = allowed.producer();
+    if (!node || !node->is("And")) return nullptr;
+    for (const std::size_t i : {0, 1})
+      if (is_causal(*node->input(i))) return node->input(1 - i);
+    return nullptr;
+  }
+
+  std::int64_t heads_;
+  Node& before_;
+  Graph& graph_;
+  Context& context_;
+  Masking& masking_;
+  Value* mask_ = nullptr;
+};
+
+}  // namespace
+
+Verdict make_mask(const Core& core, std::int64_t heads, Node& before, Context& context, Masking& masking) {
+  MaskBuilder builder(heads, before, context, masking);
+  for (const ScoreStep& step : core.steps)
+    if (Verdict v = builder.take(step); !v) return v;
+  return builder.finish();
+}
+
+}  // namespace modelflow::passes

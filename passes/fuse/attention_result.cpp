@@ -1,0 +1,107 @@
+#include "passes/fuse/attention_result.h"
+
+#include "passes/extents.h"
+#include "passes/strided_view.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Form = Continuation::Form;
+
+/// All of these axes of the source, one after the other, where their extent is not 1.
+bool is(const StridedView::Axis& runs, const Shape& source, const std::vector<std::size_t>& axes) {
+  std::size_t next = 0;
+  for (const std::size_t axis : axes) {
+    if (source[axis].number() == 1) continue;
+    if (next == runs.size() || runs[next].axis != axis || runs[next].stride.number() != 1) return false;
+    if (!(runs[next++].extent == source[axis])) return false;
+  }
+  return next == runs.size();
+}
+
+std::optional<Form> form_of(const StridedView& view, const Shape& source) {
+  std::vector<StridedView::Axis> axes;
+  for (const auto& axis : view.axes()) axes.push_back(StridedView::joined(axis));
+  const auto match = [&](const std::vector<std::vector<std::size_t>>& wanted) {
+    if (wanted.size() != axes.size()) return false;
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if (!is(axes[i], source, wanted[i])) return false;
+    return true;
+  };
+  if (match({{0}, {2}, {1, 3}})) return Form::bsh;
+  if (match({{0, 2}, {1, 3}})) return Form::rows;
+  if (match({{0}, {2}, {1}, {3}})) return Form::bsnd;
+  if (match({{2}, {0}, {1, 3}})) return Form::sbh;
+  if (match({{2, 0}, {1, 3}})) return Form::sequence_rows;
+  if (match({{0}, {1}, {2}, {3}})) return Form::bnsh;
+  return {};
+}
+
+/// How few nodes a form leaves behind.
+int rank(Form form) {
+  switch (form) {
+    case Form::bsh:
+      return 5;
+    case Form::rows:
+      return 4;
+    case Form::bsnd:
+      return 3;
+    case Form::sbh:
+    case Form::sequence_rows:
+      return 2;
+    case Form::bnsh:
+      return 1;
+  }
+  return 0;
+}
+
+/// [batch, heads, sequence, size] of a product of rank 3 or 4.
+std::optional<Shape> source_of(const Value& context, std::int64_t heads) {
+  if (!context.type.is_tensor() || !context.shape().has_rank()) return {};
+  std::vector<Dim> dims = context.shape().dims();
+  if (dims.size() == 3) dims.insert(dims.begin() + 1, Dim(heads)), dims[0] = dims[0].divided_by(Dim(heads));
+  if (dims.size() != 4 || dims[1].number() != heads) return {};
+  for (std::size_t i = 0; i < 4; ++i)
+    if (dims[i].unknown()) dims[i] = Dim::symbol("extent of axis " + std::to_string(i));
+  return Shape(std::move(dims));
+}
+
+}  // namespace
+
+std::optional<Continuation> read_continuation(Value& context, std::int64_t heads) {
+  const std::optional<Shape> source = source_of(context, heads);
+  if (!source) return {};
+  StridedView view(*source);
+  if (context.shape().rank() == 3 && !view.reshape(context.shape())) return {};
+  std::optional<Continuation> best;
+  for (Value* value = &context;;) {
+    const std::optional<Form> form = form_of(view, *source);
+    const bool sized = (*source)[3].known() || form == Form::bsh || form == Form::bnsh;
+    if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form};
+    Node* reader = only_reader(*value);
+    if (!reader || reader->input(0) != value || reader->outputs().size() != 1 || !view.follow(*reader->output()))
+      return best;
+    value = reader->output();
+  }
+}
+
+Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, Node& before, Context& context) {
+  Graph& graph = before.graph();
+  Value* value = &result;
+  const auto add = [&](const char* op, std::vector<Value*> inputs, Attrs attrs) {
+    Node& node = graph.add(op, std::move(inputs), {.before = &before, .attrs = std::move(attrs)});
+    infer_types(node, context.model);
+    value = node.output();
+  };
+  const auto reshape = [&](const Ints& target) {
+    const Dims size = {static_cast<std::int64_t>(target.size())};
+    Value& shape = graph.add_constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(target)), "shape");
+    add("Reshape", {value, &shape}, {});
+  };
+  if (to.form == Form::sbh || to.form == Form::sequence_rows) add("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
+  if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
+  if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});
+  return *value;
+}
+
+}  // namespace modelflow::passes

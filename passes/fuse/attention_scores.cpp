@@ -1,0 +1,168 @@
+// From a Softmax back to the product of queries and keys and on to the product with the values.
+#include "passes/fuse/attention_scores.h"
+
+#include <algorithm>
+
+#include "passes/extents.h"
+#include "passes/facts.h"
+#include "passes/fuse/attention_heads.h"
+
+namespace modelflow::passes {
+namespace {
+
+using Kind = ScoreStep::Kind;
+
+/// Looks at the scores with other leading axes, [batch * heads] instead of [batch, heads]; rows and columns stay.
+bool is_view(const Node& node) {
+  if (!node.is("Reshape") && !node.is("Squeeze") && !node.is("Unsqueeze") && !node.is("Identity")) return false;
+  const Shape& shape = node.input(0)->shape();
+  if (!shape.has_rank() || shape.rank() < 3) return false;
+  StridedView view(shape);
+  if (!view.follow(*node.output()) || view.axes().size() < 3) return false;
+  const StridedView before(shape);
+  const auto same = [](const StridedView::Axis& a, const StridedView::Axis& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+      return x.axis == y.axis && x.extent == y.extent && x.stride == y.stride;
+    });
+  };
+  const std::size_t from = before.axes().size(), to = view.axes().size();
+  return same(before.axes()[from - 1], view.axes()[to - 1]) && same(before.axes()[from - 2], view.axes()[to - 2]);
+}
+
+bool is_product(const Node& node) {
+  if (!node.is("MatMul") || node.input(0)->constant() || node.input(1)->constant()) return false;
+  return rank_of(node.input(0)).value_or(0) >= 3 && rank_of(node.input(0)) == rank_of(node.input(1));
+}
+
+/// A number so low that softmax gives it no weight beside any score.
+std::optional<float> low_number(const Value* value) {
+  const std::optional<double> number = const_number(value);
+  if (!number || *number > kLow) return {};
+  return static_cast<float>(*number);
+}
+
+/// Walks back from `value`, which only the node in front of it reads; fills the steps from the last to the first.
+class Walk {
+ public:
+  explicit Walk(Core& core) : core_(core) {}
+
+  bool back(Value& value) {
+    Node* node = value.producer();
+    if (!node || &node->graph() != &value.graph() || !value.shape().has_rank()) return false;
+    if (is_product(*node)) {
+      if (!only_reader(value)) return shared(value);
+      core_.scores = node;
+      core_.nodes.insert(node);
+      return true;
+    }
+    Value* x = nullptr;
+    if (const std::optional<float> number = scaled(*node, x))
+      return step(*node, *x, ScoreStep{Kind::scale, *number, nullptr, {}});
+    if (is_view(*node)) return step(*node, *node->input(0), {});
+    if (node->is("Add")) return sum(*node);
+    if (node->is("Where")) return choice(*node);
+    return false;
+  }
+
+  const Value* read_elsewhere() const { return read_elsewhere_; }
+
+ private:
+  bool shared(const Value& value) {
+    read_elsewhere_ = &value;
+    return false;
+  }
+
+  bool step(Node& node, Value& x, std::optional<ScoreStep> step) {
+    const std::size_t before = core_.steps.size();
+    if (step) {
+      step->scores = x.shape();
+      core_.steps.push_back(*step);
+    }
+    if (!back(x)) {
+      core_.steps.resize(before);
+      return false;
+    }
+    if (!only_reader(*node.output())) return shared(*node.output());
+    core_.nodes.insert(&node);
+    return true;
+  }
+
+  /// Either operand may be the mask.
+  bool sum(Node& node) {
+    for (const std::size_t i : {0, 1}) {
+      Value &x = *node.input(i), &mask = *node.input(1 - i);
+      if (x.constant() || only_reader(x) != &node) continue;
+      if (step(node, x, ScoreStep{Kind::add, 0, &mask, {}})) return true;
+    }
+    return false;
+  }
+
+  /// Where(allowed, x, low) and Where(masked, low, x).
+  bool choice(Node& node) {
+    for (const std::size_t i : {1, 2}) {
+      const std::optional<float> low = low_number(node.input(3 - i));
+      if (!low || node.input(i)->constant()) continue;
+      if (step(node, *node.input(i), ScoreStep{i == 1 ? Kind::keep : Kind::drop, *low, node.input(0), {}})) return true;
+    }
+    return false;
+  }
+
+  Core& core_;
+  const Value* read_elsewhere_ = nullptr;
+};
+
+/// Where(IsNaN(weights), 0, weights), the only readers of the weights; null when it is not there.
+Node* nan_guard(const Value& weights) {
+  if (weights.uses().size() != 2 || weights.is_graph_output()) return nullptr;
+  for (const Use& use : weights.uses()) {
+    Node& node = *use.node;
+    if (!node.is("Where") || use.index != 2 || const_number(node.input(1)) != 0.0) continue;
+    const Node* test = node.input(0)->producer();
+    if (test && test->is("IsNaN") && test->input(0) == &weights && only_reader(*node.input(0))) return &node;
+  }
+  return nullptr;
+}
+
+/// On from the softmax to the product with the values.
+Verdict read_context(Core& core) {
+  Value* weights = core.softmax->output();
+  while (true) {
+    if (Node* guard = nan_guard(*weights)) {
+      core.nan_guard = true;
+      core.nodes.insert(guard);
+      core.nodes.insert(guard->input(0)->producer());
+      weights = guard->output();
+      continue;
+    }
+    Node* reader = only_reader(*weights);
+    if (!reader) return no("the weights are read elsewhere too", weights->name());
+    if (is_product(*reader) && reader->input(0) == weights && reader->input(1) != weights) {
+      core.context = reader;
+      core.nodes.insert(reader);
+      return yes();
+    }
+    if (!is_view(*reader) || reader->input(0) != weights) return no("");
+    core.nodes.insert(reader);
+    weights = reader->output();
+  }
+}
+
+}  // namespace
+
+Verdict read_core(Node& softmax, Core& core) {
+  core.softmax = &softmax;
+  core.nodes.insert(&softmax);
+  Value& scores = *softmax.input(0);
+  const std::optional<std::size_t> rank = rank_of(&scores);
+  const std::int64_t axis = softmax.attrs.integer("axis", -1);
+  if (!rank || (axis != -1 && axis + 1 != static_cast<std::int64_t>(*rank))) return no("");
+  Walk walk(core);
+  if (!walk.back(scores)) {
+    if (walk.read_elsewhere()) return no("the scores are read elsewhere too", walk.read_elsewhere()->name());
+    return no("");
+  }
+  std::reverse(core.steps.begin(), core.steps.end());
+  return read_context(core);
+}
+
+}  // namespace modelflow::passes
