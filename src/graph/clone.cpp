@@ -44,6 +44,7 @@ void Graph::copy_node(const Node& node, Graph& to, Copies& copies) const {
   copy.op_ = node.op_;
   copy.domain_ = node.domain_;
   copy.graph_ = &to;
+  to.root().nested_names_.insert(copy.name);
   copy.where_ = to.nodes_.insert(to.nodes_.end(), std::move(owned));
   copy.inputs_.resize(node.inputs_.size());
   copy.slots_.resize(node.inputs_.size());

@@ -80,6 +80,7 @@ Node& Graph::add(std::string_view op, std::vector<Value*> inputs, Place place) {
   node.op_ = op_name.op;
   node.domain_ = op_name.domain;
   node.name = place.name.empty() ? unique_name(op_name.op) : std::move(place.name);
+  root().nested_names_.insert(node.name);
   node.attrs = std::move(place.attrs);
   node.where_ = nodes_.insert(where, std::move(owned));
   node.inputs_.resize(inputs.size());

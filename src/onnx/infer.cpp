@@ -135,7 +135,11 @@ std::vector<Type> Inference::infer(Node& node) {
 std::vector<Type> Inference::infer_standard(Node& node) {
   auto import = opsets_.find(node.domain());
   if (import == opsets_.end()) return {};
-  const auto* schema = proto::OpSchemaRegistry::Schema(node.op(), static_cast<int>(import->second), node.domain());
+  const int version = static_cast<int>(import->second);
+  const auto* schema = proto::OpSchemaRegistry::Schema(node.op(), version, node.domain());
+  // Before opset 16 these are functions and say nothing of types; the strict comparisons do.
+  if (node.is("GreaterOrEqual") || node.is("LessOrEqual"))
+    schema = proto::OpSchemaRegistry::Schema(node.is("GreaterOrEqual") ? "Greater" : "Less", version, "");
   if (!schema || !schema->has_type_and_shape_inference_function()) return {};
   NodeContext context(node, *this);
   try {

@@ -132,7 +132,12 @@ Shape slice(const Node& node, ShapeValues& values) {
 Shape expand(const Node& node, ShapeValues& values) {
   const Shape& x = shape_of(node, 0);
   const DimList* target = values.of(node.input(1));
-  if (!x.has_rank() || !target) return {};
+  const Shape length = shape_of(node, 1);
+  if (!x.has_rank() ||
+      (!target && (!length.has_rank() || length.rank() != 1 || !length[0].known() || length[0].value() > 16)))
+    return {};
+  DimList open(target ? 0 : static_cast<std::size_t>(length[0].value()));  // the rank alone
+  if (!target) target = &open;
   std::size_t rank = std::max(x.rank(), target->size());
   std::vector<Dim> dims;
   for (std::size_t i = 0; i < rank; ++i) {
