@@ -45,15 +45,33 @@ struct ExpOfNegative {
 
 MODELFLOW_INLINE __mmask16 lanes(std::size_t left) { return left < 16 ? tail_mask(left) : __mmask16{0xffff}; }
 
-/// Adds the mask to a row of scores; the largest of what comes out.
-MODELFLOW_INLINE float largest(float* s, std::size_t n, const float* mask, std::size_t mask_column) {
+/// The lanes of each of four registers, combined by `f`: one register's after the other's.
+template <class F>
+MODELFLOW_INLINE __m128 combine4(const __m512 (&x)[4], F f) {
+  const __m512 ab = f(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+  const __m512 cd = f(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+  const __m512 all = f(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+  const __m512 half = f(all, _mm512_shuffle_f32x4(all, all, 0x4e));
+  return _mm512_castps512_ps128(f(half, _mm512_shuffle_f32x4(half, half, 0xb1)));
+}
+MODELFLOW_INLINE __m128 sums4(const __m512 (&x)[4]) {
+  return combine4(
+      x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_add_ps(a, b); });
+}
+MODELFLOW_INLINE __m128 largest4(const __m512 (&x)[4]) {
+  return combine4(
+      x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_max_ps(a, b); });
+}
+
+/// Adds the mask to a row of scores; the largest of what comes out, lane by lane.
+MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const float* mask, std::size_t mask_column) {
   const __m512 nothing = _mm512_set1_ps(kNothing);
   __m512 best = nothing;
   if (!mask) {
     for (std::size_t j = 0; j < n; j += 16) {
       best = _mm512_max_ps(best, _mm512_mask_loadu_ps(nothing, lanes(n - j), s + j));
     }
-    return _mm512_reduce_max_ps(best);
+    return best;
   }
   const __m512 all = _mm512_set1_ps(mask_column ? 0 : *mask);
   for (std::size_t j = 0; j < n; j += 16) {
@@ -63,11 +81,11 @@ MODELFLOW_INLINE float largest(float* s, std::size_t n, const float* mask, std::
     _mm512_mask_storeu_ps(s + j, m, x);
     best = _mm512_mask_max_ps(best, m, best, x);
   }
-  return _mm512_reduce_max_ps(best);
+  return best;
 }
 
-/// s = exp(s - max), and the sum.
-MODELFLOW_INLINE float exponentials(float* s, std::size_t n, float max, const ExpOfNegative& exp) {
+/// s = exp(s - max), and the sum, lane by lane.
+MODELFLOW_INLINE __m512 exponentials(float* s, std::size_t n, float max, const ExpOfNegative& exp) {
   const __m512 base = _mm512_set1_ps(max == kNothing ? 0 : max);
   __m512 sum = _mm512_setzero_ps();
   std::size_t j = 0;
@@ -82,7 +100,7 @@ MODELFLOW_INLINE float exponentials(float* s, std::size_t n, float max, const Ex
     _mm512_mask_storeu_ps(s + j, m, e);
     sum = _mm512_add_ps(sum, e);
   }
-  return _mm512_reduce_add_ps(sum);
+  return sum;
 }
 
 MODELFLOW_INLINE float exp_of_negative(float x, const ExpOfNegative& exp) {
@@ -122,12 +140,27 @@ struct Rows {
   std::size_t first, count;
   float *scores, *values;
   std::size_t scores_row, values_row;
-  float max[kRows], sum[kRows];
+  float max[kRows], sum[kRows];  // kRows is a multiple of 4
+
+  /// Adds a block of keys to row `i`; what was gathered before is scaled to the new largest.
+  MODELFLOW_INLINE void gather(std::size_t i, float new_max, float new_sum, const ExpOfNegative& exp) {
+    const float old = max[i];
+    max[i] = new_max;
+    if (old == new_max || old == kNothing) {
+      sum[i] += new_sum;
+      return;
+    }
+    const float factor = exp_of_negative(old - new_max, exp);
+    sum[i] = sum[i] * factor + new_sum;
+    float* row = values + i * values_row;
+    for (std::size_t j = 0; j < values_row; j += 16) {
+      _mm512_storeu_ps(row + j, _mm512_mul_ps(_mm512_loadu_ps(row + j), _mm512_set1_ps(factor)));
+    }
+  }
 };
 
-/// Scores of the keys [key, key + keys) become exponentials; what was gathered before is scaled to the new largest.
+/// Scores of the keys [key, key + keys) become exponentials.
 void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
-  constexpr std::size_t kTogether = 4;  // rows whose chains of instructions overlap
   const ExpOfNegative exp;
   const AttentionHead& h = r.head;
   const auto seen = [&](std::size_t i) {
@@ -135,32 +168,24 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
     const std::size_t end = r.first + i + 1;
     return end <= key ? 0 : least(end - key, keys);
   };
-  for (std::size_t begin = 0; begin < r.count; begin += kTogether) {
-    const std::size_t end = least(begin + kTogether, r.count);
-    float found[kTogether];
+  for (std::size_t begin = 0; begin < r.count; begin += 4) {  // four rows: their chains of instructions overlap
+    const std::size_t end = least(begin + 4, r.count);
+    __m512 lanes_of[4];
+    for (__m512& lanes : lanes_of) lanes = _mm512_set1_ps(kNothing);
     for (std::size_t i = begin; i < end; ++i) {
       if (key == 0) ahead.row(h, r.first + i);
       const float* mask = h.mask ? h.mask + (r.first + i) * h.mask_row + key * h.mask_column : nullptr;
-      found[i - begin] = largest(r.scores + i * r.scores_row, seen(i), mask, h.mask_column);
+      lanes_of[i - begin] = largest(r.scores + i * r.scores_row, seen(i), mask, h.mask_column);
     }
+    float max[4], sum[4];
+    _mm_storeu_ps(max, _mm_max_ps(largest4(lanes_of), _mm_loadu_ps(r.max + begin)));
     for (std::size_t i = begin; i < end; ++i) {
       float* s = r.scores + i * r.scores_row;
-      const std::size_t n = seen(i);
-      const float old = r.max[i], max = found[i - begin] > old ? found[i - begin] : old;
-      const float sum = exponentials(s, n, max, exp);
-      for (std::size_t j = n; j < keys; ++j) s[j] = 0;
-      r.max[i] = max;
-      if (old == max || old == kNothing) {
-        r.sum[i] += sum;
-        continue;
-      }
-      const float factor = exp_of_negative(old - max, exp);
-      r.sum[i] = r.sum[i] * factor + sum;
-      float* values = r.values + i * r.values_row;
-      for (std::size_t j = 0; j < r.values_row; j += 16) {
-        _mm512_storeu_ps(values + j, _mm512_mul_ps(_mm512_loadu_ps(values + j), _mm512_set1_ps(factor)));
-      }
+      lanes_of[i - begin] = exponentials(s, seen(i), max[i - begin], exp);
+      for (std::size_t j = seen(i); j < keys; ++j) s[j] = 0;
     }
+    _mm_storeu_ps(sum, sums4(lanes_of));
+    for (std::size_t i = begin; i < end; ++i) r.gather(i, max[i - begin], sum[i - begin], exp);
   }
 }
 
@@ -243,15 +268,6 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
                 packed + packed_b_floats(h.depth, h.keys));
 }
 
-/// The sums of four registers.
-MODELFLOW_INLINE __m128 sums4(__m512 a, __m512 b, __m512 c, __m512 d) {
-  const __m512 ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
-  const __m512 cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
-  const __m512 all = _mm512_add_ps(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
-  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
-  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
-}
-
 constexpr std::size_t kAhead = 16;  // keys or values to fetch ahead
 
 /// scores[j] = scale * q k[j].
@@ -270,7 +286,7 @@ void dot_products(const AttentionHead& h, const float* q, std::size_t begin, std
         sum[r] = _mm512_fmadd_ps(x, _mm512_maskz_loadu_ps(m, k + r * h.k_row + d), sum[r]);
       }
     }
-    _mm_storeu_ps(scores + j, _mm_mul_ps(sums4(sum[0], sum[1], sum[2], sum[3]), _mm_set1_ps(h.scale)));
+    _mm_storeu_ps(scores + j, _mm_mul_ps(sums4(sum), _mm_set1_ps(h.scale)));
   }
   for (; j < count; ++j, k += h.k_row) {
     __m512 sum = _mm512_setzero_ps();
@@ -316,8 +332,8 @@ AttentionPart stream(const AttentionHead& h, std::size_t row, std::size_t begin,
   dot_products(h, h.q + row * h.q_row, begin, count, scores);
   AttentionPart part;
   const float* mask = h.mask ? h.mask + row * h.mask_row + begin * h.mask_column : nullptr;
-  part.max = largest(scores, count, mask, h.mask_column);
-  part.sum = exponentials(scores, count, part.max, exp);
+  part.max = _mm512_reduce_max_ps(largest(scores, count, mask, h.mask_column));
+  part.sum = _mm512_reduce_add_ps(exponentials(scores, count, part.max, exp));
   for (std::size_t c = 0; c < h.width; c += 64) {
     weighted_sum(scores, h.v + begin * h.v_row + c, h.v_row, count, least(h.width - c, 64), values + c);
   }
