@@ -2,6 +2,6 @@
 
 namespace modelflow::passes {
 
-std::vector<Pass> normalize() { return {normalize_activations(), normalize_linear()}; }
+std::vector<Pass> normalize() { return {widen_float16(), normalize_activations(), normalize_linear()}; }
 
 }  // namespace modelflow::passes
