@@ -148,14 +148,16 @@ squeeze_excite("efficientnet", F.silu, torch.sigmoid, lambda x: F.adaptive_avg_p
 squeeze_excite("timm", F.silu, torch.sigmoid, lambda x: x.mean((2, 3), keepdim=True))
 
 
-@construct({"ConvTranspose": 1}, **IMAGE)
+@construct({"Conv": 1, "ConvTranspose": 1}, **IMAGE)
 class Conv_transpose_bn_relu(nn.Module):
+    """The head of a text detector; a transposed convolution alone stays as it is."""
+
     def __init__(self):
         super().__init__()
-        self.up, self.norm = nn.ConvTranspose2d(8, 8, 2, 2), nn.BatchNorm2d(8)
+        self.conv, self.up, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.ConvTranspose2d(8, 8, 2, 2), nn.BatchNorm2d(8)
 
     def forward(self, x):
-        return F.relu(self.norm(self.up(x)))
+        return F.relu(self.norm(self.up(F.relu(self.conv(x)))))
 
 
 @construct({"Conv": 1}, ["DepthToSpace"], **IMAGE)

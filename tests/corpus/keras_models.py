@@ -73,7 +73,6 @@ MODELS = {
     "conv_bn_silu": conv(layers.Activation("silu")),
     "conv_bn_hardswish": conv(layers.Lambda(lambda x: x * (ops.relu6(x + 3.0) * (1.0 / 6.0)))),
     "depthwise_bn_relu": conv(layers.ReLU(), layers.DepthwiseConv2D, ()),
-    "conv_transpose_bn_relu": lambda: sequential(IMAGE, layers.Conv2DTranspose(8, 2, 2), layers.BatchNormalization(), layers.ReLU()),
     "residual_block": residual,
     "squeeze_excite_mobilenet": excite("relu", "hard_sigmoid"),
     "squeeze_excite_efficientnet": excite("silu", "sigmoid"),

@@ -57,15 +57,6 @@ class Excite(nn.Layer):
         return x * F.hardsigmoid(self.expand(F.relu(self.squeeze(self.pool(x)))))
 
 
-class Transposed(nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.up, self.norm = nn.Conv2DTranspose(8, 8, 2, 2), nn.BatchNorm2D(8)
-
-    def forward(self, x):
-        return F.relu(self.norm(self.up(x)))
-
-
 class Attention(nn.Layer):
     """The SVTR block of PP-OCR."""
 
@@ -113,7 +104,6 @@ MODELS = {
     "depthwise_bn_relu": conv(F.relu, groups=8),
     "residual_block": (Residual, IMAGE),
     "squeeze_excite_mobilenet": (Excite, IMAGE),
-    "conv_transpose_bn_relu": (Transposed, IMAGE),
     "packed_qkv_eager": (Attention, TOKENS),
     "layer_norm": (Norm, TOKENS),
     "group_norm": (Group, IMAGE),

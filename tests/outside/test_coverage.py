@@ -61,7 +61,10 @@ def optimize(cell, folder):
     text = (CORPUS / f"{cell.name}.onnxtxt").read_text()
     text = re.sub(r'("" : )\d+', rf"\g<1>{cell.opset}", text, count=1)
     path = folder / f"{cell.name.replace('/', '-')}-{cell.opset}.onnx"
-    onnx.save(onnx.parser.parse_model(text), path)
+    model = onnx.parser.parse_model(text)
+    for i, node in enumerate(model.graph.node):  # a text has no node names; exporters give every node one
+        node.name = f"{node.op_type}_{i}"
+    onnx.save(model, path)
     done = run(BUILD / "optimize", path, "-o", path.with_suffix(".out"), "--no-measure", "--json", "--target", TARGET, "--threads", "1", timeout=120)
     if done.code:
         return Result(done.code, done.err.strip(), False, {}, done.err.strip())
