@@ -69,8 +69,11 @@ Shape last_shape(const Shape& shape) {
 }
 
 Node& Move::add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs) {
+  // ONNX Runtime refuses a model in which two nodes share a name.
+  std::string name = named && !node.name.empty() ? node.name + "_" + std::string(op) : node.name;
+  named = true;
   Node& made = graph.add(op, std::move(inputs),
-                         {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = node.name});
+                         {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = std::move(name)});
   infer_types(made, context.model);
   return made;
 }

@@ -4,7 +4,8 @@ namespace modelflow::passes {
 
 std::vector<Pass> normalize() {
   return {
-      normalize_activations(), normalize_linear(), normalize_einsum(), normalize_norms(), normalize_softmax(),
+      widen_float16(),    normalize_activations(), normalize_linear(),
+      normalize_einsum(), normalize_norms(),       normalize_softmax(),
   };
 }
 

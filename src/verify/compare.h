@@ -11,9 +11,9 @@
 namespace modelflow {
 
 /// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|.
-/// ok means: type and shape agree; floats within `tolerance` (or within 1e-6 absolute where a is zero throughout);
-/// integers, booleans and strings equal, except one in a thousand elements, since float reassociation may break a tie
-/// of an ArgMax or TopK, or move a rounding by one.
+/// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type (or within 1e-6 absolute
+/// where a is zero throughout); integers, booleans and strings equal, except one in a thousand elements, since float
+/// reassociation may break a tie of an ArgMax or TopK, or move a rounding by one.
 OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance);
 
 /// The original's results without graph optimisation, on the feeds that it accepts.

@@ -45,6 +45,9 @@ Extremes extremes(const Tensor& a, const Tensor& b) {
   return extremes(a.to_doubles().data(), b.to_doubles().data(), count);
 }
 
+/// Four steps of the output's own type: a 16-bit model rounds to such steps at every node, and so does the reference.
+double resolution(DType dtype) { return dtype == DType::f16 ? 0x1p-8 : dtype == DType::bf16 ? 0x1p-5 : 0; }
+
 bool is_inexact(DType dtype) { return is_float(dtype) || dtype == DType::c64 || dtype == DType::c128; }
 
 }  // namespace
@@ -58,7 +61,7 @@ OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& 
   diff.max_abs = e.incomparable ? INFINITY : e.abs;
   diff.max_rel = diff.max_abs == 0 ? 0 : e.scale > 0 ? diff.max_abs / e.scale : INFINITY;
   if (is_inexact(a.dtype()))
-    diff.ok = diff.max_rel <= tolerance || diff.max_abs <= (e.scale > 0 ? 0 : 1e-6);
+    diff.ok = diff.max_rel <= std::max(tolerance, resolution(a.dtype())) || diff.max_abs <= (e.scale > 0 ? 0 : 1e-6);
   else
     diff.ok = e.differing * 1000 <= static_cast<std::size_t>(a.elements());
   return diff;

@@ -1,0 +1,133 @@
+// Float16 on a CPU: ONNX Runtime has no float16 arithmetic there and casts around every node, weights included, in
+// every run. Here the whole model computes in float32 instead, with a Cast at each float16 input and output. The
+// weights are widened once; nothing is rounded between nodes any more.
+#include <functional>
+
+#include "modelflow/modelflow.h"
+#include "passes/normalize/normalize.h"
+
+namespace modelflow::passes {
+namespace {
+
+void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit) {
+  visit(graph);
+  for (const auto& node : graph.nodes())
+    for (Graph* inner : node->subgraphs()) for_each_graph(*inner, visit);
+}
+
+bool is_half(const Value* value) { return value && value->type.is_tensor() && value->dtype() == DType::f16; }
+
+/// All values that a graph names.
+std::vector<Value*> values_of(const Graph& graph) {
+  std::vector<Value*> values(graph.inputs());
+  for (Value* value : graph.initializers())
+    if (!value->is_graph_input()) values.push_back(value);
+  for (const auto& node : graph.nodes())
+    for (Value* value : node->outputs())
+      if (value) values.push_back(value);
+  return values;
+}
+
+/// Standard ops take float32 wherever they take float16; of others nobody knows.
+Verdict can_widen(const Node& node) {
+  const auto half = [](const std::vector<Value*>& values) {
+    for (const Value* value : values)
+      if (is_half(value)) return true;
+    return false;
+  };
+  if (!node.domain().empty() && (half(node.inputs()) || half(node.outputs())))
+    return no("an op of domain '" + node.domain() + "' computes in float16");
+  for (const Value* value : node.outputs())
+    if (value && value->type.kind != Type::Kind::tensor) return no("no tensor, or of unknown type", value->name());
+  if (node.is("BitCast")) return no("reads the bits of its input");
+  return yes();
+}
+
+Tensor widened(const Tensor& half) {
+  const std::vector<double> values = half.to_doubles();
+  return Tensor::make(DType::f32, half.dims(), [&](std::byte* out) {
+    for (std::size_t i = 0; i < values.size(); ++i) reinterpret_cast<float*>(out)[i] = static_cast<float>(values[i]);
+  });
+}
+
+/// Attributes that name float16 as an element type, or hold such a tensor.
+void widen_attributes(Node& node) {
+  const auto half = static_cast<std::int64_t>(DType::f16), single = static_cast<std::int64_t>(DType::f32);
+  for (const char* name : {"to", "dtype", "output_dtype", "softmax_precision", "stash_type"})
+    if (node.attrs.has(name) && node.attrs.integer(name) == half) node.attrs.set(name, single);
+  if (!node.is("Constant") && !node.is("ConstantOfShape")) return;
+  if (const Tensor* value = node.attrs.tensor("value"); value && value->dtype() == DType::f16)
+    node.attrs.set("value", widened(*value));
+}
+
+/// `value` goes through a Cast for everything that reads it in `readers`.
+Node& add_cast(Graph& graph, Value& value, DType to, Node* before) {
+  Node& cast = graph.add("Cast", {&value}, {.before = before, .attrs = Attrs{{"to", static_cast<std::int64_t>(to)}}});
+  cast.output()->type = Type::tensor(to, value.shape());
+  return cast;
+}
+
+void cast_inputs(Graph& graph) {
+  for (Value* input : graph.inputs()) {
+    if (!is_half(input) || input->uses().empty()) continue;
+    const std::vector<Use> readers = input->uses();
+    Node& cast = add_cast(graph, *input, DType::f32, graph.nodes().empty() ? nullptr : graph.nodes().front().get());
+    for (const Use& use : readers) use.node->graph().set_input(*use.node, use.index, cast.output());
+  }
+}
+
+/// The Cast takes the output's name; whatever else read the value goes on reading it.
+void cast_outputs(Graph& graph) {
+  for (Value* output : std::vector<Value*>(graph.outputs())) {
+    if (!is_half(output) || output->is_graph_input()) continue;
+    const std::vector<Use> readers = output->uses();
+    Node& cast = add_cast(graph, *output, DType::f16, nullptr);
+    graph.replace(*output, *cast.output());
+    graph.set_input(cast, 0, output);
+    for (const Use& use : readers) use.node->graph().set_input(*use.node, use.index, output);
+  }
+}
+
+int run(Graph& graph, Context& context) {
+  bool any = false, possible = context.target.device == Target::Device::cpu;
+  for_each_graph(graph, [&](Graph& inner) {
+    for (const auto& node : inner.nodes()) {
+      const bool computes = !node->is("Cast") && (is_half(node->input(0)) || is_half(node->output()));
+      any = any || computes;
+      const Verdict verdict = can_widen(*node);
+      if (verdict || !possible) continue;
+      possible = false;
+      context.miss("widen-float16", node.get(), verdict.reason);
+    }
+  });
+  if (!any || !possible) return 0;
+  for_each_graph(graph, [&](Graph& inner) {
+    for (const auto& node : inner.nodes()) widen_attributes(*node);
+  });
+  cast_outputs(graph);
+  std::vector<Value*> halves;
+  for_each_graph(graph, [&](Graph& inner) {
+    for (Value* value : values_of(inner)) {
+      const bool at_border = &inner == &graph && (value->is_graph_input() || value->is_graph_output());
+      if (is_half(value) && !at_border) halves.push_back(value);
+    }
+  });
+  cast_inputs(graph);
+  for (Value* value : halves) {
+    if (value->constant()) value->graph().set_initializer(*value, widened(*value->constant()));
+    value->type.dtype = DType::f32;
+  }
+  context.hit("widen-float16");
+  return 1;
+}
+
+}  // namespace
+
+Pass widen_float16() {
+  return {.name = "widen-float16",
+          .doc = "A float16 model computes in float32 on a CPU, which is what happens anyway, without the Casts.",
+          .run = run,
+          .whole_model = true};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,337 @@
+"""What the corpus holds: each construct as torch code, its inputs, and what must fuse.
+
+A construct is `(module, inputs, fused, left)`: `fused` counts modelflow ops, `left` names standard ops that may remain
+beside views and shape arithmetic. The first extent of every input is dynamic, and `seq` where a name says so.
+"""
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+B, S, H, D, E = 2, 5, 2, 8, 16  # batch, sequence, heads, size of a head, H * D
+CONSTRUCTS = {}
+
+
+def construct(fused, left=(), f16=False, **shapes):
+    """Registers a module class (or a function of tensors) under its own name."""
+
+    def register(thing):
+        CONSTRUCTS[thing.__name__.lower()] = (thing, shapes or {"x": (B, S, E)}, fused, left, f16)
+        return thing
+
+    return register
+
+
+def act(fn):
+    """A linear layer with the activation behind it: one node when the spelling is known."""
+
+    class Linear(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(E, 24)
+
+        def forward(self, x):
+            return fn(self.fc(x))
+
+    return Linear
+
+
+def conv(fn, norm=True, **options):
+    class Convolution(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(8, 8, 3, padding=1, bias=not norm, **options)
+            self.norm = nn.BatchNorm2d(8) if norm else nn.Identity()
+
+        def forward(self, x):
+            return fn(self.norm(self.conv(x)))
+
+    return Convolution
+
+
+def named(name, thing):
+    thing.__name__ = name
+    return thing
+
+
+IMAGE = {"x": (B, 8, 9, 9)}
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_python": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
+    "gelu_new": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0)))),
+    "gelu_fast": lambda x: 0.5 * x * (1.0 + torch.tanh(x * 0.7978845608 * (1.0 + 0.044715 * x * x))),
+    "gelu_quick": lambda x: x * torch.sigmoid(1.702 * x),
+    "silu": F.silu,
+    "mish": F.mish,
+    "hardswish": F.hardswish,
+    "relu6_swish": lambda x: x * F.relu6(x + 3) / 6,
+    "relu6_swish_scaled": lambda x: x * (F.relu6(x + 3) * (1 / 6)),
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.1),
+    "relu6": F.relu6,
+}
+for key, fn in ACTIVATIONS.items():
+    half = key in ("gelu", "gelu_tanh", "silu")
+    construct({"MatMul": 1}, f16=half)(named("linear_" + key, act(fn)))
+for key in ("gelu", "silu", "mish", "hardswish", "relu6_swish", "leaky_relu", "relu6"):
+    construct({"Conv": 1}, f16=key in ("silu", "hardswish"), **IMAGE)(named("conv_bn_" + key, conv(ACTIVATIONS[key])))
+construct({"Conv": 1}, f16=True, **IMAGE)(named("conv_bn_relu", conv(F.relu)))
+construct({"Conv": 1}, **IMAGE)(named("depthwise_bn_relu", conv(F.relu, groups=8)))
+construct({"Conv": 1}, **IMAGE)(named("conv_strided", conv(F.relu, norm=False, stride=2)))
+
+
+@construct({"MatMul": 1}, x=(B, E))
+class Linear_2d(nn.Linear):
+    def __init__(self):
+        super().__init__(E, 24)
+
+
+@construct({"MatMul": 2}, f16=True)
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(E, 32), nn.Linear(32, E)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(x)))
+
+
+@construct({"MatMul": 3}, ["Mul"])
+class Swiglu(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate, self.up, self.down = (nn.Linear(*s, bias=False) for s in ((E, 24), (E, 24), (24, E)))
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+@construct({"Conv": 2}, f16=True, **IMAGE)
+class Residual_block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.Conv2d(8, 8, 3, padding=1, bias=False)
+        self.na, self.nb = nn.BatchNorm2d(8), nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return F.relu(x + self.nb(self.b(F.relu(self.na(self.a(x))))))
+
+
+@construct({"Conv": 3}, **IMAGE)
+class Inverted_residual(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(8, 24, 1, bias=False), nn.BatchNorm2d(24), nn.ReLU6(),
+                                  nn.Conv2d(24, 24, 3, padding=1, groups=24, bias=False), nn.BatchNorm2d(24), nn.ReLU6(),
+                                  nn.Conv2d(24, 8, 1, bias=False), nn.BatchNorm2d(8))
+
+    def forward(self, x):
+        return x + self.body(x)
+
+
+def squeeze_excite(name, inner, gate, mean):
+    @construct({"SqueezeExcite": 1}, **IMAGE)
+    class Excite(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.squeeze, self.expand = nn.Conv2d(8, 4, 1), nn.Conv2d(4, 8, 1)
+
+        def forward(self, x):
+            return x * gate(self.expand(inner(self.squeeze(mean(x)))))
+
+    CONSTRUCTS["squeeze_excite_" + name] = CONSTRUCTS.pop("excite")
+
+
+squeeze_excite("mobilenet", F.relu, F.hardsigmoid, lambda x: F.adaptive_avg_pool2d(x, 1))
+squeeze_excite("efficientnet", F.silu, torch.sigmoid, lambda x: F.adaptive_avg_pool2d(x, 1))
+squeeze_excite("timm", F.silu, torch.sigmoid, lambda x: x.mean((2, 3), keepdim=True))
+
+
+@construct({"Conv": 1, "ConvTranspose": 1}, **IMAGE)
+class Conv_transpose_bn_relu(nn.Module):
+    """The head of a text detector; a transposed convolution alone stays as it is."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.up, self.norm = nn.Conv2d(8, 8, 3, padding=1), nn.ConvTranspose2d(8, 8, 2, 2), nn.BatchNorm2d(8)
+
+    def forward(self, x):
+        return F.relu(self.norm(self.up(F.relu(self.conv(x)))))
+
+
+@construct({"Conv": 1}, ["DepthToSpace"], **IMAGE)
+class Pixel_shuffle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(8, 16, 3, padding=1)
+
+    def forward(self, x):
+        return F.pixel_shuffle(self.conv(x), 2)
+
+
+@construct({"Conv": 1}, x=(B, 3, 8, 8))
+class Focus(nn.Module):
+    """The first layer of YOLOv5: space to depth, then a convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(12, 8, 3, padding=1)
+
+    def forward(self, x):
+        return F.silu(self.conv(torch.cat([x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]], 1)))
+
+
+@construct({"Conv": 2, "Concat": 1}, x=(B, 8, 8, 8), skip=(B, 8, 16, 16))
+class Pyramid(nn.Module):
+    """A step of a feature pyramid: upsample, concatenate, convolve."""
+
+    def __init__(self):
+        super().__init__()
+        self.lateral, self.merge = nn.Conv2d(8, 8, 1), nn.Conv2d(16, 8, 3, padding=1)
+
+    def forward(self, x, skip):
+        up = F.interpolate(F.silu(self.lateral(x)), scale_factor=2.0, mode="nearest")
+        return F.silu(self.merge(torch.cat([up, skip], 1)))
+
+
+@construct({}, ["LSTM"])
+class Lstm(nn.LSTM):
+    def __init__(self):
+        super().__init__(E, 8, bidirectional=True, batch_first=True)
+
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+@construct({}, ["GRU"])
+class Gru(nn.GRU):
+    def __init__(self):
+        super().__init__(E, 8, batch_first=True)
+
+    def forward(self, x):
+        return super().forward(x)[0]
+
+
+# Norms
+
+
+@construct({"LayerNorm": 1}, f16=True)
+class Layer_norm(nn.LayerNorm):
+    def __init__(self):
+        super().__init__(E)
+
+
+@construct({"LayerNorm": 1})
+class Layer_norm_plain(nn.LayerNorm):
+    def __init__(self):
+        super().__init__(E, elementwise_affine=False)
+
+
+@construct({"LayerNorm": 1})
+class Layer_norm_written_out(nn.LayerNorm):
+    def __init__(self):
+        super().__init__(E)
+
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        var = (x - mean).pow(2).mean(-1, keepdim=True)
+        return self.weight * (x - mean) / torch.sqrt(var + 1e-6) + self.bias
+
+
+@construct({"LayerNorm": 1}, x=(B, S, E), r=(B, S, E))
+class Add_layer_norm(nn.LayerNorm):
+    def __init__(self):
+        super().__init__(E)
+
+    def forward(self, x, r):
+        return super().forward(x + r)
+
+
+@construct({"MatMul": 1, "LayerNorm": 1}, x=(B, S, E), r=(B, S, E))
+class Linear_add_layer_norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.norm = nn.Linear(E, E), nn.LayerNorm(E)
+
+    def forward(self, x, r):
+        return self.norm(self.fc(x) + r)
+
+
+@construct({"LayerNorm": 1}, **IMAGE)
+class Layer_norm_channels_first(nn.LayerNorm):
+    """ConvNeXt and Segformer: the norm runs over axis 1, between two Transposes."""
+
+    def __init__(self):
+        super().__init__(8)
+
+    def forward(self, x):
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+@construct({"LayerNorm": 1}, f16=True)
+class Rms_norm_torch(nn.RMSNorm):
+    def __init__(self):
+        super().__init__(E, eps=1e-6)
+
+
+@construct({"LayerNorm": 1}, f16=True)
+class Rms_norm_llama(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(E))
+
+    def forward(self, x):
+        h = x.to(torch.float32)
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * h.to(x.dtype)
+
+
+@construct({"LayerNorm": 1})
+class Rms_norm_gemma(Rms_norm_llama):
+    def forward(self, x):
+        h = x.float()
+        return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6) * (1.0 + self.weight.float())).type_as(x)
+
+
+@construct({"GroupNorm": 1}, **IMAGE)
+class Group_norm(nn.GroupNorm):
+    def __init__(self):
+        super().__init__(2, 8)
+
+
+@construct({"GroupNorm": 1}, f16=True, **IMAGE)
+class Group_norm_silu(nn.GroupNorm):
+    def __init__(self):
+        super().__init__(2, 8)
+
+    def forward(self, x):
+        return F.silu(super().forward(x))
+
+
+@construct({"GroupNorm": 1}, **IMAGE)
+class Instance_norm(nn.InstanceNorm2d):
+    def __init__(self):
+        super().__init__(8, affine=True)
+
+
+@construct({"LayerNorm": 1}, ["Gather", "Add"], ids=(B, S))
+class Embedding_layer_norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places, self.norm = nn.Embedding(20, E), nn.Embedding(32, E), nn.LayerNorm(E)
+
+    def forward(self, ids):
+        return self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1])))
+
+
+@construct({"Conv": 1, "LayerNorm": 1, "MatMul": 2}, **IMAGE)
+class Convnext_block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(8, 8, 7, padding=3, groups=8), nn.LayerNorm(8)
+        self.up, self.down, self.scale = nn.Linear(8, 32), nn.Linear(32, 8), nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        y = self.down(F.gelu(self.up(self.norm(self.conv(x).permute(0, 2, 3, 1)))))
+        return x + (y * self.scale).permute(0, 3, 1, 2)
