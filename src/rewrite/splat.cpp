@@ -33,7 +33,11 @@ std::optional<double> splat(const Value* value) {
 }
 
 bool near(const pattern::Tree& number, double value, DType dtype) {
-  const double rounding = dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 0;
+  int exponent = 0;
+  const double digits = std::ldexp(std::frexp(value, &exponent), 11);
+  // What float16 holds exactly may have been rounded to it before the model was widened.
+  const bool half = dtype == DType::f16 || digits == std::trunc(digits);
+  const double rounding = dtype == DType::bf16 ? 0x1p-8 : half ? 0x1p-11 : 0;
   return std::abs(value - number.number) <= (number.tolerance + rounding) * std::abs(number.number);
 }
 
