@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 
 import onnx
 import pytest
@@ -65,7 +66,11 @@ def optimize(cell, folder):
     for i, node in enumerate(model.graph.node):  # a text has no node names; exporters give every node one
         node.name = f"{node.op_type}_{i}"
     onnx.save(model, path)
-    done = run(BUILD / "optimize", path, "-o", path.with_suffix(".out"), "--no-measure", "--json", "--target", TARGET, "--threads", "1", timeout=120)
+    try:
+        done = run(BUILD / "optimize", path, "-o", path.with_suffix(".out"), "--no-measure", "--json", "--target", TARGET, "--threads", "1",
+                   timeout=60)
+    except subprocess.TimeoutExpired:
+        return Result(-1, "does not end", False, {}, "does not end")
     if done.code:
         return Result(done.code, done.err.strip(), False, {}, done.err.strip())
     report = json.loads(done.out)
