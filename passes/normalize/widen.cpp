@@ -38,7 +38,7 @@ Verdict can_widen(const Node& node) {
   if (!node.domain().empty() && (half(node.inputs()) || half(node.outputs())))
     return no("an op of domain '" + node.domain() + "' computes in float16");
   for (const Value* value : node.outputs())
-    if (value && value->type.kind != Type::Kind::tensor) return no("no tensor, or of unknown type", value->name());
+    if (value && value->type.kind == Type::Kind::other) return no("no tensor", value->name());
   if (node.is("BitCast")) return no("reads the bits of its input");
   return yes();
 }
@@ -88,6 +88,18 @@ void cast_outputs(Graph& graph) {
   }
 }
 
+/// Casts between the two types do nothing any more, and would stand in the way of patterns.
+void drop_casts(Graph& graph) {
+  for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
+    Node& node = **it++;
+    Value* output = node.output();
+    if (!node.is("Cast") || output->is_graph_output() || node.input(0)->dtype() != output->dtype()) continue;
+    if (output->dtype() != DType::f32) continue;
+    graph.replace(*output, *node.input(0));
+    graph.erase(node);
+  }
+}
+
 int run(Graph& graph, Context& context) {
   bool any = false, possible = context.target.device == Target::Device::cpu;
   for_each_graph(graph, [&](Graph& inner) {
@@ -117,6 +129,7 @@ int run(Graph& graph, Context& context) {
     if (value->constant()) value->graph().set_initializer(*value, widened(*value->constant()));
     value->type.dtype = DType::f32;
   }
+  for_each_graph(graph, drop_casts);
   context.hit("widen-float16");
   return 1;
 }
