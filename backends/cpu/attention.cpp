@@ -180,7 +180,7 @@ double vector_cost(const Call& call, const Target& target) {
 }
 
 double plain_cost(const Call& call, const Target& target) {
-  return std::max(target.compute(attention_flops(call), 0.3), target.stream(attention_bytes(call)));
+  return std::max(target.compute(attention_flops(call), 0.4), target.stream(attention_bytes(call)));
 }
 
 }  // namespace
