@@ -31,11 +31,11 @@ void share(Invocation& call, std::size_t items, std::size_t tasks, const Body& b
 struct Gathered {
   float max = -std::numeric_limits<float>::infinity(), sum = 0;
 
-  void add(const AttentionPart& part, const float* part_values, std::size_t width, float* values) {
+  void add(const AttentionRow& part, std::size_t width, float* values) {
     const float larger = std::max(max, part.max);
     const bool none = larger == -std::numeric_limits<float>::infinity();
     const float mine = none ? 1 : std::exp(max - larger), other = none ? 1 : std::exp(part.max - larger);
-    for (std::size_t i = 0; i < width; ++i) values[i] = values[i] * mine + part_values[i] * other;
+    for (std::size_t i = 0; i < width; ++i) values[i] = values[i] * mine + part.values[i] * other;
     sum = sum * mine + part.sum * other;
     max = larger;
   }
@@ -110,13 +110,26 @@ class FusedAttention : public Implementation {
     const std::size_t b = unit / p.kv_heads, n = unit % p.kv_heads * p.group();
     std::fill_n(values, p.group() * p.rows * p.width, 0.0f);
     for (std::size_t i = 0; i < p.group() * p.rows; ++i) gathered[i] = {};
+    const std::size_t rows = p.group() * p.rows;
+    // Rows that see the same keys go together.
+    const std::size_t together = attrs_.causal && p.rows > 1 ? 1 : kAttentionRows;
     for (std::size_t at = begin; at < end; at += kAttentionStream) {
-      for (std::size_t i = 0; i < p.group() * p.rows; ++i) {
-        const std::size_t row = i % p.rows, seen = attrs_.causal ? row + 1 : p.keys;
+      for (std::size_t first = 0; first < rows; first += together) {
+        const std::size_t count = std::min(together, rows - first), seen = attrs_.causal ? first % p.rows + 1 : p.keys;
         const std::size_t last = std::min({at + kAttentionStream, end, seen});
         if (at >= last) continue;
-        const AttentionPart found = code_.stream(p.head(b, n + i / p.rows, y), row, at, last, part);
-        gathered[i].add(found, part, p.width, values + i * p.width);
+        AttentionRow found[kAttentionRows];
+        AttentionHead head;
+        for (std::size_t i = 0; i < count; ++i) {
+          const std::size_t row = (first + i) % p.rows;
+          head = p.head(b, n + (first + i) / p.rows, y);
+          found[i] = {head.q + row * head.q_row, head.mask ? head.mask + row * head.mask_row : nullptr,
+                      part + i * p.width};
+        }
+        code_.stream(head, found, count, at, last);
+        for (std::size_t i = 0; i < count; ++i) {
+          gathered[first + i].add(found[i], p.width, values + (first + i) * p.width);
+        }
       }
     }
   }
@@ -144,7 +157,8 @@ class FusedAttention : public Implementation {
       float* sums = values + at * p.width;
       for (std::size_t split = 1; split < splits; ++split) {
         const std::size_t other = at + split * rows;
-        gathered[at].add({gathered[other].max, gathered[other].sum}, values + other * p.width, p.width, sums);
+        gathered[at].add({nullptr, nullptr, values + other * p.width, gathered[other].max, gathered[other].sum},
+                         p.width, sums);
       }
       const std::size_t n = unit % p.kv_heads * p.group() + row / p.rows;
       float* to = p.head(unit / p.kv_heads, n, y).y;
@@ -166,7 +180,7 @@ double vector_cost(const Call& call, const Target& target) {
 }
 
 double plain_cost(const Call& call, const Target& target) {
-  return std::max(target.compute(attention_flops(call), 0.3), target.stream(attention_bytes(call)));
+  return std::max(target.compute(attention_flops(call), 0.4), target.stream(attention_bytes(call)));
 }
 
 }  // namespace

@@ -18,9 +18,12 @@ struct AttentionHead {
   bool guard = false;   ///< rows that are NaN become 0
 };
 
-/// What a row has gathered from some of the keys: sum of exp(score - max), and that sum weighted by the values.
-struct AttentionPart {
-  float max, sum;
+/// A row of queries against some of the keys: the largest score, the sum of exp(score - max), and that sum weighted by
+/// the values.
+struct AttentionRow {
+  const float *q = nullptr, *mask = nullptr;  ///< `mask` at key 0; may be null
+  float* values = nullptr;
+  float max = 0, sum = 0;
 };
 
 /// The arithmetic of attention for one instruction set. All of it runs on the calling thread.
@@ -36,12 +39,12 @@ struct AttentionCode {
   /// into L2 meanwhile.
   void (*rows)(const AttentionHead& head, const AttentionHead* next, const float* packed, std::size_t begin,
                std::size_t end, float* scratch);
-  /// One row and the keys [begin, end), at most kAttentionStream, read where they lie: for few rows and many keys.
-  AttentionPart (*stream)(const AttentionHead& head, std::size_t row, std::size_t begin, std::size_t end,
-                          float* values);
+  /// Rows against the keys [begin, end) of a head, at most kAttentionRows and kAttentionStream of them, read where they
+  /// lie: for few rows and many keys.
+  void (*stream)(const AttentionHead& head, AttentionRow* rows, std::size_t count, std::size_t begin, std::size_t end);
 };
 
-inline constexpr std::size_t kAttentionStream = 512;
+inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;
 
 /// Each only where host_isa() has it.
 extern const AttentionCode attention_code_any, attention_code_avx2, attention_code_avx512;

@@ -86,23 +86,24 @@ void product(const float* a, std::size_t lda, std::size_t rows, const float* b, 
   }
 }
 
-/// Adds the mask to the scores of the keys [begin, begin + n); the rest up to `end` becomes nothing.
-void add_mask(const AttentionHead& h, std::size_t row, std::size_t begin, std::size_t n, std::size_t end, float* s) {
-  if (h.mask) {
-    const float* mask = h.mask + row * h.mask_row + begin * h.mask_column;
-    for (std::size_t j = 0; j < n; ++j) s[j] += mask[j * h.mask_column];
-  }
+/// Adds the mask to the scores of n keys; the rest up to `end` becomes nothing.
+void add_mask(const float* mask, std::size_t column, std::size_t n, std::size_t end, float* s) {
+  for (std::size_t j = 0; mask && j < n; ++j) s[j] += mask[j * column];
   for (std::size_t j = n; j < end; ++j) s[j] = kNothing;
 }
 
+struct Largest {
+  float max, sum;
+};
+
 /// s[0 .. n) = exp(s - largest); n is a multiple of kPanel.
-AttentionPart softmax(float* s, std::size_t n) {
+Largest softmax(float* s, std::size_t n) {
   Lanes best = all(kNothing);
   for (std::size_t j = 0; j < n; j += kLanes) {
     const Lanes x = load(s + j);
     best = x > best ? x : best;
   }
-  AttentionPart part{kNothing, 0};
+  Largest part{kNothing, 0};
   for (std::size_t i = 0; i < kLanes; ++i) part.max = best[i] > part.max ? best[i] : part.max;
   const float base = part.max == kNothing ? 0 : part.max;
   Lanes sum = {};
@@ -145,7 +146,8 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
     float sums[kBlockRows];
     for (std::size_t r = 0; r < rows; ++r) {
       float* s = scratch + r * scores_row;
-      add_mask(h, row + r, 0, h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
+      const float* mask = h.mask ? h.mask + (row + r) * h.mask_row : nullptr;
+      add_mask(mask, h.mask_column, h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
       sums[r] = softmax(s, padded(seen)).sum;
     }
     // The panels of the values are as long as all keys.
@@ -161,10 +163,11 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
   }
 }
 
-AttentionPart stream(const AttentionHead& h, std::size_t row, std::size_t begin, std::size_t end, float* values) {
+void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::size_t end) {
   alignas(64) float scores[kAttentionStream];
   const std::size_t count = end - begin;
-  const float* q = h.q + row * h.q_row;
+  const float* q = row.q;
+  float* values = row.values;
   for (std::size_t j = 0; j < count; ++j) {
     const float* k = h.k + (begin + j) * h.k_row;
     Lanes sum[2] = {};
@@ -177,17 +180,22 @@ AttentionPart stream(const AttentionHead& h, std::size_t row, std::size_t begin,
     for (; d < h.depth; ++d) rest += q[d] * k[d];
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
-  add_mask(h, row, begin, count, padded(count), scores);
-  const AttentionPart part = softmax(scores, padded(count));
+  add_mask(row.mask ? row.mask + begin * h.mask_column : nullptr, h.mask_column, count, padded(count), scores);
+  const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;
   for (std::size_t j = 0; j < count; ++j) {
     const float* v = h.v + (begin + j) * h.v_row;
     for (std::size_t c = 0; c < h.width; ++c) values[c] += scores[j] * v[c];
   }
-  return part;
+  row.max = part.max;
+  row.sum = part.sum;
 }
 
-constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream};
+void stream_rows(const AttentionHead& h, AttentionRow* rows, std::size_t count, std::size_t begin, std::size_t end) {
+  for (std::size_t i = 0; i < count; ++i) stream(h, rows[i], begin, end);
+}
+
+constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream_rows};
 
 }  // namespace
 }  // namespace modelflow::cpu

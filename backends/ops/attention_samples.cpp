@@ -29,6 +29,7 @@ std::vector<Sample> self_attention() {
       {1, 1, 1, 2, 2, 64, 64, {}, 0, false, false, true},
       {1, 70, 70, 1, 1, 24, 24, {}, 0, false, false, true, "sssn"},
       {1, 300, 300, 2, 1, 40, 40, {1, 300}, 0, true, true, true},
+      {1, 430, 430, 1, 1, 8, 8, {}, 0, true, false, true},
   };
 }
 
@@ -46,6 +47,9 @@ std::vector<Sample> separate() {
       {0, 6, 5, 2, 2, 8, 8, {6, 5}, 0, true, true, false, "nnnn"},
       {1, 65, 65, 2, 2, 96, 32, {}, 0, false, false, false, "sssn"},
       {2, 23, 23, 2, 2, 128, 128, {2, 1, 1, 23}, 0, false, false, false, "ssss"},
+      {1, 12, 900, 2, 1, 8, 16, {12, 900}, 5, false, true, false, "snsn"},
+      {2, 1, 1100, 6, 2, 16, 72, {2, 1, 1, 1100}, 0, false, true, false, "ssnn"},
+      {1, 3, 700, 2, 2, 20, 8, {}, 0, true, false, false, "nsss"},
   };
 }
 

@@ -9,9 +9,9 @@ namespace modelflow::passes {
 
 /// An attention as it was found, before its form is chosen.
 struct Attention {
-  Node* end = nullptr;          ///< computes the result: weights V
-  std::set<const Node*> nodes;  ///< that have no use without it
-  std::vector<Heads> q = {}, k = {}, v = {};   ///< all ways to read the operands
+  Node* end = nullptr;                        ///< computes the result: weights V
+  std::set<const Node*> nodes;                ///< that have no use without it
+  std::vector<Heads> q = {}, k = {}, v = {};  ///< all ways to read the operands
   bool nan_guard = false;
   bool flat = false;  ///< `end` gives [batch, sequence, heads * size], else [batch, heads, sequence, size]
   std::function<Verdict(std::int64_t heads, Masking&)> masking = {};

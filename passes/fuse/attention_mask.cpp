@@ -106,8 +106,18 @@ class MaskBuilder {
       return yes();
     }
     if (Verdict v = aligned(value, step.scores); !v) return v;
+    value = &lean_sum(*value);
     mask_ = mask_ ? &op("Add", {mask_, value}) : value;
     return yes();
+  }
+
+  /// Where(condition, number, number) of the lean condition.
+  Value& lean_sum(Value& value) {
+    Value& mask = lean(value);
+    const Node* node = mask.producer();
+    if (!node || !node->is("Where") || !const_number(node->input(1)) || !const_number(node->input(2))) return mask;
+    Value& condition = lean(*node->input(0));
+    return &condition == node->input(0) ? mask : op("Where", {&condition, node->input(1), node->input(2)});
   }
 
   Verdict choose(const ScoreStep& step) {
@@ -123,6 +133,7 @@ class MaskBuilder {
       }
     }
     if (Verdict v = aligned(condition, step.scores); !v) return v;
+    condition = &lean(*condition);
     // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
     Value& low = number(std::isinf(step.number) ? step.number : std::numeric_limits<float>::lowest());
     Value& kept = mask_ ? *mask_ : number(0);

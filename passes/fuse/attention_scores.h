@@ -52,6 +52,9 @@ bool is_causal(const Value& allowed);
 /// The same as numbers to add: 0 for those, a low number for all others.
 bool is_causal_bias(const Value& bias);
 
+/// The same mask, or condition of one, without an Expand and without conditions that always hold.
+Value& lean(Value& mask);
+
 /// A score that low has no weight beside any other.
 inline constexpr float kLow = -1e4f;
 

@@ -113,7 +113,10 @@ std::string program_of(const std::vector<Node*>& nodes, const std::vector<Value*
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = *nodes[i];
     const std::string op = program_op(node, opset), first = names[node.input(0)];
-    text += (i ? "; " : "") + (op == "Square" ? "Mul" + first + first : op + first);
+    if (i) text += "; ";
+    text += op == "Square" ? "Mul" : op;
+    text += first;
+    if (op == "Square") text += first;
     if (Tree::operands(node) == 2) text += names[node.input(1)];
     names[node.output()] = " t" + std::to_string(i);
   }

@@ -43,12 +43,13 @@ Value* per_channel(Build& build, const Value& value, std::int64_t groups, std::i
   return &build.constant(Tensor::of<float>({channels}, numbers), value.name());
 }
 
-std::vector<Value*> make(Build& build, Value& x, std::int64_t groups, float epsilon, Value& scale, Value& bias) {
+std::vector<Value*> make(Build& build, Value& x, std::int64_t groups, float epsilon, Value& scale, Value& bias,
+                         const char* layout = "NCHW") {
   if (build.opset() < 12) return build.refuse(no("GroupNorm is said in ops of opset 12 and later", x.name()));
   return {&build.op("modelflow.GroupNorm", {&x, &scale, &bias},
                     {{"num_groups", groups},
                      {"epsilon", epsilon},
-                     {"layout", std::string("NCHW")},
+                     {"layout", std::string(layout)},
                      {"activation", std::string("None")},
                      {"alpha", 0.0F},
                      {"beta", 0.0F},
@@ -79,6 +80,35 @@ std::vector<Value*> from_layers(const Match& m, Build& build) {
   const Axes axes{1, 0, {channels}};
   return make(build, m.value("x"), groups, norm.attrs.number("epsilon"), filled(build, axes, static_cast<float>(*s)),
               filled(build, axes, static_cast<float>(*b)));
+}
+
+/// [N,H,W,C] -> [N,H,W,G,C/G] -> [N,H,W,C], means over all but batch and groups (Keras).
+std::vector<Value*> from_channels_last(const Match& m, Build& build) {
+  Value &x = m.value("x"), &split = *m.node("split").output();
+  const Shape &shape = split.shape(), &y = m.root().output()->shape();
+  const std::size_t rank = x.shape().rank();
+  if (!shape.has_rank() || shape.rank() != rank + 1)
+    return build.refuse(no("does not split the channels", split.name()));
+  const Dim &groups = shape[rank - 1], &per = shape[rank];
+  if (!groups.known() || !per.known() || !(x.shape().back() == groups * per) || !(x.shape()[0] == shape[0]))
+    return build.refuse(no("does not split the channels into a known number of groups", split.name()));
+  Ints others;
+  for (std::size_t i = 1; i <= rank; ++i)
+    if (i != rank - 1) others.push_back(static_cast<std::int64_t>(i));
+  if (mean_axes(m) != others) return build.refuse(no("not all of a group is normalized", split.name()));
+  std::size_t open = y.has_rank() && y.rank() == rank ? 0 : 2;
+  for (std::size_t i = 0; open < 2 && i < rank; ++i) open += x.shape()[i] == y[i] ? 0 : 1;
+  if (open > 1) return build.refuse(no("the shape of x does not return", m.root().output()->name()));
+  const Axes axes{rank + 1, rank - 1, {groups.value(), per.value()}};
+  std::vector<Value*> constants;
+  for (const char* name : {"gamma", "beta"}) {
+    const Tensor* given = m.value(name).constant();
+    const auto numbers = given ? spread(*given, axes) : std::nullopt;
+    if (!numbers) return build.refuse(no("is not one constant per channel", m.value(name).name()));
+    constants.push_back(&build.constant(Tensor::of<float>({groups.value() * per.value()}, *numbers), name));
+  }
+  const auto epsilon = static_cast<float>(*const_number(&m.value("epsilon")));
+  return make(build, x, groups.value(), epsilon, *constants[0], *constants[1], "NHWC");
 }
 
 /// One number per channel (per group before opset 21).
@@ -116,6 +146,11 @@ std::vector<Rule> group_norm_rules() {
            .from = restored(op("modelflow.LayerNorm", {grouped, s, b}, "norm")),
            .when = {is_float32_image, groups_and_back},
            .into = from_layers},
+          {.name = "group-norm-channels-last",
+           .doc = "Reshape(x * gain + shift) of groups in the last axis, as Keras writes it -> GroupNorm",
+           .from = restored(tensorflow_norm(open(op("Reshape", {x}, "split")))),
+           .when = {is_float32_image, small_number},
+           .into = from_channels_last},
           {.name = "group-norm-op",
            .doc = "GroupNormalization, InstanceNormalization -> GroupNorm",
            .from = op_any({"GroupNormalization", "InstanceNormalization"}, {x, s, b}, "norm"),

@@ -13,22 +13,6 @@ namespace {
 
 constexpr int kOldest = 11;  // negative axes
 
-/// The axes that every mean of the match is taken over; nullopt when they differ or are not known.
-std::optional<Ints> mean_axes(const Match& m) {
-  std::optional<Ints> common;
-  const std::size_t rank = rank_of(&m.value("x")).value_or(0);
-  for (const Node* node : m.nodes()) {
-    if (!node->is("ReduceMean")) continue;
-    std::optional<Ints> axes = setting(*node, "axes", 1);
-    if (axes) axes = positive(*axes, static_cast<std::int64_t>(rank));
-    if (!axes || axes->empty()) return {};
-    std::sort(axes->begin(), axes->end());
-    if (common && *common != *axes) return {};
-    common = axes;
-  }
-  return common;
-}
-
 /// The trailing axes, or the channels of [N,C,...].
 std::optional<Axes> normalized(const Match& m) {
   const std::optional<Ints> list = mean_axes(m);
@@ -55,14 +39,6 @@ Verdict known_axes(const Match& m) {
   return normalized(m)
              ? yes()
              : no("the axes are neither the last ones nor channels, or have unknown extents", m.value("x").name());
-}
-
-Verdict small_number(const Match& m) {
-  const Value& epsilon = m.value("epsilon");
-  const std::optional<double> number = const_number(&epsilon);
-  if (!number || epsilon.constant()->elements() != 1 || epsilon.constant()->rank() > rank_of(&m.value("x")).value_or(0))
-    return no("epsilon is no single number", epsilon.name());
-  return *number >= 0 ? yes() : no("epsilon is negative", epsilon.name());
 }
 
 Ints channels_last(std::size_t rank, bool back) {
@@ -131,22 +107,6 @@ std::vector<Value*> from_op(const Match& m, Build& build) {
   return {&make(build, m.value("x"), norm)};
 }
 
-Pattern mean(Pattern x) {
-  return where(open(op("ReduceMean", {std::move(x)})), [](const Node& node) {
-    return node.attrs.integer("keepdims", 1) != 0 ? yes() : no("the axes of the mean do not stay");
-  });
-}
-
-/// Square root of the variance (or mean square) of `deviation` plus epsilon, and its inverse.
-struct Spreads {
-  Pattern root, inverse;
-};
-Spreads spreads(const Pattern& deviation) {
-  const Pattern shifted = mean(either({pow(deviation, 2), deviation * deviation})) + constant("epsilon");
-  const Pattern root = either({op("Sqrt", {shifted}), pow(shifted, 0.5)});
-  return {root, either({op("Reciprocal", {root}), 1.0 / root, pow(shifted, -0.5)})};
-}
-
 }  // namespace
 
 std::vector<Rule> layer_norm_rules() {
@@ -154,18 +114,17 @@ std::vector<Rule> layer_norm_rules() {
   const Pattern deviation = x - mean(x);
   const auto [root, inverse] = spreads(deviation);
   const auto [rms_root, rms_inverse] = spreads(x);
-  const Pattern gain = inverse * gamma;
   const std::vector<Condition> when = {is_float32, known_axes, small_number};
   const auto layer = [](const Match& m, Build& build) { return from_means(m, build, false); };
   const auto rms = [](const Match& m, Build& build) { return from_means(m, build, true); };
   return {{.name = "layer-norm-of-tensorflow",
            .doc = "x * (rsqrt * gamma) + (beta - mean * rsqrt * gamma) -> LayerNorm",
-           .from = x * gain + (beta - mean(x) * gain),
+           .from = tensorflow_norm(x),
            .when = when,
            .into = layer},
           {.name = "layer-norm-from-means",
            .doc = "(x - mean) / sqrt(mean((x - mean)^2) + epsilon), root and quotient in any spelling -> LayerNorm",
-           .from = either({deviation / root, deviation * inverse, deviation * gain}),
+           .from = either({deviation / root, deviation * inverse, deviation * (inverse * gamma)}),
            .when = when,
            .into = layer},
           {.name = "rms-norm-from-mean",

@@ -28,4 +28,19 @@ Value* over_axes(Build& build, Value& value, const Axes& axes);
 /// A constant of this number on these axes.
 Value& filled(Build& build, const Axes& axes, float number);
 
+/// Square root of the mean square of `deviation` plus epsilon, and its inverse, however they are written. Binds
+/// `epsilon`.
+struct Spreads {
+  Pattern root, inverse;
+};
+Spreads spreads(const Pattern& deviation);
+/// The mean over some axes, which stay.
+Pattern mean(Pattern x);
+/// x * (rsqrt * gamma) + (beta - mean * rsqrt * gamma), as TensorFlow writes it. Binds `gamma`, `beta`, `epsilon`.
+Pattern tensorflow_norm(const Pattern& x);
+/// The axes, in order, that every mean of the match is taken over; nullopt when they differ or are not known.
+std::optional<Ints> mean_axes(const Match& m);
+/// Epsilon is one number, not below 0.
+Verdict small_number(const Match& m);
+
 }  // namespace modelflow::passes

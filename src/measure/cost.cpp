@@ -20,6 +20,41 @@ double extent(const Operand& operand, std::size_t from_end) {
   return static_cast<double>(operand.shape[operand.shape.rank() - 1 - from_end].number().value_or(1));
 }
 
+/// Extents of a modelflow.Attention; what is unknown counts as 1.
+struct AttentionExtents {
+  double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, size = 1, value_size = 1;
+  double scores() const { return batch * heads * queries * keys; }
+};
+
+AttentionExtents attention_extents(const Call& call) {
+  AttentionExtents e;
+  e.heads = static_cast<double>(call.attrs.integer("num_heads", 1));
+  e.kv_heads = static_cast<double>(call.attrs.integer("kv_heads", 1));
+  const auto read = [&](std::size_t input, const char* layout, double heads, double& sequence, double& size) {
+    const bool flat = call.attrs.text(layout, "BSH") == "BSH";
+    sequence = extent(call.in(input), 1);
+    size = extent(call.in(input), 0) / (flat ? heads : 1);
+  };
+  if (call.attrs.integer("packed")) {
+    read(0, "q_layout", e.heads + 2 * e.kv_heads, e.queries, e.size);
+    e.keys = e.queries;
+    e.value_size = e.size;
+  } else {
+    read(0, "q_layout", e.heads, e.queries, e.size);
+    read(2, "v_layout", e.kv_heads, e.keys, e.value_size);
+  }
+  e.batch = elements(call.outputs.at(0)) / std::max(e.heads * e.queries * e.value_size, 1.0);
+  return e;
+}
+
+/// Passes over scores and operands that plain ops make besides the two products.
+double attention_bytes(const Call& call) {
+  const AttentionExtents e = attention_extents(call);
+  const double passes = 3 + static_cast<double>(call.attrs.integer("has_mask") + 2 * call.attrs.integer("nan_guard"));
+  const double operands = e.batch * e.heads * (e.queries * (e.size + e.value_size) + e.keys * (e.size + e.value_size));
+  return 8 * (passes * e.scores() + operands);
+}
+
 }  // namespace
 
 double flops(const Call& call) {
@@ -33,12 +68,17 @@ double flops(const Call& call) {
     const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
     return 2 * outputs * extent(call.in(0), transposed ? 1 : 0);
   }
+  if (call.op == "Attention") {
+    const AttentionExtents e = attention_extents(call);
+    return 2 * e.scores() * (e.size + e.value_size);
+  }
   return 0;
 }
 
 double plain_seconds(const Call& call, const Target& target) {
   double bytes = 4 * elements(call.outputs.at(0));
   for (const Operand& input : call.inputs) bytes += 4 * elements(input);
+  if (call.op == "Attention") return target.compute(flops(call), 0.5) + target.stream(bytes + attention_bytes(call));
   double passes = 0;  // over the output, in place: read and write
   if (call.attrs.text("activation", "None") != "None") passes += 1;
   if (call.attrs.text("residual", "none") != "none") passes += 1;

@@ -1,6 +1,7 @@
 #include "src/rewrite/splat.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -19,6 +20,12 @@ std::optional<double> common(std::span<const T> elements) {
   return first;
 }
 
+/// Has no more digits than float16 has: what a float16 model leaves behind where it is computed in float32.
+bool was_half(double value) {
+  const auto single = static_cast<float>(value);
+  return static_cast<double>(single) == value && (std::bit_cast<std::uint32_t>(single) & 0x1fff) == 0;
+}
+
 }  // namespace
 
 std::optional<double> splat(const Value* value) {
@@ -33,11 +40,7 @@ std::optional<double> splat(const Value* value) {
 }
 
 bool near(const pattern::Tree& number, double value, DType dtype) {
-  int exponent = 0;
-  const double digits = std::ldexp(std::frexp(value, &exponent), 11);
-  // What float16 holds exactly may have been rounded to it before the model was widened.
-  const bool half = dtype == DType::f16 || digits == std::trunc(digits);
-  const double rounding = dtype == DType::bf16 ? 0x1p-8 : half ? 0x1p-11 : 0;
+  const double rounding = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 || was_half(value) ? 0x1p-11 : 0;
   return std::abs(value - number.number) <= (number.tolerance + rounding) * std::abs(number.number);
 }
 

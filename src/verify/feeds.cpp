@@ -88,6 +88,8 @@ std::vector<std::vector<Feeds>> feed_groups(const Model& model, const Options& o
       {{.sequence = 8, .past = 0, .height = 64, .width = 64, .channels = 1}},
       {{.sequence = 16000, .past = 1, .height = 32, .width = 32, .channels = 1}},
       {{.sequence = 1, .past = 1, .height = 1, .width = 1, .channels = 1}},
+      // Windows of an image, as the blocks of Swin get them: a whole number of images.
+      {{.batch = 64, .sequence = 49, .past = 0, .height = 56, .width = 56}},
   };
   static const std::vector<std::vector<Extents>> fixed = {{{}, {}}};
   std::vector<std::vector<Feeds>> groups;

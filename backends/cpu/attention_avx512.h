@@ -1,0 +1,114 @@
+#pragma once
+
+// Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as in activation_avx512.h.
+
+#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/attention.h"
+
+namespace modelflow::cpu {
+
+/// AttentionCode::stream.
+void attention_stream_avx512(const AttentionHead& head, AttentionRow* rows, std::size_t count, std::size_t begin,
+                             std::size_t end);
+
+namespace {
+
+constexpr float kNothing = -__builtin_inff();
+
+MODELFLOW_INLINE std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
+
+/// 2^(i/32): with 32 of them two powers of what remains are enough.
+alignas(64) constexpr float kPowers[32] = {
+    1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f, 1.1637249f,
+    1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f,
+    1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f,  1.61049032f, 1.64575553f,
+    1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
+
+/// exp(x) of x <= 0, 0 below -87; NaN stays NaN. Half the instructions of exp512.
+struct ExpOfNegative {
+  __m512 low = _mm512_load_ps(kPowers), high = _mm512_load_ps(kPowers + 16);
+  __m512 log2e = _mm512_set1_ps(1.44269504f), magic = _mm512_set1_ps(393216.0f);  // 1.5 * 2^23 / 32
+  // 2^f = 1 + f (c1 + f c2) for |f| <= 1/64, largest relative error 5.3e-8.
+  __m512 c1 = _mm512_set1_ps(0.693157315f), c2 = _mm512_set1_ps(0.240226537f), floor = _mm512_set1_ps(-87.0f);
+
+  MODELFLOW_INLINE __m512 operator()(__m512 x) const {
+    const __m512 t = _mm512_fmadd_ps(x, log2e, magic);  // its lowest bits count 32nds
+    const __m512 n = _mm512_sub_ps(t, magic);
+    const __m512 f = _mm512_fmsub_ps(x, log2e, n);
+    const __m512 power = _mm512_permutex2var_ps(low, _mm512_castps_si512(t), high);
+    const __m512 p = _mm512_fmadd_ps(c2, f, c1);
+    const __m512 e = _mm512_fmadd_ps(_mm512_mul_ps(power, f), p, power);
+    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, floor, _CMP_NLT_UQ), e, n);
+  }
+};
+
+MODELFLOW_INLINE __mmask16 lanes(std::size_t left) { return left < 16 ? tail_mask(left) : __mmask16{0xffff}; }
+
+/// The lanes of each of four registers, combined by `f`: one register's after the other's.
+template <class F>
+MODELFLOW_INLINE __m128 combine4(const __m512 (&x)[4], F f) {
+  const __m512 ab = f(_mm512_unpacklo_ps(x[0], x[1]), _mm512_unpackhi_ps(x[0], x[1]));
+  const __m512 cd = f(_mm512_unpacklo_ps(x[2], x[3]), _mm512_unpackhi_ps(x[2], x[3]));
+  const __m512 all = f(_mm512_shuffle_ps(ab, cd, 0x44), _mm512_shuffle_ps(ab, cd, 0xee));
+  const __m512 half = f(all, _mm512_shuffle_f32x4(all, all, 0x4e));
+  return _mm512_castps512_ps128(f(half, _mm512_shuffle_f32x4(half, half, 0xb1)));
+}
+MODELFLOW_INLINE __m128 sums4(const __m512 (&x)[4]) {
+  return combine4(
+      x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_add_ps(a, b); });
+}
+MODELFLOW_INLINE __m128 largest4(const __m512 (&x)[4]) {
+  return combine4(
+      x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_max_ps(a, b); });
+}
+
+/// Adds the mask to a row of scores; the largest of what comes out, lane by lane.
+MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const float* mask, std::size_t mask_column) {
+  const __m512 nothing = _mm512_set1_ps(kNothing);
+  __m512 best = nothing;
+  if (!mask) {
+    for (std::size_t j = 0; j < n; j += 16) {
+      best = _mm512_max_ps(best, _mm512_mask_loadu_ps(nothing, lanes(n - j), s + j));
+    }
+    return best;
+  }
+  const __m512 all = _mm512_set1_ps(mask_column ? 0 : *mask);
+  for (std::size_t j = 0; j < n; j += 16) {
+    const __mmask16 m = lanes(n - j);
+    const __m512 add = mask_column ? _mm512_maskz_loadu_ps(m, mask + j) : all;
+    const __m512 x = _mm512_add_ps(_mm512_maskz_loadu_ps(m, s + j), add);
+    _mm512_mask_storeu_ps(s + j, m, x);
+    best = _mm512_mask_max_ps(best, m, best, x);
+  }
+  return best;
+}
+
+/// s = exp(s - max), and the sum, lane by lane.
+MODELFLOW_INLINE __m512 exponentials(float* s, std::size_t n, float max, const ExpOfNegative& exp) {
+  const __m512 base = _mm512_set1_ps(max == kNothing ? 0 : max);
+  __m512 sum = _mm512_setzero_ps();
+  std::size_t j = 0;
+  for (; j + 16 <= n; j += 16) {
+    const __m512 e = exp(_mm512_sub_ps(_mm512_loadu_ps(s + j), base));
+    _mm512_storeu_ps(s + j, e);
+    sum = _mm512_add_ps(sum, e);
+  }
+  if (j < n) {
+    const __mmask16 m = tail_mask(n - j);
+    const __m512 e = _mm512_maskz_mov_ps(m, exp(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, s + j), base)));
+    _mm512_mask_storeu_ps(s + j, m, e);
+    sum = _mm512_add_ps(sum, e);
+  }
+  return sum;
+}
+
+MODELFLOW_INLINE float exp_of_negative(float x, const ExpOfNegative& exp) {
+  return _mm512_cvtss_f32(exp(_mm512_set1_ps(x)));
+}
+
+MODELFLOW_INLINE void fetch(const float* row, std::size_t floats) {
+  for (std::size_t i = 0; i < floats; i += 16) _mm_prefetch(reinterpret_cast<const char*>(row + i), _MM_HINT_T0);
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

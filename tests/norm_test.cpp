@@ -1,0 +1,142 @@
+// Normalization against double precision: sizes around the vector width, means far from zero, every instruction set.
+#include "backends/cpu/norm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "backends/host_invocation.h"
+#include "modelflow/kernel.h"
+#include "modelflow/target.h"
+
+namespace modelflow::cpu {
+namespace {
+
+std::vector<float> numbers(std::size_t n, float mean, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(mean);
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(engine);
+  return values;
+}
+
+struct Expected {
+  double mean = 0, variance = 0;
+};
+
+Expected moments_of(const std::vector<float>& x) {
+  Expected e;
+  for (const float value : x) e.mean += value;
+  e.mean /= static_cast<double>(x.size());
+  for (const float value : x) e.variance += (value - e.mean) * (value - e.mean);
+  e.variance /= static_cast<double>(x.size());
+  return e;
+}
+
+class NormLoopsTest : public testing::TestWithParam<const NormLoops*> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == &norm_loops_avx512 && host_isa() < Isa::avx512) GTEST_SKIP() << "no AVX-512 here";
+  }
+};
+
+TEST_P(NormLoopsTest, RowsOfAnySize) {
+  for (const std::size_t n : {1U, 5U, 15U, 16U, 17U, 37U, 63U, 64U, 65U, 384U, 768U, 1000U, 1024U}) {
+    const std::vector<float> x = numbers(n, 0, 1), r = numbers(n, 0, 2), scale = numbers(n, 1, 3),
+                             bias = numbers(n, 0, 4);
+    std::vector<float> sum(n), y(n), both(n);
+    for (std::size_t i = 0; i < n; ++i) both[i] = x[i] + r[i];
+    const Expected e = moments_of(both);
+    const double root = std::sqrt(e.variance + 1e-5), rms = std::sqrt(e.variance + e.mean * e.mean + 1e-5);
+    NormRow row{n, x.data(), r.data(), scale.data(), bias.data(), 1e-5F, sum.data(), y.data()};
+    GetParam()->layer_norm(row);
+    EXPECT_EQ(sum, both);
+    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], (both[i] - e.mean) / root * scale[i] + bias[i], 2e-5) << n;
+    row.sum = nullptr;  // then it is kept where the result will be
+    row.bias = nullptr;
+    GetParam()->rms_norm(row);
+    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], both[i] / rms * scale[i], 2e-5) << n;
+  }
+}
+
+// The square of the mean is 10^8 times the variance: its rounding alone would swamp E[x^2] - E[x]^2.
+// What is left is the rounding of the mean, some 0.0005.
+TEST_P(NormLoopsTest, AMeanFarFromZero) {
+  const std::vector<float> x = numbers(768, 10000, 5), ones(768, 1), zeros(768, 0);
+  const Expected e = moments_of(x);
+  std::vector<float> y(768);
+  GetParam()->layer_norm({768, x.data(), nullptr, ones.data(), zeros.data(), 0, nullptr, y.data()});
+  for (std::size_t i = 0; i < 768; ++i) EXPECT_NEAR(y[i], (x[i] - e.mean) / std::sqrt(e.variance), 2e-3);
+}
+
+TEST_P(NormLoopsTest, MomentsOfPiecesAddUp) {
+  const std::vector<float> x = numbers(100000, 300, 6);
+  const Expected e = moments_of(x);
+  Moments all;
+  for (std::size_t i = 0; i < x.size(); i += 3000)
+    all.add(GetParam()->moments(x.data() + i, std::min<std::size_t>(3000, x.size() - i)));
+  EXPECT_EQ(all.count, 100000);
+  EXPECT_NEAR(all.mean, e.mean, 1e-3);
+  EXPECT_NEAR(all.variance(), e.variance, 1e-4);
+}
+
+TEST_P(NormLoopsTest, ChannelsSideBySide) {
+  for (const std::size_t channels : {3U, 16U, 37U}) {
+    const std::vector<float> x = numbers(11 * channels, 2, 7), mean = numbers(channels, 2, 8);
+    const std::vector<float> factor = numbers(channels, 1, 9), term = numbers(channels, 0, 10);
+    std::vector<float> squares(channels), y(x.size());
+    GetParam()->add_squares(x.data(), 11, channels, mean.data(), squares.data());
+    GetParam()->shift_and_scale_rows(x.data(), 11, channels, mean.data(), factor.data(), term.data(), y.data());
+    for (std::size_t c = 0; c < channels; ++c) {
+      double want = 0;
+      for (std::size_t r = 0; r < 11; ++r) {
+        const std::size_t i = r * channels + c;
+        want += (x[i] - mean[c]) * (x[i] - mean[c]);
+        EXPECT_NEAR(y[i], (x[i] - mean[c]) * factor[c] + term[c], 1e-5);
+      }
+      EXPECT_NEAR(squares[c], want, 1e-4);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryIsa, NormLoopsTest, testing::Values(&norm_loops_any, &norm_loops_avx512),
+                         [](const auto& info) { return info.param == &norm_loops_any ? "any" : "avx512"; });
+
+TEST(GroupNorm, BothOrdersAndAllSplitsAgree) {
+  HostThreads threads(3);
+  const std::int64_t channels = 24, pixels = 700;
+  for (const std::int64_t groups : {1, 3, 24}) {
+    const std::vector<float> values = numbers(static_cast<std::size_t>(2 * channels * pixels), 50, 11);
+    std::vector<float> turned(values.size());
+    for (std::int64_t n = 0; n < 2; ++n)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t p = 0; p < pixels; ++p)
+          turned[static_cast<std::size_t>((n * pixels + p) * channels + c)] =
+              values[static_cast<std::size_t>((n * channels + c) * pixels + p)];
+    const Tensor scale = Tensor::of<float>({channels}, numbers(24, 1, 12)),
+                 bias = Tensor::of<float>({channels}, numbers(24, 0, 13));
+    std::vector<Tensor> results;
+    for (const bool last : {false, true}) {
+      const Dims dims = last ? Dims{2, pixels, channels} : Dims{2, channels, pixels};
+      const Tensor x = Tensor::of<float>(dims, last ? turned : values);
+      Call call{"GroupNorm", find_fused_op("GroupNorm")->defaults, {}, {}};
+      call.attrs.set("num_groups", groups).set("layout", last ? "NHWC" : "NCHW");
+      for (const Tensor* tensor : {&x, &scale, &bias})
+        call.inputs.push_back({"", DType::f32, Shape::of(tensor->dims()), nullptr});
+      HostInvocation invocation(threads, {x, scale, bias});
+      choose_kernel(call, Target::host()).kernel->create(call, Target::host())->run(invocation);
+      results.push_back(invocation.result(0));
+    }
+    const auto first = results[0].as<float>(), last = results[1].as<float>();
+    for (std::int64_t n = 0; n < 2; ++n)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t p = 0; p < pixels; ++p)
+          ASSERT_NEAR(first[static_cast<std::size_t>((n * channels + c) * pixels + p)],
+                      last[static_cast<std::size_t>((n * pixels + p) * channels + c)], 1e-4);
+  }
+}
+
+}  // namespace
+}  // namespace modelflow::cpu
