@@ -1,4 +1,4 @@
-"""Attention as models write it; registered beside the other constructs."""
+"""Attention as models write it; registered beside the other constructs. Q, K and V of one input are one product."""
 import math
 
 import torch
@@ -54,7 +54,7 @@ class Eager_mask(nn.Module):
         return torch.matmul(F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype), v)
 
 
-@construct({"Attention": 1}, **HEADS, keep=(B, S))
+@construct({"Attention": 1, "Pointwise": 1}, **HEADS, keep=(B, S))
 class Eager_mask_ids(nn.Module):
     """The mask made inside from ones and zeros, as BERT exports do."""
 
@@ -95,14 +95,14 @@ class Projected(nn.Module):
         return self.o(y.transpose(1, 2).reshape(y.shape[0], -1, E))
 
 
-@construct({"Attention": 1, "MatMul": 4}, f16=True, x=(B, S, E), mask=(B, 1, 1, S))
+@construct({"Attention": 1, "MatMul": 2}, f16=True, x=(B, S, E), mask=(B, 1, 1, S))
 class Self_attention_eager(Projected):
     def forward(self, x, mask):
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
         return self.merge(torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(D) + mask, -1) @ v)
 
 
-@construct({"Attention": 1, "MatMul": 4}, f16=True)
+@construct({"Attention": 1, "MatMul": 2}, f16=True)
 class Self_attention_sdpa(Projected):
     def forward(self, x):
         q, k, v = self.heads(self.q(x)), self.heads(self.k(x)), self.heads(self.v(x))
@@ -174,7 +174,7 @@ def rotate(x, cos, sin):
     return x * cos + half * sin
 
 
-@construct({"Attention": 1}, ["Mul", "Add", "Neg", "RotaryEmbedding"], **HEADS, cos=(B, S, D), sin=(B, S, D))
+@construct({"Attention": 1, "Pointwise": 2}, **HEADS, cos=(B, S, D), sin=(B, S, D))
 class Rotary(nn.Module):
     def forward(self, q, k, v, cos, sin):
         cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)

@@ -7,7 +7,7 @@ from constructs import B, D, E, H, S, construct
 from torch import nn
 from transformers.models import bert, clip, gpt2, llama, t5, whisper
 
-VIEWS_AND_SUMS = ["Add", "Mul"]  # residual sums in front of a norm that do not fit in, rotary embedding
+BUCKETS = "Abs Div Greater Less Log Min Mul Sub Where".split()  # of relative positions, from integers
 
 
 def attention(kind, name, fused, left=(), **shapes):
@@ -32,7 +32,7 @@ def attention(kind, name, fused, left=(), **shapes):
     return register
 
 
-@attention("encoder", "bert_layer", {"Attention": 1, "MatMul": 6, "LayerNorm": 2}, x=(B, S, E), mask=(B, 1, 1, S))
+@attention("encoder", "bert_layer", {"Attention": 1, "MatMul": 4, "LayerNorm": 2}, x=(B, S, E), mask=(B, 1, 1, S))
 def bert_layer(how):
     config = hf.BertConfig(hidden_size=E, num_attention_heads=H, intermediate_size=32, attn_implementation=how)
     return bert.modeling_bert.BertLayer(config), lambda block, x, mask: block(x, attention_mask=mask)
@@ -44,7 +44,7 @@ def gpt2_block(how):
     return gpt2.modeling_gpt2.GPT2Block(config), lambda block, x, mask: block(x, attention_mask=mask)
 
 
-@attention("decoder", "llama_layer", {"Attention": 1, "MatMul": 7, "LayerNorm": 2}, ["Mul", "Add", "Neg", "RotaryEmbedding"],
+@attention("decoder", "llama_layer", {"Attention": 1, "MatMul": 7, "LayerNorm": 2, "Pointwise": 2},
            x=(B, S, E), mask=(B, 1, S, S), cos=(B, S, D), sin=(B, S, D))
 def llama_layer(how):
     config = hf.LlamaConfig(hidden_size=E, num_attention_heads=H, num_key_value_heads=1, intermediate_size=32, attn_implementation=how)
@@ -52,19 +52,19 @@ def llama_layer(how):
     return layer, lambda block, x, mask, cos, sin: block(x, attention_mask=mask, position_embeddings=(cos, sin))
 
 
-@attention("encoder", "clip_layer", {"Attention": 1, "MatMul": 6, "LayerNorm": 2}, x=(B, S, E))
+@attention("encoder", "clip_layer", {"Attention": 1, "MatMul": 4, "LayerNorm": 2}, x=(B, S, E))
 def clip_layer(how):
     config = hf.CLIPVisionConfig(hidden_size=E, num_attention_heads=H, intermediate_size=32, attn_implementation=how)
     return clip.modeling_clip.CLIPEncoderLayer(config), lambda block, x: block(x, None)
 
 
-@attention("encoder", "whisper_layer", {"Attention": 1, "MatMul": 6, "LayerNorm": 2}, x=(B, S, E))
+@attention("encoder", "whisper_layer", {"Attention": 1, "MatMul": 4, "LayerNorm": 2}, x=(B, S, E))
 def whisper_layer(how):
     config = hf.WhisperConfig(d_model=E, encoder_attention_heads=H, encoder_ffn_dim=32, attn_implementation=how)
     return whisper.modeling_whisper.WhisperEncoderLayer(config), lambda block, x: block(x, None)
 
 
-@construct({"Attention": 1, "MatMul": 6, "LayerNorm": 2}, ["Add"], x=(B, S, E), mask=(B, 1, 1, S))
+@construct({"Attention": 1, "MatMul": 4, "LayerNorm": 2, "Pointwise": 1}, BUCKETS, x=(B, S, E), mask=(B, 1, 1, S))
 class T5_block_eager(nn.Module):
     def __init__(self):
         super().__init__()
