@@ -174,7 +174,7 @@ def rotate(x, cos, sin):
     return x * cos + half * sin
 
 
-@construct({"Attention": 1, "Pointwise": 2}, **HEADS, cos=(B, S, D), sin=(B, S, D))
+@construct({"Attention": 1, "Pointwise": 2}, ["Neg"], **HEADS, cos=(B, S, D), sin=(B, S, D))
 class Rotary(nn.Module):
     def forward(self, q, k, v, cos, sin):
         cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
