@@ -75,6 +75,19 @@ std::map<std::string, Dims> input_dims(const Model& model, const Extents& extent
   return all;
 }
 
+/// Elements of all inputs together: where two axes share a symbol, long sequences make huge ones.
+double elements(const std::map<std::string, Dims>& dims) {
+  double sum = 0;
+  for (const auto& [name, extents] : dims) {
+    double product = 1;
+    for (const std::int64_t extent : extents) product *= static_cast<double>(extent);
+    sum += product;
+  }
+  return sum;
+}
+
+constexpr double kMostElements = 1 << 24;  // of a set that is no first choice
+
 std::vector<std::vector<Feeds>> feed_groups(const Model& model, const Options& options) {
   // Batch 2 and odd sizes come second in a group: they catch a shape that was burnt in.
   static const std::vector<std::vector<Extents>> dynamic = {
@@ -97,6 +110,7 @@ std::vector<std::vector<Feeds>> feed_groups(const Model& model, const Options& o
     groups.emplace_back();
     for (const Extents& extents : group) {
       const std::map<std::string, Dims> dims = input_dims(model, extents, options.input_shapes);
+      if (groups.size() > 1 && elements(dims) > kMostElements) continue;
       const int style = static_cast<int>(groups.back().size());
       Feeds feeds;
       for (const Value* input : model.graph().inputs())

@@ -139,7 +139,12 @@ class Corpus:
     def write(self):
         tools = ("torch", "timm", "transformers", "onnxruntime", "onnxsim", "onnxslim")
         self.data["versions"].update({m: __import__(m).__version__ for m in tools})
-        self.file.write_text(json.dumps(self.data, indent=1, sort_keys=True) + "\n")
+        # One line per cell and construct, to be read and diffed.
+        parts = []
+        for part, entries in sorted(self.data.items()):
+            lines = [f"  {json.dumps(name)}: {json.dumps(entry, sort_keys=True)}" for name, entry in sorted(entries.items())]
+            parts.append(f" {json.dumps(part)}: {{\n" + ",\n".join(lines) + "\n }")
+        self.file.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
 def why(error):
