@@ -16,16 +16,19 @@ constexpr const char* kEverything = "everything fused";
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
 
-/// A form must not be measurably slower than stock; one that is merely equal is not worth a plugin.
-bool is_faster(const Timing& timing) { return timing.speedup > 1.0 && timing.low > 0.98; }
-bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > 1.0; }
+/// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
+constexpr double kWorthwhile = 1.03;
+
+/// A form must not be measurably slower than stock.
+bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
+bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
 
 /// Longer and longer while noise hides the answer; in the end the fastest blocks of both sides decide.
 std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, double budget,
                                     bool& faster) {
   std::vector<Timing> timing = tools.time(models, budget);
   for (int again = 0; again < 2 && is_unsure(timing[1]); ++again) timing = tools.time(models, budget *= 2);
-  faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > 1.0 && timing[1].best > 1.0);
+  faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
 }
 

@@ -1,8 +1,7 @@
 // Proves that the cut-down oneDNN links and computes: a matmul, a convolution and a reorder, against known results.
+#include <cstdio>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_ukernel.hpp>
-
-#include <cstdio>
 #include <vector>
 
 using namespace dnnl;
