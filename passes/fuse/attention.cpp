@@ -54,7 +54,7 @@ Value* additive(Value* mask, Node& before, Context& context) {
   if (!mask || mask->dtype() != DType::boolean) return mask;
   Graph& graph = before.graph();
   Value& zero = graph.add_constant(Tensor::scalar(0.0f), "zero");
-  Value& low = graph.add_constant(Tensor::scalar(std::numeric_limits<float>::lowest()), "low");
+  Value& low = graph.add_constant(Tensor::scalar(-std::numeric_limits<float>::infinity()), "low");
   Node& choice = graph.add("Where", {mask, &zero, &low}, {.before = &before});
   infer_types(choice, context.model);
   return choice.output();
@@ -63,7 +63,9 @@ Value* additive(Value* mask, Node& before, Context& context) {
 Verdict fuse_standard(Node& node, Context& context) {
   if (Verdict v = check_standard(node); !v) return v;
   const std::int64_t queries = node.attrs.integer("q_num_heads"), keys = node.attrs.integer("kv_num_heads");
-  Attention found{.end = &node, .nodes = {&node}, .flat = rank_of(node.input(0)) == 3};
+  // Where a mask leaves nothing of a row the standard op gives 0, as its node tests say.
+  Attention found{
+      .end = &node, .nodes = {&node}, .nan_guard = node.input(3) != nullptr, .flat = rank_of(node.input(0)) == 3};
   found.q = operand_heads(*node.input(0), queries);
   found.k = operand_heads(*node.input(1), keys);
   found.v = operand_heads(*node.input(2), keys);
