@@ -91,7 +91,7 @@ void* HostInvocation::output(std::size_t i, std::span<const std::int64_t> dims) 
   while (outputs_.size() <= i) outputs_.push_back({{}, allocate(0)});
   Output& out = outputs_[i];
   out.dims.assign(dims.begin(), dims.end());
-  const std::size_t bytes = byte_count(DType::f32, dims);
+  const std::size_t bytes = byte_count(DType::f32, dims);  // the widest that an op gives
   if (out.block.size < bytes) out.block = allocate(bytes);
   return out.block.bytes.get();
 }
@@ -107,10 +107,10 @@ std::byte* HostInvocation::scratch(std::size_t bytes) {
   return block.bytes.get();
 }
 
-Tensor HostInvocation::result(std::size_t i) const {
+Tensor HostInvocation::result(std::size_t i, DType dtype) const {
   const Output& out = outputs_.at(i);
-  return Tensor::make(DType::f32, out.dims, [&](std::byte* bytes) {
-    std::memcpy(bytes, out.block.bytes.get(), byte_count(DType::f32, out.dims));
+  return Tensor::make(dtype, out.dims, [&](std::byte* bytes) {
+    std::memcpy(bytes, out.block.bytes.get(), byte_count(dtype, out.dims));
   });
 }
 

@@ -39,8 +39,8 @@ class HostInvocation : public Invocation {
 
   /// The next run may write over the outputs and the scratch memory of the last one.
   void restart() { used_scratch_ = 0; }
-  /// Output `i` of the last run as float32.
-  Tensor result(std::size_t i) const;
+  /// Output `i` of the last run, of the type that the op gives it.
+  Tensor result(std::size_t i, DType dtype = DType::f32) const;
 
  private:
   struct Block {

@@ -47,7 +47,7 @@ const FusedOp activation_op = {
     .names = 6,
     .min_inputs = 1,
     .max_inputs = 1,
-    .dtypes = {DType::f32},
+    .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,
     .attributes = attributes,
@@ -58,6 +58,7 @@ const FusedOp activation_op = {
                  {"beta", 0.0f},
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
+    .in_place = true,
 };
 
 }  // namespace modelflow::ops

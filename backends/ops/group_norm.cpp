@@ -104,7 +104,7 @@ const FusedOp group_norm_op = {
     .names = 3,
     .min_inputs = 3,
     .max_inputs = 3,
-    .dtypes = {DType::f32},
+    .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,
     .attributes = attributes,
@@ -118,6 +118,7 @@ const FusedOp group_norm_op = {
                  {"layout", std::string("NCHW")},
                  {"num_groups", std::int64_t{1}},
                  {"epsilon", 1e-5f}},
+    .in_place = true,
 };
 
 }  // namespace modelflow::ops

@@ -159,7 +159,7 @@ const FusedOp layer_norm_op = {
     .names = 4,
     .min_inputs = 2,
     .max_inputs = 4,
-    .dtypes = {DType::f32},
+    .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,
     .attributes = attributes,
@@ -170,6 +170,7 @@ const FusedOp layer_norm_op = {
                  {"rms", std::int64_t{0}},
                  {"residual", std::string("none")},
                  {"keep_sum", std::int64_t{0}}},
+    .in_place = true,
 };
 
 }  // namespace modelflow::ops

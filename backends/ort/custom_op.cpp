@@ -1,5 +1,7 @@
 #include "backends/ort/custom_op.h"
 
+#include <algorithm>
+
 #include "backends/ort/describe.h"
 #include "backends/ort/invocation.h"
 
@@ -54,11 +56,6 @@ OrtStatus* compute(void* opaque, OrtKernelContext* context) {
 
 void destroy(void* kernel) { delete static_cast<NodeKernel*>(kernel); }
 
-// Every element of the operand is read for the last time where its result is written.
-bool writes_behind_reads(const FusedOp& op) {
-  return op.kind == "Activation" || op.kind == "LayerNorm" || op.kind == "GroupNorm";
-}
-
 // The result may take the place of the operand.
 std::size_t may_inplace(int** inputs, int** outputs) {
   *inputs = new int[1]{0};
@@ -79,7 +76,15 @@ OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t
   return i == 0 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
 }
 
-ONNXTensorElementDataType float32(const OrtCustomOp*, std::size_t) { return ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT; }
+// The numbers are those of ONNX in both.
+ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
+  const std::vector<DType>& types = self(op).fused->input_types;
+  return static_cast<ONNXTensorElementDataType>(types[std::min(i, types.size() - 1)]);
+}
+
+ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
+  return static_cast<ONNXTensorElementDataType>(self(op).fused->output_type);
+}
 
 int one(const OrtCustomOp*) { return 1; }
 
@@ -90,9 +95,9 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
   GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };  // the CPU provider
-  GetInputType = float32;
+  GetInputType = input_type;
   GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
-  GetOutputType = float32;
+  GetOutputType = output_type;
   GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{2}; };  // the second where infer says so
   GetInputCharacteristic = input_kind;
   GetOutputCharacteristic = output_kind;
@@ -102,7 +107,7 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   CreateKernelV2 = create_kernel;
   KernelComputeV2 = compute;
   KernelDestroy = destroy;
-  if (writes_behind_reads(op)) {
+  if (op.in_place) {
     GetMayInplace = may_inplace;
     ReleaseMayInplace = release_inplace;
   }

@@ -79,9 +79,11 @@ struct FusedOp {
   std::string_view doc;   ///< one sentence
   int names;              ///< size of the name pool: Conv, Conv_1, ... Conv_{names-1}
   int min_inputs, max_inputs;
-  std::vector<DType> dtypes;  ///< of input 0 and output 0
+  /// Element types by position, the last for all inputs that follow. A runtime tells ops apart by their names alone, so
+  /// the quantized form of an op is an op of its own.
+  std::vector<DType> input_types;
   /// The function body for this call at this opset of the default domain, in ONNX text between the braces:
-  /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs and outputs: `inputs`, "y".
+  /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs: `inputs`; outputs: y, y1, ...
   std::function<std::string(const Call&, int opset)> body;
   /// Names of the formal inputs for this call, as many as the call has inputs.
   std::function<std::vector<std::string>(const Call&)> inputs;
@@ -92,6 +94,9 @@ struct FusedOp {
   std::function<std::vector<Call>()> samples;
   /// Every attribute of the op with its default value; a runtime asks a node for these names and types.
   Attrs defaults = {};
+  DType output_type = DType::f32;
+  /// Every element of input 0 is read for the last time where its result is written: y may take its place.
+  bool in_place = false;
 };
 
 /// One way to run a fused op. The table backends/kernels.cpp lists all, best first.

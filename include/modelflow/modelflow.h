@@ -18,12 +18,20 @@ namespace modelflow {
 
 /// O0: read, check, write. O1: clean-ups in standard ops, runs in any runtime. O2: fused ops for the target.
 enum class Level { O0 = 0, O1 = 1, O2 = 2 };
-enum class Precision { f32, bf16, i8, i4, automatic };
+/// i8: static, calibrated on data. i8_dynamic: products only, activations quantized row by row at run time; no data.
+enum class Precision { f32, bf16, i8, i8_dynamic, i8_weights, i4_weights, automatic };
+
+/// Samples for calibration, one by one so that they need not fit in memory together; nullopt behind the last.
+using CalibrationData = std::function<std::optional<Feeds>(std::size_t index)>;
+enum class Observer { minmax, average, percentile, entropy, mse };
 
 struct Options {
   Level level = Level::O2;
   Target target = Target::host();
   Precision precision = Precision::f32;
+  CalibrationData calibration = {};  ///< for Precision::i8
+  Observer observer = Observer::percentile;
+  double max_drop = 1;                       ///< per cent of the metric that a lower precision may cost; 100: no bound
   std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
   std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models
   std::set<std::string> disabled, enabled;   ///< pass or rule names

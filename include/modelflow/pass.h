@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ namespace modelflow {
 class Runtime;
 struct Options;
 
+/// What calibration saw of the values of the fused graph, by name: float32, rank 1 or more.
+struct Range {
+  float low = 0, high = 0;
+};
+using Ranges = std::map<std::string, Range, std::less<>>;
+
 /// What passes may use besides the graph.
 struct Context {
   Model& model;  ///< opsets, functions
@@ -26,6 +33,7 @@ struct Context {
   std::shared_ptr<Runtime> runtime;  ///< null when no ONNX Runtime was found
   StepReport* step = nullptr;        ///< where hits and misses go
   std::vector<std::string>* notes = nullptr;
+  const Ranges* ranges = nullptr;  ///< null: not calibrated
   void hit(std::string_view rule, int times = 1);
   void miss(std::string_view rule, const Node* node, std::string_view reason, int matched = 1);
   void note(std::string text);

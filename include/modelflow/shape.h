@@ -62,6 +62,8 @@ class Shape {
   std::vector<std::int64_t> values() const;  ///< throws unless known()
   /// Product of the dims; unknown when any is.
   Dim elements() const;
+  /// The product of the dims that are numbers, for estimates: 1 when none is or the rank is unknown.
+  double known_elements() const;
   std::string str() const;  ///< "[batch,3,224,224]", "[...]" when the rank is unknown
   /// Same rank and every dim provably equal.
   bool operator==(const Shape& other) const;

@@ -25,6 +25,13 @@ std::vector<std::int64_t> Shape::values() const {
   return values;
 }
 
+double Shape::known_elements() const {
+  double product = 1;
+  if (!has_rank()) return product;
+  for (const Dim& dim : dims()) product *= static_cast<double>(dim.number().value_or(1));
+  return product;
+}
+
 Dim Shape::elements() const {
   if (!dims_) return {};
   Dim product = 1;
