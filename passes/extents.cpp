@@ -17,14 +17,17 @@ constexpr std::array<std::string_view, 37> kElementwise = {
     "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
 /// No elementwise ops, but the result is of the shape of the first input.
-constexpr std::array<std::string_view, 10> kSameShape = {"BatchNormalization",
+constexpr std::array<std::string_view, 13> kSameShape = {"BatchNormalization",
                                                          "Softmax",
                                                          "LogSoftmax",
                                                          "LayerNormalization",
                                                          "RMSNormalization",
                                                          "GroupNormalization",
                                                          "InstanceNormalization",
+                                                         "QuantizeLinear",
+                                                         "DequantizeLinear",
                                                          "modelflow.SqueezeExcite",
+                                                         "modelflow.QSqueezeExcite",
                                                          "modelflow.LayerNorm",
                                                          "modelflow.GroupNorm"};
 
@@ -106,7 +109,7 @@ Dim Extents::declared(const Value& value, std::size_t axis) const {
 
 Shape Extents::derived(const Node& node) {
   const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
-  const bool ours = node.is("modelflow.Conv");
+  const bool ours = node.is("modelflow.Conv") || node.is("modelflow.QConv");
   if (ours || node.is("Conv")) {
     const Shape& w = node.input(1)->shape();
     if (!w.known() || w.rank() < 3) return {};
@@ -200,7 +203,7 @@ Shape Extents::of(const Value& value) {
 double Extents::bytes(const Value& value) {
   const Shape shape = of(value);
   if (!shape.has_rank()) return 0;
-  double count = 4;
+  double count = value.dtype() == DType::u8 ? 1 : 4;
   for (const Dim& dim : shape.dims()) count *= dim.known() ? static_cast<double>(dim.value()) : 1;
   return count;
 }

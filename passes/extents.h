@@ -23,7 +23,7 @@ class Extents {
 
   /// Rank unknown only when nothing tells it.
   Shape of(const Value& value);
-  /// Bytes of a float32 tensor of that shape; dims that no number is known for count as one.
+  /// Bytes of a tensor of that shape, float32 unless it is uint8; dims that no number is known for count as one.
   double bytes(const Value& value);
 
   void forget(const Value& value) { known_.erase(&value); }

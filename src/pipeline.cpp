@@ -10,35 +10,45 @@
 namespace modelflow {
 namespace {
 
-bool is_layout(const Stage& stage) { return stage.name == "layout"; }
+using Stages = std::vector<Stage>;
+
+Stages::const_iterator find(const Stages& stages, std::string_view name) {
+  return std::find_if(stages.begin(), stages.end(), [&](const Stage& stage) { return stage.name == name; });
+}
 
 }  // namespace
 
 void Pipeline::run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled,
-                   Report& report) const {
+                   Report& report, const QuantizationPlan* plan) const {
   Options options = options_;
   options.disabled.insert(disabled.begin(), disabled.end());
-  Flow flow(options, runtime_, report);
+  Flow flow(options, runtime_, report, plan);
   for (const Stage& stage : stages) flow.run(model, stage);
 }
 
 Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const {
   const std::vector<Stage> stages = passes::running_order(options_);
-  const auto layout = std::find_if(stages.begin(), stages.end(), is_layout);
   Forms forms{original, {}};
   absorb_functions(forms.portable);
   infer_types(forms.portable);
   if (stages.empty()) return {forms.portable, forms.portable};
   run(forms.portable, {stages.front()}, disabled, report);
   forms.fused = forms.portable;
-  run(forms.fused, {stages.begin() + 1, layout}, disabled, report);
+  run(forms.fused, {stages.begin() + 1, find(stages, "quantize")}, disabled, report);
   name_fused_nodes(forms.fused);
   return forms;
 }
 
+Model Pipeline::quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
+                         Report& report) const {
+  run(fused, {*find(passes::running_order(options_), "quantize")}, disabled, report, &plan);
+  return fused;
+}
+
 Model Pipeline::lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const {
   const std::vector<Stage> stages = passes::running_order(options_);
-  run(fused, {std::find_if(stages.begin(), stages.end(), is_layout), stages.end()}, disabled, report);
+  const auto quantize = find(stages, "quantize");
+  if (quantize != stages.end()) run(fused, {quantize + 1, stages.end()}, disabled, report);
   return fused;
 }
 

@@ -22,6 +22,9 @@ class Pipeline {
   };
   /// `disabled`: passes and rules to leave out besides those of the options.
   Forms fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const;
+  /// The fused model in the precision that the options ask for.
+  Model quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
+                 Report& report) const;
   Model lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const;
   /// Fused nodes become calls of local functions: what runtimes load.
   static Model emit(Model laid_out);
@@ -29,7 +32,8 @@ class Pipeline {
   std::vector<std::string> pass_names(const std::set<std::string>& disabled) const;
 
  private:
-  void run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled, Report& report) const;
+  void run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled, Report& report,
+           const QuantizationPlan* plan = nullptr) const;
 
   const Options& options_;
   std::shared_ptr<Runtime> runtime_;

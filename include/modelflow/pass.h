@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,12 @@ struct Range {
 };
 using Ranges = std::map<std::string, Range, std::less<>>;
 
+/// What quantizing passes go by.
+struct QuantizationPlan {
+  Ranges ranges;
+  std::set<std::string> keep_float;  ///< names of fused nodes that stay as they are
+};
+
 /// What passes may use besides the graph.
 struct Context {
   Model& model;  ///< opsets, functions
@@ -33,7 +40,7 @@ struct Context {
   std::shared_ptr<Runtime> runtime;  ///< null when no ONNX Runtime was found
   StepReport* step = nullptr;        ///< where hits and misses go
   std::vector<std::string>* notes = nullptr;
-  const Ranges* ranges = nullptr;  ///< null: not calibrated
+  const QuantizationPlan* plan = nullptr;  ///< null: nothing is quantized
   void hit(std::string_view rule, int times = 1);
   void miss(std::string_view rule, const Node* node, std::string_view reason, int matched = 1);
   void note(std::string text);

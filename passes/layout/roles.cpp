@@ -40,6 +40,12 @@ bool one_element(const Value& value, Facts& facts) {
   return shape.has_rank() && shape.rank() <= 1 && shape.elements() == Dim(1);
 }
 
+/// QuantizeLinear or DequantizeLinear with one scale for the whole tensor.
+bool per_tensor(const Node& node, Facts& facts) {
+  if (!node.is("QuantizeLinear") && !node.is("DequantizeLinear")) return false;
+  return node.inputs().size() == 3 && one_element(*node.input(1), facts) && one_element(*node.input(2), facts);
+}
+
 }  // namespace
 
 Ints to_last(std::size_t rank) {
@@ -108,8 +114,8 @@ std::optional<Role> role_of(const Node& node, Facts& facts) {
 }
 
 std::optional<Role> conv_role(const Node& node, Facts& facts) {
-  if (!node.is("modelflow.Conv") || node.attrs.text("x_layout") == "NHWC" || node.attrs.text("y_layout") == "NHWC")
-    return {};
+  if (!node.is("modelflow.Conv") && !node.is("modelflow.QConv")) return {};
+  if (node.attrs.text("x_layout") == "NHWC" || node.attrs.text("y_layout") == "NHWC") return {};
   if (facts.rank(node.input(1)) < 3) return {};
   Call call = call_of(node);
   call.attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
@@ -127,13 +133,13 @@ std::optional<Role> conv_role(const Node& node, Facts& facts) {
   role.make = [](Move& move) {
     Attrs attrs = move.node.attrs;
     attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
-    return std::vector<Value*>{move.add("modelflow.Conv", move.inputs, std::move(attrs)).output()};
+    return std::vector<Value*>{move.add("modelflow." + move.node.op(), move.inputs, std::move(attrs)).output()};
   };
   return role;
 }
 
 std::optional<Role> elementwise_role(const Node& node, Facts& facts) {
-  if (!elementwise(node) || node.outputs().size() != 1) return {};
+  if ((!elementwise(node) && !per_tensor(node, facts)) || node.outputs().size() != 1) return {};
   const std::size_t rank = facts.rank(node.output());
   if (rank < 3) return {};
   Role role;

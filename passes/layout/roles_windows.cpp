@@ -64,8 +64,9 @@ std::optional<Role> pool_role(const Node& node, Facts& facts) {
   attrs.set("strides", node.attrs.ints("strides", Ints(rank - 2, 1)));
   attrs.set("pads", auto_pad == "VALID" ? pads : node.attrs.ints("pads", pads));
   attrs.set("count_include_pad", Attr(node.attrs.integer("count_include_pad")));
-  if (!runs(node, facts, "Pool", attrs, 1)) return {};
-  return role_for("Pool", std::move(attrs), 1);
+  const std::string op = node.input(0)->dtype() == DType::u8 ? "QPool" : "Pool";
+  if (!runs(node, facts, op, attrs, 1)) return {};
+  return role_for(op, std::move(attrs), 1);
 }
 
 /// Channels side by side. The runtime copies them one pixel after the other on one thread.
@@ -179,7 +180,8 @@ std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return gl
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);
-  if (node.is("modelflow.SqueezeExcite") || node.is("modelflow.GroupNorm")) return either_layout_role(node, facts);
+  for (const char* op : {"modelflow.SqueezeExcite", "modelflow.QSqueezeExcite", "modelflow.GroupNorm"})
+    if (node.is(op)) return either_layout_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
   return {};
@@ -193,8 +195,9 @@ std::optional<Role> resize_role(const Node& node, Facts& facts) {
   const double pass = facts.context.target.stream(facts.typical.bytes(*node.output()));
   if (const std::optional<Ints> factors = whole_factors(node, rank, facts)) {
     const Attrs attrs{{"factors", *factors}};
-    if (runs(node, facts, "Upsample", attrs, 1)) {
-      Role role = role_for("Upsample", attrs, 1);
+    const std::string op = node.input(0)->dtype() == DType::u8 ? "QUpsample" : "Upsample";
+    if (runs(node, facts, op, attrs, 1)) {
+      Role role = role_for(op, attrs, 1);
       role.plain_cost = 3 * pass;  // measured against the runtime's own
       return role;
     }

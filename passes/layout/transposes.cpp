@@ -51,7 +51,8 @@ std::optional<Edit> write_side(const Node& conv) {
 
 bool apply(Node& conv, const Edit& edit, Context& context) {
   Graph& graph = conv.graph();
-  Node& made = graph.add("modelflow.Conv", edit.inputs, {.before = &conv, .attrs = edit.attrs, .name = conv.name});
+  Node& made =
+      graph.add("modelflow." + conv.op(), edit.inputs, {.before = &conv, .attrs = edit.attrs, .name = conv.name});
   infer_types(made, context.model);
   if (const Choice choice = choose_kernel(call_of(made), context.target); !choice.kernel) {
     context.miss("absorb-transpose", &conv, choice.reason);
@@ -75,7 +76,7 @@ int run(Graph& graph, Context& context) {
   for (auto* side : {read_side, write_side}) {
     std::vector<Node*> convs;
     for (const auto& node : graph.nodes()) {
-      if (node->is("modelflow.Conv")) convs.push_back(node.get());
+      if (node->is("modelflow.Conv") || node->is("modelflow.QConv")) convs.push_back(node.get());
     }
     for (Node* conv : convs) {
       if (const std::optional<Edit> edit = side(*conv)) changes += apply(*conv, *edit, context);

@@ -44,7 +44,8 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
                   .target = options_.target,
                   .runtime = runtime_,
                   .step = &step,
-                  .notes = &report_.notes};
+                  .notes = &report_.notes,
+                  .plan = plan_};
   const auto start = std::chrono::steady_clock::now();
   const int hits_before = total_hits(step);
   int changes = 0;

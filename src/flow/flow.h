@@ -13,8 +13,9 @@ namespace modelflow {
 ///     for (const Stage& stage : stages(options)) flow.run(model, stage);
 class Flow {
  public:
-  Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report)
-      : options_(options), runtime_(std::move(runtime)), report_(report) {}
+  Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report,
+       const QuantizationPlan* plan = nullptr)
+      : options_(options), runtime_(std::move(runtime)), report_(report), plan_(plan) {}
 
   /// Returns the number of changes.
   int run(Model& model, const Stage& stage);
@@ -25,6 +26,7 @@ class Flow {
   const Options& options_;
   std::shared_ptr<Runtime> runtime_;
   Report& report_;
+  const QuantizationPlan* plan_;
 };
 
 /// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.

@@ -59,12 +59,12 @@ double attention_bytes(const Call& call) {
 
 double flops(const Call& call) {
   const double outputs = elements(call.outputs.at(0));
-  if (call.op == "Conv") {
+  if (call.op == "Conv" || call.op == "QConv") {
     const double filters =
         call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
     return 2 * outputs * elements(call.in(1)) / std::max(filters, 1.0);
   }
-  if (call.op == "MatMul" || call.op == "Gemm") {
+  if (call.op == "MatMul" || call.op == "QMatMul" || call.op == "QMatMul4" || call.op == "Gemm") {
     const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
     return 2 * outputs * extent(call.in(0), transposed ? 1 : 0);
   }

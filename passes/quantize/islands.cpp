@@ -1,0 +1,126 @@
+// Which values are kept in 8 bits: what convolutions read and write, and what reaches them through ops that only move
+// elements. A convolution stays in float where it writes an output of the graph: that is where precision is asked for.
+#include "passes/quantize/islands.h"
+
+#include <algorithm>
+
+namespace modelflow::passes {
+namespace {
+
+bool is_float_tensor(const Value* value) { return value && value->dtype() == DType::f32 && !value->is_initializer(); }
+
+Range united(const Range& a, const Range& b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+
+}  // namespace
+
+Call quantized_call(const Node& conv) {
+  Call call = call_of(conv);
+  call.op = "QConv";
+  Attrs attrs;
+  for (const auto& [name, value] : call.attrs)
+    if (name != "has_bias") attrs.set(name, value);
+  call.attrs = std::move(attrs);
+  call.inputs[0].dtype = DType::u8;
+  return call;
+}
+
+Verdict quantizable(const Node& conv, const Context& context) {
+  if (conv.output()->is_graph_output()) return no("it writes an output of the model", conv.output()->name());
+  if (context.plan->keep_float.contains(conv.name)) return no("it would cost accuracy", conv.name);
+  const Tensor* w = conv.input(1)->constant();
+  if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", conv.input(1)->name());
+  // Only its dims are looked at.
+  const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
+  const Dim filters = w->dims()[0];
+  Call call = quantized_call(conv);
+  const bool added = conv.attrs.text("residual", "none") != "none";
+  Operand x = call.inputs.front(), residual = call.inputs.back();
+  residual.dtype = DType::u8;
+  call.inputs = {x, {conv.input(1)->name(), DType::i8, Shape::of(w->dims()), &shape}};
+  call.inputs.push_back({"w_scale", DType::f32, Shape({filters})});
+  call.inputs.push_back({"bias", DType::i32, Shape({filters})});
+  if (added) call.inputs.push_back(residual);
+  const Choice choice = choose_kernel(call, context.target);
+  return choice.kernel ? yes() : no(choice.reason);
+}
+
+bool carries(const Node& node, std::int64_t opset) {
+  if (!node.domain().empty() || node.outputs().size() != 1) return false;
+  if (node.is("MaxPool")) return opset >= 12;
+  if (node.is("Resize")) return opset >= 11 && node.attrs.text("mode", "nearest") == "nearest";
+  for (const char* op : {"Concat", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "DepthToSpace",
+                         "SpaceToDepth", "Identity"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+std::vector<Value*> carried(const Node& node) {
+  if (node.is("Concat")) return node.inputs();
+  return {node.input(0)};
+}
+
+QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context_(context) {
+  choose(graph);
+  drop_unknown(graph);
+  for (const auto& node : graph.nodes())
+    for (Value* output : node->outputs())
+      if (chosen_.contains(output)) values_.push_back(output);
+  for (Value* input : graph.inputs())
+    if (chosen_.contains(input)) values_.insert(values_.begin(), input);
+  unify(graph);
+}
+
+void QuantizedValues::choose(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("modelflow.Conv")) continue;
+    if (const Verdict verdict = quantizable(*node, context_); !verdict) {
+      context_.miss("place-quantizers", node.get(), verdict.reason);
+      continue;
+    }
+    chosen_.insert(node->input(0));
+    if (node->attrs.text("residual", "none") != "none") chosen_.insert(node->inputs().back());
+    chosen_.insert(node->output());
+  }
+  // Readers first, so that one walk reaches whatever lies in front of a chain of carriers.
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) follow(**node);
+}
+
+/// What is read in 8 bits is best moved in 8 bits.
+void QuantizedValues::follow(const Node& node) {
+  if (!carries(node, context_.model.opset()) || !chosen_.contains(node.output())) return;
+  const std::vector<Value*> inputs = carried(node);
+  if (std::all_of(inputs.begin(), inputs.end(), is_float_tensor)) chosen_.insert(inputs.begin(), inputs.end());
+}
+
+/// Without a range there is no scale: the value and what would need it stay in float.
+void QuantizedValues::drop_unknown(const Graph& graph) {
+  std::erase_if(chosen_, [&](const Value* value) {
+    return &value->graph() != &graph || !is_float_tensor(value) || !context_.plan->ranges.contains(value->name());
+  });
+}
+
+const Value* QuantizedValues::root(const Value* value) const {
+  auto found = parent_.find(value);
+  while (found != parent_.end() && found->second != value) {
+    value = found->second;
+    found = parent_.find(value);
+  }
+  return value;
+}
+
+void QuantizedValues::unify(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (!carries(*node, context_.model.opset()) || !chosen_.contains(node->output())) continue;
+    for (const Value* input : carried(*node))
+      if (chosen_.contains(input)) parent_[root(input)] = root(node->output());
+  }
+  for (const Value* value : values_) {
+    const Range seen = context_.plan->ranges.find(value->name())->second;
+    const auto [place, fresh] = ranges_.emplace(root(value), seen);
+    if (!fresh) place->second = united(place->second, seen);
+  }
+}
+
+Range QuantizedValues::range(const Value& value) const { return ranges_.at(root(&value)); }
+
+}  // namespace modelflow::passes

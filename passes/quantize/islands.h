@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "modelflow/pass.h"
+
+namespace modelflow::passes {
+
+/// Values of one graph that are kept in 8 bits, and the scale that each has.
+class QuantizedValues {
+ public:
+  QuantizedValues(const Graph& graph, Context& context);
+  /// In graph order.
+  const std::vector<Value*>& values() const { return values_; }
+  bool contains(const Value* value) const { return chosen_.contains(value); }
+  /// What the value and all that share its scale were seen to hold.
+  Range range(const Value& value) const;
+
+ private:
+  void choose(const Graph& graph);
+  void follow(const Node& node);
+  void unify(const Graph& graph);
+  const Value* root(const Value* value) const;
+  void drop_unknown(const Graph& graph);
+
+  Context& context_;
+  std::set<const Value*> chosen_;
+  std::vector<Value*> values_;
+  mutable std::map<const Value*, const Value*> parent_;
+  std::map<const Value*, Range> ranges_;
+};
+
+/// A convolution that some quantized kernel of the target runs.
+Verdict quantizable(const Node& conv, const Context& context);
+/// QConv with the attributes of this modelflow.Conv; its inputs are still those of the float form.
+Call quantized_call(const Node& conv);
+/// Moves or picks elements and computes nothing: its result has the scale of its data inputs, in any element type.
+bool carries(const Node& node, std::int64_t opset);
+/// The data inputs of a node that carries.
+std::vector<Value*> carried(const Node& node);
+
+}  // namespace modelflow::passes

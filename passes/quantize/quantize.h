@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "modelflow/modelflow.h"
+
+/// Lower precision, on the fused graph: first Q/DQ pairs of standard ops, then quantized ops where DQ, op and Q meet.
+namespace modelflow::passes {
+
+Pass place_quantizers();   ///< QuantizeLinear and DequantizeLinear around what gains from them; needs Context::ranges
+Pass fuse_quantized();     ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
+Pass quantize_products();  ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
+
+std::vector<Pass> quantizing(const Options& options);
+
+/// The float32 values that calibration has to watch for place_quantizers().
+std::vector<std::string> values_to_observe(const Graph& graph);
+
+}  // namespace modelflow::passes
