@@ -24,6 +24,9 @@ enum class Precision { f32, bf16, i8, i8_dynamic, i8_weights, i4_weights, automa
 /// Samples for calibration, one by one so that they need not fit in memory together; nullopt behind the last.
 using CalibrationData = std::function<std::optional<Feeds>(std::size_t index)>;
 enum class Observer { minmax, average, percentile, entropy, mse };
+/// What max_drop bounds, in per cent, at the worst output. cosine: 100 (1 - cosine similarity); l2: 100 |a-b| / |a|;
+/// top1: rows whose largest entry is another one (outputs without such rows: as cosine).
+enum class Metric { cosine, l2, top1 };
 
 struct Options {
   Level level = Level::O2;
@@ -31,6 +34,7 @@ struct Options {
   Precision precision = Precision::f32;
   CalibrationData calibration = {};  ///< for Precision::i8
   Observer observer = Observer::percentile;
+  Metric metric = Metric::cosine;
   double max_drop = 1;                       ///< per cent of the metric that a lower precision may cost; 100: no bound
   std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
   std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models
