@@ -64,6 +64,15 @@ Model inline_functions(Model model);
 /// "x:1,3,224,224" -> ("x", {1, 3, 224, 224}); input names may hold colons themselves. Throws Error(usage).
 std::pair<std::string, Dims> parse_input_shape(std::string_view text);
 
+/// "int8-dynamic" and the like, as the command line and reports write them.
+std::string_view name(Precision precision);
+std::string_view name(Observer observer);
+std::string_view name(Metric metric);
+/// The other way round ("fp32" and "bfloat16" are known as well); throws Error(usage) with the names there are.
+Precision parse_precision(std::string_view text);
+Observer parse_observer(std::string_view text);
+Metric parse_metric(std::string_view text);
+
 /// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
 /// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.
 std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);

@@ -6,10 +6,6 @@
 
 namespace modelflow {
 
-std::string_view name(Metric metric) {
-  return metric == Metric::cosine ? "cosine" : metric == Metric::l2 ? "l2" : "top1";
-}
-
 void ErrorMeter::add(const Tensor& reference, const Tensor& result) {
   if (reference.dtype() == DType::undefined && result.dtype() == DType::undefined) return;
   if (reference.dtype() != result.dtype() || reference.dims() != result.dims()) {

@@ -1,14 +1,11 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "modelflow/modelflow.h"
 
 namespace modelflow {
-
-std::string_view name(Metric metric);
 
 /// Compares one output of two models over any number of samples.
 class ErrorMeter {
