@@ -12,6 +12,10 @@ struct modelflow_options {
   modelflow::Options options;
 };
 
+struct modelflow_sample {
+  modelflow::Feeds feeds;
+};
+
 namespace modelflow {
 namespace {
 
@@ -49,6 +53,12 @@ double number(const std::string& text) {
   return value;
 }
 
+double per_cent(const std::string& text) {
+  const double value = number(text);
+  if (value >= 0 && value <= 100) return value;
+  throw Error(ErrorKind::usage, "'" + text + "' is not between 0 and 100 per cent");
+}
+
 Level level(const std::string& text) {
   if (text.size() == 2 && text[0] == 'O' && text[1] >= '0' && text[1] <= '2') return static_cast<Level>(text[1] - '0');
   throw Error(ErrorKind::usage, "level '" + text + "': expected O0, O1 or O2");
@@ -65,11 +75,32 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"max_seconds", [&] { options.max_seconds = number(value); }},
       {"disable", [&] { options.disabled.insert(value); }},
       {"enable", [&] { options.enabled.insert(value); }},
+      {"precision", [&] { options.precision = parse_precision(value); }},
+      {"observer", [&] { options.observer = parse_observer(value); }},
+      {"metric", [&] { options.metric = parse_metric(value); }},
+      {"max_drop", [&] { options.max_drop = per_cent(value); }},
       {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
   };
   const auto it = setters.find(key);
   if (it == setters.end()) throw Error(ErrorKind::usage, "unknown option '" + key + "'");
   it->second();
+}
+
+Tensor copied(int dtype, const int64_t* dims, size_t rank, const void* data) {
+  if (bits(static_cast<DType>(dtype)) == 0)
+    throw Error(ErrorKind::usage, "dtype " + std::to_string(dtype) + " is none of dense numbers");
+  return Tensor::make(static_cast<DType>(dtype), rank > 0 ? Dims(dims, dims + rank) : Dims(), [&](std::byte* out) {
+    std::memcpy(out, data, byte_count(static_cast<DType>(dtype), std::span(dims, rank)));
+  });
+}
+
+std::optional<Feeds> asked_for(modelflow_next_sample next, void* user, std::size_t index) {
+  modelflow_sample sample;
+  const int answer = next(user, index, &sample);
+  if (answer == 0) return std::nullopt;
+  if (answer != 1)
+    throw Error(ErrorKind::usage, "the callback gave up").within("calibration sample " + std::to_string(index));
+  return std::move(sample.feeds);
 }
 
 const Options& options_or_default(const modelflow_options* handle, const Options& fallback) {
@@ -90,6 +121,23 @@ int modelflow_options_set(modelflow_options* options, const char* key, const cha
   return guarded(error, [&] {
     if (options == nullptr || key == nullptr || value == nullptr) throw Error(ErrorKind::usage, "null argument");
     set(options->options, key, value);
+  });
+}
+
+int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype, const int64_t* dims, size_t rank,
+                         const void* data, char** error) {
+  return guarded(error, [&] {
+    if (sample == nullptr || input == nullptr || data == nullptr || (rank > 0 && dims == nullptr))
+      throw Error(ErrorKind::usage, "null argument");
+    sample->feeds[input] = copied(dtype, dims, rank, data);
+  });
+}
+
+int modelflow_options_set_calibration(modelflow_options* options, modelflow_next_sample next, void* user,
+                                      char** error) {
+  return guarded(error, [&] {
+    if (options == nullptr || next == nullptr) throw Error(ErrorKind::usage, "null argument");
+    options->options.calibration = [=](std::size_t index) { return asked_for(next, user, index); };
   });
 }
 

@@ -86,19 +86,31 @@ Feeds read_npz(const fs::path& path) {
   return feeds;
 }
 
-}  // namespace
-
-std::vector<Feeds> read_feeds(const fs::path& path) {
+/// `path` itself, or the archives in it in name order.
+std::vector<fs::path> archives(const fs::path& path) {
   if (!fs::exists(path)) bad(fmt::format("'{}' does not exist", path.string()));
-  if (!fs::is_directory(path)) return {read_npz(path)};
+  if (!fs::is_directory(path)) return {path};
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(path))
     if (entry.path().extension() == ".npz") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   if (files.empty()) bad(fmt::format("'{}' holds no .npz files", path.string()));
+  return files;
+}
+
+}  // namespace
+
+std::vector<Feeds> read_feeds(const fs::path& path) {
   std::vector<Feeds> sets;
-  for (const auto& file : files) sets.push_back(read_npz(file));
+  for (const fs::path& file : archives(path)) sets.push_back(read_npz(file));
   return sets;
+}
+
+CalibrationData read_one_by_one(const fs::path& path) {
+  return [files = archives(path)](std::size_t index) -> std::optional<Feeds> {
+    if (index >= files.size()) return std::nullopt;
+    return read_npz(files[index]);
+  };
 }
 
 }  // namespace modelflow::tools

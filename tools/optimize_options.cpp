@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "inputs.h"
 
@@ -13,6 +14,8 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o fast.onnx                          the usual way: float32, for this machine, measured
   optimize model.onnx -o fast.onnx --inputs sample.npz      verify and time with your own data
   optimize model.onnx -o fast.onnx --input-shapes x:1,3,640,640
+  optimize model.onnx -o fast.onnx --precision int8 --calibration samples/   8 bits, calibrated on samples/*.npz
+  optimize model.onnx -o fast.onnx --precision int8-dynamic                  8 bits without data: transformers
   optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
@@ -24,11 +27,11 @@ Exit codes: 0 written and verified, 1 internal error, 2 usage, 3 input unreadabl
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
-                                     report;
+                                     report, calibration, observer, metric;
   std::vector<std::string> shapes, disable, enable;
   bool portable = false, no_measure = false, no_verify = false;
   int threads = 0;
-  double tolerance = 1e-4, max_seconds = 600;
+  double tolerance = 1e-4, max_seconds = 600, max_drop = -1;
 };
 
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
@@ -39,7 +42,17 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
   app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, ...");
-  app.add_option("--precision", raw.precision, "float32 (bf16, int8, int4, auto: not yet)");
+  app.add_option(
+      "--precision", raw.precision,
+      "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights (bf16, auto: not yet)");
+  app.add_option("--calibration", raw.calibration,
+                 "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
+  app.add_option("--observer", raw.observer,
+                 "how ranges are taken: percentile (default: 99.99), minmax, average, entropy, mse");
+  app.add_option("--max-drop", raw.max_drop,
+                 "per cent of the metric that low precision may cost (default: 1; 100: no bound)")
+      ->check(CLI::Range(0.0, 100.0));
+  app.add_option("--metric", raw.metric, "what --max-drop bounds: cosine (default), l2 or top1, of the worst output");
   app.add_option("--inputs", raw.inputs, "FILE.npz (or a directory of them): real inputs for verifying and timing");
   app.add_option("--input-shapes", raw.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);
@@ -65,13 +78,30 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("-q,--quiet", out.quiet, "print nothing but errors");
 }
 
-Precision parse_precision(const std::string& text) {
-  if (text == "float32" || text == "fp32" || text == "f32") return Precision::f32;
-  for (const char* later :
-       {"bf16", "bfloat16", "int8", "int4", "auto", "int8-dynamic", "int8-weights", "int4-weights", "float16", "fp16"})
-    if (text == later)
-      throw Error(ErrorKind::unsupported, fmt::format("--precision {}: not yet; float32 is what there is", text));
-  throw Error(ErrorKind::usage, fmt::format("--precision '{}': expected float32", text));
+void convert_precision(const Raw& raw, Options& options) {
+  const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), raw.precision) != names.end();
+  };
+  if (is_any_of({"float16", "fp16", "bf16", "bfloat16", "auto"}))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("--precision {}: not yet; there are float32, int8, int8-dynamic and "
+                            "others, see --help",
+                            raw.precision));
+  options.precision = parse_precision(raw.precision);
+  const bool full = options.precision == Precision::f32;
+  if (full && (!raw.observer.empty() || !raw.metric.empty() || raw.max_drop >= 0))
+    throw Error(ErrorKind::usage,
+                "--observer, --metric and --max-drop are for low precision: add --precision int8 or another");
+  if (options.precision == Precision::i8 && raw.calibration.empty())
+    throw Error(ErrorKind::usage,
+                "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
+                "--precision int8-dynamic, which needs none");
+  if (options.precision != Precision::i8 && !raw.calibration.empty())
+    throw Error(ErrorKind::usage, fmt::format("--calibration is for --precision int8, not for {}", raw.precision));
+  if (!raw.calibration.empty()) options.calibration = read_one_by_one(raw.calibration);
+  if (!raw.observer.empty()) options.observer = parse_observer(raw.observer);
+  if (!raw.metric.empty()) options.metric = parse_metric(raw.metric);
+  if (raw.max_drop >= 0) options.max_drop = raw.max_drop;
 }
 
 Level parse_level(const Raw& raw) {
@@ -92,7 +122,7 @@ void check_paths(const Raw& raw, Arguments& out) {
 void convert(const Raw& raw, Arguments& out) {
   check_paths(raw, out);
   Options& options = out.options;
-  options.precision = parse_precision(raw.precision);
+  convert_precision(raw, options);
   options.level = parse_level(raw);
   options.target = Target::parse(raw.target);
   options.measure = !raw.no_measure;

@@ -13,6 +13,7 @@
  *   modelflow_options_free(options);
  */
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,8 +28,21 @@ modelflow_options* modelflow_options_create(void);
 void modelflow_options_free(modelflow_options* options);
 /* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), verify (0, 1), threads (a number),
  * tolerance, max_seconds (numbers), disable and enable (a pass or rule; may be set again), input_shape
- * ("x:1,3,224,224"; may be set again). Unknown keys and values are ErrorKind usage. */
+ * ("x:1,3,224,224"; may be set again), precision (float32, int8, int8-dynamic, ...), observer (minmax, average,
+ * percentile, entropy, mse), metric (cosine, l2, top1), max_drop (a number, per cent). Unknown keys and values are
+ * ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
+
+/* One set of inputs under construction; valid during the callback only. */
+typedef struct modelflow_sample modelflow_sample;
+/* Copies one input into the sample. `dtype` is a number of ONNX TensorProto.DataType (1: float32, 7: int64). */
+int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype, const int64_t* dims, size_t rank,
+                         const void* data, char** error);
+/* Called with index 0, 1, ..., several times over: sets every input of that sample and returns 1; returns 0 behind the
+ * last one and anything else to give up (ErrorKind usage). */
+typedef int (*modelflow_next_sample)(void* user, size_t index, modelflow_sample* sample);
+/* Calibration data for precision int8: the callback and `user` must stay valid while `options` are used. */
+int modelflow_options_set_calibration(modelflow_options* options, modelflow_next_sample next, void* user, char** error);
 
 /* `options` may be null. `report`, when not null, receives the JSON report. */
 int modelflow_optimize_file(const char* input, const char* output, const modelflow_options* options, char** report,

@@ -24,6 +24,9 @@ enum class Precision { f32, bf16, i8, i8_dynamic, i8_weights, i4_weights, automa
 /// Samples for calibration, one by one so that they need not fit in memory together; nullopt behind the last.
 using CalibrationData = std::function<std::optional<Feeds>(std::size_t index)>;
 enum class Observer { minmax, average, percentile, entropy, mse };
+/// What max_drop bounds, in per cent, at the worst output. cosine: 100 (1 - cosine similarity); l2: 100 |a-b| / |a|;
+/// top1: rows whose largest entry is another one (outputs without such rows: as cosine).
+enum class Metric { cosine, l2, top1 };
 
 struct Options {
   Level level = Level::O2;
@@ -31,6 +34,7 @@ struct Options {
   Precision precision = Precision::f32;
   CalibrationData calibration = {};  ///< for Precision::i8
   Observer observer = Observer::percentile;
+  Metric metric = Metric::cosine;
   double max_drop = 1;                       ///< per cent of the metric that a lower precision may cost; 100: no bound
   std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
   std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models
@@ -59,6 +63,15 @@ Model inline_functions(Model model);
 
 /// "x:1,3,224,224" -> ("x", {1, 3, 224, 224}); input names may hold colons themselves. Throws Error(usage).
 std::pair<std::string, Dims> parse_input_shape(std::string_view text);
+
+/// "int8-dynamic" and the like, as the command line and reports write them.
+std::string_view name(Precision precision);
+std::string_view name(Observer observer);
+std::string_view name(Metric metric);
+/// The other way round ("fp32" and "bfloat16" are known as well); throws Error(usage) with the names there are.
+Precision parse_precision(std::string_view text);
+Observer parse_observer(std::string_view text);
+Metric parse_metric(std::string_view text);
 
 /// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
 /// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.

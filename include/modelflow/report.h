@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,30 @@ struct ModelStats {
   double parameters = 0, flops = 0, weight_bytes = 0;
 };
 
+/// How far one output of the low-precision model is from float32, over all samples together.
+struct OutputError {
+  std::string output;
+  double relative_l2 = 0;      ///< |a - b| / |a|
+  std::optional<double> sqnr;  ///< 20 log10(|a| / |a - b|) in dB; none: equal
+  double cosine = 1;
+  std::optional<double> top1;  ///< share of rows with the same largest entry; none: no rows of two entries or more
+};
+
+/// One op that low precision was asked for: what runs now.
+struct QuantizedReport {
+  std::string node, op, precision;  ///< precision: "int8", "int8-dynamic", ..., or "float32" when kept
+  std::optional<double> sqnr;       ///< of its own output, in dB; none: not known
+  std::string reason;               ///< why it was kept in float
+};
+
+struct QuantizationReport {
+  std::string precision, metric;
+  double max_drop = 0, drop = 0;  ///< per cent: what was allowed, what it came to
+  std::size_t samples = 0;        ///< that calibration saw
+  std::vector<OutputError> outputs;
+  std::vector<QuantizedReport> ops;
+};
+
 /// Everything that happened in one optimize(). Prints as text and as JSON (schema: docs/report.md).
 struct Report {
   std::string version, input, target, level, runtime;
@@ -57,7 +82,8 @@ struct Report {
   double stock_ms = 0, optimized_ms = 0;  ///< whole model on this machine; 0: not measured
   double speedup = 0;
   bool verified = false;
-  std::vector<std::string> notes;  ///< "what could not be done and why", one line each
+  std::optional<QuantizationReport> quantization;  ///< none: float32 was asked for
+  std::vector<std::string> notes;                  ///< "what could not be done and why", one line each
 
   std::string text() const;
   std::string json() const;

@@ -1,26 +1,12 @@
 #pragma once
 
-#include <vector>
-
+#include "modelflow/model.h"
 #include "modelflow/modelflow.h"
 
 namespace modelflow {
 
-/// The user's samples, parted: every fourth is held back from calibration and judges its result. With fewer than four,
-/// or without calibration data, the same samples serve both.
-class Samples {
- public:
-  /// `otherwise`: inputs to judge by where options.calibration is empty.
-  Samples(const Options& options, const std::vector<Feeds>& otherwise);
-  const std::vector<Feeds>& judges() const { return judges_; }
-  bool held_back() const { return held_back_; }
-  /// What calibration may see.
-  CalibrationData seen() const;
-
- private:
-  CalibrationData all_;
-  std::vector<Feeds> judges_;
-  bool held_back_ = false;
-};
+/// Calibration sample number `index`, checked against the inputs of the model; none behind the last. Throws
+/// Error(usage) with one line when it does not fit, when there is no data at all, or none for index 0.
+std::optional<Feeds> calibration_sample(const Model& model, const Options& options, std::size_t index);
 
 }  // namespace modelflow

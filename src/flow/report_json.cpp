@@ -23,6 +23,11 @@ Json json_of(const StepReport& step);
 Json json_of(const FusedReport& fused);
 Json json_of(const RegionReport& region);
 Json json_of(const OutputDiff& diff);
+Json json_of(const OutputError& error);
+Json json_of(const QuantizedReport& op);
+
+/// Infinity, which JSON lacks, is null as well.
+Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
 template <class T>
 Json list_of(const std::vector<T>& items) {
@@ -66,6 +71,30 @@ Json json_of(const OutputDiff& diff) {
           {"ok", diff.ok}};
 }
 
+Json json_of(const OutputError& error) {
+  return {{"output", error.output},
+          {"relative_l2", error.relative_l2},
+          {"sqnr_db", json_of(error.sqnr)},
+          {"cosine", error.cosine},
+          {"top1", json_of(error.top1)}};
+}
+
+Json json_of(const QuantizedReport& op) {
+  return {{"node", op.node},
+          {"op", op.op},
+          {"precision", op.precision},
+          {"sqnr_db", json_of(op.sqnr)},
+          {"reason", op.reason}};
+}
+
+Json json_of(const std::optional<QuantizationReport>& quantization) {
+  if (!quantization) return nullptr;
+  const QuantizationReport& q = *quantization;
+  return {{"precision", q.precision}, {"metric", q.metric},   {"max_drop", q.max_drop},
+          {"drop", q.drop},           {"samples", q.samples}, {"outputs", list_of(q.outputs)},
+          {"ops", list_of(q.ops)}};
+}
+
 }  // namespace
 
 std::string Report::json() const {
@@ -81,6 +110,7 @@ std::string Report::json() const {
                      {"regions", list_of(regions)},
                      {"verification", list_of(verification)},
                      {"verified", verified},
+                     {"quantization", json_of(quantization)},
                      {"stock_ms", stock_ms},
                      {"optimized_ms", optimized_ms},
                      {"speedup", speedup},

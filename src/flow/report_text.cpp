@@ -4,6 +4,7 @@
 #include <map>
 
 #include "modelflow/report.h"
+#include "src/flow/report_quantization.h"
 
 namespace modelflow {
 namespace {
@@ -137,7 +138,7 @@ std::string Report::text() const {
   if (!target.empty()) head += ", for " + target;
   if (!runtime.empty()) head += ", " + runtime;
   return head + "\n\n" + totals(*this) + op_table(*this) + fused_table(*this) + step_table(*this) +
-         region_table(*this) + outcome(*this);
+         region_table(*this) + (quantization ? quantization_table(*quantization) : "") + outcome(*this);
 }
 
 std::string Report::explain() const {

@@ -93,9 +93,33 @@ def test_usage_errors(optimize, arguments):
 
 
 def test_not_yet(cnn, optimize, tmp_path):
-    for precision in ("bf16", "int8", "int4", "auto"):
+    for precision in ("bf16", "auto", "float16"):
         done = optimize(cnn, "-o", tmp_path / "x.onnx", "--precision", precision)
-        assert done.code == 4 and "not yet" in done.err
+        assert done.code == 4 and "not yet" in done.err and precision in done.err
+
+
+LOW_PRECISION_ERRORS = {
+    "no data": (["--precision", "int8"], 2, ["--calibration", "int8-dynamic"]),
+    "unknown precision": (["--precision", "int7"], 2, ["int7", "int8-dynamic"]),
+    "data for float32": (["--calibration", "."], 2, ["--precision int8"]),
+    "data that dynamic does not read": (["--precision", "int8-dynamic", "--calibration", "."], 2, ["int8-dynamic"]),
+    "options of low precision": (["--metric", "l2"], 2, ["--precision"]),
+    "unknown observer": (["--precision", "int8-dynamic", "--observer", "best"], 2, ["best", "percentile"]),
+    "unknown metric": (["--precision", "int8-dynamic", "--metric", "accuracy"], 2, ["accuracy", "cosine"]),
+    "drop below nothing": (["--precision", "int8-dynamic", "--max-drop", "-1"], 2, ["max-drop"]),
+    "no such folder": (["--precision", "int8", "--calibration", "nowhere"], 3, ["nowhere"]),
+    "empty folder": (["--precision", "int8", "--calibration", "empty"], 3, ["empty", ".npz"]),
+}
+
+
+@pytest.mark.parametrize("case", LOW_PRECISION_ERRORS)
+def test_errors_of_low_precision(cnn, optimize, tmp_path, case):
+    arguments, code, words = LOW_PRECISION_ERRORS[case]
+    (tmp_path / "empty").mkdir()
+    done = optimize(cnn, "-o", "x.onnx", *arguments, cwd=tmp_path)
+    assert done.code == code and len(done.err.strip().splitlines()) == 1, done.err
+    assert all(word in done.err for word in words), done.err
+    assert not (tmp_path / "x.onnx").exists()
 
 
 def test_unknown_pass_is_named(cnn, optimize, tmp_path):

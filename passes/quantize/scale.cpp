@@ -1,0 +1,99 @@
+#include "passes/quantize/scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace modelflow::passes {
+namespace {
+
+constexpr float kLargest = 127;
+
+float step(float value, float scale) {
+  const float steps = std::nearbyint(value / scale);
+  return std::isnan(steps) ? 0 : std::clamp(steps, -kLargest, kLargest);
+}
+
+double squared_error(std::span<const float> channel, float scale) {
+  double sum = 0;
+  for (const float w : channel) {
+    const double difference = static_cast<double>(w) - static_cast<double>(step(w, scale)) * scale;
+    sum += difference * difference;
+  }
+  return sum;
+}
+
+float least_squares_scale(std::span<const float> channel, float whole) {
+  constexpr int kSteps = 20;
+  constexpr float kLeast = 0.5F;  // of the largest weight: cutting off more never paid
+  float best = whole;
+  double least = squared_error(channel, whole);
+  for (int i = 1; i <= kSteps; ++i) {
+    const float scale = whole * (1 - (1 - kLeast) * static_cast<float>(i) / kSteps);
+    if (const double error = squared_error(channel, scale); error < least) {
+      least = error;
+      best = scale;
+    }
+  }
+  return best;
+}
+
+float scale_of(std::span<const float> channel, bool least_squares) {
+  float largest = 0;
+  for (const float w : channel) largest = std::max(largest, std::abs(w));
+  const float whole = largest / kLargest;
+  if (!(whole >= std::numeric_limits<float>::min())) return 1;  // nothing but zeros, or as good as that
+  return least_squares ? least_squares_scale(channel, whole) : whole;
+}
+
+}  // namespace
+
+Quantization u8_of(Range range) {
+  const double low = std::min<double>(range.low, 0), high = std::max<double>(range.high, 0);
+  const auto scale = static_cast<float>((high - low) / 255);
+  if (!(scale >= std::numeric_limits<float>::min())) return {};
+  return {scale, static_cast<int>(std::clamp(std::nearbyint(-low / scale), 0.0, 255.0))};
+}
+
+QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const WeightQuantization& how) {
+  const Dims& dims = weights.dims();
+  const auto channels = static_cast<std::size_t>(dims.at(axis));
+  std::size_t inner = 1;
+  for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= static_cast<std::size_t>(dims[i]);
+  const std::span<const float> from = weights.as<float>();
+  const std::size_t outer = from.empty() ? 0 : from.size() / (channels * inner);
+  std::vector<float> scales(channels, 1), channel(outer * inner);
+  Tensor values = Tensor::make(DType::i8, dims, [&](std::byte* out) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t o = 0; o < outer; ++o)
+        std::copy_n(from.data() + (o * channels + c) * inner, inner, channel.data() + o * inner);
+      scales[c] = scale_of(channel, how.least_squares);
+      if (!how.least_scales.empty()) scales[c] = std::max(scales[c], how.least_scales[c]);
+      for (std::size_t o = 0; o < outer; ++o)
+        for (std::size_t i = 0; i < inner; ++i)
+          reinterpret_cast<std::int8_t*>(out)[(o * channels + c) * inner + i] =
+              static_cast<std::int8_t>(step(channel[o * inner + i], scales[c]));
+    }
+  });
+  return {std::move(values), Tensor::of<float>({static_cast<std::int64_t>(channels)}, std::span<const float>(scales))};
+}
+
+std::vector<float> least_scales(std::span<const float> bias, float input_scale) {
+  std::vector<float> scales;
+  for (const float b : bias) scales.push_back(std::abs(b) / input_scale * 0x1p-30F);
+  return scales;
+}
+
+Tensor quantize_bias(const Tensor& bias, float input_scale, const Tensor& weight_scales) {
+  const std::span<const float> values = bias.as<float>(), scales = weight_scales.as<float>();
+  std::vector<std::int32_t> steps;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double unit = static_cast<double>(input_scale) * scales[i];
+    steps.push_back(
+        static_cast<std::int32_t>(std::clamp(std::nearbyint(values[i] / unit), -2147483648.0, 2147483647.0)));
+  }
+  return Tensor::of<std::int32_t>(bias.dims(), std::span<const std::int32_t>(steps));
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,77 @@
+#include "src/calibrate/metric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace modelflow {
+
+void ErrorMeter::add(const Tensor& reference, const Tensor& result) {
+  if (reference.dtype() == DType::undefined && result.dtype() == DType::undefined) return;
+  if (reference.dtype() != result.dtype() || reference.dims() != result.dims()) {
+    lost_ = true;
+    return;
+  }
+  if (reference.dtype() == DType::string || reference.dtype() == DType::c64 || reference.dtype() == DType::c128) {
+    lost_ = lost_ || !reference.same_content(result);
+    return;
+  }
+  const std::vector<double> a = reference.to_doubles(), b = result.to_doubles();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] && !std::isfinite(a[i])) continue;  // the same infinity
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
+      lost_ = true;
+      continue;
+    }
+    squares_a_ += a[i] * a[i];
+    squares_b_ += b[i] * b[i];
+    products_ += a[i] * b[i];
+    squared_error_ += (a[i] - b[i]) * (a[i] - b[i]);
+  }
+  add_rows(reference, a, b);
+}
+
+void ErrorMeter::add_rows(const Tensor& reference, const std::vector<double>& a, const std::vector<double>& b) {
+  if (reference.rank() < 2 || reference.dims().back() < 2 || !is_float(reference.dtype())) return;
+  const auto width = reference.dims().back();
+  const auto top = [&](const std::vector<double>& values, std::size_t row) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row) * width;
+    return std::max_element(begin, begin + width) - begin;
+  };
+  const std::size_t rows = a.size() / static_cast<std::size_t>(width);
+  for (std::size_t row = 0; row < rows; ++row) agreeing_ += top(a, row) == top(b, row) ? 1 : 0;
+  rows_ += rows;
+}
+
+OutputError ErrorMeter::error() const {
+  OutputError error{.output = output_, .relative_l2 = 0, .sqnr = {}, .cosine = 1, .top1 = {}};
+  if (rows_ > 0) error.top1 = static_cast<double>(agreeing_) / static_cast<double>(rows_);
+  if (lost_) {
+    error.relative_l2 = std::numeric_limits<double>::infinity();
+    error.sqnr = -std::numeric_limits<double>::infinity();
+    error.cosine = 0;
+  } else if (squared_error_ > 0) {
+    error.relative_l2 = std::sqrt(squared_error_ / squares_a_);
+    error.sqnr = -20 * std::log10(error.relative_l2);
+    // Of a reference that is 0 throughout nothing is left.
+    const double lengths = std::sqrt(squares_a_) * std::sqrt(squares_b_);
+    error.cosine = lengths > 0 ? std::min(1.0, products_ / lengths) : 0;
+  }
+  return error;
+}
+
+double drop(const OutputError& error, Metric metric) {
+  double lost = 1 - error.cosine;
+  if (metric == Metric::l2) lost = error.relative_l2;
+  if (metric == Metric::top1 && error.top1) lost = 1 - *error.top1;
+  return std::isnan(lost) ? 100 : std::clamp(100 * lost, 0.0, 100.0);
+}
+
+double drop(const std::vector<OutputError>& errors, Metric metric) {
+  double worst = 0;
+  for (const OutputError& error : errors) worst = std::max(worst, drop(error, metric));
+  return worst;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,64 @@
+#include "src/flow/report_quantization.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace modelflow {
+namespace {
+
+constexpr std::size_t kMostRows = 24, kNameWidth = 34;
+
+std::string clipped(const std::string& name) {
+  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+}
+
+std::string decibels(const std::optional<double>& sqnr, const char* otherwise) {
+  return sqnr ? fmt::format("{:.1f} dB", *sqnr) : otherwise;
+}
+
+std::string output_table(const QuantizationReport& r) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(r.outputs.size(), kMostRows); ++i) {
+    const OutputError& error = r.outputs[i];
+    text += fmt::format("  {:<{}} {:>11.2e} {:>10} {:>9.6f} {:>8}\n", clipped(error.output), kNameWidth,
+                        error.relative_l2, decibels(error.sqnr, "equal"), error.cosine,
+                        error.top1 ? fmt::format("{:.1f} %", 100 * *error.top1) : "-");
+  }
+  if (r.outputs.size() > kMostRows) text += fmt::format("  ... and {} more outputs\n", r.outputs.size() - kMostRows);
+  if (text.empty()) return "";
+  return fmt::format("\n  {:<{}} {:>11} {:>10} {:>9} {:>8}\n", "output", kNameWidth, "relative L2", "SQNR", "cosine",
+                     "top-1") +
+         text;
+}
+
+/// Ops in low precision by kind, and those kept in float by reason.
+std::string op_table(const QuantizationReport& r) {
+  std::map<std::string, int> quantized, kept;
+  std::optional<QuantizedReport> worst;
+  for (const QuantizedReport& op : r.ops) {
+    if (!op.reason.empty()) {
+      ++kept[op.op + " kept in " + op.precision + ": " + op.reason];
+      continue;
+    }
+    ++quantized[op.op + " in " + op.precision];
+    if (op.sqnr && (!worst || *op.sqnr < *worst->sqnr)) worst = op;
+  }
+  std::string text;
+  for (const auto* group : {&quantized, &kept})
+    for (const auto& [what, nodes] : *group) text += fmt::format("  {:>5} x {}\n", nodes, what);
+  if (worst) text += fmt::format("  least exact: {} ({}), {}\n", worst->node, worst->op, decibels(worst->sqnr, ""));
+  return text.empty() ? "" : "\n" + text;
+}
+
+}  // namespace
+
+std::string quantization_table(const QuantizationReport& r) {
+  std::string head = "\n  precision " + r.precision;
+  if (r.samples > 0) head += fmt::format(", calibrated on {} sample{}", r.samples, r.samples == 1 ? "" : "s");
+  if (!r.outputs.empty()) head += fmt::format(", {} drop {:.3g} % (allowed: {:.3g} %)", r.metric, r.drop, r.max_drop);
+  return head + "\n" + op_table(r) + output_table(r);
+}
+
+}  // namespace modelflow
