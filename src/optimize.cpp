@@ -3,6 +3,7 @@
 #include "passes/passes.h"
 #include "src/correct.h"
 #include "src/flow/flow.h"
+#include "src/lower_precision.h"
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
@@ -13,8 +14,12 @@ namespace modelflow {
 namespace {
 
 void refuse_what_is_not_there(const Options& options) {
-  if (options.precision != Precision::f32)
-    throw Error(ErrorKind::unsupported, "only float32 so far: bf16, int8 and int4 are not there yet");
+  if (options.precision == Precision::bf16)
+    throw Error(ErrorKind::unsupported, "bfloat16 is not there yet: float32 and int8 are");
+  if (options.precision == Precision::i8 && !options.calibration)
+    throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
+  if (options.precision != Precision::f32 && options.level == Level::O0)
+    throw Error(ErrorKind::usage, "level O0 changes nothing, so it cannot lower the precision");
   if (options.target.device != Target::Device::cpu && options.level == Level::O2)
     throw Error(ErrorKind::unsupported, "no kernels for CUDA yet: use a cpu target, or level O1");
   Options all = options;
@@ -67,9 +72,19 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
   return std::move(chosen.model);
 }
 
+/// What the user left to us: the precision, and data to verify with.
+Options resolved(Options options) {
+  if (options.precision == Precision::automatic)
+    options.precision = options.calibration ? Precision::i8 : Precision::i8_dynamic;
+  if (options.inputs.empty() && options.calibration)
+    if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
+  return options;
+}
+
 }  // namespace
 
-Result optimize(Model model, const Options& options) {
+Result optimize(Model model, const Options& given) {
+  const Options options = resolved(given);
   refuse_what_is_not_there(options);
   check_names(options, stages(options));
   Result result{model, {}};
@@ -92,10 +107,17 @@ Result optimize(Model model, const Options& options) {
   const Corrected corrected = build_correct(model, options, pipeline, verifier, report);
   step("select");
   Selected chosen = options.level == Level::O1
-                        ? Selected{Pipeline::emit(corrected.forms.portable), true}
+                        ? Selected{Pipeline::emit(corrected.forms.portable), options.precision == Precision::f32}
                         : choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
   step("verify");
   result.model = verified(std::move(chosen), model, corrected, verifier, report);
+  if (options.precision != Precision::f32) {
+    step("lower the precision");
+    if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
+    std::optional<Model> lowered = lower_precision({model, corrected, result.model}, options, pipeline, *runtime,
+                                                   plugin_path(), verifier.reference().feeds, report);
+    if (lowered) result.model = std::move(*lowered);
+  }
   report.after = stats(result.model);
   report.fused = fused_report(result.model, options.target);
   return result;

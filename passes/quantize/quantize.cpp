@@ -2,6 +2,9 @@
 
 namespace modelflow::passes {
 
-std::vector<Pass> quantizing(const Options&) { return {}; }
+std::vector<Pass> quantizing(const Options& options) {
+  if (options.precision == Precision::i8) return {place_quantizers(), fuse_quantized()};
+  return {};
+}
 
 }  // namespace modelflow::passes

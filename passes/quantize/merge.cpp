@@ -1,0 +1,142 @@
+// DequantizeLinear, op, QuantizeLinear -> the op in 8 bits.
+#include <optional>
+
+#include "passes/extents.h"
+#include "passes/fuse/epilogue.h"
+#include "passes/quantize/islands.h"
+#include "passes/quantize/quantize.h"
+#include "passes/quantize/scale.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// One side of a quantized op: the u8 value, what it means, and the constants that say so.
+struct Side {
+  Value* value = nullptr;
+  Value *scale = nullptr, *zero_point = nullptr;
+  Quantization q;
+};
+
+std::optional<Side> side(Value* value, const Node& pair) {
+  const Tensor* scale = pair.input(1) ? pair.input(1)->constant() : nullptr;
+  const Tensor* zero = pair.input(2) ? pair.input(2)->constant() : nullptr;
+  if (!scale || !zero || scale->elements() != 1 || scale->dtype() != DType::f32 || zero->dtype() != DType::u8)
+    return {};
+  return Side{value, pair.input(1), pair.input(2), {scale->as<float>()[0], zero->as<std::uint8_t>()[0]}};
+}
+
+/// What stands behind DequantizeLinear.
+std::optional<Side> read_side(const Value* value) {
+  const Node* node = value ? value->producer() : nullptr;
+  if (!node || !node->is("DequantizeLinear")) return {};
+  return side(node->input(0), *node);
+}
+
+/// The QuantizeLinear that alone reads `value`.
+std::optional<Side> write_side(const Value* value) {
+  const Node* node = only_reader(*value);
+  if (!node || !node->is("QuantizeLinear") || node->input(0) != value) return {};
+  return side(node->output(), *node);
+}
+
+void set(Attrs& attrs, const std::string& name, const Quantization& q) {
+  attrs.set(name + "_scale", Attr(q.scale)).set(name + "_zero_point", Attr(std::int64_t{q.zero_point}));
+}
+
+/// The result takes the place of what QuantizeLinear gave.
+void take_over(Node& old, Node& made, const Side& y) {
+  Graph& graph = old.graph();
+  made.name = old.name;
+  made.doc = old.doc;
+  Node& quantize = *y.value->producer();
+  graph.replace(*y.value, *made.output());
+  graph.erase(quantize);
+  graph.erase(old);
+}
+
+bool merge_conv(Node& conv, Context& context) {
+  const auto x = read_side(conv.input(0)), y = write_side(conv.output());
+  const bool added = conv.attrs.text("residual", "none") != "none";
+  const auto residual = added ? read_side(conv.inputs().back()) : std::optional<Side>();
+  if (!x || !y || (added && !residual)) return false;
+  Graph& graph = conv.graph();
+  const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
+  const std::int64_t filters = conv.input(1)->constant()->dims()[0];
+  const std::vector<float> least = bias ? least_scales(bias->as<float>(), x->q.scale) : std::vector<float>();
+  const QuantizedWeights w = quantize_weights(*conv.input(1)->constant(), 0, {.least_scales = least});
+  const Tensor zeros = Tensor::make(DType::f32, {filters}, [](std::byte*) {});
+  const std::string stem = conv.input(1)->name();
+  Attrs attrs = quantized_call(conv).attrs;
+  set(attrs, "x", x->q);
+  set(attrs, "y", y->q);
+  set(attrs, "residual", residual ? residual->q : Quantization{1, 0});
+  std::vector<Value*> inputs = {
+      x->value, &graph.add_constant(w.values, stem + "_quantized"), &graph.add_constant(w.scales, stem + "_scale"),
+      &graph.add_constant(quantize_bias(bias ? *bias : zeros, x->q.scale, w.scales), stem + "_bias")};
+  if (residual) inputs.push_back(residual->value);
+  Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QConv", std::move(inputs), attrs, conv);
+  if (!made) return false;
+  take_over(conv, *made, *y);
+  return true;
+}
+
+bool merge_squeeze_excite(Node& block, Context& context) {
+  const auto x = read_side(block.input(0)), y = write_side(block.output());
+  if (!x || !y) return false;
+  Attrs attrs = block.attrs;
+  set(attrs, "x", x->q);
+  set(attrs, "y", y->q);
+  std::vector<Value*> inputs = block.inputs();
+  inputs[0] = x->value;
+  Node* made = make_fused(block.graph(), context, "fuse-quantized", "modelflow.QSqueezeExcite", std::move(inputs),
+                          std::move(attrs), block);
+  if (!made) return false;
+  take_over(block, *made, *y);
+  return true;
+}
+
+/// Ops that only move elements do so in 8 bits where all scales are the same constants' values.
+bool merge_carrier(Node& node, Context& context) {
+  if (!carries(node, context.model.opset())) return false;
+  const auto y = write_side(node.output());
+  if (!y) return false;
+  std::vector<Value*> inputs = node.inputs();
+  for (std::size_t i = 0; i < carried(node).size(); ++i) {
+    const auto x = read_side(inputs[i]);
+    if (!x || x->q.scale != y->q.scale || x->q.zero_point != y->q.zero_point) return false;
+    inputs[i] = x->value;
+  }
+  Graph& graph = node.graph();
+  Node& made = graph.add(node.op(), std::move(inputs), {.before = &node, .attrs = node.attrs, .name = node.name});
+  made.output()->type = Type::tensor(DType::u8, node.output()->shape());
+  take_over(node, made, *y);
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (!node->is("QuantizeLinear")) nodes.push_back(node.get());  // those go with the op in front of them
+  int changes = 0;
+  for (Node* node : nodes) {
+    if (node->is("modelflow.Conv"))
+      changes += merge_conv(*node, context);
+    else if (node->is("modelflow.SqueezeExcite"))
+      changes += merge_squeeze_excite(*node, context);
+    else
+      changes += merge_carrier(*node, context);
+  }
+  if (changes) graph.prune();
+  context.hit("fuse-quantized", changes);
+  return changes;
+}
+
+}  // namespace
+
+Pass fuse_quantized() {
+  return {.name = "fuse-quantized",
+          .doc = "DequantizeLinear, op and QuantizeLinear -> the op in 8 bits (modelflow.QConv and others)",
+          .run = run};
+}
+
+}  // namespace modelflow::passes

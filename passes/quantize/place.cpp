@@ -1,0 +1,67 @@
+// A QuantizeLinear and a DequantizeLinear behind every value that is kept in 8 bits; all readers read the pair. What
+// the pair costs where no quantized op takes it in is what the values were chosen to avoid.
+#include "passes/quantize/islands.h"
+#include "passes/quantize/quantize.h"
+#include "passes/quantize/scale.h"
+
+namespace modelflow::passes {
+namespace {
+
+Value& node_in(Graph& graph, std::string_view op, std::vector<Value*> inputs, Node* before, Type type) {
+  Node& node = graph.add(op, std::move(inputs), {.before = before});
+  node.output()->type = std::move(type);
+  return *node.output();
+}
+
+/// The node in front of which whatever reads `value` can read more: the one behind its producer.
+Node* behind(Graph& graph, const Value& value) {
+  bool next = value.producer() == nullptr;
+  for (const auto& node : graph.nodes()) {
+    if (next) return node.get();
+    next = node.get() == value.producer();
+  }
+  return nullptr;
+}
+
+void place(Graph& graph, Value& value, Range range) {
+  const Quantization q = u8_of(range);
+  Value& scale = graph.add_constant(Tensor::scalar(q.scale), value.name() + "_scale");
+  const auto zero = static_cast<std::uint8_t>(q.zero_point);
+  Value& zero_point = graph.add_constant(Tensor::scalar(zero), value.name() + "_zero_point");
+  const std::vector<Use> readers = value.uses();
+  Node* before = behind(graph, value);
+  Value& quantized =
+      node_in(graph, "QuantizeLinear", {&value, &scale, &zero_point}, before, Type::tensor(DType::u8, value.shape()));
+  Value& back = node_in(graph, "DequantizeLinear", {&quantized, &scale, &zero_point}, before,
+                        Type::tensor(DType::f32, value.shape()));
+  for (const Use& use : readers) use.node->graph().set_input(*use.node, use.index, &back);
+}
+
+int run(Graph& graph, Context& context) {
+  if (!context.plan) return 0;
+  const QuantizedValues chosen(graph, context);
+  for (Value* value : chosen.values()) place(graph, *value, chosen.range(*value));
+  context.hit("place-quantizers", static_cast<int>(chosen.values().size()));
+  return static_cast<int>(chosen.values().size());
+}
+
+}  // namespace
+
+std::vector<std::string> values_to_observe(const Graph& graph) {
+  std::vector<std::string> names;
+  const auto add = [&](const Value* value) {
+    if (value && value->dtype() == DType::f32 && !value->is_initializer()) names.push_back(value->name());
+  };
+  for (const Value* input : graph.inputs()) add(input);
+  for (const auto& node : graph.nodes())
+    for (const Value* output : node->outputs()) add(output);
+  return names;
+}
+
+Pass place_quantizers() {
+  return {.name = "place-quantizers",
+          .doc = "QuantizeLinear and DequantizeLinear (uint8, per tensor) around convolutions and what moves between",
+          .run = run};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,231 @@
+#include "src/lower_precision.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "modelflow/pass.h"
+#include "passes/quantize/quantize.h"
+#include "src/calibrate/calibrate.h"
+#include "src/calibrate/metric.h"
+#include "src/calibrate/parted_samples.h"
+#include "src/emit/inline.h"
+#include "src/measure/extract.h"
+#include "src/measure/timing.h"
+
+namespace modelflow {
+namespace {
+
+using Names = std::set<std::string>;
+using Outputs = std::vector<std::vector<Tensor>>;  // [sample][output]
+
+/// A faster form has to be so clearly, else its error buys nothing.
+constexpr double kWorthwhile = 1.03;
+
+/// One choice of ops to keep in float, and what comes of it.
+struct Attempt {
+  Model fused;     ///< before layout
+  Model runnable;  ///< what runtimes load
+  Names quantized;
+  Outputs outputs;
+  std::vector<OutputError> errors;
+  double drop = 0;
+};
+
+class Lowering {
+ public:
+  Lowering(const Precise& precise, const Options& options, const Pipeline& pipeline, Runtime& runtime,
+           const std::filesystem::path& plugin, const std::vector<Feeds>& synthetic, Report& report)
+      : precise_(precise),
+        options_(options),
+        pipeline_(pipeline),
+        runtime_(runtime),
+        plugin_(plugin),
+        report_(report),
+        samples_(options, synthetic) {}
+
+  std::optional<Model> run() {
+    calibrate_ranges();
+    reference_ = outputs_of(precise_.original, "", &names_);
+    Attempt best = attempt({});
+    if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+    if (best.drop > options_.max_drop) best = within_bound(std::move(best));
+    if (best.quantized.empty()) return refuse("no part of it stays within --max-drop");
+    if (const std::string why = kernels_differ(best); !why.empty()) throw Error(ErrorKind::verification, why);
+    describe(best);
+    if (options_.level == Level::O1) return inline_functions(std::move(best.runnable));
+    if (options_.measure && options_.target.is_host() && !plugin_.empty() && !is_faster(best))
+      return refuse("in lower precision it is not faster here");
+    return std::move(best.runnable);
+  }
+
+ private:
+  std::optional<Model> refuse(const std::string& why) {
+    report_.notes.push_back(why + ": the model stays in float32");
+    return {};
+  }
+
+  void calibrate_ranges() {
+    if (options_.precision != Precision::i8) return;
+    Options seen = options_;
+    seen.calibration = samples_.seen();
+    const Model runnable = Pipeline::emit(precise_.corrected.forms.fused);
+    plan_.ranges = calibrate(runtime_, runnable, passes::values_to_observe(runnable.graph()), seen, "", report_);
+    if (!samples_.held_back())
+      report_.notes.push_back("fewer than four samples: the same ones calibrate and judge, the error is understated");
+  }
+
+  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin,
+                     std::vector<std::string>* names = nullptr) const {
+    const auto session = open_session(runtime_, model, {.threads = options_.threads, .plugin = plugin});
+    Outputs outputs;
+    for (const Feeds& feeds : samples_.judges()) outputs.push_back(session->run(feeds));
+    if (names)
+      for (const auto& [name, type] : session->outputs()) names->push_back(name);
+    return outputs;
+  }
+
+  Attempt attempt(Names keep) {
+    plan_.keep_float = std::move(keep);
+    Attempt made;
+    Report scratch;
+    made.fused = pipeline_.quantize(precise_.corrected.forms.fused, plan_, precise_.corrected.disabled,
+                                    steps_reported_ ? scratch : report_);
+    steps_reported_ = true;
+    for (const Node* node : fused_nodes(made.fused.graph()))
+      if (is_quantized(*node)) made.quantized.insert(node->name);
+    if (made.quantized.empty()) return made;
+    // The portable form has no use for another layout: its convolutions are standard ones.
+    made.runnable = Pipeline::emit(options_.level == Level::O1 ? made.fused : lay_out(made.fused));
+    made.outputs = outputs_of(made.runnable, plugin_);
+    made.errors = errors_of(reference_, made.outputs);
+    made.drop = drop(made.errors, options_.metric);
+    return made;
+  }
+
+  std::vector<OutputError> errors_of(const Outputs& want, const Outputs& got) const {
+    std::vector<OutputError> errors;
+    for (std::size_t k = 0; k < names_.size(); ++k) {
+      ErrorMeter meter(names_[k]);
+      for (std::size_t i = 0; i < want.size(); ++i) meter.add(want[i][k], got[i][k]);
+      errors.push_back(meter.error());
+    }
+    return errors;
+  }
+
+  Model lay_out(const Model& fused) const {
+    Report scratch;
+    return pipeline_.lay_out(fused, precise_.corrected.disabled, scratch);
+  }
+
+  static bool is_quantized(const Node& node) {
+    const FusedOp* op = find_fused_op(node.op());
+    return op && (op->output_type != DType::f32 || op->input_types.size() > 1);
+  }
+
+  /// The quantized ops, the one that costs the most accuracy for the time it saves first.
+  std::vector<std::string> by_sensitivity(const Names& all) {
+    std::vector<std::pair<double, std::string>> ranked;
+    for (const std::string& name : all) {
+      Names others = all;
+      others.erase(name);
+      if (options_.progress)
+        options_.progress("rank by accuracy", static_cast<double>(ranked.size()) / static_cast<double>(all.size()));
+      ranked.emplace_back(attempt(std::move(others)).drop, name);
+    }
+    std::sort(ranked.rbegin(), ranked.rend());
+    std::vector<std::string> names;
+    for (const auto& [drop, name] : ranked) names.push_back(name);
+    return names;
+  }
+
+  /// As few of the most sensitive ops in float as the bound takes.
+  Attempt within_bound(Attempt all) {
+    const std::vector<std::string> ranked = by_sensitivity(all.quantized);
+    const auto with = [&](std::size_t count) {
+      return attempt({ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
+    };
+    std::size_t low = 0, high = ranked.size();  // `low` breaks the bound, `high` keeps it
+    Attempt best;
+    while (high - low > 1) {
+      const std::size_t middle = (low + high) / 2;
+      Attempt made = with(middle);
+      report_.notes.push_back(line(made, ranked.size()));
+      const bool keeps = made.drop <= options_.max_drop;
+      (keeps ? high : low) = middle;
+      if (keeps) best = std::move(made);
+    }
+    plan_.keep_float = {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(high)};
+    return best;
+  }
+
+  static std::string line(const Attempt& made, std::size_t all) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%zu of %zu ops in lower precision: drop %.3f %%", made.quantized.size(), all,
+                  made.drop);
+    return text;
+  }
+
+  /// Where kernels round on the other side of a tie now and then, the error is small against that of quantization.
+  std::string kernels_differ(const Attempt& made) const {
+    if (plugin_.empty()) return "";
+    const std::vector<OutputError> kernels = errors_of(outputs_of(made.runnable, ""), made.outputs);
+    for (std::size_t i = 0; i < kernels.size(); ++i)
+      if (kernels[i].relative_l2 > 1e-3 + 0.5 * made.errors[i].relative_l2)
+        return "output '" + names_[i] + "' of the quantized model differs between kernels and bodies by " +
+               std::to_string(kernels[i].relative_l2);
+    return "";
+  }
+
+  bool is_faster(const Attempt& made) {
+    const std::vector<const Model*> models = {&precise_.fastest, &precise_.original, &made.runnable};
+    const std::vector<Timing> timing = time_models(runtime_, models, samples_.judges().front(), options_, plugin_,
+                                                   std::min(options_.max_seconds, 10.0));
+    if (timing[2].speedup < kWorthwhile) return false;
+    report_.stock_ms = timing[1].seconds * 1e3;
+    report_.optimized_ms = timing[2].seconds * 1e3;
+    report_.speedup = timing[2].speedup / timing[1].speedup;
+    return true;
+  }
+
+  void describe(const Attempt& made) {
+    if (!report_.quantization) report_.quantization.emplace();
+    QuantizationReport& q = *report_.quantization;
+    q.precision = name(options_.precision);
+    q.metric = name(options_.metric);
+    q.max_drop = options_.max_drop;
+    q.drop = made.drop;
+    q.outputs = made.errors;
+    Model copy = made.fused;  // fused_nodes gives nodes that may be edited
+    for (const Node* node : fused_nodes(copy.graph())) {
+      const bool kept = plan_.keep_float.contains(node->name);
+      if (!kept && !made.quantized.contains(node->name)) continue;
+      q.ops.push_back({.node = node->name,
+                       .op = node->op(),
+                       .precision = kept ? "float32" : q.precision,
+                       .sqnr = {},
+                       .reason = kept ? "it costs too much accuracy" : ""});
+    }
+  }
+
+  const Precise& precise_;
+  const Options& options_;
+  const Pipeline& pipeline_;
+  Runtime& runtime_;
+  const std::filesystem::path& plugin_;
+  Report& report_;
+  PartedSamples samples_;
+  QuantizationPlan plan_;
+  Outputs reference_;
+  std::vector<std::string> names_;
+  bool steps_reported_ = false;
+};
+
+}  // namespace
+
+std::optional<Model> lower_precision(const Precise& precise, const Options& options, const Pipeline& pipeline,
+                                     Runtime& runtime, const std::filesystem::path& plugin,
+                                     const std::vector<Feeds>& synthetic, Report& report) {
+  return Lowering(precise, options, pipeline, runtime, plugin, synthetic, report).run();
+}
+
+}  // namespace modelflow
