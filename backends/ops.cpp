@@ -11,6 +11,7 @@ constexpr std::array kFusedOps = {
     &ops::conv_op,      &ops::matmul_op,     &ops::activation_op,     &ops::squeeze_excite_op,
     &ops::pool_op,      &ops::upsample_op,   &ops::conv_transpose_op, &ops::concat_op,
     &ops::pointwise_op, &ops::layer_norm_op, &ops::group_norm_op,     &ops::attention_op,
+    &ops::qconv_op,
 };
 
 }  // namespace

@@ -17,5 +17,6 @@ extern const FusedOp pointwise_op;
 extern const FusedOp layer_norm_op;
 extern const FusedOp group_norm_op;
 extern const FusedOp attention_op;
+extern const FusedOp qconv_op;
 
 }  // namespace modelflow::ops

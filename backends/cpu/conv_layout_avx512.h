@@ -27,7 +27,7 @@ struct BandShape {
 };
 
 /// With `skip`, an axis with a kernel of one keeps only the positions that are read, so that its stride becomes one.
-static inline BandShape band_shape(const ConvProblem& p, const ConvBlock& block, bool skip) {
+static inline BandShape band_shape(const ConvGeometry& p, const ConvBlock& block, bool skip) {
   const bool skip_h = skip && p.kernel_h == 1, skip_w = skip && p.kernel_w == 1;
   BandShape s{};
   s.step_h = skip_h ? p.stride_h : 1;

@@ -45,28 +45,34 @@ const float* padded_bias(const ConvNode& node, Invocation& call) {
 ConvNode::ConvNode(const Call& call)
     : conv(call.attrs), activation(activation_of(call.attrs)), weights(call.in(1).constant->dims()) {}
 
-ConvProblem ConvNode::problem(Invocation& call) const {
-  if (call.inputs() != conv.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
-  const View x = tensor(call, 0);
+ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std::span<const std::int64_t> x) {
   const std::size_t rank = conv.rank();
-  if (x.dims.size() != rank + 2) mismatch("x is " + text(x.dims) + ", weights have " + std::to_string(rank) + " axes");
-  const std::int64_t channels = x.dims[conv.x_last ? rank + 1 : 1];
+  if (x.size() != rank + 2) mismatch("x is " + text(x) + ", weights have " + std::to_string(rank) + " axes");
+  const std::int64_t channels = x[conv.x_last ? rank + 1 : 1];
   if (channels != weights[1] * conv.group)
     mismatch("x has " + std::to_string(channels) + " channels, weights ask for " +
              std::to_string(weights[1] * conv.group));
-  const Dims y = conv.output_dims(x.dims, weights[0]);
+  const Dims y = conv.output_dims(x, weights[0]);
   const std::size_t first_x = conv.x_last ? 1 : 2, first_y = conv.y_last ? 1 : 2, last = rank - 1;
-  ConvProblem p{};
-  p.batch = x.dims[0], p.channels = channels, p.filters = weights[0];
+  ConvGeometry p{};
+  p.batch = x[0], p.channels = channels, p.filters = weights[0];
   p.x_last = conv.x_last, p.y_last = conv.y_last;
-  p.width = x.dims[first_x + last], p.columns = y[first_y + last];
+  p.width = x[first_x + last], p.columns = y[first_y + last];
   p.kernel_w = conv.kernel[last], p.stride_w = conv.strides[last], p.dilation_w = conv.dilations[last];
   p.left = conv.pads[last];
   p.height = p.rows = p.kernel_h = p.stride_h = p.dilation_h = 1;
   if (rank > 1) {
-    p.height = x.dims[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
+    p.height = x[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
     p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
   }
+  return p;
+}
+
+ConvProblem ConvNode::problem(Invocation& call) const {
+  if (call.inputs() != conv.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
+  const View x = tensor(call, 0);
+  ConvProblem p{conv_geometry(conv, weights, x.dims), {}, {}, {}, {}, {}, {}};
+  const Dims y = conv.output_dims(x.dims, weights[0]);
   p.x = static_cast<const float*>(x.data);
   p.bias = padded_bias(*this, call);
   p.residual = conv.residual;
@@ -91,14 +97,17 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank) {
   for (const Operand& in : call.inputs) {
     if (in.dtype != DType::f32) return no("is not float32", in.name);
   }
-  const Operand& w = call.in(1);
+  return accepts_weights(*conv, call.in(1), max_rank);
+}
+
+Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank) {
   if (!w.constant) return no("weights are not constant", w.name);
-  if (w.constant->rank() != conv->rank() + 2) return no("weights do not fit kernel_shape", w.name);
-  if (conv->rank() > max_rank) return no("has " + std::to_string(conv->rank()) + " spatial axes", w.name);
-  if (!std::equal(conv->kernel.begin(), conv->kernel.end(), w.constant->dims().begin() + 2))
+  if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);
+  if (conv.rank() > max_rank) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
+  if (!std::equal(conv.kernel.begin(), conv.kernel.end(), w.constant->dims().begin() + 2))
     return no("weights do not fit kernel_shape", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
-  if (w.constant->dims()[0] % conv->group != 0) return no("group does not divide the filters", w.name);
+  if (w.constant->dims()[0] % conv.group != 0) return no("group does not divide the filters", w.name);
   return yes();
 }
 

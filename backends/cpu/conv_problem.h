@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "backends/cpu/activation.h"
 #include "backends/ops/conv_attrs.h"
@@ -9,13 +10,20 @@
 
 namespace modelflow::cpu {
 
-/// One run of a float32 convolution over one or two spatial axes (one is seen as an image of one row): numbers and
-/// addresses only, so that files compiled for AVX-512 need nothing of the standard library.
-struct ConvProblem {
+/// The extents of one run of a convolution over one or two spatial axes (one is seen as an image of one row): numbers
+/// only, so that files compiled for AVX-512 need nothing of the standard library.
+struct ConvGeometry {
   std::int64_t batch, channels, height, width;  // x
   std::int64_t filters, rows, columns;          // y
   std::int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
   bool x_last, y_last;
+};
+
+/// Throws Error(invalid_input) when x does not fit attributes and weights (plain ONNX dims).
+ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std::span<const std::int64_t> x);
+
+/// One run of a float32 convolution.
+struct ConvProblem : ConvGeometry {
   const float* x;
   const float* bias;   // filters rounded up to 64, zeros behind
   const float* added;  // the residual, in the layout of y; null when there is none
@@ -44,6 +52,8 @@ struct ConvNode {
 
 /// What every convolution kernel asks for: float32, constant weights of known dims, one or two spatial axes.
 Verdict accepts_conv(const Call& call, std::size_t max_rank);
+/// The part of it that is the same for all element types.
+Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
 /// Multiplications and additions; unknown dims count as one.
 double conv_flops(const Call& call);
 /// Bytes of all operands.

@@ -30,6 +30,14 @@ struct ConvAttrs {
   Dims output_dims(std::span<const std::int64_t> x, std::int64_t m) const;
 };
 
+/// Where a convolution has its other operands; `bias` is 0 when there is none.
+struct ConvInputs {
+  std::size_t bias, residual;
+};
+
+/// Shape and dtype of y from those of x and w; a no when operands and attributes contradict each other.
+Verdict infer_conv(Call& call, const ConvAttrs& conv, ConvInputs at);
+
 /// A Conv call for samples, tests and benchmarks: shapes of x and w (plain ONNX), everything else at its default.
 /// The constants are not filled in.
 Call conv_call(Dims x, Dims w, Attrs attrs = {});

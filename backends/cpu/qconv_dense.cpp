@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/qconv_dense_vnni.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Four vectors per panel where that leaves no single one: tiles of 6 pixels x 64 filters and 9 x 48 are the fastest.
+std::int64_t next_vectors(std::int64_t left) {
+  if (left <= 4) return left;
+  if (left == 5 || left == 6) return 3;
+  return left % 4 == 0 || left % 3 != 0 ? 4 : 3;
+}
+
+std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, std::int64_t filter_bytes) {
+  std::vector<QPanel> panels;
+  const std::int64_t groups = g.channels / group_channels, filters = g.filters / groups;
+  std::int64_t offset = 0, scales = 0;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t first = 0, left = up(filters, 16); left > 0;) {
+      const std::int64_t vectors = next_vectors(left);
+      panels.push_back({group * filters + first, vectors, std::min(filters - first, 16 * vectors),
+                        group * group_channels, offset, scales});
+      first += 16 * vectors, left -= vectors;
+      scales += 16 * vectors, offset += 16 * vectors * filter_bytes;
+    }
+  }
+  return panels;
+}
+
+// How the bytes of a filter lie: `segments` runs of `length` bytes, each filled up to a multiple of 4.
+struct FilterShape {
+  std::int64_t channels, taps, joined;  // joined: taps that one segment covers
+  std::int64_t segments() const { return taps / joined; }
+  std::int64_t length() const { return up(channels * joined, 4) * 4; }
+  std::int64_t bytes() const { return segments() * length(); }
+};
+
+// [M, C, taps] to what QPanel describes.
+void pack(const std::int8_t* w, const FilterShape& s, const QPanel& panel, std::int8_t* at) {
+  for (std::int64_t i = 0; i < s.bytes(); i += 4) {
+    const std::int64_t segment = i / s.length();
+    for (std::int64_t f = 0; f < 16 * panel.vectors; ++f) {
+      for (std::int64_t k = i % s.length(); k < i % s.length() + 4; ++k) {
+        const bool exists = f < panel.filters && k < s.channels * s.joined;
+        const std::int64_t tap = segment * s.joined + k / s.channels;
+        *at++ = exists ? w[((panel.first + f) * s.channels + k % s.channels) * s.taps + tap] : std::int8_t{0};
+      }
+    }
+  }
+}
+
+// How the output is cut: `pixels` of a block, `panels` of a task.
+struct Cut {
+  std::int64_t pixels, panels;
+};
+
+// What a block reads stays in L2 beside the weights of a panel.
+constexpr std::int64_t kBlockBytes = 384 << 10;
+
+// More tasks than threads, when the work is worth it: about 5 million operations (some 10 us) each. Of the ways to get
+// there the one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
+// `unit`: pixels that stay together.
+Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_t unit, std::int64_t threads) {
+  const std::int64_t pixels = g.batch * g.rows * g.columns;
+  const double ops = 2 * static_cast<double>(pixels) * products * static_cast<double>(g.filters);
+  const std::int64_t wanted =
+      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(ops / 5e6), 1, 6 * threads);
+  const std::int64_t per_pixel = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
+  const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;
+  Cut best{};
+  double least = 0;
+  for (std::int64_t count = 1; count <= wanted; ++count) {
+    Cut c{std::min(up(up(pixels, count), unit) * unit, by_cache), 0};
+    const std::int64_t blocks = up(pixels, c.pixels), groups = std::clamp<std::int64_t>(up(wanted, blocks), 1, panels);
+    c.panels = up(panels, groups);
+    const double bytes = static_cast<double>(blocks) * products * static_cast<double>(g.filters) +
+                         static_cast<double>(groups) * static_cast<double>(pixels * per_pixel);
+    const bool enough = blocks * groups >= wanted;
+    if (best.panels && (bytes >= least || !enough)) continue;
+    best = c;
+    least = enough ? bytes : 1e300;
+  }
+  return best;
+}
+
+class Dense : public Implementation {
+ public:
+  explicit Dense(const Call& call) : node_(call) {
+    const Tensor& w = *call.in(1).constant;
+    const ops::ConvAttrs& conv = node_.attrs.conv;
+    weights_dims_ = w.dims();
+    shape_ = {w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1};
+    // Extents of x do not matter here: only what the layout of the weights depends on.
+    Dims x(conv.rank() + 2, 1);
+    x[conv.x_last ? conv.rank() + 1 : 1] = w.dims()[1] * conv.group;
+    const ConvGeometry g = conv_geometry(conv, w.dims(), x);
+    if (joins_columns(g, shape_.channels)) shape_.joined = g.kernel_w;
+    panels_ = split(g, shape_.channels, shape_.bytes());
+    const QScales scales(call, node_.attrs);
+    for (const QPanel& panel : panels_) {
+      for (std::int64_t i = panel.first; i < panel.first + 16 * panel.vectors; ++i) {
+        const bool exists = i < panel.first + panel.filters;
+        begin_.push_back(exists ? scales.begin[static_cast<std::size_t>(i)] : 0);
+        scale_.push_back(exists ? scales.scale[static_cast<std::size_t>(i)] : 0);
+      }
+    }
+    zeros_.assign(static_cast<std::size_t>(g.channels) + 3, static_cast<std::uint8_t>(node_.attrs.x.zero_point));
+    const auto bytes = static_cast<std::size_t>(panels_.back().offset + 16 * panels_.back().vectors * shape_.bytes());
+    const std::string layout = "qconv_dense_vnni " + std::to_string(shape_.joined) + " " + std::to_string(conv.group);
+    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
+      for (const QPanel& panel : panels_)
+        pack(w.as<std::int8_t>().data(), shape_, panel, reinterpret_cast<std::int8_t*>(to) + panel.offset);
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const QConvOperands o = node_.operands(call);
+    const ConvGeometry g = conv_geometry(node_.attrs.conv, weights_dims_, o.x_dims);
+    const std::int64_t pixels = g.batch * g.rows * g.columns, panels = static_cast<std::int64_t>(panels_.size());
+    if (pixels == 0) return;
+    const QDenseRun run{g,
+                        o.x,
+                        o.added,
+                        o.y,
+                        node_.epilogue,
+                        static_cast<std::uint8_t>(node_.attrs.x.zero_point),
+                        zeros_.data(),
+                        reinterpret_cast<const std::int8_t*>(weights_.get()),
+                        panels_.data(),
+                        begin_.data(),
+                        scale_.data(),
+                        shape_.channels,
+                        copies_input(g, shape_.channels),
+                        shape_.joined > 1};
+    const bool by_image = run.copied || !g.y_last;
+    const std::int64_t image = g.rows * g.columns, unit = by_image ? g.columns : kQTileRows[panels_[0].vectors];
+    ConvGeometry one = g;
+    if (by_image) one.batch = 1;
+    const auto threads = static_cast<std::int64_t>(call.threads());
+    const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads);
+    const std::int64_t span = by_image ? image : pixels, blocks = up(span, c.pixels), groups = up(panels, c.panels);
+    const auto task_of = [&](std::int64_t i) {
+      const std::int64_t group = i % groups, block = i / groups % blocks, from = i / groups / blocks * span;
+      return QDenseTask{from + block * c.pixels, from + std::min(span, (block + 1) * c.pixels), group * c.panels,
+                        std::min(panels, (group + 1) * c.panels)};
+    };
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < groups * blocks; ++i) bytes = std::max(bytes, qdense_scratch(run, task_of(i)));
+    const auto tasks = static_cast<std::size_t>(groups * blocks * (pixels / span));
+    ScratchSlots slots(call, tasks, bytes);
+    const auto body = [&](std::size_t i) {
+      slots.with_slot(
+          [&](std::byte* scratch) { qdense_block_vnni(run, task_of(static_cast<std::int64_t>(i)), scratch); });
+    };
+    if (tasks == 1) return body(0);
+    call.parallel(tasks, body);
+  }
+
+ private:
+  QConvNode node_;
+  Dims weights_dims_;
+  FilterShape shape_;
+  std::vector<QPanel> panels_;
+  std::vector<std::int32_t> begin_;
+  std::vector<float> scale_;
+  std::vector<std::uint8_t> zeros_;
+  std::shared_ptr<const std::byte> weights_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict verdict = accepts_qconv_vectors(call); !verdict) return verdict;
+  const std::int64_t group = call.attrs.integer("group", 1);
+  if (group > 1 && call.in(1).constant->dims()[0] / group < 8) return no("has few filters per group", call.in(1).name);
+  return yes();
+}
+
+}  // namespace
+
+const Kernel qconv_dense_vnni = {
+    .op = "QConv",
+    .name = "cpu.qconv_dense_vnni",
+    .needs = Isa::avx512_vnni,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.75); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

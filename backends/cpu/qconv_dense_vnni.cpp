@@ -1,0 +1,221 @@
+#include "backends/cpu/qconv_dense_vnni.h"
+
+#include "backends/cpu/qconv_layout_vnni.h"
+#include "backends/cpu/qconv_tile_vnni.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// x as the row pointers see it: the tensor itself, or a copy of what the task reads with its padding.
+struct QSource {
+  const std::uint8_t* data;
+  std::int64_t height, width;      ///< beyond them lies padding
+  std::int64_t image, row, pixel;  ///< steps in bytes
+  std::int64_t stride_h, stride_w, top, left;
+  std::int64_t first;  ///< the output pixel that its first window belongs to
+};
+
+/// Pixels into tiles of nearly one size.
+struct Tiles {
+  std::int64_t count, size, larger;  ///< the first `larger` have one pixel more
+  Tiles(std::int64_t pixels, std::int64_t most) : count((pixels + most - 1) / most), size(pixels / count) {
+    larger = pixels % count;
+  }
+};
+
+BandShape shape_of(const ConvGeometry& g, const QDenseTask& task) {
+  const std::int64_t row0 = task.pixel0 / g.columns % g.rows, rows = (task.pixel1 - task.pixel0) / g.columns;
+  return band_shape(g, {0, row0, row0 + rows, 0, g.columns}, true);
+}
+
+std::int64_t round_up(std::int64_t n) { return (n + 63) / 64 * 64; }
+
+std::int64_t segments_of(const QDenseRun& run) {
+  return run.geometry.kernel_h * (run.joined ? 1 : run.geometry.kernel_w);
+}
+
+std::int64_t filters_of(const QDenseRun& run, const QDenseTask& task) {
+  const QPanel& last = run.panels[task.panel1 - 1];
+  return last.first + last.filters - run.panels[task.panel0].first;
+}
+
+struct Sizes {
+  std::int64_t table, band, result, added;  ///< in bytes
+};
+
+Sizes sizes(const QDenseRun& run, const QDenseTask& task) {
+  const ConvGeometry& g = run.geometry;
+  const std::int64_t pixels = task.pixel1 - task.pixel0;
+  Sizes s{};
+  // All 16 lanes are stored where a tile has fewer pixels.
+  s.table = round_up((pixels * segments_of(run) + 16) * static_cast<std::int64_t>(sizeof(std::uint8_t*)));
+  if (run.copied) {
+    const BandShape shape = shape_of(g, task);
+    s.band = round_up(shape.rows * shape.columns * g.channels + 3);  // the last window is read up to 3 bytes too far
+  }
+  if (!g.y_last) s.result = round_up(pixels * filters_of(run, task));
+  if (!g.y_last && run.added) s.added = s.result;
+  return s;
+}
+
+QSource source_of(const QDenseRun& run, const QDenseTask& task, std::uint8_t* memory) {
+  const ConvGeometry& g = run.geometry;
+  if (!run.copied) {
+    const std::int64_t row = g.width * g.channels;
+    return {run.x, g.height, g.width, g.height * row, row, g.channels, g.stride_h, g.stride_w, g.top, g.left, 0};
+  }
+  const BandShape s = shape_of(g, task);
+  copy_band_vnni(g, run.x, task.pixel0 / (g.rows * g.columns), s, run.x_zero, memory);
+  return {memory,
+          s.rows,
+          s.columns,
+          0,
+          s.columns * g.channels,
+          g.channels,
+          g.kernel_h == 1 ? 1 : g.stride_h,
+          g.kernel_w == 1 ? 1 : g.stride_w,
+          0,
+          0,
+          task.pixel0};
+}
+
+/// Up to 16 neighbouring pixels: where the first tap of each lies.
+struct Windows {
+  __m512i y, x;        ///< row and column in the source, 32 bits
+  __m512i offsets[2];  ///< from its start, 64 bits
+};
+
+Windows windows_at(const ConvGeometry& g, const QSource& s, std::int64_t pixel) {
+  const auto all = [](std::int64_t value) { return _mm512_set1_epi32(static_cast<int>(value)); };
+  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  __m512i column = _mm512_add_epi32(all(pixel % g.columns), lanes);
+  __m512i row = all(pixel / g.columns % g.rows), image = all(pixel / g.columns / g.rows);
+  const auto carry = [&all](__m512i& digit, std::int64_t base, __m512i& next) {
+    while (const __mmask16 over = _mm512_cmpge_epi32_mask(digit, all(base))) {
+      digit = _mm512_mask_sub_epi32(digit, over, digit, all(base));
+      next = _mm512_mask_add_epi32(next, over, next, all(1));
+    }
+  };
+  carry(column, g.columns, row);
+  carry(row, g.rows, image);
+  Windows w;
+  w.y = _mm512_sub_epi32(_mm512_mullo_epi32(row, all(s.stride_h)), all(s.top));
+  w.x = _mm512_sub_epi32(_mm512_mullo_epi32(column, all(s.stride_w)), all(s.left));
+  const auto times = [](__m256i half, std::int64_t step) {
+    return _mm512_mullo_epi64(_mm512_cvtepi32_epi64(half), _mm512_set1_epi64(step));
+  };
+  for (int i = 0; i < 2; ++i) {
+    const auto half = [i](__m512i v) { return i ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v); };
+    w.offsets[i] = _mm512_add_epi64(times(half(image), s.image),
+                                    _mm512_add_epi64(times(half(w.y), s.row), times(half(w.x), s.pixel)));
+  }
+  return w;
+}
+
+/// For every tile, segment and pixel the address of what that segment reads.
+void fill_table(const QDenseRun& run, const QSource& s, const QDenseTask& task, std::int64_t most,
+                const std::uint8_t** table) {
+  const ConvGeometry& g = run.geometry;
+  const Tiles tiles(task.pixel1 - task.pixel0, most);
+  const __m512i padding = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(run.zeros));
+  const __m512i height = _mm512_set1_epi32(static_cast<int>(s.height));
+  const __m512i width = _mm512_set1_epi32(static_cast<int>(s.width));
+  std::int64_t pixel = task.pixel0 - s.first;
+  for (std::int64_t i = 0; i < tiles.count; ++i) {
+    const std::int64_t pixels = tiles.size + (i < tiles.larger);
+    const Windows w = windows_at(g, s, pixel);
+    pixel += pixels;
+    for (std::int64_t h = 0; h < g.kernel_h; ++h) {
+      const __m512i y = _mm512_add_epi32(w.y, _mm512_set1_epi32(static_cast<int>(h * g.dilation_h)));
+      const __mmask16 row_inside = _mm512_cmplt_epu32_mask(y, height);
+      for (std::int64_t k = 0; k < (run.joined ? 1 : g.kernel_w); ++k, table += pixels) {
+        const __m512i x = _mm512_add_epi32(w.x, _mm512_set1_epi32(static_cast<int>(k * g.dilation_w)));
+        const __mmask16 inside = _mm512_mask_cmplt_epu32_mask(row_inside, x, width);
+        const std::int64_t offset = h * g.dilation_h * s.row + k * g.dilation_w * s.pixel;
+        const __m512i base = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(s.data) + offset);
+        for (int half = 0; half < 2; ++half) {
+          const auto mask = static_cast<__mmask8>(inside >> (8 * half));
+          _mm512_storeu_si512(table + 8 * half, _mm512_mask_add_epi64(padding, mask, base, w.offsets[half]));
+        }
+      }
+    }
+  }
+}
+
+/// All pixels of the task for one panel; `fetches`: the next panel follows.
+void run_panel(const QPanel& panel, QTile t, const QFinish& finish, QTarget target, std::int64_t pixels, bool fetches) {
+  const Tiles tiles(pixels, kQTileRows[panel.vectors]);
+  const auto vectors = static_cast<int>(panel.vectors);
+  const QTileFunction normal = qtile_function(static_cast<int>(tiles.size), vectors);
+  const QTileFunction bigger = tiles.larger ? qtile_function(static_cast<int>(tiles.size + 1), vectors) : normal;
+  const std::int64_t steps = t.segments * (t.to - t.from) / 4, size = steps * 64 * panel.vectors;
+  const std::int8_t* next = t.b + size;  // the next panel is about as large
+  for (std::int64_t i = 0; i < tiles.count; ++i) {
+    const std::int64_t done = tiles.size + (i < tiles.larger);
+    const bool fetch = fetches && i < panel.vectors;
+    t.ahead = fetch ? next + i * steps * 64 : t.b;
+    t.ahead_step = fetch ? 64 : 0;
+    (i < tiles.larger ? bigger : normal)(t, finish, target);
+    t.rows += done * t.segments;
+    target.y += done * target.step;
+    if (target.added) target.added += done * target.step;
+  }
+}
+
+/// Bytes of channels-second y (or residual) that belong to the first pixel and filter of the task.
+std::int64_t plane_offset(const ConvGeometry& g, const QDenseTask& task, std::int64_t first) {
+  const std::int64_t plane = g.rows * g.columns;
+  return (task.pixel0 / plane * g.filters + first) * plane + task.pixel0 % plane;
+}
+
+}  // namespace
+
+std::size_t qdense_scratch(const QDenseRun& run, const QDenseTask& task) {
+  const Sizes s = sizes(run, task);
+  return static_cast<std::size_t>(s.table + s.band + s.result + s.added);
+}
+
+void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* scratch) {
+  const ConvGeometry& g = run.geometry;
+  const Sizes s = sizes(run, task);
+  auto* table = reinterpret_cast<const std::uint8_t**>(scratch);
+  auto* band = reinterpret_cast<std::uint8_t*>(scratch) + s.table;
+  std::uint8_t *result = band + s.band, *added = result + s.result;
+  const QSource source = source_of(run, task, band);
+  const QFinish finish = finish_of(run.epilogue);
+  const std::int64_t pixels = task.pixel1 - task.pixel0, plane = g.rows * g.columns;
+  const std::int64_t first = run.panels[task.panel0].first, filters = filters_of(run, task);
+  if (s.added) transpose_bytes(run.added + plane_offset(g, task, first), plane, added, filters, filters, pixels);
+  QTarget target{result, s.added ? added : nullptr, filters, 0};
+  if (g.y_last) {
+    const std::int64_t at = task.pixel0 * g.filters + first;
+    target = {run.y + at, run.added ? run.added + at : nullptr, g.filters, 0};
+  }
+  const std::int64_t length = (run.joined ? g.kernel_w : 1) * run.group_channels;
+  std::int64_t filled = 0;
+  for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
+    const QPanel& panel = run.panels[i];
+    if (filled != kQTileRows[panel.vectors]) {
+      filled = kQTileRows[panel.vectors];
+      fill_table(run, source, task, filled, table);
+    }
+    const std::int64_t to = panel.channel + (length + 3) / 4 * 4;
+    const QTile tile{table,
+                     segments_of(run),
+                     panel.channel,
+                     to,
+                     run.weights + panel.offset,
+                     run.begin + panel.scales,
+                     run.scale + panel.scales,
+                     nullptr,
+                     0};
+    QTarget here = target;
+    here.y += panel.first - first;
+    if (here.added) here.added += panel.first - first;
+    here.mask = ~std::uint64_t{0} >> (64 - panel.filters);
+    run_panel(panel, tile, finish, here, pixels, i + 1 < task.panel1);
+  }
+  if (!g.y_last) transpose_bytes(result, filters, run.y + plane_offset(g, task, first), plane, pixels, filters);
+}
+
+}  // namespace modelflow::cpu

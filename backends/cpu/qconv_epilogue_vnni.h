@@ -1,0 +1,134 @@
+#pragma once
+
+// From sums of 8-bit products to u8 results. For files named *_vnni.cpp only; everything has internal linkage.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/qconv_problem.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// What a tile does with its sums. Activations that are bounds become bounds of the u8 result, which costs nothing;
+/// all others take a second pass over the tile while it is in L1.
+struct QFinish {
+  const QEpilogue* epilogue;
+  bool bounds;
+  std::uint8_t low, high;     ///< of the result
+  float to_steps;             ///< from real numbers to steps of y
+  float added_step, added_0;  ///< a residual of r is r * added_step + added_0 in real numbers
+};
+
+MODELFLOW_INLINE std::uint8_t bound(const ops::Quantization& y, float value) {
+  const float q = __builtin_nearbyintf(value / y.scale) + static_cast<float>(y.zero_point);
+  return static_cast<std::uint8_t>(q > 0 ? q < 255 ? q : 255 : 0);
+}
+
+QFinish finish_of(const QEpilogue& e) {
+  QFinish f{&e, false, 0, 255, 1 / e.y.scale, e.added.scale, -static_cast<float>(e.added.zero_point) * e.added.scale};
+  const bool plain = !e.activation.affine() && e.residual != ops::Residual::after;
+  f.bounds = e.activation.kind == Activation::none || (plain && e.activation.kind == Activation::relu) ||
+             (plain && e.activation.kind == Activation::clip);
+  if (f.bounds && e.activation.kind != Activation::none)
+    f.low = bound(e.y, e.activation.kind == Activation::relu ? 0 : e.activation.alpha);
+  if (f.bounds && e.activation.kind == Activation::clip) f.high = bound(e.y, e.activation.beta);
+  return f;
+}
+
+/// Where a tile of u8 results goes: pixels `step` bytes apart.
+struct QTarget {
+  std::uint8_t* y;
+  const std::uint8_t* added;  ///< the residual, steps as y
+  std::ptrdiff_t step;
+  std::uint64_t mask;  ///< filters of the tile that exist
+};
+
+/// 16 bytes of a residual as floats.
+MODELFLOW_INLINE __m512 load_added(const std::uint8_t* from, __mmask16 mask) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from)));
+}
+
+/// N vectors of steps of y (zero point not yet added) to bounded bytes: lane l holds 4l .. 4l + 3 of each vector.
+template <int N>
+MODELFLOW_INLINE __m512i pack_bytes(const __m512i (&q)[N], const QFinish& f) {
+  const __m512i zero = _mm512_set1_epi16(static_cast<short>(f.epilogue->y.zero_point));
+  __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[N > 1 ? 1 : 0]), zero), high = low;
+  if constexpr (N > 2) high = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[N > 3 ? 3 : 2]), zero);
+  const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low, high), _mm512_set1_epi8(static_cast<char>(f.low)));
+  return _mm512_min_epu8(bytes, _mm512_set1_epi8(static_cast<char>(f.high)));
+}
+
+/// The same, vector after vector, into memory.
+template <int N>
+MODELFLOW_INLINE void store_bytes(const __m512i (&q)[N], const QFinish& f, std::uint8_t* y, std::uint64_t mask) {
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  _mm512_mask_storeu_epi8(y, mask, _mm512_permutexvar_epi32(order, pack_bytes<N>(q, f)));
+}
+
+/// The second pass: `rows` x N vectors of real numbers, through residual and activation.
+template <int N>
+__attribute__((noinline)) void activate_and_store(const QFinish& f, const float* values, const QTarget& t, int rows) {
+  const ops::Residual residual = t.added ? f.epilogue->residual : ops::Residual::none;
+  const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
+  const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
+  with_activation(f.epilogue->activation, [&](auto act) {
+    for (int r = 0; r < rows; ++r) {
+      __m512i q[N];
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j) {
+        __m512 v = _mm512_load_ps(values + (r * N + j) * 16), added = _mm512_setzero_ps();
+        if (residual != ops::Residual::none) {
+          const auto mask = static_cast<__mmask16>(t.mask >> (16 * j));
+          added = _mm512_fmadd_ps(load_added(t.added + r * t.step + 16 * j, mask), step, at_zero);
+        }
+        if (residual == ops::Residual::before) v = _mm512_add_ps(v, added);
+        v = act(v);
+        if (residual == ops::Residual::after) v = _mm512_add_ps(v, added);
+        q[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(v, to_steps), most));
+      }
+      store_bytes<N>(q, f, t.y + r * t.step, t.mask);
+    }
+  });
+}
+
+/// `scale` of the filters of the tile: from sums to real numbers.
+template <int R, int N>
+MODELFLOW_INLINE void finish_tile(const __m512i (&acc)[R][N], const float* scale, const QFinish& f, const QTarget& t) {
+  if (!f.bounds) {
+    alignas(64) float values[R * N * 16];
+#pragma GCC unroll 32
+    for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+      for (int j = 0; j < N; ++j)
+        _mm512_store_ps(values + (r * N + j) * 16,
+                        _mm512_mul_ps(_mm512_cvtepi32_ps(acc[r][j]), _mm512_loadu_ps(scale + 16 * j)));
+    }
+    return activate_and_store<N>(f, values, t, R);
+  }
+  const __m512 to_steps = _mm512_set1_ps(f.to_steps);
+  const __m512 step = _mm512_set1_ps(f.added_step * f.to_steps), at_zero = _mm512_set1_ps(f.added_0 * f.to_steps);
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+    __m512i q[N];
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) {
+      const __m512 factor = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * j), to_steps);
+      const __m512 sum = _mm512_cvtepi32_ps(acc[r][j]);
+      __m512 v;
+      if (t.added) {
+        const auto mask = static_cast<__mmask16>(t.mask >> (16 * j));
+        const __m512 added = load_added(t.added + r * t.step + 16 * j, mask);
+        v = _mm512_fmadd_ps(added, step, _mm512_fmadd_ps(sum, factor, at_zero));
+      } else {
+        v = _mm512_mul_ps(sum, factor);
+      }
+      q[j] = _mm512_cvtps_epi32(v);
+    }
+    store_bytes<N>(q, f, t.y + r * t.step, t.mask);
+  }
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

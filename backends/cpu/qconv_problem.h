@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cpu/conv_problem.h"
+#include "backends/ops/qconv_attrs.h"
+
+namespace modelflow::cpu {
+
+/// What happens to the sums of 8-bit products: numbers only, for files compiled for AVX-512.
+struct QEpilogue {
+  ActivationSpec activation;
+  ops::Residual residual;
+  ops::Quantization y, added;
+};
+
+/// The operands of one run, checked, with y allocated.
+struct QConvOperands {
+  std::span<const std::int64_t> x_dims;
+  const std::uint8_t* x;
+  const std::int8_t* w;
+  const float* w_scale;
+  const std::int32_t* bias;
+  const std::uint8_t* added;  ///< the residual, in the layout of y; null when there is none
+  Dims y_dims;
+  std::uint8_t* y;
+};
+
+/// The node's side of it, read once.
+struct QConvNode {
+  ops::QConvAttrs attrs;
+  QEpilogue epilogue;
+
+  explicit QConvNode(const Call& call);
+  /// Throws Error(invalid_input) when a shape or type does not fit.
+  QConvOperands operands(Invocation& call) const;
+};
+
+/// What the vector kernels begin a sum with and multiply it with, for each filter.
+struct QScales {
+  std::vector<std::int32_t> begin;  ///< bias, and what the zero point of x contributes
+  std::vector<float> scale;         ///< from sums to real numbers
+
+  QScales(const Call& call, const ops::QConvAttrs& attrs);
+};
+
+/// Types, attributes and number of operands.
+Verdict accepts_qconv(const Call& call);
+/// What the vector kernels ask for besides: constant weights, scales and bias, one or two spatial axes, and scales for
+/// which no sum leaves the range of 32 bits when it is divided by the scale of y.
+Verdict accepts_qconv_vectors(const Call& call);
+/// Seconds at `share` of the peak of 8-bit products, which is four times that of float32.
+double qconv_cost(const Call& call, const Target& target, double share);
+
+}  // namespace modelflow::cpu
