@@ -4,8 +4,8 @@ namespace modelflow::passes {
 
 std::vector<Pass> normalize() {
   return {
-      widen_float16(),    normalize_activations(), normalize_linear(),
-      normalize_einsum(), normalize_norms(),       normalize_softmax(),
+      raise_opset(),      widen_float16(),   normalize_activations(), normalize_linear(),
+      normalize_einsum(), normalize_norms(), normalize_softmax(),
   };
 }
 

@@ -25,6 +25,7 @@ Call quantized_call(const Node& conv) {
 }
 
 Verdict quantizable(const Node& conv, const Context& context) {
+  if (context.model.opset() < 13) return no("scales per channel need opset 13");
   if (conv.output()->is_graph_output()) return no("it writes an output of the model", conv.output()->name());
   if (context.plan->keep_float.contains(conv.name)) return no("it would cost accuracy", conv.name);
   const Tensor* w = conv.input(1)->constant();
