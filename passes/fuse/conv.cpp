@@ -2,6 +2,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
 namespace {
@@ -124,7 +125,7 @@ Pass fuse_conv() {
 std::vector<Pass> fuse() {
   return {
       fuse_attention(),  fuse_conv(),       fuse_matmul(),    fuse_squeeze_excite(),
-      fuse_layer_norm(), fuse_group_norm(), fuse_pointwise(),
+      fuse_layer_norm(), fuse_group_norm(), fuse_pointwise(), fuse_quantized(),
   };
 }
 

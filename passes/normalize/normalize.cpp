@@ -1,11 +1,13 @@
 #include "passes/normalize/normalize.h"
 
+#include "passes/quantize/quantize.h"
+
 namespace modelflow::passes {
 
 std::vector<Pass> normalize() {
   return {
-      raise_opset(),      widen_float16(),   normalize_activations(), normalize_linear(),
-      normalize_einsum(), normalize_norms(), normalize_softmax(),
+      raise_opset(),      import_quantized(), widen_float16(),   normalize_activations(),
+      normalize_linear(), normalize_einsum(), normalize_norms(), normalize_softmax(),
   };
 }
 

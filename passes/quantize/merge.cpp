@@ -3,6 +3,7 @@
 
 #include "passes/extents.h"
 #include "passes/fuse/epilogue.h"
+#include "passes/quantize/import.h"
 #include "passes/quantize/islands.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
@@ -54,6 +55,15 @@ void take_over(Node& old, Node& made, const Side& y) {
   graph.erase(old);
 }
 
+/// As they arrived, else (where lower precision is asked for) quantized now.
+std::optional<QuantizedWeights> weights_of(const Node& node, const Context& context, std::size_t axis,
+                                           std::span<const float> least) {
+  Value& weights = *node.input(1);
+  if (auto imported = imported_weights(weights, axis)) return imported;
+  if (!context.plan) return {};
+  return quantize_weights(*weights.constant(), axis, {.least_scales = least});
+}
+
 bool merge_conv(Node& conv, Context& context) {
   const auto x = read_side(conv.input(0)), y = write_side(conv.output());
   const bool added = conv.attrs.text("residual", "none") != "none";
@@ -61,22 +71,51 @@ bool merge_conv(Node& conv, Context& context) {
   if (!x || !y || (added && !residual)) return false;
   Graph& graph = conv.graph();
   const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
-  const std::int64_t filters = conv.input(1)->constant()->dims()[0];
   const std::vector<float> least = bias ? least_scales(bias->as<float>(), x->q.scale) : std::vector<float>();
-  const QuantizedWeights w = quantize_weights(*conv.input(1)->constant(), 0, {.least_scales = least});
-  const Tensor zeros = Tensor::make(DType::f32, {filters}, [](std::byte*) {});
+  const auto w = weights_of(conv, context, 0, least);
+  if (!w) return false;
+  const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
   const std::string stem = conv.input(1)->name();
   Attrs attrs = quantized_call(conv).attrs;
   set(attrs, "x", x->q);
   set(attrs, "y", y->q);
   set(attrs, "residual", residual ? residual->q : Quantization{1, 0});
   std::vector<Value*> inputs = {
-      x->value, &graph.add_constant(w.values, stem + "_quantized"), &graph.add_constant(w.scales, stem + "_scale"),
-      &graph.add_constant(quantize_bias(bias ? *bias : zeros, x->q.scale, w.scales), stem + "_bias")};
+      x->value, &graph.add_constant(w->values, stem + "_quantized"), &graph.add_constant(w->scales, stem + "_scale"),
+      &graph.add_constant(quantize_bias(bias ? *bias : zeros, x->q.scale, w->scales), stem + "_bias")};
   if (residual) inputs.push_back(residual->value);
   Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QConv", std::move(inputs), attrs, conv);
   if (!made) return false;
   take_over(conv, *made, *y);
+  return true;
+}
+
+/// A product by constant weights reads float32 and rounds it itself, as the pair in front of it did.
+bool merge_product(Node& product, Context& context) {
+  const auto a = read_side(product.input(0));
+  const Attrs& old = product.attrs;
+  if (!a || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1) return false;
+  const auto w = imported_weights(*product.input(1), old.integer("trans_b") ? 0 : 1);
+  if (!w) return false;
+  Graph& graph = product.graph();
+  Attrs attrs;
+  for (const auto& [name, value] : old)
+    if (name != "trans_a" && name != "scale") attrs.set(name, value);
+  set(attrs, "a", a->q);
+  // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
+  const Node* quantize = a->value->producer();
+  Value* source = quantize && quantize->is("QuantizeLinear") ? quantize->input(0) : product.input(0);
+  std::vector<Value*> inputs = product.inputs();
+  const std::string stem = inputs[1]->name();
+  inputs[0] = source;
+  inputs[1] = &graph.add_constant(w->values, stem + "_quantized");
+  inputs.insert(inputs.begin() + 2, &graph.add_constant(w->scales, stem + "_scale"));
+  Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QMatMul", std::move(inputs), attrs, product);
+  if (!made) return false;
+  made->name = product.name;
+  made->doc = product.doc;
+  graph.replace(*product.output(), *made->output());
+  graph.erase(product);
   return true;
 }
 
@@ -121,13 +160,16 @@ int run(Graph& graph, Context& context) {
   for (Node* node : nodes) {
     if (node->is("modelflow.Conv"))
       changes += merge_conv(*node, context);
+    else if (node->is("modelflow.MatMul"))
+      changes += merge_product(*node, context);
     else if (node->is("modelflow.SqueezeExcite"))
       changes += merge_squeeze_excite(*node, context);
     else
       changes += merge_carrier(*node, context);
   }
-  if (changes) graph.prune();
-  context.hit("fuse-quantized", changes);
+  forget_weights(graph);
+  graph.prune();
+  if (changes) context.hit("fuse-quantized", changes);
   return changes;
 }
 

@@ -8,6 +8,8 @@
 /// Lower precision, on the fused graph: first Q/DQ pairs of standard ops, then quantized ops where DQ, op and Q meet.
 namespace modelflow::passes {
 
+/// For models that arrive quantized; in the stage normalize, at every precision.
+Pass import_quantized();
 Pass place_quantizers();   ///< QuantizeLinear and DequantizeLinear around what gains from them; needs Context::ranges
 Pass fuse_quantized();     ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
 Pass quantize_products();  ///< products by constants: weights in 8 or 4 bits, activations quantized row by row

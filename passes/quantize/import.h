@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+
+#include "modelflow/pass.h"
+#include "passes/quantize/scale.h"
+
+/// Models that arrive quantized: their weights as the passes see them, float32, with a note of what they came from.
+namespace modelflow::passes {
+
+/// The 8-bit weights behind a float32 constant that import_weights() made; nothing for other constants, also not when
+/// something was folded into them. One scale for all becomes one per index of the axis.
+std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis);
+/// Keeps 8-bit weights in the graph, unread, for imported_weights().
+void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales);
+/// Lets go of what nobody took.
+void forget_weights(Graph& graph);
+
+}  // namespace modelflow::passes
