@@ -26,6 +26,7 @@ constexpr std::array kKernels = {
     &cpu::group_norm,
     &cpu::attention_avx512,
     &cpu::attention_any,
+    &cpu::qconv_depthwise_vnni,
     &cpu::qconv_dense_vnni,
     &cpu::qconv_any,
 };

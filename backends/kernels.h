@@ -24,6 +24,7 @@ extern const Kernel layer_norm;
 extern const Kernel group_norm;
 extern const Kernel attention_avx512;
 extern const Kernel attention_any;
+extern const Kernel qconv_depthwise_vnni;
 extern const Kernel qconv_dense_vnni;
 extern const Kernel qconv_any;
 

@@ -114,7 +114,7 @@ void sum_strip(const Strip& s) {
       for (int i = 0; i < Rows; ++i) {
         const __m512i weights = _mm512_loadu_si512(w + 64 * i);
 #pragma GCC unroll 8
-        for (int t = 0; t < T; ++t) acc[i][t] = _mm512_dpbusd_epi32(acc[i][t], v[t], weights);
+        for (int t = 0; t < T; ++t) multiply_add4(acc[i][t], v[t], weights);
       }
     }
   }

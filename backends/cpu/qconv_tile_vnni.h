@@ -53,7 +53,7 @@ void run_qtile(const QTile& t, const QFinish& finish, const QTarget& target) {
       for (int r = 0; r < R; ++r) {
         const __m512i v = broadcast4(a[r] + k);
 #pragma GCC unroll 4
-        for (int j = 0; j < N; ++j) acc[r][j] = _mm512_dpbusd_epi32(acc[r][j], v, w[j]);
+        for (int j = 0; j < N; ++j) multiply_add4(acc[r][j], v, w[j]);
       }
       b += 64 * N;
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);

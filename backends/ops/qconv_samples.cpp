@@ -41,15 +41,17 @@ Call quantized(const Call& conv, std::size_t variant, std::list<Tensor>& constan
   call.op = "QConv";
   call.attrs = conv.attrs;
   call.attrs.erase("has_bias");
-  call.attrs.set("x_scale", 0.02f).set("x_zero_point", zeros[0]);
-  call.attrs.set("y_scale", bounded ? 0.0078f : 0.03f).set("y_zero_point", zeros[1]);
-  call.attrs.set("residual_scale", 0.025f).set("residual_zero_point", zeros[2]);
+  // Scales without a simple ratio: results halfway between two steps are rare, as they are in calibrated models.
+  constexpr float kX = 0.0203f, kResidual = 0.02371f;
+  call.attrs.set("x_scale", kX).set("x_zero_point", zeros[0]);
+  call.attrs.set("y_scale", bounded ? 0.00783f : 0.0307f).set("y_zero_point", zeros[1]);
+  call.attrs.set("residual_scale", kResidual).set("residual_zero_point", zeros[2]);
   const Dims w = conv.in(1).shape.values();
   const Tensor& scale = constants.emplace_back(weight_scales(w));
   const Tensor& weights = constants.emplace_back(constant<std::int8_t>(w, [](std::int64_t) { return 127.9f; }));
   const float* scales = scale.as<float>().data();
   const Tensor& bias = constants.emplace_back(
-      constant<std::int32_t>({w[0]}, [=](std::int64_t filter) { return 0.5f / (0.02f * scales[filter]); }));
+      constant<std::int32_t>({w[0]}, [=](std::int64_t filter) { return 0.5f / (kX * scales[filter]); }));
   const auto fixed = [](const char* name, const Tensor& t) {
     return Operand{name, t.dtype(), Shape::of(t.dims()), &t};
   };
