@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "bench_report.h"
-#include "inputs.h"
 #include "modelflow/modelflow.h"
 
 namespace {

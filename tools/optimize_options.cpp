@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "inputs.h"
 
 namespace modelflow::tools {
 namespace {
