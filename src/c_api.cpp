@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 
 struct modelflow_options {

@@ -1,12 +1,12 @@
 // numpy's archives: stored and deflated members, and nothing but one clean error for whatever is damaged.
+#include "modelflow/data.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
-
-#include "modelflow/modelflow.h"
 
 namespace modelflow {
 namespace {

@@ -73,12 +73,6 @@ Precision parse_precision(std::string_view text);
 Observer parse_observer(std::string_view text);
 Metric parse_metric(std::string_view text);
 
-/// Inputs from numpy's .npz (one archive is one set, one array per input) or from a directory of them in name order.
-/// Throws Error(invalid_input) with one line on anything else.
-std::vector<Feeds> read_feeds(const std::filesystem::path& path);
-/// The same archives, each read when it is asked for: they need not fit into memory together.
-CalibrationData read_one_by_one(const std::filesystem::path& path);
-
 /// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
 /// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.
 std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);

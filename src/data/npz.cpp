@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "modelflow/modelflow.h"
+#include "modelflow/data.h"
 #include "src/data/npy.h"
 #include "src/data/zip.h"
 

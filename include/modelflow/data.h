@@ -1,0 +1,16 @@
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+
+/// Inputs from numpy's .npz (one archive is one set, one array per input) or from a directory of them in name order.
+/// Throws Error(invalid_input) with one line on anything else.
+std::vector<Feeds> read_feeds(const std::filesystem::path& path);
+/// The same archives, each read when it is asked for: they need not fit into memory together.
+CalibrationData read_one_by_one(const std::filesystem::path& path);
+
+}  // namespace modelflow
