@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 
 struct modelflow_options {
@@ -76,6 +77,8 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"disable", [&] { options.disabled.insert(value); }},
       {"enable", [&] { options.enabled.insert(value); }},
       {"precision", [&] { options.precision = parse_precision(value); }},
+      {"calibration", [&] { options.calibration = read_one_by_one(value); }},
+      {"inputs", [&] { options.inputs = read_feeds(value); }},
       {"observer", [&] { options.observer = parse_observer(value); }},
       {"metric", [&] { options.metric = parse_metric(value); }},
       {"max_drop", [&] { options.max_drop = per_cent(value); }},

@@ -54,20 +54,10 @@ TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(modelflow_sample_set(nullptr, "x", 1, nullptr, 0, "", nullptr), kUsage);
 }
 
-extern "C" int one_bad_sample(void* user, size_t index, modelflow_sample* sample) {
-  const float value = 1;
-  const int64_t negative = -1;
-  char* error = nullptr;
-  auto& codes = *static_cast<std::string*>(user);
-  codes += std::to_string(modelflow_sample_set(sample, "x", 1, nullptr, 0, &value, &error));
-  codes += std::to_string(modelflow_sample_set(sample, "x", 8, nullptr, 0, &value, nullptr));
-  codes += std::to_string(modelflow_sample_set(sample, "x", 1, &negative, 1, &value, nullptr));
-  return index == 0 ? 1 : 0;
-}
+extern "C" int no_samples(void*, size_t, modelflow_sample*) { return 0; }
 
 TEST_F(CApi, CallbackIsTaken) {
-  std::string codes;
-  EXPECT_EQ(modelflow_options_set_calibration(options_, one_bad_sample, &codes, &error_), 0);
+  EXPECT_EQ(modelflow_options_set_calibration(options_, no_samples, nullptr, &error_), 0);
 }
 
 }  // namespace

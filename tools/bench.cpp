@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "bench_report.h"
-#include "inputs.h"
+#include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 
 namespace {

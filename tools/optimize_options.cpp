@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "inputs.h"
+#include "modelflow/data.h"
 
 namespace modelflow::tools {
 namespace {
@@ -44,7 +44,7 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, ...");
   app.add_option(
       "--precision", raw.precision,
-      "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights (bf16, auto: not yet)");
+      "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights, auto (bf16: not yet)");
   app.add_option("--calibration", raw.calibration,
                  "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
   app.add_option("--observer", raw.observer,
@@ -82,7 +82,7 @@ void convert_precision(const Raw& raw, Options& options) {
   const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), raw.precision) != names.end();
   };
-  if (is_any_of({"float16", "fp16", "bf16", "bfloat16", "auto"}))
+  if (is_any_of({"float16", "fp16", "bf16", "bfloat16"}))
     throw Error(ErrorKind::unsupported,
                 fmt::format("--precision {}: not yet; there are float32, int8, int8-dynamic and "
                             "others, see --help",
@@ -96,7 +96,7 @@ void convert_precision(const Raw& raw, Options& options) {
     throw Error(ErrorKind::usage,
                 "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
                 "--precision int8-dynamic, which needs none");
-  if (options.precision != Precision::i8 && !raw.calibration.empty())
+  if (!raw.calibration.empty() && options.precision != Precision::i8 && options.precision != Precision::automatic)
     throw Error(ErrorKind::usage, fmt::format("--calibration is for --precision int8, not for {}", raw.precision));
   if (!raw.calibration.empty()) options.calibration = read_one_by_one(raw.calibration);
   if (!raw.observer.empty()) options.observer = parse_observer(raw.observer);

@@ -10,7 +10,7 @@ namespace modelflow {
 namespace {
 
 // Loops over a constant number of lanes are what compilers vectorise without being asked for a CPU.
-constexpr std::size_t kLanes = 16, kRun = 64;
+constexpr std::size_t kLanes = 8, kRun = 64;
 
 std::uint32_t bits_of(float value) {
   std::uint32_t bits;

@@ -23,7 +23,7 @@ class Histogram {
   static constexpr std::size_t kBins = 2048;
   /// Tensors with more elements are sampled: runs of neighbours, evenly spread at positions that are irregular (so that
   /// no channel is passed over) but the same for every tensor of that size.
-  static constexpr std::size_t kMostElements = std::size_t{1} << 17;
+  static constexpr std::size_t kMostElements = std::size_t{1} << 16;
 
   /// Counts `values`, all of which lie in `extent`; NaN and infinities are left out.
   void add(std::span<const float> values, const Extent& extent);

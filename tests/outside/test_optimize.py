@@ -93,7 +93,7 @@ def test_usage_errors(optimize, arguments):
 
 
 def test_not_yet(cnn, optimize, tmp_path):
-    for precision in ("bf16", "auto", "float16"):
+    for precision in ("bf16", "float16"):
         done = optimize(cnn, "-o", tmp_path / "x.onnx", "--precision", precision)
         assert done.code == 4 and "not yet" in done.err and precision in done.err
 

@@ -25,7 +25,7 @@ readonly SYSTEM_PACKAGES=(
   build-essential dpkg-dev cmake ninja-build git ca-certificates
   python3 python3-dev python3-venv
   libprotobuf-dev protobuf-compiler
-  libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev libzip-dev
+  libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev zlib1g-dev
   libgtest-dev libgmock-dev libbenchmark-dev
   fonts-dejavu-core fonts-liberation
 )
