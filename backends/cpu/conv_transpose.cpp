@@ -140,12 +140,10 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double pixels = 1, work = 2;
   const Shape& x = call.in(0).shape;
-  for (std::size_t i = 0; x.has_rank() && i + 1 < x.rank(); ++i) {
-    if (x[i].known()) pixels *= static_cast<double>(x[i].value());
-  }
-  for (std::int64_t dim : call.in(1).shape.values()) work *= static_cast<double>(dim);
+  const double pixels =
+      x.has_rank() && x.rank() ? Shape(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1)).known_elements() : 1;
+  const double work = 2 * call.in(1).shape.known_elements();
   return 1e-6 + std::max(target.compute(pixels * work, 0.4), target.stream(pixels * work * 2 / 8));
 }
 

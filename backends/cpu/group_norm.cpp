@@ -202,11 +202,7 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double floats = 1;
-  const Shape& shape = call.in(0).shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) floats *= static_cast<double>(shape[i].value());
-  }
+  const double floats = call.in(0).shape.known_elements();
   return target.stream(8 * floats) + target.compute(activation_flops(activation_of(call.attrs).kind) * floats, 0.3);
 }
 

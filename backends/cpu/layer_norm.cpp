@@ -81,11 +81,7 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 4;
-  const Shape& shape = call.in(0).shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
-  }
+  const double bytes = 4 * call.in(0).shape.known_elements();
   const bool residual = call.attrs.text("residual", "none") != "none", sum = call.attrs.integer("keep_sum") != 0;
   return target.stream((2 + (residual ? 1 : 0) + (sum ? 1 : 0)) * bytes);
 }

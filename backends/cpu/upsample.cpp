@@ -59,12 +59,8 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 4;
   const Shape& shape = call.outputs.empty() ? call.in(0).shape : call.outputs[0].shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
-  }
-  return 1e-6 + target.stream(1.5 * bytes);
+  return 1e-6 + target.stream(6 * shape.known_elements());
 }
 
 }  // namespace
