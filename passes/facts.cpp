@@ -37,6 +37,20 @@ std::optional<double> const_number(const Value* value) {
   return same ? std::optional(values.front()) : std::nullopt;
 }
 
+std::optional<float> scaled(const Node& node, Value*& value) {
+  if (!node.is("Mul") && !node.is("Div")) return {};
+  for (const std::size_t i : {1, 0}) {
+    const std::optional<double> number = const_number(node.input(i));
+    if (!number || (node.is("Div") && (i == 0 || *number == 0))) continue;
+    const Tensor& constant = *node.input(i)->constant();
+    Value* x = node.input(1 - i);
+    if (constant.elements() != 1 || !x->shape().has_rank() || constant.rank() > x->shape().rank()) return {};
+    value = x;
+    return static_cast<float>(node.is("Mul") ? *number : 1 / *number);
+  }
+  return {};
+}
+
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise) {
   if (node.attrs.has(name)) return node.attrs.ints(name);
   if (!node.input(index)) return otherwise;

@@ -15,6 +15,9 @@ std::optional<double> const_number(const Value* value);
 /// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
 /// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});
+/// x * number or x / number: the factor, and x in `value`. Nothing for other nodes, and where the number gives the
+/// result its rank or its extents.
+std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
