@@ -93,6 +93,10 @@ std::optional<std::size_t> rank_of(const Value* value) {
   return value->shape().rank();
 }
 
+Tensor tensor_of(const Ints& values) {
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
+}
+
 bool foldable_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
 
 namespace {

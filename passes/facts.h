@@ -28,6 +28,8 @@ bool same_type(const Value& a, const Value& b);
 /// Read by one MatMul only, at most scaled by a number on the way.
 bool feeds_product(const Value& value);
 std::optional<std::size_t> rank_of(const Value* value);
+/// A constant of one axis and type int64, as shapes, axes and the like are given.
+Tensor tensor_of(const Ints& values);
 /// float32 or float64: what constants are folded in.
 bool foldable_float(DType dtype);
 /// A new tensor of `dtype` (see foldable_float) from doubles; nullopt when a value is not finite in that type.
