@@ -20,8 +20,6 @@ constexpr double kFour[6][3] = {{1. / 4, 0, 0},
                                 {1. / 24, -1. / 12, 1. / 6},
                                 {0, 0, 1}};
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 /// One frequency of weights [M, C, 3, 3] as [C, M].
 void frequency(const float* w, std::int64_t filters, std::int64_t channels, const double* rows, const double* columns,
                float* to) {
@@ -45,7 +43,7 @@ std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m) {
     std::vector<float> plain(filters * channels);
     for (std::size_t i = 0; i < n * n; ++i) {
       frequency(w.as<float>().data(), w.dims()[0], w.dims()[1], matrix[i / n], matrix[i % n], plain.data());
-      pack_b_avx512(plain.data(), filters, false, channels, filters, 0, up(w.dims()[0], kGemmPanel),
+      pack_b_avx512(plain.data(), filters, false, channels, filters, 0, ceil_div(w.dims()[0], kGemmPanel),
                     reinterpret_cast<float*>(to) + i * floats);
     }
   });
@@ -101,8 +99,8 @@ class Winograd : public Implementation {
   void run(Invocation& call) const override {
     WinogradRun run{node_.problem(call), m_, 0, 0, reinterpret_cast<const float*>(weights_.get()), 0};
     const ConvProblem& p = run.problem;
-    run.down = up(p.rows, m_);
-    run.across = up(p.columns, m_);
+    run.down = ceil_div(p.rows, m_);
+    run.across = ceil_div(p.columns, m_);
     // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache.
     run.pixel = p.channels % 512 == 0 ? p.channels + 16 : p.channels;
     if (run.tiles() == 0 || p.filters == 0) return;
@@ -149,8 +147,9 @@ class Winograd : public Implementation {
   static void run_blocks(const WinogradRun& run, Invocation& call) {
     const auto threads = static_cast<std::int64_t>(call.threads());
     const std::int64_t by_cache = std::max<std::int64_t>(kBlockFloats / tile_floats(run) / 6 * 6, 6);
-    const std::int64_t blocks = std::max(up(run.tiles(), by_cache), std::min(up(run.tiles(), 12), 2 * threads));
-    const std::int64_t rows = up(run.tiles(), blocks);
+    const std::int64_t blocks =
+        std::max(ceil_div(run.tiles(), by_cache), std::min(ceil_div(run.tiles(), 12), 2 * threads));
+    const std::int64_t rows = ceil_div(run.tiles(), blocks);
     ScratchSlots slots(call, static_cast<std::size_t>(blocks),
                        static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float));
     const auto task = [&](std::size_t i) {
