@@ -5,6 +5,7 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -45,15 +46,13 @@ class ConvTranspose : public Implementation {
     const std::size_t parts = std::min(tasks_for(lines * kh_ * line * channels_ / 8, call) * 2, lines);
     const std::size_t each = (width * (channels_ + 1 + kh_ * kw_ * m_) + 15) / 16 * 16;
     auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
-    const auto task = [&](std::size_t i) {
-      for (std::size_t l = lines * i / parts; l < lines * (i + 1) / parts; ++l) {
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
+      for (std::size_t l = begin; l < end; ++l) {
         const float* x_line = from + l * width * channels_;
         float* y_lines = to + l * kh_ * line;
         turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
  private:

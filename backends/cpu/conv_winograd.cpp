@@ -6,6 +6,7 @@
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/conv_winograd_avx512.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -152,9 +153,8 @@ class Winograd : public Implementation {
     const std::int64_t rows = ceil_div(run.tiles(), blocks);
     ScratchSlots slots(call, static_cast<std::size_t>(blocks),
                        static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float));
-    const auto task = [&](std::size_t i) {
-      const std::int64_t block = static_cast<std::int64_t>(i);
-      const std::int64_t first = run.tiles() * block / blocks, last = run.tiles() * (block + 1) / blocks;
+    share(call, static_cast<std::size_t>(run.tiles()), static_cast<std::size_t>(blocks), [&](auto begin, auto end, auto) {
+      const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
       slots.with_slot([&](std::byte* scratch) {
         auto* v = reinterpret_cast<float*>(scratch);
         float* products = v + run.frequencies() * rows * run.pixel;
@@ -163,9 +163,7 @@ class Winograd : public Implementation {
           multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
         winograd_output_avx512(run, first, last, rows, products);
       });
-    };
-    if (blocks == 1) return task(0);
-    call.parallel(static_cast<std::size_t>(blocks), task);
+    });
   }
 
   /// Large weights: all tiles meet each frequency once, so that its weights are read once.
@@ -176,23 +174,17 @@ class Winograd : public Implementation {
     const auto n = static_cast<std::size_t>(run.problem.filters);
     for (std::int64_t first = 0; first < run.tiles(); first += rows) {
       const std::int64_t count = std::min(rows, run.tiles() - first);
-      const std::int64_t parts = std::min<std::int64_t>(count, static_cast<std::int64_t>(call.threads()) * 4);
-      const auto split = [&](std::size_t part, auto&& body) {
-        const std::int64_t i = static_cast<std::int64_t>(part), t0 = count * i / parts, t1 = count * (i + 1) / parts;
-        body(t0, first + t0, first + t1);
-      };
-      call.parallel(static_cast<std::size_t>(parts), [&](std::size_t part) {
-        split(part, [&](std::int64_t at, std::int64_t t0, std::int64_t t1) {
-          winograd_input_avx512(run, t0, t1, rows, v + at * run.pixel);
-        });
+      const auto tiles = static_cast<std::size_t>(count), parts = std::min(tiles, call.threads() * 4);
+      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+        winograd_input_avx512(run, first + at, first + last, rows, v + at * run.pixel);
       });
       call.parallel(static_cast<std::size_t>(run.frequencies()), [&](std::size_t f) {
         multiply(run, static_cast<std::int64_t>(f), count, rows, v, products, 0, n);
       });
-      call.parallel(static_cast<std::size_t>(parts), [&](std::size_t part) {
-        split(part, [&](std::int64_t at, std::int64_t t0, std::int64_t t1) {
-          winograd_output_avx512(run, t0, t1, rows, products + at * run.problem.filters);
-        });
+      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+        winograd_output_avx512(run, first + at, first + last, rows, products + at * run.problem.filters);
       });
     }
   }

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/norm.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -33,8 +34,8 @@ class LayerNorm : public Implementation {
     if (rows * n == 0) return;
     const auto normalize = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
     const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
-    const auto task = [&](std::size_t i) {
-      for (std::size_t r = rows * i / parts; r < rows * (i + 1) / parts; ++r) {
+    share(call, rows, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t r = begin; r < end; ++r) {
         NormRow row = first;
         row.x += r * n;
         row.y += r * n;
@@ -42,9 +43,7 @@ class LayerNorm : public Implementation {
         if (row.sum) row.sum += r * n;
         normalize(row);
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
  private:
