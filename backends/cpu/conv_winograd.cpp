@@ -153,17 +153,18 @@ class Winograd : public Implementation {
     const std::int64_t rows = ceil_div(run.tiles(), blocks);
     ScratchSlots slots(call, static_cast<std::size_t>(blocks),
                        static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float));
-    share(call, static_cast<std::size_t>(run.tiles()), static_cast<std::size_t>(blocks), [&](auto begin, auto end, auto) {
-      const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-      slots.with_slot([&](std::byte* scratch) {
-        auto* v = reinterpret_cast<float*>(scratch);
-        float* products = v + run.frequencies() * rows * run.pixel;
-        winograd_input_avx512(run, first, last, rows, v);
-        for (std::int64_t f = 0; f < run.frequencies(); ++f)
-          multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
-        winograd_output_avx512(run, first, last, rows, products);
-      });
-    });
+    share(call, static_cast<std::size_t>(run.tiles()), static_cast<std::size_t>(blocks),
+          [&](auto begin, auto end, auto) {
+            const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+            slots.with_slot([&](std::byte* scratch) {
+              auto* v = reinterpret_cast<float*>(scratch);
+              float* products = v + run.frequencies() * rows * run.pixel;
+              winograd_input_avx512(run, first, last, rows, v);
+              for (std::int64_t f = 0; f < run.frequencies(); ++f)
+                multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
+              winograd_output_avx512(run, first, last, rows, products);
+            });
+          });
   }
 
   /// Large weights: all tiles meet each frequency once, so that its weights are read once.
