@@ -202,10 +202,7 @@ Shape Extents::of(const Value& value) {
 
 double Extents::bytes(const Value& value) {
   const Shape shape = of(value);
-  if (!shape.has_rank()) return 0;
-  double count = value.dtype() == DType::u8 ? 1 : 4;
-  for (const Dim& dim : shape.dims()) count *= dim.known() ? static_cast<double>(dim.value()) : 1;
-  return count;
+  return shape.has_rank() ? (value.dtype() == DType::u8 ? 1 : 4) * shape.known_elements() : 0;
 }
 
 Node* only_reader(const Value& value) {

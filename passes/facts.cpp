@@ -37,6 +37,20 @@ std::optional<double> const_number(const Value* value) {
   return same ? std::optional(values.front()) : std::nullopt;
 }
 
+std::optional<float> scaled(const Node& node, Value*& value) {
+  if (!node.is("Mul") && !node.is("Div")) return {};
+  for (const std::size_t i : {1, 0}) {
+    const std::optional<double> number = const_number(node.input(i));
+    if (!number || (node.is("Div") && (i == 0 || *number == 0))) continue;
+    const Tensor& constant = *node.input(i)->constant();
+    Value* x = node.input(1 - i);
+    if (constant.elements() != 1 || !x->shape().has_rank() || constant.rank() > x->shape().rank()) return {};
+    value = x;
+    return static_cast<float>(node.is("Mul") ? *number : 1 / *number);
+  }
+  return {};
+}
+
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise) {
   if (node.attrs.has(name)) return node.attrs.ints(name);
   if (!node.input(index)) return otherwise;
@@ -77,6 +91,10 @@ std::optional<std::size_t> rank_of(const Value* value) {
   if (value->constant()) return value->constant()->rank();
   if (!value->type.is_tensor() || !value->shape().has_rank()) return std::nullopt;
   return value->shape().rank();
+}
+
+Tensor tensor_of(const Ints& values) {
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
 }
 
 bool foldable_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }

@@ -45,23 +45,15 @@ Verdict accepts(const Call& call) {
   return yes();
 }
 
-double elements(const Call& call) {
-  const Shape& shape = call.in(0).shape;
-  double product = 1;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) product *= static_cast<double>(shape[i].value());
-  }
-  return product;
-}
-
 double vector_cost(const Call& call, const Target& target) {
-  const double work = elements(call) * activation_flops(activation_of(call.attrs).kind);
-  return std::max(target.stream(8 * elements(call)), target.compute(work, 0.3));
+  const double elements = call.in(0).shape.known_elements();
+  const double work = elements * activation_flops(activation_of(call.attrs).kind);
+  return std::max(target.stream(8 * elements), target.compute(work, 0.3));
 }
 
 // One libm call or so per element.
 double scalar_cost(const Call& call, const Target& target) {
-  return vector_cost(call, target) + 10e-9 * elements(call);
+  return vector_cost(call, target) + 10e-9 * call.in(0).shape.known_elements();
 }
 
 }  // namespace

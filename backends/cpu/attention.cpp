@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/cpu/attention_problem.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -18,13 +19,6 @@ constexpr std::size_t kFewRows = 8;
 
 float* scratch(Invocation& call, std::size_t floats) {
   return reinterpret_cast<float*>(call.scratch(floats * sizeof(float) + 64));
-}
-
-/// Runs body(begin, end, task) on `tasks` shares of `items`.
-template <class Body>
-void share(Invocation& call, std::size_t items, std::size_t tasks, const Body& body) {
-  if (tasks <= 1) return body(0, items, 0);
-  call.parallel(tasks, [&](std::size_t i) { body(items * i / tasks, items * (i + 1) / tasks, i); });
 }
 
 /// What a row has gathered so far.

@@ -17,12 +17,6 @@ const float* floats(const View& view, const char* what) {
 
 double extent(const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1; }
 
-double elements(const Shape& shape) {
-  double product = 1;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) product *= extent(shape[i]);
-  return product;
-}
-
 }  // namespace
 
 // Sizes that an earlier operand has set must be met.
@@ -154,8 +148,8 @@ double attention_flops(const Call& call) {
 
 double attention_bytes(const Call& call) {
   double sum = 0;
-  for (const Operand& operand : call.inputs) sum += elements(operand.shape);
-  for (const Operand& operand : call.outputs) sum += elements(operand.shape);
+  for (const Operand& operand : call.inputs) sum += operand.shape.known_elements();
+  for (const Operand& operand : call.outputs) sum += operand.shape.known_elements();
   return 4 * sum;
 }
 

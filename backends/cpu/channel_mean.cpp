@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cpu/channels.h"
+#include "backends/cpu/share.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -45,12 +46,10 @@ void mean_last(const float* x, const ChannelTensor& t, float* mean, Invocation& 
 
 void mean_second(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
   const std::size_t planes = t.batch * t.channels, parts = std::min(tasks_for(t.size(), call), planes);
-  const auto task = [&](std::size_t i) {
-    for (std::size_t p = planes * i / parts; p < planes * (i + 1) / parts; ++p)
+  share(call, planes, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t p = begin; p < end; ++p)
       mean[p] = channel_loops().sum(x + p * t.rows, t.rows) / static_cast<float>(t.rows);
-  };
-  if (parts == 1) return task(0);
-  call.parallel(parts, task);
+  });
 }
 
 }  // namespace

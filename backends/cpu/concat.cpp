@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cpu/channel_mean.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -37,17 +38,15 @@ class Concat : public Implementation {
     const std::size_t lines = size(y[0]) * height, line = width * channels;
     if (lines * line == 0) return;
     const std::size_t tasks = std::min(tasks_for(lines * line, call) * 2, lines);
-    const auto task = [&](std::size_t i) {
-      for (std::size_t l = lines * i / tasks; l < lines * (i + 1) / tasks; ++l) {
+    share(call, lines, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t l = begin; l < end; ++l) {
         float* at = to + l * line;
         for (const Part& part : parts) {
           copy(part, l / height * part.height + l % height / part.up, at, channels);
           at += part.channels;
         }
       }
-    };
-    if (tasks == 1) return task(0);
-    call.parallel(tasks, task);
+    });
   }
 
  private:
@@ -87,13 +86,7 @@ Verdict accepts(const Call& call) {
 
 double cost(const Call& call, const Target& target) {
   double bytes = 0;
-  for (const Operand& operand : call.inputs) {
-    double count = 4;
-    for (std::size_t i = 0; operand.shape.has_rank() && i < operand.shape.rank(); ++i) {
-      if (operand.shape[i].known()) count *= static_cast<double>(operand.shape[i].value());
-    }
-    bytes += count;
-  }
+  for (const Operand& operand : call.inputs) bytes += 4 * operand.shape.known_elements();
   return 1e-6 + target.stream(3 * bytes);
 }
 

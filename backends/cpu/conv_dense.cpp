@@ -69,8 +69,6 @@ struct Cut {
   std::int64_t rows, columns, panels;
 };
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // What a block reads stays in L2 beside the weights of a panel.
 constexpr std::int64_t kBandFloats = 96 << 10;
 
@@ -82,15 +80,15 @@ Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
   if (p.rows == 1 || wide) {
     const std::int64_t least = std::min<std::int64_t>(p.columns, 36);
     const std::int64_t by_cache = std::max(kBandFloats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
-    c.columns = std::clamp(up(p.columns, p.rows == 1 ? count : 1), least, by_cache);
-    c.columns = up(p.columns, up(p.columns, c.columns));
+    c.columns = std::clamp(ceil_div(p.columns, p.rows == 1 ? count : 1), least, by_cache);
+    c.columns = ceil_div(p.columns, ceil_div(p.columns, c.columns));
     c.rows = 1;
     return c;
   }
   const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (p.columns * pixel) - p.kernel_h / 2, 1);
-  const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : up(36, p.columns));
-  c.rows = std::clamp(up(p.rows, count), std::min(least, by_cache), by_cache);
-  c.rows = up(p.rows, up(p.rows, c.rows));
+  const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : ceil_div(36, p.columns));
+  c.rows = std::clamp(ceil_div(p.rows, count), std::min(least, by_cache), by_cache);
+  c.rows = ceil_div(p.rows, ceil_div(p.rows, c.rows));
   return c;
 }
 
@@ -104,11 +102,11 @@ Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
       threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / 2e6), 1, 6 * threads);
   Cut best{};
   double least = 0;
-  for (std::int64_t count = 1; count <= up(wanted, p.batch); ++count) {
+  for (std::int64_t count = 1; count <= ceil_div(wanted, p.batch); ++count) {
     Cut c = cut_pixels(p, count);
-    const std::int64_t blocks = p.batch * up(p.rows, c.rows) * up(p.columns, c.columns);
-    const std::int64_t groups = std::clamp<std::int64_t>(up(wanted, blocks), 1, panels);
-    c.panels = up(panels, groups);
+    const std::int64_t blocks = p.batch * ceil_div(p.rows, c.rows) * ceil_div(p.columns, c.columns);
+    const std::int64_t groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
+    c.panels = ceil_div(panels, groups);
     const double bytes = static_cast<double>(blocks) * products * static_cast<double>(p.filters) +
                          static_cast<double>(groups) * pixels * static_cast<double>(p.channels);
     const bool enough = blocks * groups >= wanted;
@@ -142,8 +140,8 @@ class Dense : public Implementation {
     if (p.batch * p.filters * p.rows * p.columns == 0) return;
     flatten(p);
     const Cut c = cut(p, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
-    const std::int64_t groups = up(static_cast<std::int64_t>(panels_.size()), c.panels);
-    const std::int64_t across = up(p.columns, c.columns), down = up(p.rows, c.rows);
+    const std::int64_t groups = ceil_div(static_cast<std::int64_t>(panels_.size()), c.panels);
+    const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const auto tasks = static_cast<std::size_t>(p.batch * down * across * groups);
     const auto task_of = [&](std::int64_t i) {
       const std::int64_t group = i % groups, column = i / groups % across, row = i / groups / across % down;

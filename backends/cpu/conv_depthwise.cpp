@@ -7,11 +7,9 @@
 namespace modelflow::cpu {
 namespace {
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // [C, 1, kh, kw] to [kh, kw, C rounded up to 16].
 void pack(const float* w, std::int64_t channels, std::int64_t taps, float* to) {
-  const std::int64_t room = up(channels, 16) * 16;
+  const std::int64_t room = ceil_div(channels, 16) * 16;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
     for (std::int64_t c = 0; c < room; ++c) *to++ = c < channels ? w[c * taps + tap] : 0;
   }
@@ -27,9 +25,9 @@ Cut cut(const ConvProblem& p, std::int64_t threads) {
       static_cast<double>(p.batch * p.rows * p.columns * p.channels) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
   const std::int64_t wanted =
       threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 3e5), 1, 6 * threads);
-  const std::int64_t per_image = up(wanted, p.batch);
-  if (p.rows == 1) return {1, up(p.columns, std::min(per_image, up(p.columns, 16)))};
-  return {up(p.rows, per_image), p.columns};
+  const std::int64_t per_image = ceil_div(wanted, p.batch);
+  if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16)))};
+  return {ceil_div(p.rows, per_image), p.columns};
 }
 
 class Depthwise : public Implementation {
@@ -37,7 +35,7 @@ class Depthwise : public Implementation {
   explicit Depthwise(const Call& call) : node_(call) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t channels = w.dims()[0], taps = w.elements() / channels;
-    const auto bytes = static_cast<std::size_t>(up(channels, 16) * 16 * taps) * sizeof(float);
+    const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps) * sizeof(float);
     weights_ = packed_weights(w, "conv_depthwise_avx512", bytes, [&](std::byte* to) {
       pack(w.as<float>().data(), channels, taps, reinterpret_cast<float*>(to));
     });
@@ -48,7 +46,7 @@ class Depthwise : public Implementation {
     const ConvProblem& p = run.problem;
     if (p.batch * p.rows * p.columns == 0) return;
     const Cut c = cut(p, static_cast<std::int64_t>(call.threads()));
-    const std::int64_t across = up(p.columns, c.columns), down = up(p.rows, c.rows);
+    const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const auto block_of = [&](std::int64_t i) {
       const std::int64_t column = i % across * c.columns, row = i / across % down * c.rows;
       return ConvBlock{i / across / down, row, std::min(p.rows, row + c.rows), column,

@@ -20,13 +20,6 @@ View tensor(Invocation& call, std::size_t index) {
   return view;
 }
 
-double count(const Shape& shape) {
-  double elements = 1;
-  if (!shape.has_rank()) return elements;
-  for (const Dim& dim : shape.dims()) elements *= dim.known() ? static_cast<double>(dim.value()) : 1;
-  return elements;
-}
-
 const float* padded_bias(const ConvNode& node, Invocation& call) {
   const auto filters = static_cast<std::size_t>(node.weights[0]);
   const std::size_t room = (filters + 63) / 64 * 64;
@@ -113,14 +106,14 @@ Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_
 
 double conv_flops(const Call& call) {
   const Shape& w = call.in(1).shape;
-  const double per_result = w.has_rank() && w[0].known() ? count(w) / static_cast<double>(w[0].value()) : 1;
-  return 2 * per_result * (call.outputs.empty() ? 1 : count(call.outputs[0].shape));
+  const double per_result = w.has_rank() && w[0].known() ? w.known_elements() / static_cast<double>(w[0].value()) : 1;
+  return 2 * per_result * (call.outputs.empty() ? 1 : call.outputs[0].shape.known_elements());
 }
 
 double conv_bytes(const Call& call) {
   double elements = 0;
-  for (const Operand& in : call.inputs) elements += count(in.shape);
-  for (const Operand& out : call.outputs) elements += count(out.shape);
+  for (const Operand& in : call.inputs) elements += in.shape.known_elements();
+  for (const Operand& out : call.outputs) elements += out.shape.known_elements();
   return elements * sizeof(float);
 }
 

@@ -10,6 +10,9 @@
 
 namespace modelflow::cpu {
 
+/// Static: files compiled for AVX-512 include this too, and one copy for all of them could be theirs.
+static inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// The extents of one run of a convolution over one or two spatial axes (one is seen as an image of one row): numbers
 /// only, so that files compiled for AVX-512 need nothing of the standard library.
 struct ConvGeometry {

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -45,15 +46,13 @@ class ConvTranspose : public Implementation {
     const std::size_t parts = std::min(tasks_for(lines * kh_ * line * channels_ / 8, call) * 2, lines);
     const std::size_t each = (width * (channels_ + 1 + kh_ * kw_ * m_) + 15) / 16 * 16;
     auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
-    const auto task = [&](std::size_t i) {
-      for (std::size_t l = lines * i / parts; l < lines * (i + 1) / parts; ++l) {
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
+      for (std::size_t l = begin; l < end; ++l) {
         const float* x_line = from + l * width * channels_;
         float* y_lines = to + l * kh_ * line;
         turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
  private:
@@ -140,12 +139,10 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double pixels = 1, work = 2;
   const Shape& x = call.in(0).shape;
-  for (std::size_t i = 0; x.has_rank() && i + 1 < x.rank(); ++i) {
-    if (x[i].known()) pixels *= static_cast<double>(x[i].value());
-  }
-  for (std::int64_t dim : call.in(1).shape.values()) work *= static_cast<double>(dim);
+  const double pixels =
+      x.has_rank() && x.rank() ? Shape(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1)).known_elements() : 1;
+  const double work = 2 * call.in(1).shape.known_elements();
   return 1e-6 + std::max(target.compute(pixels * work, 0.4), target.stream(pixels * work * 2 / 8));
 }
 

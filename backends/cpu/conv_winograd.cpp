@@ -6,6 +6,7 @@
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/conv_winograd_avx512.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -19,8 +20,6 @@ constexpr double kFour[6][3] = {{1. / 4, 0, 0},
                                 {1. / 24, 1. / 12, 1. / 6},
                                 {1. / 24, -1. / 12, 1. / 6},
                                 {0, 0, 1}};
-
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// One frequency of weights [M, C, 3, 3] as [C, M].
 void frequency(const float* w, std::int64_t filters, std::int64_t channels, const double* rows, const double* columns,
@@ -45,7 +44,7 @@ std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m) {
     std::vector<float> plain(filters * channels);
     for (std::size_t i = 0; i < n * n; ++i) {
       frequency(w.as<float>().data(), w.dims()[0], w.dims()[1], matrix[i / n], matrix[i % n], plain.data());
-      pack_b_avx512(plain.data(), filters, false, channels, filters, 0, up(w.dims()[0], kGemmPanel),
+      pack_b_avx512(plain.data(), filters, false, channels, filters, 0, ceil_div(w.dims()[0], kGemmPanel),
                     reinterpret_cast<float*>(to) + i * floats);
     }
   });
@@ -101,8 +100,8 @@ class Winograd : public Implementation {
   void run(Invocation& call) const override {
     WinogradRun run{node_.problem(call), m_, 0, 0, reinterpret_cast<const float*>(weights_.get()), 0};
     const ConvProblem& p = run.problem;
-    run.down = up(p.rows, m_);
-    run.across = up(p.columns, m_);
+    run.down = ceil_div(p.rows, m_);
+    run.across = ceil_div(p.columns, m_);
     // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache.
     run.pixel = p.channels % 512 == 0 ? p.channels + 16 : p.channels;
     if (run.tiles() == 0 || p.filters == 0) return;
@@ -149,24 +148,23 @@ class Winograd : public Implementation {
   static void run_blocks(const WinogradRun& run, Invocation& call) {
     const auto threads = static_cast<std::int64_t>(call.threads());
     const std::int64_t by_cache = std::max<std::int64_t>(kBlockFloats / tile_floats(run) / 6 * 6, 6);
-    const std::int64_t blocks = std::max(up(run.tiles(), by_cache), std::min(up(run.tiles(), 12), 2 * threads));
-    const std::int64_t rows = up(run.tiles(), blocks);
+    const std::int64_t blocks =
+        std::max(ceil_div(run.tiles(), by_cache), std::min(ceil_div(run.tiles(), 12), 2 * threads));
+    const std::int64_t rows = ceil_div(run.tiles(), blocks);
     ScratchSlots slots(call, static_cast<std::size_t>(blocks),
                        static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float));
-    const auto task = [&](std::size_t i) {
-      const std::int64_t block = static_cast<std::int64_t>(i);
-      const std::int64_t first = run.tiles() * block / blocks, last = run.tiles() * (block + 1) / blocks;
-      slots.with_slot([&](std::byte* scratch) {
-        auto* v = reinterpret_cast<float*>(scratch);
-        float* products = v + run.frequencies() * rows * run.pixel;
-        winograd_input_avx512(run, first, last, rows, v);
-        for (std::int64_t f = 0; f < run.frequencies(); ++f)
-          multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
-        winograd_output_avx512(run, first, last, rows, products);
-      });
-    };
-    if (blocks == 1) return task(0);
-    call.parallel(static_cast<std::size_t>(blocks), task);
+    share(call, static_cast<std::size_t>(run.tiles()), static_cast<std::size_t>(blocks),
+          [&](auto begin, auto end, auto) {
+            const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+            slots.with_slot([&](std::byte* scratch) {
+              auto* v = reinterpret_cast<float*>(scratch);
+              float* products = v + run.frequencies() * rows * run.pixel;
+              winograd_input_avx512(run, first, last, rows, v);
+              for (std::int64_t f = 0; f < run.frequencies(); ++f)
+                multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
+              winograd_output_avx512(run, first, last, rows, products);
+            });
+          });
   }
 
   /// Large weights: all tiles meet each frequency once, so that its weights are read once.
@@ -177,23 +175,17 @@ class Winograd : public Implementation {
     const auto n = static_cast<std::size_t>(run.problem.filters);
     for (std::int64_t first = 0; first < run.tiles(); first += rows) {
       const std::int64_t count = std::min(rows, run.tiles() - first);
-      const std::int64_t parts = std::min<std::int64_t>(count, static_cast<std::int64_t>(call.threads()) * 4);
-      const auto split = [&](std::size_t part, auto&& body) {
-        const std::int64_t i = static_cast<std::int64_t>(part), t0 = count * i / parts, t1 = count * (i + 1) / parts;
-        body(t0, first + t0, first + t1);
-      };
-      call.parallel(static_cast<std::size_t>(parts), [&](std::size_t part) {
-        split(part, [&](std::int64_t at, std::int64_t t0, std::int64_t t1) {
-          winograd_input_avx512(run, t0, t1, rows, v + at * run.pixel);
-        });
+      const auto tiles = static_cast<std::size_t>(count), parts = std::min(tiles, call.threads() * 4);
+      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+        winograd_input_avx512(run, first + at, first + last, rows, v + at * run.pixel);
       });
       call.parallel(static_cast<std::size_t>(run.frequencies()), [&](std::size_t f) {
         multiply(run, static_cast<std::int64_t>(f), count, rows, v, products, 0, n);
       });
-      call.parallel(static_cast<std::size_t>(parts), [&](std::size_t part) {
-        split(part, [&](std::int64_t at, std::int64_t t0, std::int64_t t1) {
-          winograd_output_avx512(run, t0, t1, rows, products + at * run.problem.filters);
-        });
+      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+        winograd_output_avx512(run, first + at, first + last, rows, products + at * run.problem.filters);
       });
     }
   }

@@ -7,6 +7,7 @@
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
 #include "backends/cpu/norm.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -59,10 +60,9 @@ struct Planes {
   void run(Invocation& call) const {
     const std::size_t units = p.t.batch * p.groups, tasks = tasks_for(p.t.size(), call), n = group_size();
     if (units >= tasks) {  // whole groups: the second reading finds much of a group in the second cache
-      const auto task = [&](std::size_t i) {
-        for (std::size_t g = units * i / tasks; g < units * (i + 1) / tasks; ++g) write(g, 0, n, moments(g, 0, n));
-      };
-      return tasks == 1 ? task(0) : call.parallel(tasks, task);
+      return share(call, units, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
+        for (std::size_t g = begin; g < end; ++g) write(g, 0, n, moments(g, 0, n));
+      });
     }
     const std::size_t parts = (tasks + units - 1) / units;
     auto* partial = reinterpret_cast<Moments*>(call.scratch(units * parts * sizeof(Moments)));
@@ -202,11 +202,7 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double floats = 1;
-  const Shape& shape = call.in(0).shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) floats *= static_cast<double>(shape[i].value());
-  }
+  const double floats = call.in(0).shape.known_elements();
   return target.stream(8 * floats) + target.compute(activation_flops(activation_of(call.attrs).kind) * floats, 0.3);
 }
 

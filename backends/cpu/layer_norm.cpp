@@ -3,6 +3,7 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/norm.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -33,8 +34,8 @@ class LayerNorm : public Implementation {
     if (rows * n == 0) return;
     const auto normalize = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
     const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
-    const auto task = [&](std::size_t i) {
-      for (std::size_t r = rows * i / parts; r < rows * (i + 1) / parts; ++r) {
+    share(call, rows, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t r = begin; r < end; ++r) {
         NormRow row = first;
         row.x += r * n;
         row.y += r * n;
@@ -42,9 +43,7 @@ class LayerNorm : public Implementation {
         if (row.sum) row.sum += r * n;
         normalize(row);
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
  private:
@@ -81,11 +80,7 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 4;
-  const Shape& shape = call.in(0).shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
-  }
+  const double bytes = 4 * call.in(0).shape.known_elements();
   const bool residual = call.attrs.text("residual", "none") != "none", sum = call.attrs.integer("keep_sum") != 0;
   return target.stream((2 + (residual ? 1 : 0) + (sum ? 1 : 0)) * bytes);
 }

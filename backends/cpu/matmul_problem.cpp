@@ -46,12 +46,6 @@ double extent(const Shape& shape, std::size_t from_end) {
   return dim.known() ? static_cast<double>(dim.value()) : 1;
 }
 
-double elements(const Shape& shape) {
-  double product = 1;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) product *= extent(shape, i);
-  return product;
-}
-
 }  // namespace
 
 MatMulProblem::MatMulProblem(const MatMulAttrs& attrs, const Invocation& call) {
@@ -131,16 +125,16 @@ double matmul_flops(const Call& call) {
   const double k = extent(a, attrs.trans_a ? 1 : 0);
   // Rows of y are those of a unless b brings more batches.
   const double rows =
-      std::max(elements(a) / std::max(k, 1.0),
-               elements(call.in(1).shape) / std::max(k, 1.0) / std::max(extent(call.in(1).shape, attrs.trans_b), 1.0));
+      std::max(a.known_elements() / std::max(k, 1.0), call.in(1).shape.known_elements() / std::max(k, 1.0) /
+                                                          std::max(extent(call.in(1).shape, attrs.trans_b), 1.0));
   const double n = extent(call.in(1).shape, attrs.trans_b ? 1 : 0);
   return rows * n * (2 * k + activation_flops(activation_of(call.attrs).kind));
 }
 
 double matmul_bytes(const Call& call) {
   double sum = 0;
-  for (const Operand& operand : call.inputs) sum += elements(operand.shape);
-  for (const Operand& operand : call.outputs) sum += elements(operand.shape);
+  for (const Operand& operand : call.inputs) sum += operand.shape.known_elements();
+  for (const Operand& operand : call.outputs) sum += operand.shape.known_elements();
   return 4 * sum;
 }
 

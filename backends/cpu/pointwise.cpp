@@ -142,18 +142,11 @@ Verdict accepts(const Call& call) {
   }
 }
 
-double elements(const Operand& operand) {
-  double product = 1;
-  for (std::size_t i = 0; operand.shape.has_rank() && i < operand.shape.rank(); ++i)
-    product *= static_cast<double>(operand.shape[i].number().value_or(1));
-  return product;
-}
-
 /// `rate`: the share of the peak that activations reach.
 double seconds(const Call& call, const Target& target, double rate) {
-  const double outputs = elements(call.outputs.at(0));
+  const double outputs = call.outputs.at(0).shape.known_elements();
   double bytes = 4 * outputs, flops = 0;
-  for (const Operand& in : call.inputs) bytes += 4 * elements(in);
+  for (const Operand& in : call.inputs) bytes += 4 * in.shape.known_elements();
   for (const ops::Instruction& line : ops::parse_program(call.attrs.text("program"), call.inputs.size())) {
     const bool plain = kOps.contains(line.op);
     flops += outputs * (plain ? 4 : activation_flops(activation_of({{"activation", line.op}}).kind));

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -74,14 +75,12 @@ class Pool : public Implementation {
     const auto* from = static_cast<const float*>(x.data);
     const std::size_t work = lines * width * static_cast<std::size_t>(h.kernel * w.kernel);
     const std::size_t parts = std::min(tasks_for(work, call), lines);
-    const auto task = [&](std::size_t i) {
-      for (std::size_t line = lines * i / parts; line < lines * (i + 1) / parts; ++line) {
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t line = begin; line < end; ++line) {
         const std::int64_t n = static_cast<std::int64_t>(line) / h.out, oh = static_cast<std::int64_t>(line) % h.out;
         pool_line(from + static_cast<std::size_t>(n * h.in * w.in) * channels, h, w, oh, channels, to + line * width);
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
   void pool_line(const float* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
@@ -118,12 +117,7 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 4;
-  const Shape& shape = call.in(0).shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
-  }
-  return 1e-6 + target.stream(1.5 * bytes);
+  return 1e-6 + target.stream(6 * call.in(0).shape.known_elements());
 }
 
 }  // namespace

@@ -10,8 +10,6 @@ namespace {
 /// Filters that are summed at once.
 constexpr std::int64_t kBlock = 16;
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Where things lie. Spatial axes are counted from 0; steps are in elements.
 struct Layout {
   std::int64_t channels, filters, group;  // per group
@@ -52,7 +50,7 @@ void pack(const std::int8_t* w, const Layout& l, std::int64_t taps, std::int16_t
 }
 
 std::size_t packed_bytes(const Layout& l, std::int64_t taps) {
-  return static_cast<std::size_t>(l.group * up(l.filters, kBlock) * kBlock * taps * l.channels) * sizeof(std::int16_t);
+  return static_cast<std::size_t>(l.group * ceil_div(l.filters, kBlock) * kBlock * taps * l.channels) * sizeof(std::int16_t);
 }
 
 class Any : public Implementation {

@@ -8,8 +8,6 @@
 namespace modelflow::cpu {
 namespace {
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Four vectors per panel where that leaves no single one: tiles of 6 pixels x 64 filters and 9 x 48 are the fastest.
 std::int64_t next_vectors(std::int64_t left) {
   if (left <= 4) return left;
@@ -22,7 +20,7 @@ std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, st
   const std::int64_t groups = g.channels / group_channels, filters = g.filters / groups;
   std::int64_t offset = 0, scales = 0;
   for (std::int64_t group = 0; group < groups; ++group) {
-    for (std::int64_t first = 0, left = up(filters, 16); left > 0;) {
+    for (std::int64_t first = 0, left = ceil_div(filters, 16); left > 0;) {
       const std::int64_t vectors = next_vectors(left);
       panels.push_back({group * filters + first, vectors, std::min(filters - first, 16 * vectors),
                         group * group_channels, offset, scales});
@@ -37,7 +35,7 @@ std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, st
 struct FilterShape {
   std::int64_t channels, taps, joined;  // joined: taps that one segment covers
   std::int64_t segments() const { return taps / joined; }
-  std::int64_t length() const { return up(channels * joined, 4) * 4; }
+  std::int64_t length() const { return ceil_div(channels * joined, 4) * 4; }
   std::int64_t bytes() const { return segments() * length(); }
 };
 
@@ -76,9 +74,9 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
   Cut best{};
   double least = 0;
   for (std::int64_t count = 1; count <= wanted; ++count) {
-    Cut c{std::min(up(up(pixels, count), unit) * unit, by_cache), 0};
-    const std::int64_t blocks = up(pixels, c.pixels), groups = std::clamp<std::int64_t>(up(wanted, blocks), 1, panels);
-    c.panels = up(panels, groups);
+    Cut c{std::min(ceil_div(ceil_div(pixels, count), unit) * unit, by_cache), 0};
+    const std::int64_t blocks = ceil_div(pixels, c.pixels), groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
+    c.panels = ceil_div(panels, groups);
     const double bytes = static_cast<double>(blocks) * products * static_cast<double>(g.filters) +
                          static_cast<double>(groups) * static_cast<double>(pixels * per_pixel);
     const bool enough = blocks * groups >= wanted;
@@ -144,7 +142,7 @@ class Dense : public Implementation {
     if (by_image) one.batch = 1;
     const auto threads = static_cast<std::int64_t>(call.threads());
     const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads);
-    const std::int64_t span = by_image ? image : pixels, blocks = up(span, c.pixels), groups = up(panels, c.panels);
+    const std::int64_t span = by_image ? image : pixels, blocks = ceil_div(span, c.pixels), groups = ceil_div(panels, c.panels);
     const auto task_of = [&](std::int64_t i) {
       const std::int64_t group = i % groups, block = i / groups % blocks, from = i / groups / blocks * span;
       return QDenseTask{from + block * c.pixels, from + std::min(span, (block + 1) * c.pixels), group * c.panels,

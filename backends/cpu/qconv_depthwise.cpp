@@ -7,8 +7,6 @@
 namespace modelflow::cpu {
 namespace {
 
-std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 // Blocks of 64 channels; what is left at the end takes 16 or 32 with several pixels in a vector.
 std::vector<QDepthBlock> split(std::int64_t channels, std::int64_t bytes_per_unit) {
   std::vector<QDepthBlock> blocks;
@@ -55,9 +53,9 @@ Cut cut(const ConvGeometry& g, std::int64_t blocks, std::int64_t threads) {
                           static_cast<double>(g.kernel_h * g.kernel_w + 9);
   const std::int64_t wanted =
       threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 1e6), 1, 6 * threads);
-  const std::int64_t per_image = up(wanted, g.batch), groups = std::min(per_image, blocks);
-  const std::int64_t at_once = depthwise_rows(g).results, rows = up(g.rows, up(per_image, groups));
-  return {up(rows, at_once) * at_once, up(blocks, groups)};
+  const std::int64_t per_image = ceil_div(wanted, g.batch), groups = std::min(per_image, blocks);
+  const std::int64_t at_once = depthwise_rows(g).results, rows = ceil_div(g.rows, ceil_div(per_image, groups));
+  return {ceil_div(rows, at_once) * at_once, ceil_div(blocks, groups)};
 }
 
 class Depthwise : public Implementation {
@@ -105,7 +103,7 @@ class Depthwise : public Implementation {
                             scale_.data()};
     const auto count = static_cast<std::int64_t>(blocks_.size());
     const Cut c = cut(g, count, static_cast<std::int64_t>(call.threads()));
-    const std::int64_t groups = up(count, c.blocks), down = up(g.rows, c.rows);
+    const std::int64_t groups = ceil_div(count, c.blocks), down = ceil_div(g.rows, c.rows);
     const auto tasks = static_cast<std::size_t>(g.batch * down * groups);
     ScratchSlots slots(call, tasks, qdepthwise_scratch(g));
     const auto body = [&](std::size_t index) {

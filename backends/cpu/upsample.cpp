@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/channel_mean.h"
+#include "backends/cpu/share.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -29,15 +30,13 @@ class Upsample : public Implementation {
     if (total == 0) return;
     const auto* from = static_cast<const float*>(x.data);
     const std::size_t parts = std::min(tasks_for(total, call), lines);
-    const auto task = [&](std::size_t i) {
-      for (std::size_t line = lines * i / parts; line < lines * (i + 1) / parts; ++line) {
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t line = begin; line < end; ++line) {
         float* first = to + line * up * wide;
         widen(from + line * width * channels, width, channels, across, first);
         for (std::size_t copy = 1; copy < up; ++copy) std::memcpy(first + copy * wide, first, wide * sizeof(float));
       }
-    };
-    if (parts == 1) return task(0);
-    call.parallel(parts, task);
+    });
   }
 
  private:
@@ -59,12 +58,8 @@ Verdict accepts(const Call& call) {
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 4;
   const Shape& shape = call.outputs.empty() ? call.in(0).shape : call.outputs[0].shape;
-  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i) {
-    if (shape[i].known()) bytes *= static_cast<double>(shape[i].value());
-  }
-  return 1e-6 + target.stream(1.5 * bytes);
+  return 1e-6 + target.stream(6 * shape.known_elements());
 }
 
 }  // namespace

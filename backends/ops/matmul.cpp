@@ -2,6 +2,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::ops {
@@ -79,16 +80,6 @@ std::vector<std::string> attributes(const Call& call, int opset) {
   if (MatMulAttrs(call.attrs).scale != 1 && opset >= 12) names.emplace_back("scale");
   for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
   return names;
-}
-
-// One dim of a broadcast result; nullopt when the two exclude each other.
-std::optional<Dim> broadcast(const Dim& a, const Dim& b) {
-  if (a == b || (b.known() && b.value() == 1)) return a;
-  if (a.known() && a.value() == 1) return b;
-  if (a.known() && b.known()) return std::nullopt;
-  if (a.known()) return a;
-  if (b.known()) return b;
-  return Dim();
 }
 
 Verdict batch_dims(const Call& call, std::vector<Dim>& y) {

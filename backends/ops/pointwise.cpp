@@ -2,6 +2,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/broadcast.h"
 #include "backends/ops/pointwise_program.h"
 #include "backends/ops/sample_weights.h"
 
@@ -41,14 +42,6 @@ std::string body(const Call& call, int opset) {
 }
 
 std::vector<std::string> attributes(const Call&, int) { return {}; }
-
-/// Two dims that stand over each other.
-std::optional<Dim> broadcast(const Dim& a, const Dim& b) {
-  if (a == b || b == Dim(1)) return a;
-  if (a == Dim(1)) return b;
-  if (a.known() && b.known()) return std::nullopt;
-  return a.known() ? a : b.known() ? b : Dim();  // a number other than 1 wins over what must be equal to it or 1
-}
 
 Verdict infer(Call& call) {
   if (call.inputs.empty()) return no("takes at least one input");

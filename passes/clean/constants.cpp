@@ -1,4 +1,5 @@
 #include "passes/clean/clean.h"
+#include "passes/facts.h"
 
 namespace modelflow::passes {
 
@@ -14,10 +15,7 @@ std::optional<Tensor> constant_of(const Node& node) {
     const Floats values = attrs.floats("value_floats");
     return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, std::span<const float>(values));
   }
-  if (attrs.has("value_ints")) {
-    const Ints values = attrs.ints("value_ints");
-    return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values));
-  }
+  if (attrs.has("value_ints")) return tensor_of(attrs.ints("value_ints"));
   return std::nullopt;
 }
 

@@ -233,9 +233,7 @@ class Chain {
       value->type = Type::tensor(x.dtype(), Shape(dims));
     };
     const auto reshape = [&](const Ints& target, const std::vector<Dim>& dims) {
-      const Dims size = {static_cast<std::int64_t>(target.size())};
-      Value& shape = graph.add_constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(target)), "shape");
-      add("Reshape", {value, &shape}, {}, dims);
+      add("Reshape", {value, &graph.add_constant(tensor_of(target), "shape")}, {}, dims);
     };
     if (s.before) reshape(*in, s.plan.blocks);
     if (!s.plan.perm.empty()) add("Transpose", {value}, {{"perm", s.plan.perm}}, s.turned);

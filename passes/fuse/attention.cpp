@@ -52,12 +52,10 @@ Verdict check_standard(const Node& node) {
 /// The mask of the standard op as numbers to add.
 Value* additive(Value* mask, Node& before, Context& context) {
   if (!mask || mask->dtype() != DType::boolean) return mask;
-  Graph& graph = before.graph();
-  Value& zero = graph.add_constant(Tensor::scalar(0.0f), "zero");
-  Value& low = graph.add_constant(Tensor::scalar(-std::numeric_limits<float>::infinity()), "low");
-  Node& choice = graph.add("Where", {mask, &zero, &low}, {.before = &before});
-  infer_types(choice, context.model);
-  return choice.output();
+  Build build(before.graph(), before, context);
+  Value& zero = build.constant(Tensor::scalar(0.0f), "zero");
+  Value& low = build.constant(Tensor::scalar(-std::numeric_limits<float>::infinity()), "low");
+  return &build.op("Where", {mask, &zero, &low});
 }
 
 Verdict fuse_standard(Node& node, Context& context) {

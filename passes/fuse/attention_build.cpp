@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/fuse/attention_pack.h"
 #include "passes/fuse/attention_result.h"
 #include "passes/fuse/epilogue.h"
@@ -103,19 +104,13 @@ class Builder {
     return order;
   }
 
-  Value& add(const char* op, std::vector<Value*> inputs, Attrs attrs = {}) {
-    Node& node = graph_.add(op, std::move(inputs), {.before = found_.end, .attrs = std::move(attrs)});
-    infer_types(node, context_.model);
-    return *node.output();
-  }
-
   /// The operand as the fused op reads it.
   Value* operand(const Heads& heads) {
-    if (heads.form == Form::sbh) return &add("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
+    Build build(graph_, *found_.end, context_);
+    if (heads.form == Form::sbh) return &build.op("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
     if (heads.form != Form::bsnd) return heads.value;
     const Ints target = {0, 0, heads.heads * heads.size.value()};
-    Value& shape = graph_.add_constant(Tensor::of<std::int64_t>({3}, std::span<const std::int64_t>(target)), "shape");
-    return &add("Reshape", {heads.value, &shape});
+    return &build.op("Reshape", {heads.value, &build.constant(tensor_of(target), "shape")});
   }
 
   Verdict build(const Masking& masking, const Continuation& to) {

@@ -1,5 +1,5 @@
 // Is a boolean [..., queries, keys] exactly "key <= query"?
-#include <algorithm>
+#include <functional>
 
 #include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
@@ -7,15 +7,17 @@
 namespace modelflow::passes {
 namespace {
 
-bool is_lower_triangle(const Tensor& tensor) {
-  if (tensor.dtype() != DType::boolean || tensor.rank() < 2) return false;
+/// One matrix whose numbers where key <= query pass `inside`, all others `outside`.
+template <class T, class Inside, class Outside>
+bool is_triangle(const Tensor& tensor, Inside inside, Outside outside) {
+  if (tensor.dtype() != dtype_of<T> || tensor.rank() < 2) return false;
   const auto rows = static_cast<std::size_t>(tensor.dims()[tensor.rank() - 2]);
   const auto columns = static_cast<std::size_t>(tensor.dims().back());
   // One row or one column would be repeated for all.
   if (rows < 2 || columns < 2 || rows * columns != static_cast<std::size_t>(tensor.elements())) return false;
-  const auto values = tensor.as<bool>();
+  const auto values = tensor.as<T>();
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] != (i % columns <= i / columns)) return false;
+    if (!(i % columns <= i / columns ? inside(values[i]) : outside(values[i]))) return false;
   return true;
 }
 
@@ -23,10 +25,7 @@ bool is_lower_triangle(const Tensor& tensor) {
 bool is_all_ones(const Value* value) {
   if (!value) return false;
   if (const_number(value) == 1.0) return true;
-  if (const Tensor* constant = value->constant(); constant && constant->dtype() == DType::boolean) {
-    const auto values = constant->as<bool>();
-    return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
-  }
+  if (value->constant()) return holds_everywhere(*value->constant());
   const Node* node = value->producer();
   if (!node) return false;
   if (node->is("Expand") || node->is("Cast") || node->is("Identity")) return is_all_ones(node->input(0));
@@ -38,11 +37,8 @@ bool is_all_ones(const Value* value) {
 
 /// 0, 1, 2, ... along the axis that is `from_end` axes before the last, all other extents 1.
 bool counts_along(const Value* value, std::size_t from_end) {
-  const Node* node = value ? value->producer() : nullptr;
-  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || node->is("Cast")))
-    node = node->input(0)->producer();
-  if (!node || !node->is("Range") || const_number(node->input(0)) != 0.0 || const_number(node->input(2)) != 1.0)
-    return false;
+  const Node* range = value ? range_behind(*value) : nullptr;
+  if (!range || const_number(range->input(0)) != 0.0 || const_number(range->input(2)) != 1.0) return false;
   if (!value->shape().has_rank() || value->shape().rank() <= from_end) return false;
   for (std::size_t i = 0; i < value->shape().rank(); ++i) {
     const bool counted = i + 1 + from_end == value->shape().rank();
@@ -65,7 +61,7 @@ bool columns(const Value* value) { return counts_along(value, 0); }
 }  // namespace
 
 bool is_causal(const Value& allowed) {
-  if (allowed.constant()) return is_lower_triangle(*allowed.constant());
+  if (allowed.constant()) return is_triangle<bool>(*allowed.constant(), std::identity(), std::logical_not());
   const Node* node = allowed.producer();
   if (!node || !node->domain().empty()) return false;
   const Value *a = node->input(0), *b = node->input(1);
@@ -89,15 +85,9 @@ bool is_causal_bias(const Value& bias) {
     const std::optional<double> low = node->is("Where") ? const_number(node->input(2)) : std::nullopt;
     return low && *low <= kLow && const_number(node->input(1)) == 0.0 && is_causal(*node->input(0));
   }
-  const Tensor* constant = bias.constant();
-  if (!constant || constant->dtype() != DType::f32 || constant->rank() < 2) return false;
-  const auto rows = static_cast<std::size_t>(constant->dims()[constant->rank() - 2]);
-  const auto columns = static_cast<std::size_t>(constant->dims().back());
-  if (rows < 2 || columns < 2 || rows * columns != static_cast<std::size_t>(constant->elements())) return false;
-  const auto values = constant->as<float>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (i % columns <= i / columns ? values[i] != 0 : !(values[i] <= kLow)) return false;
-  return true;
+  if (!bias.constant()) return false;
+  return is_triangle<float>(
+      *bias.constant(), [](float v) { return v == 0; }, [](float v) { return v <= kLow; });
 }
 
 }  // namespace modelflow::passes

@@ -149,21 +149,6 @@ bool Heads::whole() const {
   return true;
 }
 
-std::optional<float> scaled(const Node& node, Value*& value) {
-  if (!node.is("Mul") && !node.is("Div")) return {};
-  for (const std::size_t i : {1, 0}) {
-    const std::optional<double> number = const_number(node.input(i));
-    Value* x = node.input(1 - i);
-    if (!number || (node.is("Div") && (i == 0 || *number == 0)) || x->constant()) continue;
-    // One number, and not what gives the product its rank or its extents.
-    const Tensor& constant = *node.input(i)->constant();
-    if (constant.elements() != 1 || !x->shape().has_rank() || constant.rank() > x->shape().rank()) return {};
-    value = x;
-    return static_cast<float>(node.is("Mul") ? *number : 1 / *number);
-  }
-  return {};
-}
-
 bool Heads::read_only_by(const std::set<const Node*>& nodes) const {
   return std::all_of(passed.begin(), passed.end(), [&](const Value* value) {
     const auto inside = [&](const Use& use) { return nodes.contains(use.node); };

@@ -37,7 +37,4 @@ struct Heads {
 /// its last two axes are swapped.
 std::vector<Heads> read_heads(Value& operand, bool transposed);
 
-/// x times a number: the number, and x in `value`. Nothing for other nodes.
-std::optional<float> scaled(const Node& node, Value*& value);
-
 }  // namespace modelflow::passes

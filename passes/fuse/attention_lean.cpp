@@ -10,20 +10,14 @@ namespace {
 
 /// A Range that begins at 0 or above, under any view.
 bool counts_up(const Value& value) {
-  const Node* node = value.producer();
-  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || node->is("Cast")))
-    node = node->input(0)->producer();
-  if (!node || !node->is("Range")) return false;
-  const std::optional<double> start = const_number(node->input(0)), step = const_number(node->input(2));
+  const Node* range = range_behind(value);
+  if (!range) return false;
+  const std::optional<double> start = const_number(range->input(0)), step = const_number(range->input(2));
   return start && step && *start >= 0 && *step > 0;
 }
 
 bool is_all_true(const Value& value) {
-  if (const Tensor* constant = value.constant()) {
-    if (constant->dtype() != DType::boolean) return false;
-    const auto values = constant->as<bool>();
-    return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
-  }
+  if (value.constant()) return holds_everywhere(*value.constant());
   const Node* node = value.producer();
   if (!node || !node->domain().empty()) return false;
   if (node->is("And")) return is_all_true(*node->input(0)) && is_all_true(*node->input(1));
@@ -37,6 +31,19 @@ bool is_all_true(const Value& value) {
 }
 
 }  // namespace
+
+const Node* range_behind(const Value& value) {
+  const Node* node = value.producer();
+  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || node->is("Cast")))
+    node = node->input(0)->producer();
+  return node && node->is("Range") ? node : nullptr;
+}
+
+bool holds_everywhere(const Tensor& condition) {
+  if (condition.dtype() != DType::boolean) return false;
+  const auto values = condition.as<bool>();
+  return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
+}
 
 Value& lean(Value& mask) {
   Node* node = mask.producer();

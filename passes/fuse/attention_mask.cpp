@@ -15,7 +15,7 @@ using Kind = ScoreStep::Kind;
 class MaskBuilder {
  public:
   MaskBuilder(std::int64_t heads, Node& before, Context& context, Masking& masking)
-      : heads_(heads), before_(before), graph_(before.graph()), context_(context), masking_(masking) {}
+      : heads_(heads), build_(before.graph(), before, context), masking_(masking) {}
 
   Verdict take(const ScoreStep& step) {
     switch (step.kind) {
@@ -43,16 +43,9 @@ class MaskBuilder {
   }
 
  private:
-  Value& op(const char* type, std::vector<Value*> inputs) {
-    Node& node = graph_.add(type, std::move(inputs), {.before = &before_});
-    infer_types(node, context_.model);
-    return *node.output();
-  }
-  Value& number(float value) { return graph_.add_constant(Tensor::scalar(value), "number"); }
-  Value& ints(const Ints& list) {
-    const Dims size = {static_cast<std::int64_t>(list.size())};
-    return graph_.add_constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(list)), "shape");
-  }
+  Value& op(const char* type, std::vector<Value*> inputs) { return build_.op(type, std::move(inputs)); }
+  Value& number(float value) { return build_.constant(Tensor::scalar(value), "number"); }
+  Value& ints(const Ints& list) { return build_.constant(tensor_of(list), "shape"); }
 
   /// What is combined with scores of this shape, brought to [batch, heads, queries, keys].
   Verdict aligned(Value*& value, const Shape& scores) {
@@ -152,9 +145,7 @@ class MaskBuilder {
   }
 
   std::int64_t heads_;
-  Node& before_;
-  Graph& graph_;
-  Context& context_;
+  Build build_;
   Masking& masking_;
   Value* mask_ = nullptr;
 };

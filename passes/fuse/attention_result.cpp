@@ -1,6 +1,8 @@
 #include "passes/fuse/attention_result.h"
 
+#include "modelflow/pattern.h"
 #include "passes/extents.h"
+#include "passes/facts.h"
 #include "passes/strided_view.h"
 
 namespace modelflow::passes {
@@ -86,19 +88,13 @@ std::optional<Continuation> read_continuation(Value& context, std::int64_t heads
 }
 
 Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, Node& before, Context& context) {
-  Graph& graph = before.graph();
+  Build build(before.graph(), before, context);
   Value* value = &result;
-  const auto add = [&](const char* op, std::vector<Value*> inputs, Attrs attrs) {
-    Node& node = graph.add(op, std::move(inputs), {.before = &before, .attrs = std::move(attrs)});
-    infer_types(node, context.model);
-    value = node.output();
-  };
   const auto reshape = [&](const Ints& target) {
-    const Dims size = {static_cast<std::int64_t>(target.size())};
-    Value& shape = graph.add_constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(target)), "shape");
-    add("Reshape", {value, &shape}, {});
+    value = &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
   };
-  if (to.form == Form::sbh || to.form == Form::sequence_rows) add("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
+  if (to.form == Form::sbh || to.form == Form::sequence_rows)
+    value = &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
   if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});
   return *value;

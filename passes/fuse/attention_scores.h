@@ -52,6 +52,11 @@ bool is_causal(const Value& allowed);
 /// The same as numbers to add: 0 for those, a low number for all others.
 bool is_causal_bias(const Value& bias);
 
+/// The Range that `value` is a view of; null when it is no such thing.
+const Node* range_behind(const Value& value);
+/// True for a boolean constant without a false.
+bool holds_everywhere(const Tensor& condition);
+
 /// The same mask, or condition of one, without an Expand and without conditions that always hold.
 Value& lean(Value& mask);
 

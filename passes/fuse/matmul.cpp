@@ -1,6 +1,7 @@
 // MatMul and Gemm -> modelflow.MatMul: transposes of the last two dims and scalar factors around the product become
 // attributes, then bias, activation and residual sum follow.
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 
@@ -36,29 +37,13 @@ struct Product {
       if (swaps_last_two(*node)) {
         transposed = !transposed;
         value = node->input(0);
-      } else if (std::optional<float> factor = factor_of(*node, value)) {
+      } else if (const auto factor = only_reader(*value) ? scaled(*node, value) : std::nullopt) {
         scale *= *factor;
       } else {
         return;
       }
       ++folded;
     }
-  }
-
-  /// x * number or x / number, read by the product alone: moves `value` to x.
-  static std::optional<float> factor_of(const Node& node, Value*& value) {
-    if (!node.is("Mul") && !node.is("Div")) return {};
-    if (!only_reader(*value)) return {};
-    for (std::size_t i : {1, 0}) {
-      const std::optional<float> number = scalar(node.input(i));
-      if (!number || (node.is("Div") && (i == 0 || *number == 0))) continue;
-      Value* x = node.input(1 - i);
-      // The number must not be what gives the product its rank.
-      if (!x->shape().has_rank() || node.input(i)->constant()->rank() > x->shape().rank()) return {};
-      value = x;
-      return node.is("Mul") ? *number : 1 / *number;
-    }
-    return {};
   }
 };
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "passes/facts.h"
 #include "passes/layout/cut.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
@@ -195,7 +196,7 @@ class Islands {
       Ints dims(rank, 1);
       dims[0] = 0;
       dims[perm == to_last(rank) ? rank - 1 : 1] = shape[1].known() ? shape[1].value() : -1;
-      Value& target = graph_.add_constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(rank)}, dims), "dims");
+      Value& target = graph_.add_constant(tensor_of(dims), "dims");
       node = &graph_.add("Reshape", {&from, &target}, {.before = &before});
     } else {
       node = &graph_.add("Transpose", {&from}, {.before = &before, .attrs = {{"perm", perm}}});

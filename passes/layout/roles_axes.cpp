@@ -3,16 +3,13 @@
 #include <array>
 #include <numeric>
 
+#include "passes/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
 namespace {
 
 using Outputs = std::vector<Value*>;
-
-Tensor tensor_of(const Ints& values) {
-  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
-}
 
 Role with_axis(std::vector<std::size_t> inputs, const char* name, std::int64_t axis) {
   Role role{.inputs = std::move(inputs)};

@@ -1,16 +1,13 @@
 // Ops that only look at a tensor in another way: the layout passes through them, or ends in them for free.
 #include <algorithm>
 
+#include "passes/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
 namespace {
 
 using Outputs = std::vector<Value*>;
-
-Tensor tensor_of(const Ints& values) {
-  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
-}
 
 /// An explicit Transpose is free where one of its sides is channels last already.
 std::optional<Role> transpose_role(const Node& node, Facts& facts) {

@@ -94,9 +94,7 @@ std::vector<Value*> rows_first(const Match& m, Build& build) {
     Ints target = *const_ints(m["target"]);
     if (!x->shape().back().known()) return build.refuse(no("its width is unknown", x->name()));
     target.back() = x->shape().back().value();
-    const Dims size = {static_cast<std::int64_t>(target.size())};
-    Value& shape = build.constant(Tensor::of<std::int64_t>(size, std::span<const std::int64_t>(target)), "shape");
-    x = &build.op("Reshape", {x, &shape}, m.node("reshape").attrs);
+    x = &build.op("Reshape", {x, &build.constant(tensor_of(target), "shape")}, m.node("reshape").attrs);
   }
   x = &build.op("Transpose", {x}, m.root().attrs);
   if (m.node("product").attrs.integer("transB") != 0) w = &build.op("Transpose", {w}, {{"perm", Ints{1, 0}}});

@@ -8,13 +8,6 @@
 namespace modelflow {
 namespace {
 
-double elements(const Operand& operand) {
-  double product = 1;
-  if (!operand.shape.has_rank()) return product;
-  for (const Dim& dim : operand.shape.dims()) product *= static_cast<double>(dim.number().value_or(1));
-  return product;
-}
-
 double extent(const Operand& operand, std::size_t from_end) {
   if (!operand.shape.has_rank() || operand.shape.rank() <= from_end) return 1;
   return static_cast<double>(operand.shape[operand.shape.rank() - 1 - from_end].number().value_or(1));
@@ -43,7 +36,7 @@ AttentionExtents attention_extents(const Call& call) {
     read(0, "q_layout", e.heads, e.queries, e.size);
     read(2, "v_layout", e.kv_heads, e.keys, e.value_size);
   }
-  e.batch = elements(call.outputs.at(0)) / std::max(e.heads * e.queries * e.value_size, 1.0);
+  e.batch = call.outputs.at(0).shape.known_elements() / std::max(e.heads * e.queries * e.value_size, 1.0);
   return e;
 }
 
@@ -58,11 +51,11 @@ double attention_bytes(const Call& call) {
 }  // namespace
 
 double flops(const Call& call) {
-  const double outputs = elements(call.outputs.at(0));
+  const double outputs = call.outputs.at(0).shape.known_elements();
   if (call.op == "Conv" || call.op == "QConv") {
     const double filters =
         call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
-    return 2 * outputs * elements(call.in(1)) / std::max(filters, 1.0);
+    return 2 * outputs * call.in(1).shape.known_elements() / std::max(filters, 1.0);
   }
   if (call.op == "MatMul" || call.op == "QMatMul" || call.op == "QMatMul4" || call.op == "Gemm") {
     const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
@@ -76,15 +69,15 @@ double flops(const Call& call) {
 }
 
 double plain_seconds(const Call& call, const Target& target) {
-  double bytes = 4 * elements(call.outputs.at(0));
-  for (const Operand& input : call.inputs) bytes += 4 * elements(input);
+  double bytes = 4 * call.outputs.at(0).shape.known_elements();
+  for (const Operand& input : call.inputs) bytes += 4 * input.shape.known_elements();
   if (call.op == "Attention") return target.compute(flops(call), 0.5) + target.stream(bytes + attention_bytes(call));
   double passes = 0;  // over the output, in place: read and write
   if (call.attrs.text("activation", "None") != "None") passes += 1;
   if (call.attrs.text("residual", "none") != "none") passes += 1;
   // Stock float kernels reach about half of the peak (measured on BERT and ResNet layers).
   return std::max(target.compute(flops(call), 0.5), target.stream(bytes)) +
-         target.stream(passes * 8 * elements(call.outputs.at(0)));
+         target.stream(passes * 8 * call.outputs.at(0).shape.known_elements());
 }
 
 namespace {

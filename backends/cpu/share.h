@@ -1,0 +1,14 @@
+#pragma once
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// Runs body(begin, end, task) on `tasks` shares of `items`; a single share on the calling thread.
+template <class Body>
+void share(Invocation& call, std::size_t items, std::size_t tasks, const Body& body) {
+  if (tasks <= 1) return body(std::size_t{0}, items, std::size_t{0});
+  call.parallel(tasks, [&](std::size_t i) { body(items * i / tasks, items * (i + 1) / tasks, i); });
+}
+
+}  // namespace modelflow::cpu
