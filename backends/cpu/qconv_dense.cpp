@@ -120,6 +120,7 @@ class Dense : public Implementation {
   void run(Invocation& call) const override {
     const QConvOperands o = node_.operands(call);
     const ConvGeometry g = conv_geometry(node_.attrs.conv, weights_dims_, o.x_dims);
+    expect_extents_of_31_bits(g);
     const std::int64_t pixels = g.batch * g.rows * g.columns, panels = static_cast<std::int64_t>(panels_.size());
     if (pixels == 0) return;
     const QDenseRun run{g,

@@ -79,35 +79,53 @@ QSource source_of(const QDenseRun& run, const QDenseTask& task, std::uint8_t* me
           task.pixel0};
 }
 
-/// Up to 16 neighbouring pixels: where the first tap of each lies.
+MODELFLOW_INLINE __m512i all(std::int64_t value) { return _mm512_set1_epi32(static_cast<int>(value)); }
+
+/// 16 neighbouring pixels of y. Kept up to date from tile to tile: divisions would take longer than a small tile.
+class Pixels {
+ public:
+  Pixels(const ConvGeometry& g, std::int64_t first) : columns_(all(g.columns)), rows_(all(g.rows)) {
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    column = _mm512_add_epi32(all(first % g.columns), lanes);
+    row = all(first / g.columns % g.rows), image = all(first / g.columns / g.rows);
+    carry(column, columns_, row);
+    carry(row, rows_, image);
+  }
+  void advance(std::int64_t pixels) {
+    column = _mm512_add_epi32(column, all(pixels));
+    carry(column, columns_, row);
+    carry(row, rows_, image);
+  }
+  __m512i column, row, image;
+
+ private:
+  static void carry(__m512i& digit, __m512i base, __m512i& next) {
+    while (const __mmask16 over = _mm512_cmpge_epi32_mask(digit, base)) {
+      digit = _mm512_mask_sub_epi32(digit, over, digit, base);
+      next = _mm512_mask_add_epi32(next, over, next, _mm512_set1_epi32(1));
+    }
+  }
+  __m512i columns_, rows_;
+};
+
+/// Where the first tap of each lies.
 struct Windows {
   __m512i y, x;        ///< row and column in the source, 32 bits
   __m512i offsets[2];  ///< from its start, 64 bits
 };
 
-Windows windows_at(const ConvGeometry& g, const QSource& s, std::int64_t pixel) {
-  const auto all = [](std::int64_t value) { return _mm512_set1_epi32(static_cast<int>(value)); };
-  const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  __m512i column = _mm512_add_epi32(all(pixel % g.columns), lanes);
-  __m512i row = all(pixel / g.columns % g.rows), image = all(pixel / g.columns / g.rows);
-  const auto carry = [&all](__m512i& digit, std::int64_t base, __m512i& next) {
-    while (const __mmask16 over = _mm512_cmpge_epi32_mask(digit, all(base))) {
-      digit = _mm512_mask_sub_epi32(digit, over, digit, all(base));
-      next = _mm512_mask_add_epi32(next, over, next, all(1));
-    }
-  };
-  carry(column, g.columns, row);
-  carry(row, g.rows, image);
+MODELFLOW_INLINE Windows windows_of(const QSource& s, const Pixels& pixels) {
   Windows w;
-  w.y = _mm512_sub_epi32(_mm512_mullo_epi32(row, all(s.stride_h)), all(s.top));
-  w.x = _mm512_sub_epi32(_mm512_mullo_epi32(column, all(s.stride_w)), all(s.left));
-  const auto times = [](__m256i half, std::int64_t step) {
-    return _mm512_mullo_epi64(_mm512_cvtepi32_epi64(half), _mm512_set1_epi64(step));
+  w.y = _mm512_sub_epi32(_mm512_mullo_epi32(pixels.row, all(s.stride_h)), all(s.top));
+  w.x = _mm512_sub_epi32(_mm512_mullo_epi32(pixels.column, all(s.stride_w)), all(s.left));
+  const auto half = [](__m512i v, int i) {
+    return _mm512_cvtepi32_epi64(i ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v));
   };
   for (int i = 0; i < 2; ++i) {
-    const auto half = [i](__m512i v) { return i ? _mm512_extracti64x4_epi64(v, 1) : _mm512_castsi512_si256(v); };
-    w.offsets[i] = _mm512_add_epi64(times(half(image), s.image),
-                                    _mm512_add_epi64(times(half(w.y), s.row), times(half(w.x), s.pixel)));
+    const __m512i row = _mm512_mul_epi32(half(w.y, i), _mm512_set1_epi64(s.row));
+    const __m512i pixel = _mm512_mul_epi32(half(w.x, i), _mm512_set1_epi64(s.pixel));
+    const __m512i image = _mm512_mullo_epi64(half(pixels.image, i), _mm512_set1_epi64(s.image));
+    w.offsets[i] = _mm512_add_epi64(image, _mm512_add_epi64(row, pixel));
   }
   return w;
 }
@@ -120,11 +138,11 @@ void fill_table(const QDenseRun& run, const QSource& s, const QDenseTask& task, 
   const __m512i padding = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(run.zeros));
   const __m512i height = _mm512_set1_epi32(static_cast<int>(s.height));
   const __m512i width = _mm512_set1_epi32(static_cast<int>(s.width));
-  std::int64_t pixel = task.pixel0 - s.first;
+  Pixels position(g, task.pixel0 - s.first);
   for (std::int64_t i = 0; i < tiles.count; ++i) {
     const std::int64_t pixels = tiles.size + (i < tiles.larger);
-    const Windows w = windows_at(g, s, pixel);
-    pixel += pixels;
+    const Windows w = windows_of(s, position);
+    position.advance(pixels);
     for (std::int64_t h = 0; h < g.kernel_h; ++h) {
       const __m512i y = _mm512_add_epi32(w.y, _mm512_set1_epi32(static_cast<int>(h * g.dilation_h)));
       const __mmask16 row_inside = _mm512_cmplt_epu32_mask(y, height);

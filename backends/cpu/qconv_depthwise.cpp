@@ -90,6 +90,7 @@ class Depthwise : public Implementation {
   void run(Invocation& call) const override {
     const QConvOperands o = node_.operands(call);
     const ConvGeometry g = conv_geometry(node_.attrs.conv, weights_dims_, o.x_dims);
+    expect_extents_of_31_bits(g);
     if (g.batch * g.rows * g.columns == 0) return;
     const QDepthwiseRun run{g,
                             o.x,

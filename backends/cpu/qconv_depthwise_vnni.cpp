@@ -184,8 +184,8 @@ MODELFLOW_INLINE __m512 floats_of(__m512i bytes, int vector) {
 }
 
 template <bool Plain, class Act>
-MODELFLOW_INLINE void finish_rows(const QDepthwiseRun& run, const Piece& p, const QFinish& f, const Output& out,
-                                  const float* scale, const std::int32_t* sums, Act act) {
+MODELFLOW_INLINE void finish_columns(const QDepthwiseRun& run, const Piece& p, const QFinish& f, const Output& out,
+                                     const float* scale, const std::int32_t* sums, Act act) {
   const ops::Residual residual = run.added ? run.epilogue.residual : ops::Residual::none;
   const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
   const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
@@ -221,9 +221,9 @@ MODELFLOW_INLINE void finish_rows(const QDepthwiseRun& run, const Piece& p, cons
 
 __attribute__((noinline)) void finish_piece(const QDepthwiseRun& run, const Piece& p, const QFinish& f,
                                             const Output& out, const float* scale, const std::int32_t* sums) {
-  if (f.bounds && !run.added) return finish_rows<true>(run, p, f, out, scale, sums, Identity{});
-  if (f.bounds) return finish_rows<false>(run, p, f, out, scale, sums, Identity{});
-  with_activation(run.epilogue.activation, [&](auto act) { finish_rows<false>(run, p, f, out, scale, sums, act); });
+  if (f.bounds && !run.added) return finish_columns<true>(run, p, f, out, scale, sums, Identity{});
+  if (f.bounds) return finish_columns<false>(run, p, f, out, scale, sums, Identity{});
+  with_activation(run.epilogue.activation, [&](auto act) { finish_columns<false>(run, p, f, out, scale, sums, act); });
 }
 
 struct PieceTask {

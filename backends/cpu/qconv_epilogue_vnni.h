@@ -17,8 +17,7 @@ MODELFLOW_INLINE void multiply_add4(__m512i& sums, __m512i unsigned_bytes, __m51
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
-/// What a tile does with its sums. Activations that are bounds become bounds of the u8 result, which costs nothing;
-/// all others take a second pass over the tile while it is in L1.
+/// What becomes of sums. Activations that are bounds become bounds of the u8 result, which costs nothing.
 struct QFinish {
   const QEpilogue* epilogue;
   bool bounds;
@@ -43,19 +42,6 @@ QFinish finish_of(const QEpilogue& e) {
   return f;
 }
 
-/// Where a tile of u8 results goes: pixels `step` bytes apart.
-struct QTarget {
-  std::uint8_t* y;
-  const std::uint8_t* added;  ///< the residual, steps as y
-  std::ptrdiff_t step;
-  std::uint64_t mask;  ///< filters of the tile that exist
-};
-
-/// 16 bytes of a residual as floats.
-MODELFLOW_INLINE __m512 load_added(const std::uint8_t* from, __mmask16 mask) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from)));
-}
-
 /// N vectors of steps of y (zero point not yet added) to bounded bytes: lane l holds 4l .. 4l + 3 of each vector.
 template <int N>
 MODELFLOW_INLINE __m512i pack_bytes(const __m512i (&q)[N], const QFinish& f) {
@@ -70,70 +56,71 @@ MODELFLOW_INLINE __m512i pack_bytes(const __m512i (&q)[N], const QFinish& f) {
 template <int N>
 MODELFLOW_INLINE void store_bytes(const __m512i (&q)[N], const QFinish& f, std::uint8_t* y, std::uint64_t mask) {
   const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  _mm512_mask_storeu_epi8(y, mask, _mm512_permutexvar_epi32(order, pack_bytes<N>(q, f)));
-}
-
-/// The second pass: `rows` x N vectors of real numbers, through residual and activation.
-template <int N>
-__attribute__((noinline)) void activate_and_store(const QFinish& f, const float* values, const QTarget& t, int rows) {
-  const ops::Residual residual = t.added ? f.epilogue->residual : ops::Residual::none;
-  const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
-  const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
-  with_activation(f.epilogue->activation, [&](auto act) {
-    for (int r = 0; r < rows; ++r) {
-      __m512i q[N];
-#pragma GCC unroll 4
-      for (int j = 0; j < N; ++j) {
-        __m512 v = _mm512_load_ps(values + (r * N + j) * 16), added = _mm512_setzero_ps();
-        if (residual != ops::Residual::none) {
-          const auto mask = static_cast<__mmask16>(t.mask >> (16 * j));
-          added = _mm512_fmadd_ps(load_added(t.added + r * t.step + 16 * j, mask), step, at_zero);
-        }
-        if (residual == ops::Residual::before) v = _mm512_add_ps(v, added);
-        v = act(v);
-        if (residual == ops::Residual::after) v = _mm512_add_ps(v, added);
-        q[j] = _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(v, to_steps), most));
-      }
-      store_bytes<N>(q, f, t.y + r * t.step, t.mask);
-    }
-  });
-}
-
-/// `scale` of the filters of the tile: from sums to real numbers.
-template <int R, int N>
-MODELFLOW_INLINE void finish_tile(const __m512i (&acc)[R][N], const float* scale, const QFinish& f, const QTarget& t) {
-  if (!f.bounds) {
-    alignas(64) float values[R * N * 16];
-#pragma GCC unroll 32
-    for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 4
-      for (int j = 0; j < N; ++j)
-        _mm512_store_ps(values + (r * N + j) * 16,
-                        _mm512_mul_ps(_mm512_cvtepi32_ps(acc[r][j]), _mm512_loadu_ps(scale + 16 * j)));
-    }
-    return activate_and_store<N>(f, values, t, R);
+  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_bytes<N>(q, f));
+  if constexpr (N == 1) {
+    _mm_mask_storeu_epi8(y, static_cast<__mmask16>(mask), _mm512_castsi512_si128(bytes));
+  } else if constexpr (N == 2) {
+    _mm256_mask_storeu_epi8(y, static_cast<__mmask32>(mask), _mm512_castsi512_si256(bytes));
+  } else {
+    _mm512_mask_storeu_epi8(y, mask, bytes);
   }
-  const __m512 to_steps = _mm512_set1_ps(f.to_steps);
-  const __m512 step = _mm512_set1_ps(f.added_step * f.to_steps), at_zero = _mm512_set1_ps(f.added_0 * f.to_steps);
-#pragma GCC unroll 32
-  for (int r = 0; r < R; ++r) {
+}
+
+/// Where the results of a tile go: pixels `step` bytes apart.
+struct QTarget {
+  std::uint8_t* y;
+  const std::uint8_t* added;  ///< the residual, steps as y
+  std::ptrdiff_t step;
+  std::uint64_t mask;  ///< filters of the tile that exist
+};
+
+/// Rows of N vectors of sums to results. `Bounded`: the activation is in the bounds of `f`, the residual before it.
+template <int N, bool Bounded, bool Added, class Act>
+MODELFLOW_INLINE void finish_rows(const QFinish& f, const std::int32_t* sums, const float* scale, const QTarget& t,
+                                  int rows, Act act) {
+  const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
+  const float unit = Bounded ? f.to_steps : 1;
+  const __m512 step = _mm512_set1_ps(f.added_step * unit), at_zero = _mm512_set1_ps(f.added_0 * unit);
+  const bool before = f.epilogue->residual == ops::Residual::before;
+  __m512 factor[N];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; ++j) factor[j] = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * j), _mm512_set1_ps(unit));
+  for (int r = 0; r < rows; ++r) {
     __m512i q[N];
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
-      const __m512 factor = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * j), to_steps);
-      const __m512 sum = _mm512_cvtepi32_ps(acc[r][j]);
-      __m512 v;
-      if (t.added) {
-        const auto mask = static_cast<__mmask16>(t.mask >> (16 * j));
-        const __m512 added = load_added(t.added + r * t.step + 16 * j, mask);
-        v = _mm512_fmadd_ps(added, step, _mm512_fmadd_ps(sum, factor, at_zero));
+      __m512 v = _mm512_cvtepi32_ps(_mm512_load_si512(sums + (r * N + j) * 16)), added = at_zero;
+      if constexpr (Added) {
+        const auto mask = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
+        const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + r * t.step + 16 * j);
+        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), step, at_zero);
+      }
+      if constexpr (Bounded) {
+        v = Added ? _mm512_fmadd_ps(v, factor[j], added) : _mm512_mul_ps(v, factor[j]);
       } else {
-        v = _mm512_mul_ps(sum, factor);
+        v = _mm512_mul_ps(v, factor[j]);
+        if (Added && before) v = _mm512_add_ps(v, added);
+        v = act(v);
+        if (Added && !before) v = _mm512_add_ps(v, added);
+        v = _mm512_min_ps(_mm512_mul_ps(v, to_steps), most);
       }
       q[j] = _mm512_cvtps_epi32(v);
     }
     store_bytes<N>(q, f, t.y + r * t.step, t.mask);
   }
+}
+
+/// Sums take the way through memory, since they and all that this needs do not fit the registers, and one loop for all
+/// sizes of tiles is enough.
+template <int N>
+__attribute__((noinline)) void finish_tile(const QFinish& f, const std::int32_t* sums, const float* scale,
+                                           const QTarget& t, int rows) {
+  if (f.bounds && !t.added) return finish_rows<N, true, false>(f, sums, scale, t, rows, Identity{});
+  if (f.bounds) return finish_rows<N, true, true>(f, sums, scale, t, rows, Identity{});
+  with_activation(f.epilogue->activation, [&](auto act) {
+    if (t.added) return finish_rows<N, false, true>(f, sums, scale, t, rows, act);
+    finish_rows<N, false, false>(f, sums, scale, t, rows, act);
+  });
 }
 
 }  // namespace

@@ -52,6 +52,12 @@ QConvOperands QConvNode::operands(Invocation& call) const {
   return o;
 }
 
+void expect_extents_of_31_bits(const ConvGeometry& g) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const bool small = g.height < kMost && g.rows < kMost && g.columns < kMost && g.width < kMost / g.channels;
+  if (!small || g.batch >= kMost) throw Error(ErrorKind::limit, "QConv: the image is too large");
+}
+
 QScales::QScales(const Call& call, const QConvAttrs& attrs) {
   const Tensor& w = *call.in(1).constant;
   const auto weights = w.as<std::int8_t>();

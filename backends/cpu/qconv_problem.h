@@ -37,6 +37,9 @@ struct QConvNode {
   QConvOperands operands(Invocation& call) const;
 };
 
+/// Throws Error(limit) for images whose rows or extents do not fit 31 bits, in which the vector kernels count.
+void expect_extents_of_31_bits(const ConvGeometry& g);
+
 /// What the vector kernels begin a sum with and multiply it with, for each filter.
 struct QScales {
   std::vector<std::int32_t> begin;  ///< bias, and what the zero point of x contributes

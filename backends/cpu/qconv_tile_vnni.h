@@ -38,6 +38,12 @@ void run_qtile(const QTile& t, const QFinish& finish, const QTarget& target) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) acc[r][j] = _mm512_loadu_si512(t.begin + 16 * j);
   }
+  // What the next tile will write and add: the sums of this one take longer than L3 does.
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+    _mm_prefetch(reinterpret_cast<const char*>(target.y + (R + r) * target.step), _MM_HINT_T0);
+    if (target.added) _mm_prefetch(reinterpret_cast<const char*>(target.added + (R + r) * target.step), _MM_HINT_T0);
+  }
   const std::uint8_t* const* rows = t.rows;
   const std::int8_t* b = t.b;
   const std::int8_t* ahead = t.ahead;
@@ -60,7 +66,13 @@ void run_qtile(const QTile& t, const QFinish& finish, const QTarget& target) {
       ahead += t.ahead_step;
     }
   }
-  finish_tile(acc, t.scale, finish, target);
+  alignas(64) std::int32_t sums[R * N * 16];
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) _mm512_store_si512(sums + (r * N + j) * 16, acc[r][j]);
+  }
+  finish_tile<N>(finish, sums, t.scale, target, R);
 }
 
 using QTileFunction = void (*)(const QTile&, const QFinish&, const QTarget&);
