@@ -29,6 +29,10 @@ constexpr std::array kKernels = {
     &cpu::qconv_depthwise_vnni,
     &cpu::qconv_dense_vnni,
     &cpu::qconv_any,
+    &cpu::qmatmul_vnni,
+    &cpu::qmatmul_any,
+    &cpu::qmatmul4_vnni,
+    &cpu::qmatmul4_any,
 };
 
 }  // namespace

@@ -27,5 +27,9 @@ extern const Kernel attention_any;
 extern const Kernel qconv_depthwise_vnni;
 extern const Kernel qconv_dense_vnni;
 extern const Kernel qconv_any;
+extern const Kernel qmatmul_vnni;
+extern const Kernel qmatmul_any;
+extern const Kernel qmatmul4_vnni;
+extern const Kernel qmatmul4_any;
 
 }  // namespace modelflow::cpu

@@ -18,5 +18,7 @@ extern const FusedOp layer_norm_op;
 extern const FusedOp group_norm_op;
 extern const FusedOp attention_op;
 extern const FusedOp qconv_op;
+extern const FusedOp qmatmul_op;
+extern const FusedOp qmatmul4_op;
 
 }  // namespace modelflow::ops

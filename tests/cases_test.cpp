@@ -1,7 +1,7 @@
 // The tests of the passes, written as text: tests/passes/*.onnxtxt. Each case is a model, the passes it goes through
 // and the model that must come out:
 //
-//     pass: identities,prune   target: cpu:avx2   opset: 17
+//     pass: identities,prune   target: cpu:avx2   opset: 17   precision: float32
 //     -- a Cast to the same type goes
 //     (float[N,8] x) => (float[N,8] y) { c = Cast<to=1>(x)  y = Relu(c) }
 //     => (float[N,8] x) => (float[N,8] y) { y = Relu(x) }
@@ -36,7 +36,23 @@ struct Case {
   int line = 0;
   std::string title, passes, target, before, expected;
   int opset = 17;
+  Precision precision = Precision::f32;
 };
+
+Precision parse_precision(const std::string& text) {
+  const std::map<std::string, Precision> names = {{"float32", Precision::f32},
+                                                  {"int8", Precision::i8},
+                                                  {"int8-dynamic", Precision::i8_dynamic},
+                                                  {"int4-weights", Precision::i4_weights}};
+  return names.at(text);
+}
+
+/// What may differ relative to the largest element of an output: float sums in another order, or half a step of the
+/// weights and half a step of the activations.
+double tolerance_of(Precision precision) {
+  if (precision == Precision::f32) return 1e-5;
+  return precision == Precision::i4_weights ? 0.5 / 7 + 0.5 / 127 : 1.0 / 127;
+}
 
 std::string read(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -64,7 +80,8 @@ std::vector<Case> cases_of(const fs::path& file) {
   std::string* part = nullptr;
   for (int number = 1; std::getline(lines, line); ++number) {
     if (line.starts_with("pass:")) {
-      common = {file, 0, "", field(line, "pass", ""), field(line, "target", "cpu"), "", "", 17};
+      common = {file, 0, "", field(line, "pass", ""), field(line, "target", "cpu"), "", "", 17, Precision::f32};
+      common.precision = parse_precision(field(line, "precision", "float32"));
       common.opset = std::stoi(field(line, "opset", "17"));
     } else if (line.starts_with("-- ")) {
       cases.push_back(common);
@@ -126,6 +143,7 @@ Outcome transform(const Case& c, Model model, std::shared_ptr<Runtime> runtime) 
   Options options;
   options.target = Target::parse(c.target);
   options.measure = false;
+  options.precision = c.precision;
   std::vector<Pass> passes;
   std::istringstream names(c.passes);
   for (std::string name; std::getline(names, name, ',');) {
@@ -203,7 +221,7 @@ TEST_P(PassCase, Holds) {
 
   if (!runtime) GTEST_SKIP() << "numbers not compared: " << why;
   Options options;
-  options.tolerance = 1e-5;
+  options.tolerance = tolerance_of(c.precision);
   const Reference reference = make_reference(*runtime, before, options);
   ASSERT_EQ(reference.why_not, "");
   emit_functions(outcome.model);

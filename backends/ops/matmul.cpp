@@ -22,6 +22,37 @@ MatMulAttrs::MatMulAttrs(const Attrs& attrs)
   }
 }
 
+bool has_epilogue(const Attrs& attrs) {
+  const MatMulAttrs matmul(attrs);
+  return matmul.has_bias || matmul.residual != MatMulAttrs::Residual::none ||
+         attrs.text("activation", "None") != "None";
+}
+
+std::string epilogue_body(const Attrs& attrs, int opset, std::string at) {
+  using Residual = MatMulAttrs::Residual;
+  const MatMulAttrs matmul(attrs);
+  const bool active = attrs.text("activation", "None") != "None";
+  int left = matmul.has_bias + (matmul.residual != Residual::none) + active;
+  std::string text;
+  const auto next = [&](std::string_view stem) { return --left == 0 ? std::string("y") : std::string(stem); };
+  const auto node = [&](std::string_view stem, const std::string& call_text) {
+    const std::string name = next(stem);
+    text += name + " = " + call_text + "\n";
+    at = name;
+  };
+  if (matmul.has_bias) node("biased", "Add (" + at + ", bias)");
+  // Sum, not Add: ONNX Runtime would make SkipLayerNormalization of an Add and the norm behind it, and its kernel for
+  // that is slower than the two (BERT-base as a whole by a tenth).
+  if (matmul.residual == Residual::before) node("sum", "Sum (" + at + ", residual)");
+  if (active) {
+    const std::string name = next("act");
+    text += activation_body(attrs, opset, at, name);
+    at = name;
+  }
+  if (matmul.residual == Residual::after) node("sum", "Sum (" + at + ", residual)");
+  return text;
+}
+
 namespace {
 
 using Residual = MatMulAttrs::Residual;
@@ -45,34 +76,19 @@ std::string swapped(std::string_view name, const Operand& operand) {
 
 std::string body(const Call& call, int opset) {
   const MatMulAttrs matmul(call.attrs);
-  const bool active = call.attrs.text("activation", "None") != "None";
-  std::string text = "{\n", at;
+  std::string text = "{\n";
   if (matmul.trans_a) text += swapped("a", call.in(0));
   if (matmul.trans_b) text += swapped("b", call.in(1));
-  int left = 1 + (matmul.scale != 1) + matmul.has_bias + (matmul.residual != Residual::none) + active;
-  const auto next = [&](std::string_view stem) { return --left == 0 ? std::string("y") : std::string(stem); };
-  const auto node = [&](std::string_view stem, const std::string& call_text) {
-    const std::string name = next(stem);
-    text += name + " = " + call_text + "\n";
-    at = name;
-  };
-  node("product", std::string("MatMul (") + (matmul.trans_a ? "a_swapped" : "a") + ", " +
-                      (matmul.trans_b ? "b_swapped" : "b") + ")");
-  if (matmul.scale != 1) {
+  const bool more = has_epilogue(call.attrs), scaled = matmul.scale != 1;
+  std::string at = scaled || more ? "product" : "y";
+  text +=
+      at + " = MatMul (" + (matmul.trans_a ? "a_swapped" : "a") + ", " + (matmul.trans_b ? "b_swapped" : "b") + ")\n";
+  if (scaled) {
     text += opset < 12 ? constant_text("factor", matmul.scale) : "factor = Constant <value_float: float = @scale> ()\n";
-    node("scaled", "Mul (" + at + ", factor)");
+    at = more ? "scaled" : "y";
+    text += at + " = Mul (product, factor)\n";
   }
-  if (matmul.has_bias) node("biased", "Add (" + at + ", bias)");
-  // Sum, not Add: ONNX Runtime would make SkipLayerNormalization of an Add and the norm behind it, and its kernel for
-  // that is slower than the two (BERT-base as a whole by a tenth).
-  if (matmul.residual == Residual::before) node("sum", "Sum (" + at + ", residual)");
-  if (active) {
-    const std::string name = next("act");
-    text += activation_body(call.attrs, opset, at, name);
-    at = name;
-  }
-  if (matmul.residual == Residual::after) node("sum", "Sum (" + at + ", residual)");
-  return text + "}";
+  return text + epilogue_body(call.attrs, opset, at) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
@@ -16,6 +18,11 @@ struct MatMulAttrs {
   std::size_t inputs() const { return 2u + has_bias + (residual != Residual::none); }
   std::size_t residual_index() const { return 2u + has_bias; }
 };
+
+/// ONNX text of what follows a product named `at`: bias, residual sum and activation as the attributes say. The last
+/// result is y; without any of them the text is empty and the product has to be y itself.
+std::string epilogue_body(const Attrs& attrs, int opset, std::string at);
+bool has_epilogue(const Attrs& attrs);
 
 /// A call of numbers, every attribute written out: matmul_call({2, 7, 64}, {64, 96}, {{"has_bias", 1}}).
 Call matmul_call(Dims a, Dims b, Attrs attrs);

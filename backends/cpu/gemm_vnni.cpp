@@ -1,0 +1,280 @@
+#include "backends/cpu/gemm_vnni.h"
+
+#include <cstring>
+
+#include "backends/cpu/product_epilogue_avx512.h"
+
+// Why 14 x 2: of 64 bytes of B and 4 of A that a register and a broadcast bring, few enough come from L2 (13 bytes per
+// cycle) that a panel of B need not fit in L1, so k is never cut and sums stay in registers for its whole extent.
+namespace modelflow::cpu {
+namespace {
+
+constexpr std::size_t kMaxRows = 14;
+constexpr std::size_t kSteps = kVnniDepth / 4;
+// Rows of A that stay in L2 (1 MiB) beside two panels of B while all columns pass by.
+constexpr std::size_t kChunkBytes = 448 << 10;
+// How far ahead B is fetched when its panels are read once: beyond a page, which the hardware does not cross.
+constexpr std::size_t kStream = 4096;
+
+struct Tile {
+  const std::uint8_t* a;
+  std::size_t lda;
+  const std::byte* b;
+  std::size_t k;             // padded
+  const std::int32_t* base;  // what the sums begin with, per column
+  std::int32_t* sums;        // [rows][kVnniPanel]
+  const std::byte* ahead;    // what to bring into L2 meanwhile
+  bool fetch;                // or not
+};
+
+MODELFLOW_INLINE __m512i broadcast4(const std::uint8_t* at) {
+  std::int32_t four;
+  std::memcpy(&four, at, sizeof four);
+  return _mm512_set1_epi32(four);
+}
+
+// Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
+constexpr int kGroup = 3;
+
+// Few rows have few sums: with SPLIT > 1 steps of k go to sums of their own, or each would wait for the one before.
+// FETCH lines are brought into L2 per kVnniDepth of k; a loop for that would cost a tenth of the speed.
+template <int MR, int SPLIT, int FETCH>
+__attribute__((noinline)) void tile(const Tile& t) {
+  __m512i acc[SPLIT][MR][2];
+#pragma GCC unroll 14
+  for (int r = 0; r < MR; ++r) {
+    acc[0][r][0] = _mm512_loadu_si512(t.base);
+    acc[0][r][1] = _mm512_loadu_si512(t.base + 16);
+#pragma GCC unroll 4
+    for (int s = 1; s < SPLIT; ++s) acc[s][r][0] = acc[s][r][1] = _mm512_setzero_si512();
+  }
+  const std::uint8_t* a[(MR + kGroup - 1) / kGroup];
+  std::size_t lda = t.lda;
+#pragma GCC unroll 5
+  for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
+  const std::byte* b = t.b;
+  const auto step = [&](int i) __attribute__((always_inline)) {
+    asm("" : "+r"(lda));  // or the compiler keeps sums of it and i in registers that it lacks
+    const __m512i b0 = _mm512_loadu_si512(b + 128 * i), b1 = _mm512_loadu_si512(b + 128 * i + 64);
+#pragma GCC unroll 14
+    for (int r = 0; r < MR; ++r) {
+      const __m512i av = broadcast4(a[r / kGroup] + (r % kGroup) * lda + 4 * i);
+      acc[i % SPLIT][r][0] = _mm512_dpbusd_epi32(acc[i % SPLIT][r][0], av, b0);
+      acc[i % SPLIT][r][1] = _mm512_dpbusd_epi32(acc[i % SPLIT][r][1], av, b1);
+    }
+  };
+  const std::byte* ahead = t.ahead;
+  const std::size_t stride = t.fetch ? 64 * FETCH : 0;
+  for (std::size_t k = t.k; k > 0; k -= kVnniDepth) {
+#pragma GCC unroll 8
+    for (int i = 0; i < FETCH; ++i) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64 * i), _MM_HINT_T1);
+    ahead += stride;
+    step(0);
+    step(1);
+    step(2);
+    step(3);
+    b += 128 * kSteps;
+#pragma GCC unroll 5
+    for (int g = 0; g * kGroup < MR; ++g) {
+      a[g] += kVnniDepth;
+      asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
+    }
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < MR; ++r) {
+#pragma GCC unroll 4
+    for (int s = 1; s < SPLIT; ++s) {
+      acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
+      acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
+    }
+    _mm512_storeu_si512(t.sums + r * kVnniPanel, acc[0][r][0]);
+    _mm512_storeu_si512(t.sums + r * kVnniPanel + 16, acc[0][r][1]);
+  }
+}
+
+using TileFunction = void (*)(const Tile&);
+// Tiles by rows: the only one of its panel, which reads B as a stream; one that fetches its half of the next panel; one
+// of many, with an eighth.
+constexpr TileFunction kOnly[kMaxRows] = {tile<1, 4, 8>,  tile<2, 4, 8>,  tile<3, 2, 8>,  tile<4, 2, 8>, tile<5, 1, 8>,
+                                          tile<6, 1, 8>,  tile<7, 1, 8>,  tile<8, 1, 8>,  tile<9, 1, 8>, tile<10, 1, 8>,
+                                          tile<11, 1, 8>, tile<12, 1, 8>, tile<13, 1, 8>, tile<14, 1, 8>};
+constexpr TileFunction kHalf[] = {tile<7, 1, 4>,  tile<8, 1, 4>,  tile<9, 1, 4>,  tile<10, 1, 4>,
+                                  tile<11, 1, 4>, tile<12, 1, 4>, tile<13, 1, 4>, tile<14, 1, 4>};
+constexpr TileFunction kEighth[] = {tile<7, 1, 1>,  tile<8, 1, 1>,  tile<9, 1, 1>,  tile<10, 1, 1>,
+                                    tile<11, 1, 1>, tile<12, 1, 1>, tile<13, 1, 1>, tile<14, 1, 1>};
+
+TileFunction tile_of(std::size_t rows, std::size_t number, std::size_t tiles) {
+  if (tiles == 1) return kOnly[rows - 1];  // with more than one all have at least 7 rows
+  return tiles < 8 && number < 2 ? kHalf[rows - 7] : kEighth[rows - 7];
+}
+
+// C is written, and a residual read, 128 bytes per row, far apart: nothing but this brings them in time.
+void fetch_result(const ProductEpilogue& out, std::size_t m, std::size_t rows, std::size_t n) {
+  for (std::size_t at = m * out.n + n; rows > 0; --rows, at += out.n) {
+    asm volatile("prefetchw %0" ::"m"(out.c[at]));
+    asm volatile("prefetchw %0" ::"m"(out.c[at + 16]));
+    if (!out.residual) continue;
+    _mm_prefetch(reinterpret_cast<const char*>(out.residual + at), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(out.residual + at + 16), _MM_HINT_T0);
+  }
+}
+
+struct Rows {
+  std::size_t begin, end;
+};
+
+// One panel of B by some rows of A.
+void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
+  const std::size_t depth = vnni_depth(g.k), bytes = depth * kVnniPanel, count = rows.end - rows.begin;
+  const std::byte* b = g.b + n / kVnniPanel * bytes;
+  alignas(64) std::int32_t base[kVnniPanel];
+  const auto* column_sums = reinterpret_cast<const std::int32_t*>(g.b + vnni_panels(g.n) * bytes) + n;
+  for (std::size_t j = 0; j < kVnniPanel; ++j) {
+    base[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(-g.zero_point) *
+                                        static_cast<std::uint32_t>(column_sums[j]));
+  }
+  alignas(64) std::int32_t sums[kMaxRows * kVnniPanel];
+  const std::size_t tiles = (count + kMaxRows - 1) / kMaxRows;
+  const std::byte* ahead = b + (tiles == 1 ? kStream : bytes);
+  const std::size_t fetching = tiles == 1 ? 1 : last ? 0 : tiles < 8 ? 2 : 8;
+  for (std::size_t i = 0; i < tiles; ++i) {  // equal ones: 32 rows are 10 + 11 + 11
+    const std::size_t m = rows.begin + count * i / tiles, height = rows.begin + count * (i + 1) / tiles - m;
+    fetch_result(g.out, m, height, n);
+    tile_of(height, i, tiles)({g.a + m * g.lda, g.lda, b, depth, base, sums, ahead, i < fetching});
+    if (i < fetching) ahead += bytes / fetching;
+    const auto product = [&](std::size_t r, std::size_t v, __mmask16 lanes) {
+      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kVnniPanel + 16 * v));
+      return _mm512_mul_ps(_mm512_mul_ps(sum, _mm512_set1_ps(g.row_scale[m + r])),
+                           _mm512_maskz_loadu_ps(lanes, g.column_scale + n + 16 * v));
+    };
+    finish(g.out, m, height, n, kVnniPanel, product);  // the sums lie in L1
+  }
+}
+
+// The steps of 64 floats, in order; packs mixes the 128-bit lanes.
+MODELFLOW_INLINE __m512i in_bytes(const __m512i (&x)[4], bool is_signed) {
+  const __m512i low = _mm512_packs_epi32(x[0], x[1]), high = _mm512_packs_epi32(x[2], x[3]);
+  const __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
+  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
+}
+
+// out[0, k) from 64 floats at a time; zeros are read beyond k, and whole lines are written.
+template <bool kSigned, class F>
+MODELFLOW_INLINE void quantize_row(const float* a, std::size_t k, std::uint8_t* out, F f) {
+  const __m512i flip = _mm512_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
+  for (std::size_t i = 0; i < k; i += 64) {
+    __m512i x[4];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < 4; ++v) {
+      const std::size_t at = i + 16 * v, left = at < k ? k - at : 0;
+      const __mmask16 lanes = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
+      x[v] = f(_mm512_maskz_loadu_ps(lanes, a + at));
+    }
+    _mm512_storeu_si512(out + i, _mm512_xor_si512(in_bytes(x, kSigned), flip));
+  }
+}
+
+MODELFLOW_INLINE float largest(const float* a, std::size_t k) {
+  __m512 most[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
+  const __m512 sign = _mm512_set1_ps(-0.0f);
+  std::size_t i = 0;
+  for (; i + 64 <= k; i += 64) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < 4; ++v)
+      most[v] = _mm512_max_ps(most[v], _mm512_andnot_ps(sign, _mm512_loadu_ps(a + i + 16 * v)));
+  }
+  for (; i < k; i += 16) {
+    const __mmask16 lanes = k - i < 16 ? tail_mask(k - i) : static_cast<__mmask16>(0xffff);
+    most[0] = _mm512_max_ps(most[0], _mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(lanes, a + i)));
+  }
+  return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+}
+
+// One panel of four rows of k in the order of vpdpbusd: the four bytes of a column side by side.
+void interleave(const std::int8_t* b, std::size_t ldb, std::size_t rows, __mmask32 lanes, std::byte* out) {
+  __m256i r[4];
+  for (std::size_t i = 0; i < 4; ++i)
+    r[i] = i < rows ? _mm256_maskz_loadu_epi8(lanes, b + i * ldb) : _mm256_setzero_si256();
+  const __m256i low01 = _mm256_unpacklo_epi8(r[0], r[1]), high01 = _mm256_unpackhi_epi8(r[0], r[1]);
+  const __m256i low23 = _mm256_unpacklo_epi8(r[2], r[3]), high23 = _mm256_unpackhi_epi8(r[2], r[3]);
+  const __m256i c0 = _mm256_unpacklo_epi16(low01, low23), c4 = _mm256_unpackhi_epi16(low01, low23);
+  const __m256i c8 = _mm256_unpacklo_epi16(high01, high23), c12 = _mm256_unpackhi_epi16(high01, high23);
+  auto* to = reinterpret_cast<__m256i*>(out);
+  _mm256_storeu_si256(to, _mm256_permute2x128_si256(c0, c4, 0x20));
+  _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(c8, c12, 0x20));
+  _mm256_storeu_si256(to + 2, _mm256_permute2x128_si256(c0, c4, 0x31));
+  _mm256_storeu_si256(to + 3, _mm256_permute2x128_si256(c8, c12, 0x31));
+}
+
+// The same from columns that lie in rows of k.
+void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::byte* out) {
+  std::memset(out, 0, depth * kVnniPanel);
+  for (std::size_t j = 0; j < columns; ++j) {
+    for (std::size_t i = 0; i < k; i += 4)
+      std::memcpy(out + i * kVnniPanel + 4 * j, b + j * k + i, k - i < 4 ? k - i : 4);
+  }
+}
+
+}  // namespace
+
+void gemm_vnni(const VnniGemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
+  const std::size_t rows = m_end - m_begin, chunks = (rows * g.lda + kChunkBytes - 1) / kChunkBytes;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    const Rows part{m_begin + rows * chunk / chunks, m_begin + rows * (chunk + 1) / chunks};
+    for (std::size_t n = n_begin; n < n_end; n += kVnniPanel) panel(g, part, n, n + kVnniPanel >= n_end);
+  }
+}
+
+void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out) {
+  const std::size_t depth = vnni_depth(k), bytes = depth * kVnniPanel;
+  auto* sums = reinterpret_cast<std::int32_t*>(out + vnni_panels(n) * bytes);
+  for (std::size_t p = 0; p < vnni_panels(n); ++p) {
+    const std::size_t column = p * kVnniPanel, columns = n - column < kVnniPanel ? n - column : kVnniPanel;
+    std::byte* to = out + p * bytes;
+    if (transposed) {
+      gather(b + column * k, k, depth, columns, to);
+    } else {
+      const __mmask32 lanes = columns < 32 ? static_cast<__mmask32>((1u << columns) - 1) : 0xffffffffu;
+      for (std::size_t i = 0; i < depth; i += 4) {
+        const std::size_t rows = i < k ? k - i : 0;
+        interleave(b + (rows ? i * n : 0) + column, n, rows < 4 ? rows : 4, lanes, to + i * kVnniPanel);
+      }
+    }
+    const __m512i ones = _mm512_set1_epi8(1);
+    __m512i low = _mm512_setzero_si512(), high = low;
+    for (std::size_t i = 0; i < depth; i += 4) {
+      low = _mm512_dpbusd_epi32(low, ones, _mm512_loadu_si512(to + i * kVnniPanel));
+      high = _mm512_dpbusd_epi32(high, ones, _mm512_loadu_si512(to + i * kVnniPanel + 64));
+    }
+    _mm512_storeu_si512(sums + column, low);
+    _mm512_storeu_si512(sums + column + 16, high);
+  }
+}
+
+void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale) {
+  for (std::size_t r = 0; r < rows; ++r, a += k, out += quantized_row(k)) {
+    const float most = largest(a, k), range = most > 1e-30f ? most : 1e-30f;
+    scale[r] = range / 127;
+    const __m512 inverse = _mm512_set1_ps(127 / range);
+    quantize_row<true>(a, k, out, [&](__m512 x) { return _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse)); });
+  }
+}
+
+void quantize_vnni(const float* a, std::size_t rows, std::size_t k, float scale, std::int32_t zero_point,
+                   std::uint8_t* out) {
+  const __m512 unit = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1 / scale);
+  const __m512 near = _mm512_set1_ps(0.4999f), far = _mm512_set1_ps(1e6f);
+  const __m512i zero = _mm512_set1_epi32(zero_point);
+  const auto quantized = [&](__m512 x) {
+    // x / unit, as the op says it, where rounding could tell it from x * (1 / unit).
+    __m512 steps = _mm512_mul_ps(x, inverse);
+    const __m512 off = _mm512_abs_ps(_mm512_sub_ps(steps, _mm512_roundscale_ps(steps, 8)));
+    const __mmask16 close = _mm512_cmp_ps_mask(off, near, _CMP_GT_OQ);
+    if (close) steps = _mm512_mask_div_ps(steps, close, x, unit);
+    steps = _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), far), _mm512_min_ps(far, steps));
+    return _mm512_add_epi32(_mm512_cvtps_epi32(steps), zero);
+  };
+  for (std::size_t r = 0; r < rows; ++r, a += k, out += quantized_row(k)) quantize_row<false>(a, k, out, quantized);
+}
+
+}  // namespace modelflow::cpu

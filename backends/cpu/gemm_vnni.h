@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/product_epilogue.h"
+
+namespace modelflow::cpu {
+
+/// Columns of B that lie side by side in packed form: two registers of 16 columns by 4 steps of k.
+inline constexpr std::size_t kVnniPanel = 32;
+
+/// Steps of k that rows of A and panels of B are padded to.
+inline constexpr std::size_t kVnniDepth = 16;
+
+inline std::size_t vnni_depth(std::size_t k) { return (k + kVnniDepth - 1) / kVnniDepth * kVnniDepth; }
+inline std::size_t vnni_panels(std::size_t n) { return (n + kVnniPanel - 1) / kVnniPanel; }
+
+/// C[m, n] = S * row_scale * column_scale and what the epilogue adds, where S = (A - zero_point) B in int32, without
+/// saturation.
+struct VnniGemm {
+  std::size_t n = 0, k = 0;
+  const std::uint8_t* a = nullptr;  ///< readable up to vnni_depth(k) per row
+  std::size_t lda = 0;
+  std::int32_t zero_point = 0;
+  const std::byte* b = nullptr;  ///< as pack_b_vnni left it
+  const float *row_scale = nullptr, *column_scale = nullptr;
+  ProductEpilogue out;
+};
+
+/// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
+/// multiple of kVnniPanel. Only where host_isa() >= Isa::avx512_vnni.
+void gemm_vnni(const VnniGemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
+
+/// Bytes that packed B takes: panels, then the int32 sum of every column.
+inline std::size_t packed_b_vnni_bytes(std::size_t k, std::size_t n) {
+  return vnni_panels(n) * kVnniPanel * (vnni_depth(k) + sizeof(std::int32_t));
+}
+
+/// Packs B [k, n], or its transpose [n, k] when `transposed`.
+void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out);
+
+/// Bytes from one quantized row to the next: whole cache lines, an odd number of them, so that the rows of a tile do
+/// not meet in the same set of L1.
+inline std::size_t quantized_row(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
+
+/// Rows of k floats in steps of scale[r] = (largest of the row) / 127, plus 128.
+void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale);
+/// QuantizeLinear with one scale for all.
+void quantize_vnni(const float* a, std::size_t rows, std::size_t k, float scale, std::int32_t zero_point,
+                   std::uint8_t* out);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "backends/cpu/gemm_vnni.h"
+#include "backends/cpu/product_split.h"
+#include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::MatMulAttrs;
+using ops::QMatMulAttrs;
+
+class QMatMulVnni : public Implementation {
+ public:
+  explicit QMatMulVnni(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+    const Tensor& b = *call.in(1).constant;
+    const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]),
+               n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
+    const std::string layout = std::string("gemm_vnni") + (attrs_.trans_b ? " transposed" : "");
+    packed_ = packed_weights(b, layout, packed_b_vnni_bytes(k, n), [&](std::byte* out) {
+      pack_b_vnni(b.as<std::int8_t>().data(), attrs_.trans_b, k, n, out);
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const QMatMulProblem p(attrs_, call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.m == 0 || p.n == 0) return;
+    const std::size_t row = quantized_row(p.k);
+    auto* steps = reinterpret_cast<std::uint8_t*>(call.scratch(p.m * row));
+    auto* units = reinterpret_cast<float*>(call.scratch(p.m * sizeof(float)));
+    const VnniGemm g = product(p, steps, units, y);
+    const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
+    const ProductSplit s = split_product({p.m, p.n, p.k, kVnniPanel, bytes}, call.threads());
+    const auto quantize = [&](std::size_t m0, std::size_t m1) {
+      quantize_rows(p, m0, m1, steps + m0 * row, units + m0);
+    };
+    const auto multiply = [&](std::size_t task) {
+      const std::size_t i = task / s.panels, j = task % s.panels, all = vnni_panels(p.n);
+      const std::size_t m0 = p.m * i / s.rows, m1 = p.m * (i + 1) / s.rows;
+      if (s.panels == 1) quantize(m0, m1);
+      const std::size_t n0 = all * j / s.panels * kVnniPanel, n1 = all * (j + 1) / s.panels * kVnniPanel;
+      gemm_vnni(g, m0, m1, n0, std::min(n1, p.n));
+    };
+    if (s.panels > 1) {  // several tasks read the same rows: first all rows, then the product
+      const std::size_t parts = std::min(p.m, p.m * p.k / 16384);
+      if (parts < 2) {
+        quantize(0, p.m);
+      } else {
+        const std::size_t tasks = std::min(parts, call.threads() * 2);
+        call.parallel(tasks, [&](std::size_t i) { quantize(p.m * i / tasks, p.m * (i + 1) / tasks); });
+      }
+    }
+    if (s.tasks() == 1) return multiply(0);
+    call.parallel(s.tasks(), multiply);
+  }
+
+ private:
+  void quantize_rows(const QMatMulProblem& p, std::size_t m0, std::size_t m1, std::uint8_t* steps, float* units) const {
+    if (attrs_.dynamic()) return quantize_rows_vnni(p.a + m0 * p.k, m1 - m0, p.k, steps, units);
+    quantize_vnni(p.a + m0 * p.k, m1 - m0, p.k, attrs_.a_scale, attrs_.a_zero_point, steps);
+    std::fill_n(units, m1 - m0, attrs_.a_scale);
+  }
+
+  VnniGemm product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units, float* y) const {
+    VnniGemm g;
+    g.n = p.n;
+    g.k = p.k;
+    g.a = steps;
+    g.lda = quantized_row(p.k);
+    g.zero_point = attrs_.dynamic() ? 128 : attrs_.a_zero_point;
+    g.b = packed_.get();
+    g.row_scale = units;
+    g.column_scale = p.b_scale;
+    g.out = {y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_};
+    return g;
+  }
+
+  QMatMulAttrs attrs_;
+  ActivationSpec activation_;
+  std::shared_ptr<const std::byte> packed_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict v = accepts_qmatmul(call); !v) return v;
+  const Tensor* b = call.in(1).constant;
+  if (!b) return no("b is not constant", call.in(1).name);
+  return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
+}
+
+double cost(const Call& call, const Target& target) {
+  const ProductWork work = qmatmul_work(call);
+  // vpdpbusd does four times what an fma does.
+  return std::max(target.compute(work.steps / 4 + work.epilogue, 0.8), target.stream(work.bytes));
+}
+
+}  // namespace
+
+const Kernel qmatmul_vnni = {
+    .op = "QMatMul",
+    .name = "cpu.qmatmul_vnni",
+    .needs = Isa::avx512_vnni,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVnni>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "backends/cpu/gemm4_vnni.h"
+#include "backends/cpu/product_split.h"
+#include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::MatMulAttrs;
+using ops::QMatMul4Attrs;
+
+/// An odd number of cache lines, so that the rows of a tile do not meet in the same set of L1.
+std::size_t row_bytes(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
+
+class QMatMul4Vnni : public Implementation {
+ public:
+  explicit QMatMul4Vnni(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+    const Tensor &b = *call.in(1).constant, &scale = *call.in(2).constant;
+    const Tensor* zero = attrs_.has_zero_point ? call.in(3).constant : nullptr;
+    const auto n = static_cast<std::size_t>(b.dims()[0]), blocks = static_cast<std::size_t>(b.dims()[1]);
+    const auto count = static_cast<std::int64_t>(n * blocks);
+    if (scale.elements() != count || (zero && zero->elements() != count))
+      throw Error(ErrorKind::invalid_input, "QMatMul4: not one scale and one zero point per block");
+    const std::string layout =
+        "gemm4_vnni " + std::to_string(scale.hash()) + (zero ? " " + std::to_string(zero->hash()) : "");
+    packed_ = packed_weights(b, layout, packed_b4_vnni_bytes(n, blocks, attrs_.block), [&](std::byte* out) {
+      pack_b4_vnni({n, blocks, attrs_.block, b.as<std::uint8_t>().data(), scale.as<float>().data(),
+                    zero ? zero->as<float>().data() : nullptr},
+                   out);
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const QMatMul4Problem p(attrs_, call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.m == 0 || p.n == 0) return;
+    const std::size_t row = row_bytes(p.k);
+    auto* steps = reinterpret_cast<std::int8_t*>(call.scratch(p.m * row));
+    auto* units = reinterpret_cast<float*>(call.scratch(2 * p.m * p.blocks * sizeof(float)));
+    float* sums = units + p.m * p.blocks;
+    const Vnni4Gemm g{p.n,
+                      p.blocks,
+                      attrs_.block,
+                      steps,
+                      row,
+                      units,
+                      sums,
+                      packed_.get(),
+                      {y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_}};
+    const auto quantize = [&](std::size_t m0, std::size_t m1) {
+      quantize_blocks_vnni(p.a + m0 * p.k, m1 - m0, p.blocks, attrs_.block, steps + m0 * row, row,
+                           units + m0 * p.blocks, sums + m0 * p.blocks);
+    };
+    const auto bytes = static_cast<double>(packed_b4_vnni_bytes(p.n, p.blocks, attrs_.block));
+    const ProductSplit s = split_product({p.m, p.n, p.k, kVnni4Panel, bytes}, call.threads());
+    const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
+    if (parts == 1) {
+      quantize(0, p.m);
+    } else {
+      call.parallel(parts, [&](std::size_t i) { quantize(p.m * i / parts, p.m * (i + 1) / parts); });
+    }
+    const auto multiply = [&](std::size_t task) {
+      const std::size_t i = task / s.panels, j = task % s.panels, all = (p.n + kVnni4Panel - 1) / kVnni4Panel;
+      const std::size_t n0 = all * j / s.panels * kVnni4Panel, n1 = all * (j + 1) / s.panels * kVnni4Panel;
+      gemm4_vnni(g, p.m * i / s.rows, p.m * (i + 1) / s.rows, n0, std::min(n1, p.n));
+    };
+    if (s.tasks() == 1) return multiply(0);
+    call.parallel(s.tasks(), multiply);
+  }
+
+ private:
+  QMatMul4Attrs attrs_;
+  ActivationSpec activation_;
+  std::shared_ptr<const std::byte> packed_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict v = accepts_qmatmul4(call); !v) return v;
+  for (std::size_t i = 1; i < 3u + QMatMul4Attrs(call.attrs).has_zero_point; ++i) {
+    if (!call.in(i).constant) return no("is not constant", call.in(i).name);
+  }
+  const Tensor& b = *call.in(1).constant;
+  if (b.dims()[2] * 2 != static_cast<std::int64_t>(QMatMul4Attrs(call.attrs).block))
+    return no("has other blocks", call.in(1).name);
+  return b.elements() > 0 ? yes() : no("is empty", call.in(1).name);
+}
+
+double cost(const Call& call, const Target& target) {
+  const ProductWork work = qmatmul4_work(call);
+  return std::max(target.compute(work.steps / 4, 0.45) + target.compute(work.epilogue), target.stream(work.bytes));
+}
+
+}  // namespace
+
+const Kernel qmatmul4_vnni = {
+    .op = "QMatMul4",
+    .name = "cpu.qmatmul4_vnni",
+    .needs = Isa::avx512_vnni,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMul4Vnni>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,139 @@
+#include "backends/cpu/qmatmul_problem.h"
+
+#include "backends/cpu/activation.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::QMatMul4Attrs;
+using ops::QMatMulAttrs;
+
+std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
+/// Operands of one call, checked as they are read.
+struct Reader {
+  std::string_view op;
+  const Invocation& call;
+
+  [[noreturn]] void fail(const std::string& message) const {
+    throw Error(ErrorKind::invalid_input, std::string(op) + ": " + message);
+  }
+  void count(std::size_t inputs) const {
+    if (call.inputs() != inputs) fail("takes " + std::to_string(inputs) + " inputs");
+  }
+  template <class T>
+  const T* data(std::size_t i, const char* what) const {
+    const View view = call.input(i);
+    if (view.dtype == dtype_of<T>) return static_cast<const T*>(view.data);
+    fail(std::string(what) + " is " + std::string(name(view.dtype)) + ", not " + std::string(name(dtype_of<T>)));
+  }
+  const float* floats(std::size_t i, const char* what, const Dims& dims) const {
+    const View view = call.input(i);
+    if (text(view.dims) != text(dims)) fail(std::string(what) + " is " + text(view.dims) + ", not " + text(dims));
+    return data<float>(i, what);
+  }
+};
+
+double elements(const Shape& shape) {
+  double product = 1;
+  for (std::size_t i = 0; shape.has_rank() && i < shape.rank(); ++i)
+    product *= shape[i].known() ? static_cast<double>(shape[i].value()) : 1;
+  return product;
+}
+
+template <class A>
+Verdict accepts(const Call& call, DType weights) {
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const DType want = i == 1 ? weights : DType::f32, is = call.in(i).dtype;
+    if (is != want) return no("is " + std::string(name(is)) + ", not " + std::string(name(want)), call.in(i).name);
+  }
+  try {
+    const A attrs(call.attrs);
+    if (call.inputs.size() != attrs.inputs())
+      return no("the attributes ask for " + std::to_string(attrs.inputs()) + " inputs");
+    activation_of(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  const Shape& a = call.in(0).shape;
+  return a.has_rank() && a.rank() < 2 ? no("rank below 2", call.in(0).name) : yes();
+}
+
+// Rows of y times columns, k deep.
+ProductWork work(const Call& call, double n, double k) {
+  ProductWork work;
+  const double rows = elements(call.outputs.at(0).shape) / std::max(n, 1.0);
+  work.steps = 2 * rows * n * k;
+  work.epilogue = 5 * rows * k + rows * n * (4 + activation_flops(activation_of(call.attrs).kind));
+  for (const Operand& operand : call.outputs) work.bytes += 4 * elements(operand.shape);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) work.bytes += (i == 1 ? 1 : 4) * elements(call.in(i).shape);
+  return work;
+}
+
+}  // namespace
+
+QMatMulProblem::QMatMulProblem(const QMatMulAttrs& attrs, const Invocation& call) {
+  const Reader read{"QMatMul", call};
+  read.count(attrs.inputs());
+  const View av = call.input(0), bv = call.input(1);
+  a = read.data<float>(0, "a");
+  b = read.data<std::int8_t>(1, "b");
+  if (av.dims.size() < 2 || bv.dims.size() != 2) read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims));
+  k = static_cast<std::size_t>(av.dims.back());
+  n = static_cast<std::size_t>(bv.dims[1 - attrs.trans_b]);
+  if (static_cast<std::size_t>(bv.dims[attrs.trans_b]) != k || k == 0)
+    read.fail("inner dims of " + text(av.dims) + " and " + text(bv.dims) + " differ or are 0");
+  y.assign(av.dims.begin(), av.dims.end());
+  m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
+  y.back() = static_cast<std::int64_t>(n);
+  b_scale = read.floats(2, "b_scale", {y.back()});
+  if (attrs.has_bias) bias = read.floats(3, "bias", {y.back()});
+  if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
+}
+
+QMatMul4Problem::QMatMul4Problem(const QMatMul4Attrs& attrs, const Invocation& call) {
+  const Reader read{"QMatMul4", call};
+  read.count(attrs.inputs());
+  const View av = call.input(0), bv = call.input(1);
+  a = read.data<float>(0, "a");
+  b = read.data<std::uint8_t>(1, "b");
+  if (av.dims.size() < 2 || bv.dims.size() != 3) read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims));
+  k = static_cast<std::size_t>(av.dims.back());
+  n = static_cast<std::size_t>(bv.dims[0]);
+  blocks = static_cast<std::size_t>(bv.dims[1]);
+  if (static_cast<std::size_t>(bv.dims[2]) * 2 != attrs.block || blocks * attrs.block != k || k == 0)
+    read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims) + " in blocks of " + std::to_string(attrs.block));
+  y.assign(av.dims.begin(), av.dims.end());
+  m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
+  y.back() = static_cast<std::int64_t>(n);
+  const Dims per_block = {bv.dims[0], bv.dims[1]};
+  b_scale = read.floats(2, "b_scale", per_block);
+  if (attrs.has_zero_point) b_zero = read.floats(3, "b_zero_point", per_block);
+  if (attrs.has_bias) bias = read.floats(attrs.bias_index(), "bias", {y.back()});
+  if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
+}
+
+Verdict accepts_qmatmul(const Call& call) {
+  if (Verdict v = accepts<QMatMulAttrs>(call, DType::i8); !v) return v;
+  const Shape& b = call.in(1).shape;
+  return b.has_rank() && b.rank() != 2 ? no("is not of rank 2", call.in(1).name) : yes();
+}
+
+Verdict accepts_qmatmul4(const Call& call) {
+  if (Verdict v = accepts<QMatMul4Attrs>(call, DType::u8); !v) return v;
+  const Shape& b = call.in(1).shape;
+  return b.has_rank() && b.rank() != 3 ? no("is not of rank 3", call.in(1).name) : yes();
+}
+
+ProductWork qmatmul_work(const Call& call) {
+  const double n = elements(call.in(2).shape);
+  return work(call, n, elements(call.in(1).shape) / std::max(n, 1.0));
+}
+
+ProductWork qmatmul4_work(const Call& call) {
+  const Shape& b = call.in(1).shape;
+  const double n = b.has_rank() && b.rank() == 3 && b[0].known() ? static_cast<double>(b[0].value()) : 1;
+  return work(call, n, 2 * elements(b) / std::max(n, 1.0));
+}
+
+}  // namespace modelflow::cpu

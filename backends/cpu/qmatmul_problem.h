@@ -1,0 +1,43 @@
+#pragma once
+
+#include "backends/ops/qmatmul4_attrs.h"
+#include "backends/ops/qmatmul_attrs.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// A QMatMul call in numbers: [m, k] by [k, n] (b before trans_b), all rows of a in one product.
+struct QMatMulProblem {
+  /// Checks types and shapes; throws Error(invalid_input).
+  QMatMulProblem(const ops::QMatMulAttrs& attrs, const Invocation& call);
+
+  Dims y;
+  std::size_t m = 0, n = 0, k = 0;
+  const float *a = nullptr, *b_scale = nullptr, *bias = nullptr, *residual = nullptr;
+  const std::int8_t* b = nullptr;
+};
+
+/// The same for QMatMul4, where b is [n, blocks, block / 2] bytes.
+struct QMatMul4Problem {
+  QMatMul4Problem(const ops::QMatMul4Attrs& attrs, const Invocation& call);
+
+  Dims y;
+  std::size_t m = 0, n = 0, k = 0, blocks = 0;
+  const float *a = nullptr, *b_scale = nullptr, *b_zero = nullptr, *bias = nullptr, *residual = nullptr;
+  const std::uint8_t* b = nullptr;
+};
+
+/// What every kernel of these ops can run at all.
+Verdict accepts_qmatmul(const Call& call);
+Verdict accepts_qmatmul4(const Call& call);
+
+/// What a product in low precision takes, unknown dims as 1.
+struct ProductWork {
+  double steps = 0;     ///< multiplications and additions of integers
+  double epilogue = 0;  ///< floating point operations before and behind the product
+  double bytes = 0;     ///< read and written
+};
+ProductWork qmatmul_work(const Call& call);
+ProductWork qmatmul4_work(const Call& call);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,136 @@
+#include <cmath>
+#include <optional>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/qmatmul_attrs.h"
+
+namespace modelflow::ops {
+
+QMatMulAttrs::QMatMulAttrs(const Attrs& attrs) {
+  const MatMulAttrs matmul(attrs);
+  if (matmul.trans_a || matmul.scale != 1) throw Error(ErrorKind::invalid_input, "QMatMul has no trans_a and no scale");
+  trans_b = matmul.trans_b;
+  has_bias = matmul.has_bias;
+  residual = matmul.residual;
+  a_scale = attrs.number("a_scale", 0);
+  if (!(a_scale >= 0) || std::isinf(a_scale)) throw Error(ErrorKind::invalid_input, "a_scale is no scale");
+  const std::int64_t zero = attrs.integer("a_zero_point");
+  if (zero < 0 || zero > 255) throw Error(ErrorKind::invalid_input, "a_zero_point is not in 0..255");
+  a_zero_point = static_cast<std::int32_t>(zero);
+}
+
+namespace {
+
+std::vector<std::string> inputs(const Call& call) {
+  const QMatMulAttrs matmul(call.attrs);
+  std::vector<std::string> names = {"a", "b", "b_scale"};
+  if (matmul.has_bias) names.emplace_back("bias");
+  if (matmul.has_residual()) names.emplace_back("residual");
+  return names;
+}
+
+// One scale for all of a, known beforehand.
+std::string static_product(const QMatMulAttrs& matmul, int opset, const std::string& b, const std::string& y) {
+  const std::string unit =
+      opset < 12 ? constant_text("unit", matmul.a_scale) : "unit = Constant <value_float: float = @a_scale> ()\n";
+  const std::string zero =
+      opset < 12 ? "zero = Constant <value = uint8 {" + std::to_string(matmul.a_zero_point) + "}> ()\n"
+                 : "zero_number = Constant <value_int: int = @a_zero_point> ()\nzero = Cast <to = 2> (zero_number)\n";
+  return unit + zero + "steps = QuantizeLinear (a, unit, zero)\ntotal = MatMulInteger (steps, " + b +
+         ", zero)\ntotal_float = Cast <to = 1> (total)\nunits = Mul (b_scale, unit)\n" + y +
+         " = Mul (total_float, units)\n";
+}
+
+// Every row of a in steps of a 127th of its largest element. MatMulInteger wants them unsigned to be fast.
+std::string dynamic_product(int opset, const std::string& b, const std::string& y) {
+  const std::string most = opset < 18 ? "most = ReduceMax <axes = [-1], keepdims = 1> (magnitude)\n"
+                                      : "most = ReduceMax <keepdims = 1> (magnitude, last)\n";
+  // The Slice changes nothing but where a has no rows: there ONNX Runtime's ReduceMax keeps the axis as it is.
+  const std::string largest =
+      "first = Constant <value = int64[1] {0}> ()\none = Constant <value = int64[1] {1}> ()\n"
+      "last = Constant <value = int64[1] {-1}> ()\n" +
+      most + "largest = Slice (most, first, one, last)\n";
+  return "magnitude = Abs (a)\n" + largest + constant_text("tiny", 1e-30f) + constant_text("limit", 127) +
+         constant_text("offset", 128) + "zero = Constant <value = uint8 {128}> ()\nrange = Max (largest, tiny)\n" +
+         "inverse = Div (limit, range)\nscaled = Mul (a, inverse)\nsteps = Round (scaled)\n"
+         "shifted = Add (steps, offset)\nbytes = Cast <to = 2> (shifted)\ntotal = MatMulInteger (bytes, " +
+         b + ", zero)\ntotal_float = Cast <to = 1> (total)\nunit = Div (range, limit)\n" +
+         "by_row = Mul (total_float, unit)\n" + y + " = Mul (by_row, b_scale)\n";
+}
+
+std::string body(const Call& call, int opset) {
+  if (opset < 11) throw Error(ErrorKind::unsupported, "QMatMul needs opset 11, the model has " + std::to_string(opset));
+  const QMatMulAttrs matmul(call.attrs);
+  const std::string b = matmul.trans_b ? "b_swapped" : "b", y = has_epilogue(call.attrs) ? "product" : "y";
+  return std::string("{\n") + (matmul.trans_b ? "b_swapped = Transpose <perm = [1, 0]> (b)\n" : "") +
+         (matmul.dynamic() ? dynamic_product(opset, b, y) : static_product(matmul, opset, b, y)) +
+         epilogue_body(call.attrs, opset, y) + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  std::vector<std::string> names;
+  if (!QMatMulAttrs(call.attrs).dynamic() && opset >= 12) names = {"a_scale", "a_zero_point"};
+  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  return names;
+}
+
+Verdict check_b(const Call& call, const QMatMulAttrs& matmul) {
+  const Operand &b = call.in(1), &scale = call.in(2);
+  if (!b.shape.has_rank()) return yes();
+  if (b.shape.rank() != 2) return no("is not of rank 2", b.name);
+  const Dim &n = b.shape[1 - matmul.trans_b], &k = b.shape[matmul.trans_b];
+  if (k.known() && k.value() == 0) return no("has no rows", b.name);
+  if (!scale.shape.has_rank()) return yes();
+  if (scale.shape.rank() != 1) return no("is not of rank 1", scale.name);
+  const Dim& scales = scale.shape[0];
+  if (scales.known() && n.known() && !(scales == n))
+    return no("there are " + scales.str() + " scales for " + n.str() + " columns", scale.name);
+  return yes();
+}
+
+Verdict infer(Call& call) {
+  std::optional<QMatMulAttrs> read;
+  try {
+    read.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != read->inputs())
+    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  if (Verdict v = check_b(call, *read); !v) return v;
+  // For the rest it is a MatMul.
+  Call product = call;
+  product.inputs.erase(product.inputs.begin() + 2);
+  if (Verdict v = matmul_op.infer(product); !v) return v;
+  call.outputs = product.outputs;
+  return yes();
+}
+
+}  // namespace
+
+const FusedOp qmatmul_op = {
+    .kind = "QMatMul",
+    .doc = "Matrix product in int8: rows of a quantized on the way in, weights per column; bias, residual, activation.",
+    .names = 5,
+    .min_inputs = 3,
+    .max_inputs = 5,
+    .input_types = {DType::f32, DType::i8, DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = qmatmul_samples,
+    .defaults = {{"trans_b", std::int64_t{0}},
+                 {"has_bias", std::int64_t{0}},
+                 {"residual", std::string("none")},
+                 {"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f},
+                 {"a_scale", 0.0f},
+                 {"a_zero_point", std::int64_t{0}}},
+};
+
+}  // namespace modelflow::ops

@@ -1,0 +1,138 @@
+#include <optional>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/qmatmul4_attrs.h"
+
+namespace modelflow::ops {
+
+QMatMul4Attrs::QMatMul4Attrs(const Attrs& attrs) {
+  const MatMulAttrs matmul(attrs);
+  if (matmul.trans_a || matmul.trans_b || matmul.scale != 1)
+    throw Error(ErrorKind::invalid_input, "QMatMul4 has neither trans_a nor trans_b nor scale");
+  has_bias = matmul.has_bias;
+  residual = matmul.residual;
+  has_zero_point = attrs.integer("has_zero_point") != 0;
+  const std::int64_t size = attrs.integer("block", 32);
+  if (size < 16 || size > 256 || (size & (size - 1)) != 0)
+    throw Error(ErrorKind::invalid_input, "block is " + std::to_string(size) + ", not a power of two from 16 to 256");
+  block = static_cast<std::size_t>(size);
+}
+
+namespace {
+
+std::vector<std::string> inputs(const Call& call) {
+  const QMatMul4Attrs matmul(call.attrs);
+  std::vector<std::string> names = {"a", "b", "b_scale"};
+  if (matmul.has_zero_point) names.emplace_back("b_zero_point");
+  if (matmul.has_bias) names.emplace_back("bias");
+  if (matmul.has_residual()) names.emplace_back("residual");
+  return names;
+}
+
+// w [K, N] in float32. A runtime folds all of it: weights are constant.
+std::string weights(const QMatMul4Attrs& matmul) {
+  const std::string zero = matmul.has_zero_point ? "zero = Unsqueeze (b_zero_point, two)\n" : constant_text("zero", 8);
+  return "four = Constant <value = uint8 {4}> ()\nthree = Constant <value = int64[1] {3}> ()\n"
+         "high = BitShift <direction = \"RIGHT\"> (b, four)\nleft = BitShift <direction = \"LEFT\"> (b, four)\n"
+         "low = BitShift <direction = \"RIGHT\"> (left, four)\nhigh_halves = Unsqueeze (high, three)\n"
+         "low_halves = Unsqueeze (low, three)\nhalves = Concat <axis = 3> (low_halves, high_halves)\n"
+         "b_floats = Cast <to = 1> (halves)\nb_form = Constant <value = int64[3] {0, 0, -1}> ()\n"
+         "b_steps = Reshape (b_floats, b_form)\n" +
+         zero +
+         "b_centered = Sub (b_steps, zero)\nb_unit = Unsqueeze (b_scale, two)\nb_scaled = Mul (b_centered, b_unit)\n"
+         "w_form = Constant <value = int64[2] {0, -1}> ()\nw_rows = Reshape (b_scaled, w_form)\n"
+         "w = Transpose <perm = [1, 0]> (w_rows)\n";
+}
+
+// a, every block of a row in steps of a 127th of its largest element. The product of rounded numbers stands for the one
+// of integers: they differ by float rounding alone.
+std::string rounded(int opset, std::size_t block) {
+  const std::string largest = opset < 18 ? "largest = ReduceMax <axes = [-1], keepdims = 1> (magnitude)\n"
+                                         : "largest = ReduceMax <keepdims = 1> (magnitude, last)\n";
+  return "first = Constant <value = int64[1] {0}> ()\nlast = Constant <value = int64[1] {-1}> ()\n"
+         "block = Constant <value = int64[1] {" +
+         std::to_string(block) +
+         "}> ()\na_shape = Shape (a)\nrows = Slice (a_shape, first, last)\n"
+         "a_form = Concat <axis = 0> (rows, b_blocks, block)\na_blocks = Reshape (a, a_form)\n"
+         "magnitude = Abs (a_blocks)\n" +
+         largest + constant_text("tiny", 1e-30f) + constant_text("limit", 127) +
+         "range = Max (largest, tiny)\ninverse = Div (limit, range)\nscaled = Mul (a_blocks, inverse)\n"
+         "steps = Round (scaled)\nunit = Div (range, limit)\nstepped = Mul (steps, unit)\n"
+         "a_rounded = Reshape (stepped, a_shape)\n";
+}
+
+std::string body(const Call& call, int opset) {
+  if (opset < 13)
+    throw Error(ErrorKind::unsupported, "QMatMul4 needs opset 13, the model has " + std::to_string(opset));
+  const QMatMul4Attrs matmul(call.attrs);
+  const std::string y = has_epilogue(call.attrs) ? "product" : "y";
+  return "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
+         "scale_shape = Shape (b_scale)\nb_blocks = Slice (scale_shape, one, two)\n" +
+         weights(matmul) + rounded(opset, matmul.block) + y + " = MatMul (a_rounded, w)\n" +
+         epilogue_body(call.attrs, opset, y) + "}";
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }
+
+Verdict check_weights(const Call& call, const QMatMul4Attrs& matmul) {
+  const Shape& b = call.in(1).shape;
+  if (!b.known() || b.rank() != 3) return no("is not of three known dims", call.in(1).name);
+  const std::int64_t n = b[0].value(), blocks = b[1].value();
+  if (b[2].value() * 2 != static_cast<std::int64_t>(matmul.block)) return no("has other blocks", call.in(1).name);
+  if (n == 0 || blocks == 0) return no("is empty", call.in(1).name);
+  for (std::size_t i = 2; i < matmul.bias_index(); ++i) {
+    const Shape& shape = call.in(i).shape;
+    if (shape.known() && !(shape == Shape::of({n, blocks}))) return no("is not one number per block", call.in(i).name);
+  }
+  return yes();
+}
+
+Verdict infer(Call& call) {
+  std::optional<QMatMul4Attrs> read;
+  try {
+    read.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != read->inputs())
+    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  if (Verdict v = check_weights(call, *read); !v) return v;
+  // For the rest it is a MatMul by [K, N].
+  Call product = call;
+  const Shape& b = call.in(1).shape;
+  product.inputs[1].shape = Shape::of({b[1].value() * static_cast<std::int64_t>(read->block), b[0].value()});
+  product.inputs.erase(product.inputs.begin() + 2, product.inputs.begin() + static_cast<int>(read->bias_index()));
+  if (Verdict v = matmul_op.infer(product); !v) return v;
+  call.outputs = product.outputs;
+  return yes();
+}
+
+}  // namespace
+
+const FusedOp qmatmul4_op = {
+    .kind = "QMatMul4",
+    .doc =
+        "Matrix product by weights in 4 bits with a scale per block, activations in 8 bits; bias, residual, "
+        "activation.",
+    .names = 2,
+    .min_inputs = 3,
+    .max_inputs = 6,
+    .input_types = {DType::f32, DType::u8, DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = qmatmul4_samples,
+    .defaults = {{"block", std::int64_t{32}},
+                 {"has_zero_point", std::int64_t{0}},
+                 {"has_bias", std::int64_t{0}},
+                 {"residual", std::string("none")},
+                 {"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f}},
+};
+
+}  // namespace modelflow::ops
