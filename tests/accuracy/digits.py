@@ -29,7 +29,8 @@ def attention(x, p, layer):
 
 
 def transformer(x, p):
-    """Patches of 2x2, blocks with the norm in front, mean over the tokens."""
+    """A convolution, patches of 2x2, blocks with the norm in front, mean over the tokens."""
+    x = x.conv(p["stem"], p["stemb"], pad=1).relu()
     x = x.conv(p["patch"], p["patchb"], stride=2).reshape(-1, WIDTH, 16).transpose(0, 2, 1) + p["places"]
     for i in range(DEPTH):
         x = x + attention(x.layer_norm(p[f"n{i}s"], p[f"n{i}b"]), p, i)
@@ -53,8 +54,8 @@ def parameters(net):
         for i in range(4):
             p |= {f"w{i}": normal(channels[i + 1], channels[i], 3, 3, fan=9 * channels[i]), f"b{i}": zeros(channels[i + 1])}
         return p
-    p = {"patch": normal(WIDTH, 1, 2, 2, fan=4), "patchb": zeros(WIDTH), "places": normal(1, 16, WIDTH, fan=200),
-         "ns": zeros(WIDTH) + 1, "nb": zeros(WIDTH), "head": normal(WIDTH, 10, fan=64), "headb": zeros(10)}
+    p = {"stem": normal(16, 1, 3, 3, fan=9), "stemb": zeros(16), "patch": normal(WIDTH, 16, 2, 2, fan=64), "patchb": zeros(WIDTH),
+         "places": normal(1, 16, WIDTH, fan=200), "ns": zeros(WIDTH) + 1, "nb": zeros(WIDTH), "head": normal(WIDTH, 10, fan=64), "headb": zeros(10)}
     for i in range(DEPTH):
         for name in "qkvo":
             p |= {f"{name}{i}": normal(WIDTH, WIDTH, fan=2 * WIDTH), f"{name}{i}b": zeros(WIDTH)}
@@ -75,9 +76,9 @@ def data():
     return (images[:1097], labels[:1097]), (images[1097:], labels[1097:])
 
 
-def train(net, images, labels, epochs=20, batch=64):
+def train(net, images, labels, epochs=14, batch=32, rate=0.01):
     p = parameters(net)
-    adam, rng = Adam(p, 0.004), np.random.default_rng(7)
+    adam, rng = Adam(p, rate), np.random.default_rng(7)
     steps = epochs * (len(images) // batch)
     for step in range(steps):
         pick = rng.choice(len(images), batch, replace=False)

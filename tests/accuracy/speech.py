@@ -37,6 +37,8 @@ def syllable(tracks, at, random, size, pitch, loud):
     """Writes one consonant and one vowel from control point `at`; returns the end."""
     kind = random.choice(("s", "sh", "f", "h", "stop", "stop", "nasal", "nasal", "none"))
     end = len(tracks.pitch)
+    if at >= end:
+        return at
     if kind in HISS:
         stop = min(end, at + random.randrange(12, 24))
         tracks.hiss[at:stop], tracks.centre[at:stop] = 0.25 * loud * bump(stop - at), HISS[kind]

@@ -93,8 +93,13 @@ class OrtStatic:
         out, clean = f"{stem}.onnx", f"{stem}.clean.onnx"
         try:
             quant_pre_process(str(opset_13(model, f"{stem}.opset13.onnx")), clean, skip_symbolic_shape=True)
-            quantize_static(clean, out, Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
-                            activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8)
+            usual = {"quant_format": QuantFormat.QDQ, "per_channel": True, "activation_type": QuantType.QUInt8,
+                     "weight_type": QuantType.QInt8}
+            try:
+                quantize_static(clean, out, Reader(), **usual)
+            except ValueError:  # ONNX Runtime 1.31 stumbles over scales per channel when it looks after biases
+                quantize_static(clean, out, Reader(), **usual,
+                                extra_options={"QDQDisableWeightAdjustForInt32Bias": True})
             return Ort(out, threads=self.threads), {}
         except Exception as error:  # whatever the peer throws, the others are still measured
             raise NotAvailable(last_line(error)) from error
