@@ -36,3 +36,17 @@ install_oldest_ort() {
   HINT=$PIP_HINT run_logged pip-oldest pip_locked --target "$ORT_OLDEST" -r "$HERE/setup.d/python-oldest.lock"
   mark_done "$ORT_OLDEST"
 }
+
+# The environment of tools/accuracy: a small one with what only that needs, and the usual one behind it.
+install_accuracy_venv() {
+  local lock="$HERE/setup.d/python-accuracy.lock" base=$VENV
+  VENV="$SETUP_CACHE/accuracy-$(hash_of "$(cat "$lock")" "$base")"
+  PYTHON="$VENV/bin/python"
+  is_done "$VENV" && { ready; return; }
+  rm -rf "$VENV"
+  run_logged accuracy-venv "$BASE_PYTHON" -m venv "$VENV"
+  printf '%s\n' "$base/lib/python3.11/site-packages" > "$VENV/lib/python3.11/site-packages/base.pth"
+  HINT=$PIP_HINT run_logged pip-accuracy pip_locked -r "$lock"
+  "$PYTHON" -c 'import nncf, openvino, sklearn, magika' || die "the packages were installed but do not import; see above"
+  mark_done "$VENV"
+}

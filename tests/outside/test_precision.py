@@ -1,0 +1,30 @@
+"""int8 on networks trained here on real handwriting: the right answers stay right on digits that calibration has not seen."""
+import pathlib
+import sys
+
+import pytest
+from conftest import BUILD
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "accuracy"))
+from bench import Bench  # noqa: E402
+from task_digits import Digits  # noqa: E402
+from variants import ModelFlow  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    return Bench(Digits(folder, share=0.5), folder, threads=1)
+
+
+def test_the_networks_learn(digits):
+    assert min(digits.values.values()) > 95, digits.values
+
+
+@pytest.mark.parametrize("precision", ["int8"])
+def test_top_1_stays(digits, precision):
+    row, = digits.rows(ModelFlow(precision, BUILD), each=False)
+    if "exits with 4" in row.get("note", ""):
+        pytest.skip(row["note"])
+    assert row["values"], row["note"]
+    assert all(row["holds"].values()), (digits.values, row["values"])
