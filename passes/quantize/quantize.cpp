@@ -3,8 +3,16 @@
 namespace modelflow::passes {
 
 std::vector<Pass> quantizing(const Options& options) {
-  if (options.precision == Precision::i8) return {place_quantizers(), fuse_quantized()};
-  return {};
+  switch (options.precision) {
+    case Precision::i8:
+      return {place_quantizers(), fuse_quantized(), quantize_products()};
+    case Precision::i8_dynamic:
+    case Precision::i8_weights:
+    case Precision::i4_weights:
+      return {quantize_products()};
+    default:
+      return {};
+  }
 }
 
 }  // namespace modelflow::passes

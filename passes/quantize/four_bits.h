@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "modelflow/tensor.h"
+
+namespace modelflow::passes {
+
+/// Weights in blocks of a column that share a scale: w = (step - 8) * scale, steps from 0 to 15.
+struct FourBits {
+  Tensor values;  ///< u8 [N, K / block, block / 2], the lower half of a byte first
+  Tensor scales;  ///< f32 [N, K / block]
+};
+
+/// `weights` is f32 [K, N], or [N, K] when `transposed`; K is a multiple of the even number `block`.
+FourBits four_bits(const Tensor& weights, bool transposed, std::int64_t block);
+
+}  // namespace modelflow::passes

@@ -1,0 +1,141 @@
+// modelflow.MatMul with constant weights -> QMatMul (weights in 8 bits, one scale per column) or QMatMul4 (4 bits, one
+// scale per block of a column). The rows of a are quantized as they come, so no data is needed.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "modelflow/modelflow.h"
+#include "passes/quantize/four_bits.h"
+#include "passes/quantize/import.h"
+#include "passes/quantize/quantize.h"
+#include "passes/quantize/scale.h"
+
+namespace modelflow::passes {
+namespace {
+
+// Below that, quantizing a row costs about what the shorter product saves.
+constexpr std::int64_t kLeastDepth = 64;
+constexpr std::int64_t kBlock = 32;
+
+bool finite(const Tensor& tensor) {
+  const std::span<const float> values = tensor.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+Verdict check(const Node& node, const Context& context) {
+  if (context.model.opset() < 13) return no("the opset is below 13");
+  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  const Value& b = *node.input(1);
+  const Tensor* weights = b.constant();
+  if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", b.name());
+  if (weights->rank() != 2) return no("is not of rank 2", b.name());
+  if (node.attrs.integer("trans_a")) return no("a is transposed");
+  const bool trans_b = node.attrs.integer("trans_b") != 0;
+  const std::int64_t k = weights->dims()[trans_b], n = weights->dims()[1 - trans_b];
+  if (k < kLeastDepth) return no("a depth of " + std::to_string(k) + " does not pay for the steps", b.name());
+  if (n == 0) return no("is empty", b.name());
+  return finite(*weights) ? yes() : no("holds numbers that are not finite", b.name());
+}
+
+/// What a node keeps besides a and b, and the attributes that the quantized op has too.
+struct Rest {
+  std::vector<Value*> inputs;
+  Attrs attrs;
+  float scale;
+};
+
+Rest rest_of(const Node& node) {
+  Rest rest{{node.inputs().begin() + 2, node.inputs().end()}, node.attrs, node.attrs.number("scale", 1)};
+  for (const char* name : {"scale", "trans_a"}) rest.attrs.erase(name);
+  return rest;
+}
+
+Tensor times(const Tensor& scales, float factor) {
+  return Tensor::make(DType::f32, scales.dims(), [&](std::byte* out) {
+    const std::span<const float> from = scales.as<float>();
+    std::transform(from.begin(), from.end(), reinterpret_cast<float*>(out), [&](float x) { return x * factor; });
+  });
+}
+
+/// The node with other weights, when some kernel of the target takes it and is faster than the one that the node has.
+Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tensor& scales, Rest rest,
+               Context& context) {
+  Graph& graph = node.graph();
+  const std::string& stem = node.input(1)->name();
+  std::vector<Value*> inputs = {node.input(0), &graph.add_constant(values, stem + "_steps"),
+                                &graph.add_constant(times(scales, rest.scale), stem + "_scale")};
+  inputs.insert(inputs.end(), rest.inputs.begin(), rest.inputs.end());
+  Node& made = graph.add(op, inputs, {.before = &node, .attrs = rest.attrs, .name = node.name});
+  infer_types(made, context.model);
+  const Call before = call_of(node), after = call_of(made);
+  const Choice plain = choose_kernel(before, context.target), quantized = choose_kernel(after, context.target);
+  const bool faster = quantized.kernel && (!plain.kernel || quantized.kernel->cost(after, context.target) <
+                                                                plain.kernel->cost(before, context.target));
+  if (!faster) {
+    context.miss("quantize-products", &node,
+                 quantized.kernel ? "is not faster in low precision on this target" : quantized.reason);
+    graph.erase(made);
+    for (std::size_t i : {1, 2}) graph.erase(*inputs[i]);
+    return nullptr;
+  }
+  made.doc = node.doc;
+  graph.replace(*node.output(), *made.output());
+  graph.erase(node);
+  return &made;
+}
+
+bool in_4_bits(Node& node, Context& context) {
+  const Tensor& weights = *node.input(1)->constant();
+  const bool trans_b = node.attrs.integer("trans_b") != 0;
+  if (weights.dims()[trans_b] % kBlock != 0) {
+    context.miss("quantize-products-4", &node, "the depth is no multiple of " + std::to_string(kBlock));
+    return false;
+  }
+  Rest rest = rest_of(node);
+  rest.attrs.erase("trans_b");
+  rest.attrs.set("block", kBlock).set("has_zero_point", 0);
+  const FourBits packed = four_bits(weights, trans_b, kBlock);
+  return replaced(node, "modelflow.QMatMul4", packed.values, packed.scales, std::move(rest), context) != nullptr;
+}
+
+bool in_8_bits(Node& node, Context& context) {
+  const bool trans_b = node.attrs.integer("trans_b") != 0;
+  Rest rest = rest_of(node);
+  rest.attrs.set("a_scale", 0.0f).set("a_zero_point", 0);
+  const std::size_t columns = trans_b ? 0 : 1;
+  std::optional<QuantizedWeights> arrived = imported_weights(*node.input(1), columns);
+  const QuantizedWeights weights =
+      arrived ? *std::move(arrived) : quantize_weights(*node.input(1)->constant(), columns);
+  return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context) != nullptr;
+}
+
+int run(Graph& graph, Context& context) {
+  if (!context.plan) return 0;
+  std::vector<Node*> products;
+  for (const auto& node : graph.nodes()) {
+    if (node->is("modelflow.MatMul")) products.push_back(node.get());
+  }
+  int changes = 0;
+  for (Node* node : products) {
+    if (const Verdict verdict = check(*node, context); !verdict) {
+      context.miss("quantize-products", node, verdict.reason);
+      continue;
+    }
+    const bool four = context.options.precision == Precision::i4_weights;
+    if (!(four && in_4_bits(*node, context)) && !in_8_bits(*node, context)) continue;
+    context.hit("quantize-products");
+    ++changes;
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass quantize_products() {
+  return {.name = "quantize-products",
+          .doc = "Products by constants: weights in 8 or 4 bits, activations quantized row by row",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
