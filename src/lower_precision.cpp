@@ -165,14 +165,16 @@ class Lowering {
     return text;
   }
 
-  /// Where kernels round on the other side of a tie now and then, the error is small against that of quantization.
+  /// Two correct runs of a quantized model drift apart (one float more or less decides a rounding, and the next layer
+  /// sees a step), but neither is further from the original than the other.
   std::string kernels_differ(const Attempt& made) const {
     if (plugin_.empty()) return "";
-    const std::vector<OutputError> kernels = errors_of(outputs_of(made.runnable, ""), made.outputs);
-    for (std::size_t i = 0; i < kernels.size(); ++i)
-      if (kernels[i].relative_l2 > 1e-3 + 0.5 * made.errors[i].relative_l2)
-        return "output '" + names_[i] + "' of the quantized model differs between kernels and bodies by " +
-               std::to_string(kernels[i].relative_l2);
+    const std::vector<OutputError> bodies = errors_of(reference_, outputs_of(made.runnable, ""));
+    for (std::size_t i = 0; i < bodies.size(); ++i)
+      if (made.errors[i].relative_l2 > 1e-3 + 1.5 * bodies[i].relative_l2)
+        return "output '" + names_[i] + "' of the quantized model is off by " +
+               std::to_string(made.errors[i].relative_l2) + " with our kernels and by " +
+               std::to_string(bodies[i].relative_l2) + " without them";
     return "";
   }
 
