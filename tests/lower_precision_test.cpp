@@ -1,0 +1,173 @@
+// int8 from samples to the model that runs: what becomes of a small convolutional network.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+namespace {
+
+Tensor random(const Dims& dims, unsigned seed, float deviation = 1) {
+  std::mt19937 engine(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
+  });
+}
+
+/// Three convolutions with a residual sum, pooling between them, a dense layer behind.
+Model network(std::int64_t opset = 17) {
+  Model model;
+  model.opsets[""] = opset;
+  model.ir_version = 8;
+  Graph& graph = model.graph();
+  graph.name = "network";
+  unsigned seed = 1;
+  const auto weights = [&](Dims dims, float deviation) { return &graph.add_constant(random(dims, seed++, deviation)); };
+  Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 8, 16, 16})));
+  const auto conv = [&](Value* in, std::int64_t from, std::int64_t to) {
+    Node& node = graph.add("Conv", {in, weights({to, from, 3, 3}, 0.15f), weights({to}, 0.1f)},
+                           {.attrs = {{"pads", Ints{1, 1, 1, 1}}}});
+    return node.output();
+  };
+  const auto relu = [&](Value* in) { return graph.add("Relu", {in}).output(); };
+  Value* first = relu(conv(&x, 8, 16));
+  Value* second = relu(graph.add("Add", {conv(first, 16, 16), first}).output());
+  const Attrs window{{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}};
+  Value* pooled = graph.add("MaxPool", {second}, {.attrs = window}).output();
+  Value* third = relu(conv(pooled, 16, 32));
+  Value* mean = graph.add("GlobalAveragePool", {third}).output();
+  Value* flat = graph.add("Flatten", {mean}).output();
+  Value* y = graph.add("Gemm", {flat, weights({32, 10}, 0.3f), weights({10}, 0.1f)}).output();
+  graph.rename(*y, "y");
+  y->type = Type::tensor(DType::f32, Shape({Dim::symbol("N"), 10}));
+  graph.add_output(*y);
+  return model;
+}
+
+Options int8(std::size_t samples) {
+  Options options;
+  options.precision = Precision::i8;
+  options.measure = false;
+  options.calibration = [samples](std::size_t i) -> std::optional<Feeds> {
+    if (i >= samples) return {};
+    return Feeds{{"x", random({2, 8, 16, 16}, 100 + static_cast<unsigned>(i))}};
+  };
+  return options;
+}
+
+int count(const Report& report, const std::string& op) {
+  const auto found = report.after.ops.find(op);
+  return found == report.after.ops.end() ? 0 : found->second;
+}
+
+class LowerPrecisionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    runtime_ = Runtime::find(&why);
+    if (!runtime_) GTEST_SKIP() << why;
+  }
+
+  Tensor run(const Model& model, const std::filesystem::path& plugin) {
+    const std::string bytes = model.to_bytes();
+    const auto session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 2, .plugin = plugin});
+    return session->run({{"x", random({2, 8, 16, 16}, 7)}}).at(0);
+  }
+
+  /// |a - b| / |a|
+  static double distance(const Tensor& a, const Tensor& b) {
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < a.as<float>().size(); ++i) {
+      const double x = a.as<float>()[i], y = b.as<float>()[i];
+      error += (x - y) * (x - y);
+      norm += x * x;
+    }
+    return std::sqrt(error / norm);
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+};
+
+TEST_F(LowerPrecisionTest, ConvolutionsRunInEightBitsFromEndToEnd) {
+  const Model original = network();
+  const Result result = optimize(original, int8(8));
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
+  EXPECT_EQ(count(result.report, "QuantizeLinear"), 1) << "only the input of the model is quantized on its own";
+  ASSERT_TRUE(result.report.quantization);
+  EXPECT_EQ(result.report.quantization->samples, 6u) << "two of eight are held back";
+  EXPECT_LE(result.report.quantization->drop, 1);
+  const Tensor want = run(original, {});
+  EXPECT_LT(distance(want, run(result.model, plugin_path())), 0.05);
+  EXPECT_LT(distance(want, run(result.model, {})), 0.05);
+  EXPECT_GT(distance(want, run(result.model, {})), 1e-4) << "nothing was quantized";
+}
+
+TEST_F(LowerPrecisionTest, ThePortableFormIsPlainQdq) {
+  Options options = int8(4);
+  options.level = Level::O1;
+  const Result result = optimize(network(), options);
+  for (const auto& [op, times] : result.report.after.ops) EXPECT_FALSE(op.starts_with("modelflow")) << op;
+  EXPECT_EQ(count(result.report, "Conv"), 3);
+  EXPECT_GE(count(result.report, "QuantizeLinear"), 4);
+  EXPECT_LT(distance(run(network(), {}), run(result.model, {})), 0.05);
+}
+
+TEST_F(LowerPrecisionTest, TheBoundIsKept) {
+  Options all = int8(8);
+  all.max_drop = 100;
+  const double drop = optimize(network(), all).report.quantization->drop;
+  Options bounded = int8(8);
+  bounded.max_drop = drop / 2;
+  const Result result = optimize(network(), bounded);
+  ASSERT_TRUE(result.report.quantization);
+  const auto& ops = result.report.quantization->ops;
+  const auto kept = [](const QuantizedReport& row) { return row.precision == "float32"; };
+  if (std::all_of(ops.begin(), ops.end(), kept)) return;  // then the model is the float one
+  EXPECT_LE(result.report.quantization->drop, drop / 2);
+  EXPECT_GE(std::count_if(ops.begin(), ops.end(), kept), 1);
+}
+
+TEST_F(LowerPrecisionTest, AQuantizedModelRunsOnTheSameKernels) {
+  Options options = int8(4);
+  options.level = Level::O1;
+  const Model qdq = optimize(network(), options).model;
+  Options plain;
+  plain.measure = false;
+  const Result result = optimize(qdq, plain);
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 3) << result.report.text();
+  EXPECT_LT(distance(run(qdq, {}), run(result.model, plugin_path())), 5e-3);
+}
+
+TEST_F(LowerPrecisionTest, OldOpsetsAreRaised) {
+  const Result result = optimize(network(11), int8(4));
+  EXPECT_EQ(result.model.opset(), 13);
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
+}
+
+TEST_F(LowerPrecisionTest, ProductsNeedNoSamples) {
+  Options options;
+  options.precision = Precision::i8_dynamic;
+  options.measure = false;
+  options.max_drop = 100;
+  Model model = network();
+  const Result result = optimize(model, options);
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 0);
+  EXPECT_LT(distance(run(model, {}), run(result.model, plugin_path())), 0.05);
+}
+
+TEST(LowerPrecision, WithoutSamplesInt8IsAUsageError) {
+  Options options;
+  options.precision = Precision::i8;
+  try {
+    optimize(network(), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+  }
+}
+
+}  // namespace
+}  // namespace modelflow
