@@ -33,6 +33,11 @@ constexpr std::array kKernels = {
     &cpu::qmatmul_any,
     &cpu::qmatmul4_vnni,
     &cpu::qmatmul4_any,
+    &cpu::qpool,
+    &cpu::qupsample,
+    &cpu::qsqueeze_excite,
+    &cpu::quantize,
+    &cpu::dequantize,
 };
 
 }  // namespace

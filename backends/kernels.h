@@ -31,5 +31,10 @@ extern const Kernel qmatmul_vnni;
 extern const Kernel qmatmul_any;
 extern const Kernel qmatmul4_vnni;
 extern const Kernel qmatmul4_any;
+extern const Kernel qpool;
+extern const Kernel qupsample;
+extern const Kernel qsqueeze_excite;
+extern const Kernel quantize;
+extern const Kernel dequantize;
 
 }  // namespace modelflow::cpu

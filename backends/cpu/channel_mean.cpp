@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "backends/cpu/bytes.h"
 #include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
 
@@ -64,6 +65,38 @@ ChannelTensor channel_tensor(std::span<const std::int64_t> dims, bool last) {
 std::size_t tasks_for(std::size_t floats, const Invocation& call) {
   constexpr std::size_t kLeast = 16384;  // some microseconds
   return std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2);
+}
+
+void channel_mean(const std::uint8_t* x, const ChannelTensor& t, float* mean, Invocation& call) {
+  if (t.batch * t.channels == 0) return;
+  const auto rows = static_cast<double>(std::max<std::size_t>(t.rows, 1));
+  if (!t.last) {
+    for_channels(t, call, [&](const ChannelPart& part) {
+      for (std::size_t c = 0; c < part.units; ++c) {
+        const std::uint64_t sum = byte_loops().sum(x + part.at + c * part.width, part.width);
+        mean[part.channel + c] = static_cast<float>(static_cast<double>(sum) / rows);
+      }
+    });
+    return;
+  }
+  const std::size_t parts = std::min(tasks_for(t.rows * t.channels / 4, call), std::max<std::size_t>(t.rows, 1));
+  const std::size_t stride = (t.channels + 15) / 16 * 16;
+  auto* sums = reinterpret_cast<std::uint32_t*>(call.scratch(t.batch * parts * stride * sizeof(std::uint32_t)));
+  share(call, t.batch * parts, t.batch * parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t first = t.rows * (i % parts) / parts, last = t.rows * (i % parts + 1) / parts;
+      std::fill_n(sums + i * stride, t.channels, 0U);
+      byte_loops().add_rows(x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, t.channels,
+                            sums + i * stride);
+    }
+  });
+  for (std::size_t n = 0; n < t.batch; ++n) {
+    for (std::size_t c = 0; c < t.channels; ++c) {
+      std::uint64_t sum = 0;
+      for (std::size_t p = 0; p < parts; ++p) sum += sums[(n * parts + p) * stride + c];
+      mean[n * t.channels + c] = static_cast<float>(static_cast<double>(sum) / rows);
+    }
+  }
 }
 
 void channel_mean(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {

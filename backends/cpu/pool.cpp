@@ -1,8 +1,9 @@
-// Pooling with channels last: every window is a handful of rows of channels.
+// Pooling with channels last, of floats and of bytes: every window is a handful of rows of channels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
@@ -29,7 +30,66 @@ struct Axis {
   }
 };
 
+/// What a window holds of an image.
+template <class T>
+struct Window {
+  const T* x;
+  std::size_t high, wide, line, channels;  ///< `line`: elements from one line of the image to the next
+};
+
+struct Floats {
+  using Element = float;
+  static constexpr DType dtype = DType::f32;
+
+  static void max(const Window<float>& w, float* y) {
+    std::fill_n(y, w.channels, -std::numeric_limits<float>::infinity());
+    for (std::size_t h = 0; h < w.high; ++h)
+      channel_loops().max_rows(w.x + h * w.line, w.wide, w.channels, w.channels, y);
+  }
+  static void average(const Window<float>& w, std::int64_t count, float* y) {
+    std::fill_n(y, w.channels, 0.0f);
+    for (std::size_t h = 0; h < w.high; ++h) channel_loops().add_rows(w.x + h * w.line, w.wide, w.channels, y);
+    channel_loops().scale(y, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, w.channels, y);
+  }
+  static void global(const float* x, const ChannelTensor& t, float* y, Invocation& call) {
+    channel_mean(x, t, y, call);
+  }
+};
+
+struct Bytes {
+  using Element = std::uint8_t;
+  static constexpr DType dtype = DType::u8;
+
+  static void max(const Window<std::uint8_t>& w, std::uint8_t* y) {
+    byte_loops().max_window({w.x, w.high, w.wide, w.line, w.channels}, y);
+  }
+  static void average(const Window<std::uint8_t>& w, std::int64_t count, std::uint8_t* y) {
+    constexpr std::size_t kBlock = 256;  // channels
+    for (std::size_t c = 0; c < w.channels; c += kBlock) {
+      const std::size_t n = std::min(kBlock, w.channels - c);
+      std::uint32_t sum[kBlock] = {};
+      float mean[kBlock];
+      for (std::size_t h = 0; h < w.high; ++h) byte_loops().add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
+      for (std::size_t i = 0; i < n; ++i)
+        mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(count, 1));
+      byte_loops().quantize(kWhole, mean, n, y + c);
+    }
+  }
+  static void global(const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y, Invocation& call) {
+    const std::size_t count = t.batch * t.channels;
+    auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
+    channel_mean(x, t, mean, call);
+    byte_loops().quantize(kWhole, mean, count, y);
+  }
+
+ private:
+  static constexpr Quantization kWhole = {1, 0};  // rounds half to even
+};
+
+template <class Type>
 class Pool : public Implementation {
+  using Element = typename Type::Element;
+
  public:
   explicit Pool(const Call& call)
       : mode_(mode_of(call.attrs)),
@@ -40,8 +100,8 @@ class Pool : public Implementation {
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
-    if (x.dtype != DType::f32 || x.dims.size() < 3)
-      throw Error(ErrorKind::invalid_input, "Pool: x is not float32 of rank 3 or more");
+    if (x.dtype != Type::dtype || x.dims.size() < 3)
+      throw Error(ErrorKind::invalid_input, "Pool: x is not " + std::string(name(Type::dtype)) + " of rank 3 or more");
     if (mode_ == Mode::global_average) return global(x, call);
     const std::size_t spatial = kernel_.size();
     if (x.dims.size() != spatial + 2)
@@ -63,17 +123,17 @@ class Pool : public Implementation {
     Dims y(x.dims.size(), 1);
     y.front() = x.dims.front();
     y.back() = x.dims.back();
-    channel_mean(static_cast<const float*>(x.data), channel_tensor(x.dims, true),
-                 static_cast<float*>(call.output(0, y)), call);
+    auto* to = static_cast<Element*>(call.output(0, y));
+    Type::global(static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
   }
 
   void windows(const View& x, const Axis& h, const Axis& w, const Dims& y, Invocation& call) const {
-    auto* to = static_cast<float*>(call.output(0, y));
+    auto* to = static_cast<Element*>(call.output(0, y));
     const auto channels = static_cast<std::size_t>(y.back());
     const auto lines = static_cast<std::size_t>(y[0] * h.out), width = static_cast<std::size_t>(w.out) * channels;
     if (lines * width == 0) return;
-    const auto* from = static_cast<const float*>(x.data);
-    const std::size_t work = lines * width * static_cast<std::size_t>(h.kernel * w.kernel);
+    const auto* from = static_cast<const Element*>(x.data);
+    const std::size_t work = lines * width * static_cast<std::size_t>(h.kernel * w.kernel) * sizeof(Element) / 4;
     const std::size_t parts = std::min(tasks_for(work, call), lines);
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
       for (std::size_t line = begin; line < end; ++line) {
@@ -83,24 +143,19 @@ class Pool : public Implementation {
     });
   }
 
-  void pool_line(const float* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
-                 float* y) const {
-    const ChannelLoops& loops = channel_loops();
+  void pool_line(const Element* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
+                 Element* y) const {
     for (std::int64_t ow = 0; ow < w.out; ++ow, y += channels) {
       const std::int64_t left = w.first(ow), right = w.last(ow), top = h.first(oh), bottom = h.last(oh);
-      const auto columns = static_cast<std::size_t>(std::max<std::int64_t>(right - left, 0));
-      std::fill_n(y, channels, mode_ == Mode::max ? -std::numeric_limits<float>::infinity() : 0.0f);
-      for (std::int64_t ih = top; ih < bottom; ++ih) {
-        const float* row = image + static_cast<std::size_t>(ih * w.in + left) * channels;
-        if (mode_ == Mode::max)
-          loops.max_rows(row, columns, channels, channels, y);
-        else
-          loops.add_rows(row, columns, channels, y);
+      const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
+      const Window<Element> window = {image + size(top * w.in + left) * channels, size(bottom - top),
+                                      size(right - left), size(w.in) * channels, channels};
+      if (mode_ == Mode::max) {
+        Type::max(window, y);
+        continue;
       }
-      if (mode_ == Mode::max) continue;
-      const std::int64_t valid = static_cast<std::int64_t>(columns) * std::max<std::int64_t>(bottom - top, 0);
-      const std::int64_t count = include_ ? h.padded(oh) * w.padded(ow) : valid;
-      loops.scale(y, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, channels, y);
+      const auto valid = static_cast<std::int64_t>(window.high * window.wide);
+      Type::average(window, include_ ? h.padded(oh) * w.padded(ow) : valid, y);
     }
   }
 
@@ -109,27 +164,30 @@ class Pool : public Implementation {
   bool include_;
 };
 
+template <class Type>
 Verdict accepts(const Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
+  if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
   if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
   return yes();
 }
 
+template <class Type>
 double cost(const Call& call, const Target& target) {
-  return 1e-6 + target.stream(6 * call.in(0).shape.known_elements());
+  return 1e-6 + target.stream(1.5 * sizeof(typename Type::Element) * call.in(0).shape.known_elements());
+}
+
+template <class Type>
+std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+  return std::make_unique<Pool<Type>>(call);
 }
 
 }  // namespace
 
 const Kernel pool = {
-    .op = "Pool",
-    .name = "cpu.pool",
-    .accepts = accepts,
-    .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Pool>(call);
-    },
-};
+    .op = "Pool", .name = "cpu.pool", .accepts = accepts<Floats>, .cost = cost<Floats>, .create = create<Floats>};
+
+const Kernel qpool = {
+    .op = "QPool", .name = "cpu.qpool", .accepts = accepts<Bytes>, .cost = cost<Bytes>, .create = create<Bytes>};
 
 }  // namespace modelflow::cpu

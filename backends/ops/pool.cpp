@@ -1,32 +1,58 @@
+#include "backends/ops/pool.h"
+
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
 
 namespace modelflow::ops {
 namespace {
 
-std::vector<std::string> inputs(const Call&) { return {"x"}; }
-
 std::string mode(const Call& call) { return call.attrs.text("mode"); }
 
-std::string body(const Call& call, int) {
+bool bytes(const Call& call) { return call.op == "QPool"; }
+
+}  // namespace
+
+std::vector<std::string> pool_inputs(const Call&) { return {"x"}; }
+
+// Averages of bytes: a scale of 1 makes numbers of them and rounds the result, half to even.
+std::string pool_body(const Call& call, int opset) {
+  if (bytes(call) && opset < 12)
+    throw Error(ErrorKind::unsupported, "MaxPool of bytes needs opset 12, the model has " + std::to_string(opset));
   const std::size_t rank = call.in(0).shape.rank();
-  std::string text = "{\n" + transpose_text("x_first", "x", rank, false);
+  const bool rounds = bytes(call) && mode(call) != "max";
   const std::string window = "kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads";
-  if (mode(call) == "global_average") text += "y_first = GlobalAveragePool (x_first)\n";
-  if (mode(call) == "max") text += "y_first = MaxPool <" + window + "> (x_first)\n";
+  const std::string x = rounds ? "x_float" : "x_first", y = rounds ? "y_float" : "y_first";
+  std::string text = "{\n" + transpose_text("x_first", "x", rank, false);
+  if (rounds)
+    text +=
+        "one = Constant <value = float {1}> ()\nzero = Constant <value = uint8 {0}> ()\n"
+        "x_float = DequantizeLinear (x_first, one, zero)\n";
+  if (mode(call) == "global_average") text += y + " = GlobalAveragePool (" + x + ")\n";
+  if (mode(call) == "max") text += y + " = MaxPool <" + window + "> (" + x + ")\n";
   if (mode(call) == "average")
-    text += "y_first = AveragePool <" + window + ", count_include_pad: int = @count_include_pad> (x_first)\n";
+    text += y + " = AveragePool <" + window + ", count_include_pad: int = @count_include_pad> (" + x + ")\n";
+  if (rounds) text += "y_first = QuantizeLinear (y_float, one, zero)\n";
   return text + transpose_text("y", "y_first", rank, true) + "}";
 }
 
-std::vector<std::string> attributes(const Call& call, int) {
+std::vector<std::string> pool_attributes(const Call& call, int) {
   if (mode(call) == "global_average") return {};
   if (mode(call) == "max") return {"kernel_shape", "strides", "pads"};
   return {"kernel_shape", "strides", "pads", "count_include_pad"};
 }
 
-Verdict infer(Call& call) {
+Attrs pool_defaults() {
+  return {{"mode", std::string("global_average")},
+          {"kernel_shape", Ints{}},
+          {"strides", Ints{}},
+          {"pads", Ints{}},
+          {"count_include_pad", std::int64_t{0}}};
+}
+
+Verdict infer_pool(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
+  if (bytes(call) && call.attrs.integer("count_include_pad"))
+    return no("padding that counts would have to know the zero point");
   const Shape& x = call.in(0).shape;
   if (!x.has_rank() || x.rank() < 3) return no("rank unknown or below 3", call.in(0).name);
   const bool global = mode(call) == "global_average";
@@ -56,31 +82,29 @@ Verdict infer(Call& call) {
   return yes();
 }
 
-void add(std::vector<Call>& calls, Dims x, const char* mode, Ints kernel = {}, Ints strides = {}, Ints pads = {},
-         std::int64_t include = 0) {
-  Attrs attrs{{"mode", std::string(mode)}, {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
-  attrs.set("count_include_pad", Attr(include));
-  calls.push_back({"Pool", std::move(attrs), {{"x", DType::f32, Shape::of(x)}}, {}});
-  if (!infer(calls.back())) throw Error(ErrorKind::internal, "a sample of Pool contradicts itself");
-  calls.back().outputs[0].name = "y";
-}
-
-std::vector<Call> samples() {
+std::vector<Call> pool_samples(const char* kind, DType dtype) {
   std::vector<Call> calls;
-  add(calls, {1, 112, 112, 64}, "max", {3, 3}, {2, 2}, {1, 1, 1, 1});
-  add(calls, {2, 6, 48, 200}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
-  add(calls, {1, 3, 40, 480}, "average", {3, 2}, {3, 2}, {0, 0, 0, 0});
-  add(calls, {1, 9, 7, 13}, "average", {3, 3}, {1, 1}, {1, 1, 1, 1});
-  add(calls, {1, 9, 7, 13}, "average", {3, 3}, {2, 1}, {1, 0, 1, 2}, 1);
-  add(calls, {1, 20, 20, 96}, "global_average");
-  add(calls, {2, 7, 7, 960}, "global_average");
-  add(calls, {3, 33, 5}, "global_average");
-  add(calls, {2, 33, 5}, "max", {4}, {3}, {1, 2});
-  add(calls, {0, 8, 8, 4}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
+  const auto add = [&](Dims x, const char* mode, Ints kernel = {}, Ints strides = {}, Ints pads = {},
+                       std::int64_t include = 0) {
+    Attrs attrs{{"mode", std::string(mode)}, {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
+    attrs.set("count_include_pad", Attr(include));
+    calls.push_back({kind, std::move(attrs), {{"x", dtype, Shape::of(x)}}, {}});
+    if (!infer_pool(calls.back())) throw Error(ErrorKind::internal, "a sample of Pool contradicts itself");
+    calls.back().outputs[0].name = "y";
+  };
+  add({1, 112, 112, 64}, "max", {3, 3}, {2, 2}, {1, 1, 1, 1});
+  add({2, 6, 48, 200}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
+  add({1, 3, 40, 480}, "average", {3, 2}, {3, 2}, {0, 0, 0, 0});
+  add({1, 9, 7, 13}, "average", {3, 3}, {1, 1}, {1, 1, 1, 1});
+  if (dtype == DType::f32) add({1, 9, 7, 13}, "average", {3, 3}, {2, 1}, {1, 0, 1, 2}, 1);
+  add({1, 20, 20, 96}, "global_average");
+  add({2, 7, 7, 960}, "global_average");
+  add({3, 33, 5}, "global_average");
+  add({1, 30, 30, 37}, "global_average");
+  add({2, 33, 5}, "max", {4}, {3}, {1, 2});
+  add({0, 8, 8, 4}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
   return calls;
 }
-
-}  // namespace
 
 const FusedOp pool_op = {
     .kind = "Pool",
@@ -89,16 +113,12 @@ const FusedOp pool_op = {
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::f32},
-    .body = body,
-    .inputs = inputs,
-    .attributes = attributes,
-    .infer = infer,
-    .samples = samples,
-    .defaults = {{"mode", std::string("global_average")},
-                 {"kernel_shape", Ints{}},
-                 {"strides", Ints{}},
-                 {"pads", Ints{}},
-                 {"count_include_pad", std::int64_t{0}}},
+    .body = pool_body,
+    .inputs = pool_inputs,
+    .attributes = pool_attributes,
+    .infer = infer_pool,
+    .samples = [] { return pool_samples("Pool", DType::f32); },
+    .defaults = pool_defaults(),
 };
 
 }  // namespace modelflow::ops

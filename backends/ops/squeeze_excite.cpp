@@ -1,50 +1,73 @@
-#include <string>
+#include "backends/ops/squeeze_excite.h"
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
-#include "backends/ops/sample_weights.h"
+#include "backends/ops/quantize_text.h"
 
 namespace modelflow::ops {
 namespace {
 
 bool last(const Call& call) { return call.attrs.text("layout", "NHWC") == "NHWC"; }
 
-std::vector<std::string> inputs(const Call&) { return {"x", "w1", "b1", "w2", "b2"}; }
+bool bytes(const Call& call) { return call.op == "QSqueezeExcite"; }
 
 std::string gate(const Call& call) {
   if (call.attrs.text("gate") == "Sigmoid") return "gate = Sigmoid (excited)\n";
   return "gate = HardSigmoid <alpha: float = @gate_alpha, beta: float = @gate_beta> (excited)\n";
 }
 
-std::string body(const Call& call, int opset) {
+Verdict agree(const Dim& a, const Dim& b, std::string_view value) {
+  return !a.known() || !b.known() || a == b ? yes() : no("channels differ: " + a.str() + " and " + b.str(), value);
+}
+
+}  // namespace
+
+std::vector<std::string> excite_inputs(const Call&) { return {"x", "w1", "b1", "w2", "b2"}; }
+
+std::string excite_body(const Call& call, int opset) {
   const std::size_t rank = call.in(1).shape.rank();
-  const bool skip = call.attrs.integer("skip") != 0;
-  const std::string x = last(call) ? "x_first" : "x", y = last(call) ? "y_first" : "y";
+  const bool skip = call.attrs.integer("skip") != 0, q = bytes(call);
+  const std::string first = last(call) ? "x_first" : "x", end = last(call) ? "y_first" : "y";
+  const std::string x = q ? "x_float" : first, y = q ? "y_float" : end;
   std::string text = "{\n";
   if (last(call)) text += transpose_text("x_first", "x", rank, false);
+  if (q) text += quantization_text("x_") + "x_float = DequantizeLinear (" + first + ", x_scale, x_zero)\n";
   text += "mean = GlobalAveragePool (" + x + ")\nsqueezed = Conv (mean, w1, b1)\n";
   text += activation_body(call.attrs, opset, "squeezed", "act");
   text += "excited = Conv (act, w2, b2)\n" + gate(call);
   text += (skip ? "scaled" : y) + " = Mul (" + x + ", gate)\n";
   if (skip) text += y + " = Add (" + x + ", scaled)\n";
+  if (q) text += quantization_text("y_") + end + " = QuantizeLinear (y_float, y_scale, y_zero)\n";
   if (last(call)) text += transpose_text("y", "y_first", rank, true);
   return text + "}";
 }
 
-std::vector<std::string> attributes(const Call& call, int opset) {
+std::vector<std::string> excite_attributes(const Call& call, int opset) {
   std::vector<std::string> names = activation_attributes(call.attrs, opset);
   if (call.attrs.text("gate") != "Sigmoid") names.insert(names.end(), {"gate_alpha", "gate_beta"});
+  if (bytes(call)) names.insert(names.end(), {"x_scale", "x_zero_point", "y_scale", "y_zero_point"});
   return names;
 }
 
-Verdict agree(const Dim& a, const Dim& b, std::string_view value) {
-  return !a.known() || !b.known() || a == b ? yes() : no("channels differ: " + a.str() + " and " + b.str(), value);
+Attrs excite_defaults() {
+  return {{"activation", std::string("None")},
+          {"alpha", 0.0f},
+          {"beta", 0.0f},
+          {"post_scale", 1.0f},
+          {"post_shift", 0.0f},
+          {"layout", std::string("NCHW")},
+          {"gate", std::string("Sigmoid")},
+          {"gate_alpha", 0.2f},
+          {"gate_beta", 0.5f},
+          {"skip", std::int64_t{0}}};
 }
 
-Verdict infer(Call& call) {
+Verdict infer_excite(Call& call) {
   if (call.inputs.size() != 5) return no("takes x and two convolutions with bias");
   if (Verdict v = check_activation(call.attrs); !v) return v;
+  for (const char* prefix : {"x_", "y_"})
+    if (Verdict v = bytes(call) ? check_quantization(call.attrs, prefix) : yes(); !v) return v;
   const std::string gate = call.attrs.text("gate");
   if (gate != "Sigmoid" && gate != "HardSigmoid") return no("the gate is neither Sigmoid nor HardSigmoid");
   const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(3).shape;
@@ -64,30 +87,33 @@ Verdict infer(Call& call) {
   return yes();
 }
 
-void add(Samples& all, Dims x, std::int64_t squeezed, const char* layout, const char* activation, const char* gate,
-         std::int64_t skip) {
-  const std::int64_t channels = std::string_view(layout) == "NHWC" ? x.back() : x[1];
-  Dims w1(x.size(), 1), w2(x.size(), 1);
-  w1[0] = w2[1] = squeezed;
+Call excite_sample(Samples& all, const ExciteSample& s) {
+  const std::int64_t channels = std::string_view(s.layout) == "NHWC" ? s.x.back() : s.x[1];
+  Dims w1(s.x.size(), 1), w2(s.x.size(), 1);
+  w1[0] = w2[1] = s.squeezed;
   w1[1] = w2[0] = channels;
-  Attrs attrs = activation_sample(activation);
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", layout).set("skip", Attr(skip));
-  attrs.set("gate", gate).set("gate_alpha", Attr(0.2f)).set("gate_beta", Attr(0.5f));
-  all.calls.push_back({"SqueezeExcite", std::move(attrs), {}, {{"y", DType::f32, Shape::of(x)}}});
-  all.calls.back().inputs = {all.operand("x", x), all.operand("w1", w1, channels), all.operand("b1", {squeezed}, 4),
-                             all.operand("w2", w2, squeezed), all.operand("b2", {channels}, 4)};
+  Attrs attrs = activation_sample(s.activation);
+  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", s.layout).set("skip", Attr(s.skip));
+  attrs.set("gate", s.gate).set("gate_alpha", Attr(0.2f)).set("gate_beta", Attr(0.5f));
+  Call call{"SqueezeExcite", std::move(attrs), {}, {{"y", DType::f32, Shape::of(s.x)}}};
+  call.inputs = {all.operand("x", s.x), all.operand("w1", w1, channels), all.operand("b1", {s.squeezed}, 4),
+                 all.operand("w2", w2, s.squeezed), all.operand("b2", {channels}, 4)};
+  return call;
 }
+
+namespace {
 
 std::vector<Call> samples() {
   static const Samples made = [] {
     Samples all;
-    add(all, {1, 20, 20, 384}, 96, "NHWC", "Relu", "HardSigmoid", 0);
-    add(all, {1, 160, 160, 24}, 6, "NHWC", "Relu", "HardSigmoid", 1);
-    add(all, {2, 7, 7, 672}, 28, "NHWC", "SiLU", "Sigmoid", 0);
-    add(all, {2, 50, 9, 11}, 13, "NCHW", "Relu", "Sigmoid", 1);
-    add(all, {3, 5, 37}, 3, "NHWC", "HardSwish", "HardSigmoid", 0);
-    add(all, {1, 2, 3, 4, 19}, 5, "NHWC", "Relu", "Sigmoid", 0);
-    add(all, {0, 4, 4, 8}, 2, "NHWC", "Relu", "Sigmoid", 0);
+    const auto add = [&all](const ExciteSample& sample) { all.calls.push_back(excite_sample(all, sample)); };
+    add({{1, 20, 20, 384}, 96, "NHWC", "Relu", "HardSigmoid", 0});
+    add({{1, 160, 160, 24}, 6, "NHWC", "Relu", "HardSigmoid", 1});
+    add({{2, 7, 7, 672}, 28, "NHWC", "SiLU", "Sigmoid", 0});
+    add({{2, 50, 9, 11}, 13, "NCHW", "Relu", "Sigmoid", 1});
+    add({{3, 5, 37}, 3, "NHWC", "HardSwish", "HardSigmoid", 0});
+    add({{1, 2, 3, 4, 19}, 5, "NHWC", "Relu", "Sigmoid", 0});
+    add({{0, 4, 4, 8}, 2, "NHWC", "Relu", "Sigmoid", 0});
     return all;
   }();
   return made.calls;
@@ -102,21 +128,12 @@ const FusedOp squeeze_excite_op = {
     .min_inputs = 5,
     .max_inputs = 5,
     .input_types = {DType::f32},
-    .body = body,
-    .inputs = inputs,
-    .attributes = attributes,
-    .infer = infer,
+    .body = excite_body,
+    .inputs = excite_inputs,
+    .attributes = excite_attributes,
+    .infer = infer_excite,
     .samples = samples,
-    .defaults = {{"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f},
-                 {"layout", std::string("NCHW")},
-                 {"gate", std::string("Sigmoid")},
-                 {"gate_alpha", 0.2f},
-                 {"gate_beta", 0.5f},
-                 {"skip", std::int64_t{0}}},
+    .defaults = excite_defaults(),
 };
 
 }  // namespace modelflow::ops

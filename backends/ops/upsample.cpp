@@ -1,28 +1,37 @@
+#include "backends/ops/upsample.h"
+
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
 
 namespace modelflow::ops {
 namespace {
 
-std::vector<std::string> inputs(const Call&) { return {"x"}; }
-
 std::string body(const Call& call, int opset) {
-  if (opset < 11)
-    throw Error(ErrorKind::unsupported, "Upsample needs the Resize of opset 11, not " + std::to_string(opset));
   const Ints factors = call.attrs.ints("factors");
-  const std::size_t rank = factors.size() + 2;
   std::string scales = "1, 1";
   for (std::int64_t factor : factors) scales += ", " + std::to_string(factor);
-  return "{\n" + transpose_text("x_first", "x", rank, false) + "roi = Constant <value = float[0] {}> ()\n" +
-         "scales = Constant <value = float[" + std::to_string(rank) + "] {" + scales + "}> ()\n" +
+  return upsample_body(
+      call, opset,
+      "scales = Constant <value = float[" + std::to_string(factors.size() + 2) + "] {" + scales + "}> ()\n");
+}
+
+std::vector<std::string> attributes(const Call&, int) { return {}; }
+
+}  // namespace
+
+std::vector<std::string> upsample_inputs(const Call&) { return {"x"}; }
+
+std::string upsample_body(const Call& call, int opset, const std::string& scales) {
+  if (opset < 11)
+    throw Error(ErrorKind::unsupported, call.op + " needs the Resize of opset 11, not " + std::to_string(opset));
+  const std::size_t rank = call.attrs.ints("factors").size() + 2;
+  return "{\n" + transpose_text("x_first", "x", rank, false) + "roi = Constant <value = float[0] {}> ()\n" + scales +
          "y_first = Resize <mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
          "\"floor\"> (x_first, roi, scales)\n" +
          transpose_text("y", "y_first", rank, true) + "}";
 }
 
-std::vector<std::string> attributes(const Call&, int) { return {}; }
-
-Verdict infer(Call& call) {
+Verdict infer_upsample(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
   const Ints factors = call.attrs.ints("factors");
   const Shape& x = call.in(0).shape;
@@ -40,11 +49,11 @@ Verdict infer(Call& call) {
   return yes();
 }
 
-std::vector<Call> samples() {
+std::vector<Call> upsample_samples(const char* kind, DType dtype) {
   std::vector<Call> calls;
   const auto add = [&](Dims x, Ints factors) {
-    calls.push_back({"Upsample", {{"factors", factors}}, {{"x", DType::f32, Shape::of(x)}}, {}});
-    if (!infer(calls.back())) throw Error(ErrorKind::internal, "a sample of Upsample contradicts itself");
+    calls.push_back({kind, {{"factors", factors}}, {{"x", dtype, Shape::of(x)}}, {}});
+    if (!infer_upsample(calls.back())) throw Error(ErrorKind::internal, "a sample of Upsample contradicts itself");
     calls.back().outputs[0].name = "y";
   };
   add({1, 40, 40, 96}, {2, 2});
@@ -55,8 +64,6 @@ std::vector<Call> samples() {
   return calls;
 }
 
-}  // namespace
-
 const FusedOp upsample_op = {
     .kind = "Upsample",
     .doc = "Every pixel repeated a whole number of times, channels last.",
@@ -65,10 +72,10 @@ const FusedOp upsample_op = {
     .max_inputs = 1,
     .input_types = {DType::f32},
     .body = body,
-    .inputs = inputs,
+    .inputs = upsample_inputs,
     .attributes = attributes,
-    .infer = infer,
-    .samples = samples,
+    .infer = infer_upsample,
+    .samples = [] { return upsample_samples("Upsample", DType::f32); },
     .defaults = {{"factors", Ints{}}},
 };
 

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "modelflow/target.h"
+
+namespace modelflow::cpu {
+
+/// Pixels of 8-bit channels: `high` lines, `line` bytes from one to the next, of `wide` pixels side by side.
+struct ByteWindow {
+  const std::uint8_t* x;
+  std::size_t high, wide, line, channels;
+};
+
+/// 8-bit numbers to others: (x - x_zero) * factor + y_zero, rounded half to even and saturated.
+struct Rescale {
+  std::int32_t x_zero, y_zero;
+};
+
+/// 8-bit numbers and what they stand for: scale * (x - zero).
+struct Quantization {
+  float scale;
+  std::int32_t zero;
+};
+
+/// An image with channels second and one with channels last, of which the pixels [begin, end) are meant.
+struct Planes {
+  std::size_t pixels, channels, begin, end;
+};
+
+/// Loops over 8-bit numbers.
+struct ByteLoops {
+  /// y[c] = the largest of a channel; 0 for an empty window.
+  void (*max_window)(const ByteWindow& window, std::uint8_t* y);
+  /// sum[c] += x[r, c] over all rows; `stride` bytes from one row to the next.
+  void (*add_rows)(const std::uint8_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
+                   std::uint32_t* sum);
+  /// The sum of n numbers.
+  std::uint64_t (*sum)(const std::uint8_t* x, std::size_t n);
+  /// y[r, c] = rescaled x[r, c] with factor[c].
+  void (*rescale_rows)(const Rescale& rescale, const std::uint8_t* x, const float* factor, std::size_t rows,
+                       std::size_t channels, std::uint8_t* y);
+  /// The same with one factor.
+  void (*rescale)(const Rescale& rescale, const std::uint8_t* x, float factor, std::size_t n, std::uint8_t* y);
+  void (*quantize)(const Quantization& q, const float* x, std::size_t n, std::uint8_t* y);
+  void (*dequantize)(const Quantization& q, const std::uint8_t* x, std::size_t n, float* y);
+  /// From channels second to channels last.
+  void (*quantize_last)(const Quantization& q, const Planes& planes, const float* x, std::uint8_t* y);
+  /// From channels last to channels second.
+  void (*dequantize_second)(const Quantization& q, const Planes& planes, const std::uint8_t* x, float* y);
+};
+
+/// The loops for this host.
+const ByteLoops& byte_loops();
+
+extern const ByteLoops byte_loops_any, byte_loops_avx2, byte_loops_avx512;
+
+}  // namespace modelflow::cpu
