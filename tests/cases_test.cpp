@@ -39,14 +39,6 @@ struct Case {
   Precision precision = Precision::f32;
 };
 
-Precision parse_precision(const std::string& text) {
-  const std::map<std::string, Precision> names = {{"float32", Precision::f32},
-                                                  {"int8", Precision::i8},
-                                                  {"int8-dynamic", Precision::i8_dynamic},
-                                                  {"int4-weights", Precision::i4_weights}};
-  return names.at(text);
-}
-
 /// What may differ relative to the largest element of an output: float sums in another order, or half a step of the
 /// weights and half a step of the activations.
 double tolerance_of(Precision precision) {
@@ -155,6 +147,8 @@ Outcome transform(const Case& c, Model model, std::shared_ptr<Runtime> runtime) 
   }
   Outcome outcome{std::move(model), {}, {}, 0};
   Context context{outcome.model, options, options.target, std::move(runtime), &outcome.report, &outcome.notes};
+  const QuantizationPlan plan;
+  if (options.precision != Precision::f32) context.plan = &plan;
   infer_types(outcome.model);
   for (int round = 0, more = 1; more && round < 20; ++round) {
     more = 0;

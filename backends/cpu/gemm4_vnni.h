@@ -10,15 +10,22 @@ namespace modelflow::cpu {
 /// Columns of B that lie side by side in packed form.
 inline constexpr std::size_t kVnni4Panel = 32;
 
+/// One block of a row of A.
+struct BlockSteps {
+  float unit;           ///< what a step is worth
+  float sum;            ///< of the block, in float
+  std::int32_t eights;  ///< -8 times the sum of its steps
+};
+
 /// A product by weights of 4 bits in blocks of k that have a scale each; so have those of A. In float32
 /// C[m, n] = sum over blocks of unit[m] * scale[n] * sum(A (B - zero[n])), and what the epilogue adds.
 struct Vnni4Gemm {
   std::size_t n = 0, blocks = 0, block = 0;
+  bool zero_points = false;  ///< else all of them are 8
   const std::int8_t* a = nullptr;
   std::size_t lda = 0;
-  const float* units = nullptr;  ///< [m, blocks]
-  const float* sums = nullptr;   ///< [m, blocks]: unit times that sum
-  const std::byte* b = nullptr;  ///< as pack_b4_vnni left it
+  const BlockSteps* steps = nullptr;  ///< [m, blocks]
+  const std::byte* b = nullptr;       ///< as pack_b4_vnni left it
   ProductEpilogue out;
 };
 
@@ -32,12 +39,12 @@ struct Weights4 {
   const std::uint8_t* b;
   const float *scale, *zero;  ///< zero: null when all are 8
 };
-std::size_t packed_b4_vnni_bytes(std::size_t n, std::size_t blocks, std::size_t block);
+std::size_t packed_b4_vnni_bytes(const Weights4& weights);
 /// Panel by panel and block by block: scales, scales times zero points, then 8 steps of k of 16 columns in a register.
 void pack_b4_vnni(const Weights4& weights, std::byte* out);
 
-/// Rows of blocks in steps of units = (largest of the block) / 127; sums: unit times the sum of the steps.
+/// Rows of blocks in steps of (largest of the block) / 127.
 void quantize_blocks_vnni(const float* a, std::size_t rows, std::size_t blocks, std::size_t block, std::int8_t* out,
-                          std::size_t ldo, float* units, float* sums);
+                          std::size_t ldo, BlockSteps* steps);
 
 }  // namespace modelflow::cpu

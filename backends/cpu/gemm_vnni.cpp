@@ -142,12 +142,13 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
     fetch_result(g.out, m, height, n);
     tile_of(height, i, tiles)({g.a + m * g.lda, g.lda, b, depth, base, sums, ahead, i < fetching});
     if (i < fetching) ahead += bytes / fetching;
-    const auto product = [&](std::size_t r, std::size_t v, __mmask16 lanes) {
-      const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kVnniPanel + 16 * v));
-      return _mm512_mul_ps(_mm512_mul_ps(sum, _mm512_set1_ps(g.row_scale[m + r])),
-                           _mm512_maskz_loadu_ps(lanes, g.column_scale + n + 16 * v));
-    };
-    finish(g.out, m, height, n, kVnniPanel, product);  // the sums lie in L1
+    const TwoRegisters columns(n, g.n);
+    const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
+    finish(
+        g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {  // the sums lie in L1
+          const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kVnniPanel + 16 * v));
+          return _mm512_mul_ps(_mm512_mul_ps(sum, _mm512_set1_ps(g.row_scale[m + r])), units[v]);
+        });
   }
 }
 
@@ -162,16 +163,21 @@ MODELFLOW_INLINE __m512i in_bytes(const __m512i (&x)[4], bool is_signed) {
 template <bool kSigned, class F>
 MODELFLOW_INLINE void quantize_row(const float* a, std::size_t k, std::uint8_t* out, F f) {
   const __m512i flip = _mm512_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
-  for (std::size_t i = 0; i < k; i += 64) {
-    __m512i x[4];
+  std::size_t i = 0;
+  __m512i x[4];
+  for (; i + 64 <= k; i += 64) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < 4; ++v) {
-      const std::size_t at = i + 16 * v, left = at < k ? k - at : 0;
-      const __mmask16 lanes = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
-      x[v] = f(_mm512_maskz_loadu_ps(lanes, a + at));
-    }
+    for (std::size_t v = 0; v < 4; ++v) x[v] = f(_mm512_loadu_ps(a + i + 16 * v));
     _mm512_storeu_si512(out + i, _mm512_xor_si512(in_bytes(x, kSigned), flip));
   }
+  if (i == k) return;
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < 4; ++v) {
+    const std::size_t at = i + 16 * v, left = at < k ? k - at : 0;
+    const __mmask16 lanes = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
+    x[v] = f(_mm512_maskz_loadu_ps(lanes, a + at));
+  }
+  _mm512_storeu_si512(out + i, _mm512_xor_si512(in_bytes(x, kSigned), flip));
 }
 
 MODELFLOW_INLINE float largest(const float* a, std::size_t k) {

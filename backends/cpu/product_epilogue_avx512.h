@@ -8,25 +8,38 @@
 namespace modelflow::cpu {
 namespace {
 
-/// Writes up to `columns` (a multiple of 16) columns from n on of `rows` rows from m on. product(r, v, lanes) gives 16
-/// columns of the product: those of row m + r from n + 16 v on.
+/// Which of the 32 columns from `n` on exist.
+struct TwoRegisters {
+  __mmask16 lanes[2];
+  TwoRegisters(std::size_t n, std::size_t end)
+      : lanes{end - n < 16 ? tail_mask(end - n) : static_cast<__mmask16>(0xffff),
+              end - n >= 32   ? static_cast<__mmask16>(0xffff)
+              : end - n <= 16 ? static_cast<__mmask16>(0)
+                              : tail_mask(end - n - 16)} {}
+  MODELFLOW_INLINE __m512 load(const float* at, int v) const { return _mm512_maskz_loadu_ps(lanes[v], at + 16 * v); }
+};
+
+/// Writes 32 columns (or what is left) from n on of `rows` rows from m on. product(r, v) gives 16 columns of the
+/// product: those of row m + r from n + 16 v on.
 template <class Product>
-void finish(const ProductEpilogue& e, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns,
-            Product product) {
-  const float* before = e.residual_after ? nullptr : e.residual;
-  const float* after = e.residual_after ? e.residual : nullptr;
-  const std::size_t end = n + columns < e.n ? n + columns : e.n;
+MODELFLOW_INLINE void finish(const ProductEpilogue& e, std::size_t m, std::size_t rows, std::size_t n,
+                             Product product) {
+  const TwoRegisters columns(n, e.n);
+  const __m512 none = _mm512_setzero_ps();
+  const __m512 bias[2] = {e.bias ? columns.load(e.bias + n, 0) : none, e.bias ? columns.load(e.bias + n, 1) : none};
+  const std::size_t row = e.n, first = m * row + n;
+  const float* before = e.residual_after || !e.residual ? nullptr : e.residual + first;
+  const float* after = e.residual_after && e.residual ? e.residual + first : nullptr;
   with_activation(e.activation, [&](auto f) {
-    for (std::size_t v = 0, j = n; j < end; ++v, j += 16) {
-      const __mmask16 lanes = end - j < 16 ? tail_mask(end - j) : static_cast<__mmask16>(0xffff);
-      const __m512 bias = e.bias ? _mm512_maskz_loadu_ps(lanes, e.bias + j) : _mm512_setzero_ps();
-      for (std::size_t r = 0; r < rows; ++r) {
-        const std::size_t at = (m + r) * e.n + j;
-        __m512 x = _mm512_add_ps(product(r, v, lanes), bias);
-        if (before) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(lanes, before + at));
+    float* c = e.c + first;
+    for (std::size_t r = 0; r < rows; ++r, c += row) {
+#pragma GCC unroll 2
+      for (int v = 0; v < 2; ++v) {
+        __m512 x = _mm512_add_ps(product(r, v), bias[v]);
+        if (before) x = _mm512_add_ps(x, columns.load(before + r * row, v));
         x = f(x);
-        if (after) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(lanes, after + at));
-        _mm512_mask_storeu_ps(e.c + at, lanes, x);
+        if (after) x = _mm512_add_ps(x, columns.load(after + r * row, v));
+        _mm512_mask_storeu_ps(c + 16 * v, columns.lanes[v], x);
       }
     }
   });

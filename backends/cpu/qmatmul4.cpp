@@ -26,11 +26,14 @@ class QMatMul4Vnni : public Implementation {
       throw Error(ErrorKind::invalid_input, "QMatMul4: not one scale and one zero point per block");
     const std::string layout =
         "gemm4_vnni " + std::to_string(scale.hash()) + (zero ? " " + std::to_string(zero->hash()) : "");
-    packed_ = packed_weights(b, layout, packed_b4_vnni_bytes(n, blocks, attrs_.block), [&](std::byte* out) {
-      pack_b4_vnni({n, blocks, attrs_.block, b.as<std::uint8_t>().data(), scale.as<float>().data(),
-                    zero ? zero->as<float>().data() : nullptr},
-                   out);
-    });
+    const Weights4 weights{n,
+                           blocks,
+                           attrs_.block,
+                           b.as<std::uint8_t>().data(),
+                           scale.as<float>().data(),
+                           zero ? zero->as<float>().data() : nullptr};
+    bytes_ = packed_b4_vnni_bytes(weights);
+    packed_ = packed_weights(b, layout, bytes_, [&](std::byte* out) { pack_b4_vnni(weights, out); });
   }
 
   void run(Invocation& call) const override {
@@ -38,23 +41,22 @@ class QMatMul4Vnni : public Implementation {
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
     const std::size_t row = row_bytes(p.k);
-    auto* steps = reinterpret_cast<std::int8_t*>(call.scratch(p.m * row));
-    auto* units = reinterpret_cast<float*>(call.scratch(2 * p.m * p.blocks * sizeof(float)));
-    float* sums = units + p.m * p.blocks;
-    const Vnni4Gemm g{p.n,
-                      p.blocks,
-                      attrs_.block,
-                      steps,
-                      row,
-                      units,
-                      sums,
-                      packed_.get(),
-                      {y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_}};
+    auto* a = reinterpret_cast<std::int8_t*>(call.scratch(p.m * row));
+    auto* steps = reinterpret_cast<BlockSteps*>(call.scratch(p.m * p.blocks * sizeof(BlockSteps)));
+    const bool after = attrs_.residual == MatMulAttrs::Residual::after;
+    const Vnni4Gemm g{.n = p.n,
+                      .blocks = p.blocks,
+                      .block = attrs_.block,
+                      .zero_points = attrs_.has_zero_point,
+                      .a = a,
+                      .lda = row,
+                      .steps = steps,
+                      .b = packed_.get(),
+                      .out = {y, p.n, p.bias, p.residual, after, activation_}};
     const auto quantize = [&](std::size_t m0, std::size_t m1) {
-      quantize_blocks_vnni(p.a + m0 * p.k, m1 - m0, p.blocks, attrs_.block, steps + m0 * row, row,
-                           units + m0 * p.blocks, sums + m0 * p.blocks);
+      quantize_blocks_vnni(p.a + m0 * p.k, m1 - m0, p.blocks, attrs_.block, a + m0 * row, row, steps + m0 * p.blocks);
     };
-    const auto bytes = static_cast<double>(packed_b4_vnni_bytes(p.n, p.blocks, attrs_.block));
+    const auto bytes = static_cast<double>(bytes_);
     const ProductSplit s = split_product({p.m, p.n, p.k, kVnni4Panel, bytes}, call.threads());
     const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
     if (parts == 1) {
@@ -74,6 +76,7 @@ class QMatMul4Vnni : public Implementation {
  private:
   QMatMul4Attrs attrs_;
   ActivationSpec activation_;
+  std::size_t bytes_ = 0;
   std::shared_ptr<const std::byte> packed_;
 };
 
