@@ -1,6 +1,7 @@
 #include "src/lower_precision.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "modelflow/pass.h"
@@ -20,6 +21,7 @@ using Outputs = std::vector<std::vector<Tensor>>;  // [sample][output]
 
 /// A faster form has to be so clearly, else its error buys nothing.
 constexpr double kWorthwhile = 1.03;
+constexpr double kGlance = 1.0;  // seconds for timing a point that may not be the one
 
 /// One choice of ops to keep in float, and what comes of it.
 struct Attempt {
@@ -46,15 +48,16 @@ class Lowering {
   std::optional<Model> run() {
     calibrate_ranges();
     reference_ = outputs_of(precise_.original, "", &names_);
-    Attempt best = attempt({});
+    if (options_.score) full_score_ = options_.score(precise_.original);
+    Attempt best = scored(attempt({}));
     if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+    note(best);
     if (best.drop > options_.max_drop) best = within_bound(std::move(best));
     if (best.quantized.empty()) return refuse("no part of it stays within --max-drop");
     if (const std::string why = kernels_differ(best); !why.empty()) throw Error(ErrorKind::verification, why);
     describe(best);
     if (options_.level == Level::O1) return inline_functions(std::move(best.runnable));
-    if (options_.measure && options_.target.is_host() && !plugin_.empty() && !is_faster(best))
-      return refuse("in lower precision it is not faster here");
+    if (measurable() && !is_faster(best)) return refuse("in lower precision it is not faster here");
     return std::move(best.runnable);
   }
 
@@ -102,6 +105,14 @@ class Lowering {
     return made;
   }
 
+  /// Judged by the user's own figure, where there is one.
+  Attempt scored(Attempt made) {
+    if (!options_.score || made.quantized.empty()) return made;
+    const double score = options_.score(made.runnable);
+    made.drop = full_score_ == 0 ? (score < 0 ? 100 : 0) : 100 * (full_score_ - score) / std::abs(full_score_);
+    return made;
+  }
+
   std::vector<OutputError> errors_of(const Outputs& want, const Outputs& got) const {
     std::vector<OutputError> errors;
     for (std::size_t k = 0; k < names_.size(); ++k) {
@@ -142,14 +153,14 @@ class Lowering {
   Attempt within_bound(Attempt all) {
     const std::vector<std::string> ranked = by_sensitivity(all.quantized);
     const auto with = [&](std::size_t count) {
-      return attempt({ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)});
+      return scored(attempt({ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}));
     };
     std::size_t low = 0, high = ranked.size();  // `low` breaks the bound, `high` keeps it
     Attempt best;
     while (high - low > 1) {
       const std::size_t middle = (low + high) / 2;
       Attempt made = with(middle);
-      report_.notes.push_back(line(made, ranked.size()));
+      note(made);
       const bool keeps = made.drop <= options_.max_drop;
       (keeps ? high : low) = middle;
       if (keeps) best = std::move(made);
@@ -158,11 +169,20 @@ class Lowering {
     return best;
   }
 
-  static std::string line(const Attempt& made, std::size_t all) {
-    char text[96];
-    std::snprintf(text, sizeof text, "%zu of %zu ops in lower precision: drop %.3f %%", made.quantized.size(), all,
-                  made.drop);
-    return text;
+  bool measurable() const { return options_.measure && options_.target.is_host() && !plugin_.empty(); }
+
+  /// A point of the frontier between speed and accuracy.
+  void note(const Attempt& made) {
+    if (!report_.quantization) report_.quantization.emplace();
+    FrontierPoint point{made.quantized.size(), made.drop, 0};
+    if (measurable() && options_.level == Level::O2) {
+      const std::vector<const Model*> models = {&precise_.fastest, &made.runnable};
+      point.speedup =
+          time_models(runtime_, models, samples_.judges().front(), options_, plugin_, kGlance).at(1).speedup;
+    }
+    std::vector<FrontierPoint>& frontier = report_.quantization->frontier;
+    frontier.push_back(point);
+    std::sort(frontier.begin(), frontier.end(), [](const auto& a, const auto& b) { return a.quantized > b.quantized; });
   }
 
   /// Two correct runs of a quantized model drift apart (one float more or less decides a rounding, and the next layer
@@ -190,10 +210,9 @@ class Lowering {
   }
 
   void describe(const Attempt& made) {
-    if (!report_.quantization) report_.quantization.emplace();
     QuantizationReport& q = *report_.quantization;
     q.precision = name(options_.precision);
-    q.metric = name(options_.metric);
+    q.metric = options_.score ? "score" : name(options_.metric);
     q.max_drop = options_.max_drop;
     q.drop = made.drop;
     q.outputs = made.errors;
@@ -219,6 +238,7 @@ class Lowering {
   QuantizationPlan plan_;
   Outputs reference_;
   std::vector<std::string> names_;
+  double full_score_ = 0;
   bool steps_reported_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "modelflow/data.h"
+#include "score.h"
 
 namespace modelflow::tools {
 namespace {
@@ -27,7 +28,7 @@ Exit codes: 0 written and verified, 1 internal error, 2 usage, 3 input unreadabl
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
-                                     report, calibration, observer, metric;
+                                     report, calibration, observer, metric, score;
   std::vector<std::string> shapes, disable, enable;
   bool portable = false, no_measure = false, no_verify = false;
   int threads = 0;
@@ -53,6 +54,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "per cent of the metric that low precision may cost (default: 1; 100: no bound)")
       ->check(CLI::Range(0.0, 100.0));
   app.add_option("--metric", raw.metric, "what --max-drop bounds: cosine (default), l2 or top1, of the worst output");
+  app.add_option("--score", raw.score,
+                 "a command that prints a number for the model {}, higher is better; --max-drop then bounds its loss");
   app.add_option("--inputs", raw.inputs, "FILE.npz (or a directory of them): real inputs for verifying and timing");
   app.add_option("--input-shapes", raw.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);
@@ -89,9 +92,9 @@ void convert_precision(const Raw& raw, Options& options) {
                             raw.precision));
   options.precision = parse_precision(raw.precision);
   const bool full = options.precision == Precision::f32;
-  if (full && (!raw.observer.empty() || !raw.metric.empty() || raw.max_drop >= 0))
+  if (full && (!raw.observer.empty() || !raw.metric.empty() || !raw.score.empty() || raw.max_drop >= 0))
     throw Error(ErrorKind::usage,
-                "--observer, --metric and --max-drop are for low precision: add --precision int8 or another");
+                "--observer, --metric, --score and --max-drop are for low precision: add --precision int8 or another");
   if (options.precision == Precision::i8 && raw.calibration.empty())
     throw Error(ErrorKind::usage,
                 "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
@@ -101,6 +104,7 @@ void convert_precision(const Raw& raw, Options& options) {
   if (!raw.calibration.empty()) options.calibration = read_one_by_one(raw.calibration);
   if (!raw.observer.empty()) options.observer = parse_observer(raw.observer);
   if (!raw.metric.empty()) options.metric = parse_metric(raw.metric);
+  if (!raw.score.empty()) options.score = score_command(raw.score);
   if (raw.max_drop >= 0) options.max_drop = raw.max_drop;
 }
 

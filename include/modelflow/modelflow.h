@@ -35,6 +35,9 @@ struct Options {
   CalibrationData calibration = {};  ///< for Precision::i8
   Observer observer = Observer::percentile;
   Metric metric = Metric::cosine;
+  /// The user's own figure of merit, higher is better: max_drop bounds what of it is lost, in per cent, in place of
+  /// `metric`. It gets a model that runtimes load.
+  std::function<double(const Model&)> score = {};
   double max_drop = 1;                       ///< per cent of the metric that a lower precision may cost; 100: no bound
   std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
   std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models

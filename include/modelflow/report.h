@@ -63,12 +63,20 @@ struct QuantizedReport {
   std::string reason;               ///< why it was kept in float
 };
 
+/// One choice of ops to keep in float: what it costs and what it gains.
+struct FrontierPoint {
+  std::size_t quantized = 0;  ///< ops in lower precision
+  double drop = 0;            ///< per cent
+  double speedup = 0;         ///< over the float32 form; 0: not measured
+};
+
 struct QuantizationReport {
   std::string precision, metric;
   double max_drop = 0, drop = 0;  ///< per cent: what was allowed, what it came to
   std::size_t samples = 0;        ///< that calibration saw
   std::vector<OutputError> outputs;
   std::vector<QuantizedReport> ops;
+  std::vector<FrontierPoint> frontier;  ///< what was tried on the way to the bound, most ops first
 };
 
 /// Everything that happened in one optimize(). Prints as text and as JSON (schema: docs/report.md).

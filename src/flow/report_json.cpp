@@ -87,12 +87,17 @@ Json json_of(const QuantizedReport& op) {
           {"reason", op.reason}};
 }
 
+Json json_of(const FrontierPoint& point) {
+  return {{"quantized", point.quantized}, {"drop", point.drop}, {"speedup", point.speedup}};
+}
+
 Json json_of(const std::optional<QuantizationReport>& quantization) {
   if (!quantization) return nullptr;
   const QuantizationReport& q = *quantization;
-  return {{"precision", q.precision}, {"metric", q.metric},   {"max_drop", q.max_drop},
-          {"drop", q.drop},           {"samples", q.samples}, {"outputs", list_of(q.outputs)},
-          {"ops", list_of(q.ops)}};
+  return {{"precision", q.precision}, {"metric", q.metric},
+          {"max_drop", q.max_drop},   {"drop", q.drop},
+          {"samples", q.samples},     {"outputs", list_of(q.outputs)},
+          {"ops", list_of(q.ops)},    {"frontier", list_of(q.frontier)}};
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "modelflow/model.h"
+
+namespace modelflow::tools {
+
+/// A figure of merit that a command computes: {} in it is the file of the model, $MODELFLOW_PLUGIN the plugin to
+/// register, the last word that it prints the figure. Throws Error(usage) when it fails or prints no number.
+std::function<double(const Model&)> score_command(const std::string& command);
+
+}  // namespace modelflow::tools
