@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "modelflow/error.h"
 #include "modelflow/runtime.h"
 
 namespace modelflow::tools {

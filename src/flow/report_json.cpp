@@ -25,6 +25,7 @@ Json json_of(const RegionReport& region);
 Json json_of(const OutputDiff& diff);
 Json json_of(const OutputError& error);
 Json json_of(const QuantizedReport& op);
+Json json_of(const FrontierPoint& point);
 
 /// Infinity, which JSON lacks, is null as well.
 Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
