@@ -9,6 +9,8 @@ namespace modelflow::passes {
 
 /// Opset 11 and 12 -> 13 where int8 is asked for.
 Pass raise_opset();
+/// QLinearConv and QLinearMatMul -> the Q/DQ form.
+Pass normalize_qoperator();
 /// Float16 -> float32 with a Cast at each float16 input and output, for CPUs.
 Pass widen_float16();
 /// Decomposed activations -> one node: the standard op when the model's opset has one (HardSigmoid, LeakyRelu, Clip,
