@@ -50,7 +50,8 @@ void pack(const std::int8_t* w, const Layout& l, std::int64_t taps, std::int16_t
 }
 
 std::size_t packed_bytes(const Layout& l, std::int64_t taps) {
-  return static_cast<std::size_t>(l.group * ceil_div(l.filters, kBlock) * kBlock * taps * l.channels) * sizeof(std::int16_t);
+  return static_cast<std::size_t>(l.group * ceil_div(l.filters, kBlock) * kBlock * taps * l.channels) *
+         sizeof(std::int16_t);
 }
 
 class Any : public Implementation {

@@ -75,7 +75,8 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
   double least = 0;
   for (std::int64_t count = 1; count <= wanted; ++count) {
     Cut c{std::min(ceil_div(ceil_div(pixels, count), unit) * unit, by_cache), 0};
-    const std::int64_t blocks = ceil_div(pixels, c.pixels), groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
+    const std::int64_t blocks = ceil_div(pixels, c.pixels),
+                       groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
     c.panels = ceil_div(panels, groups);
     const double bytes = static_cast<double>(blocks) * products * static_cast<double>(g.filters) +
                          static_cast<double>(groups) * static_cast<double>(pixels * per_pixel);
@@ -100,7 +101,7 @@ class Dense : public Implementation {
     const ConvGeometry g = conv_geometry(conv, w.dims(), x);
     if (joins_columns(g, shape_.channels)) shape_.joined = g.kernel_w;
     panels_ = split(g, shape_.channels, shape_.bytes());
-    const QScales scales(call, node_.attrs);
+    const QScales scales(call, node_);
     for (const QPanel& panel : panels_) {
       for (std::int64_t i = panel.first; i < panel.first + 16 * panel.vectors; ++i) {
         const bool exists = i < panel.first + panel.filters;
@@ -143,7 +144,8 @@ class Dense : public Implementation {
     if (by_image) one.batch = 1;
     const auto threads = static_cast<std::int64_t>(call.threads());
     const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads);
-    const std::int64_t span = by_image ? image : pixels, blocks = ceil_div(span, c.pixels), groups = ceil_div(panels, c.panels);
+    const std::int64_t span = by_image ? image : pixels, blocks = ceil_div(span, c.pixels),
+                       groups = ceil_div(panels, c.panels);
     const auto task_of = [&](std::int64_t i) {
       const std::int64_t group = i % groups, block = i / groups % blocks, from = i / groups / blocks * span;
       return QDenseTask{from + block * c.pixels, from + std::min(span, (block + 1) * c.pixels), group * c.panels,

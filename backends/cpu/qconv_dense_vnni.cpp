@@ -39,8 +39,22 @@ std::int64_t filters_of(const QDenseRun& run, const QDenseTask& task) {
   return last.first + last.filters - run.panels[task.panel0].first;
 }
 
+/// Tiles whose sums are finished together: the setting up is shared, and results of several tiles overlap better than
+/// those of one. Their sums stay in L1.
+constexpr std::int64_t kBatch = 8;
+
+/// Most pixels of a tile: one table of pointers serves all panels.
+std::int64_t rows_of(const QDenseRun& run, const QDenseTask& task) {
+  std::int64_t rows = kQTileRows[1];
+  for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
+    const std::int64_t here = kQTileRows[run.panels[i].vectors];
+    rows = here < rows ? here : rows;
+  }
+  return rows;
+}
+
 struct Sizes {
-  std::int64_t table, band, result, added;  ///< in bytes
+  std::int64_t table, band, result, added, sums;  ///< in bytes
 };
 
 Sizes sizes(const QDenseRun& run, const QDenseTask& task) {
@@ -55,6 +69,7 @@ Sizes sizes(const QDenseRun& run, const QDenseTask& task) {
   }
   if (!g.y_last) s.result = round_up(pixels * filters_of(run, task));
   if (!g.y_last && run.added) s.added = s.result;
+  s.sums = kBatch * 28 * 64;  // no tile has more than 28 vectors
   return s;
 }
 
@@ -160,23 +175,87 @@ void fill_table(const QDenseRun& run, const QSource& s, const QDenseTask& task, 
   }
 }
 
-/// All pixels of the task for one panel; `fetches`: the next panel follows.
-void run_panel(const QPanel& panel, QTile t, const QFinish& finish, QTarget target, std::int64_t pixels, bool fetches) {
-  const Tiles tiles(pixels, kQTileRows[panel.vectors]);
-  const auto vectors = static_cast<int>(panel.vectors);
-  const QTileFunction normal = qtile_function(static_cast<int>(tiles.size), vectors);
-  const QTileFunction bigger = tiles.larger ? qtile_function(static_cast<int>(tiles.size + 1), vectors) : normal;
-  const std::int64_t steps = t.segments * (t.to - t.from) / 4, size = steps * 64 * panel.vectors;
-  const std::int8_t* next = t.b + size;  // the next panel is about as large
-  for (std::int64_t i = 0; i < tiles.count; ++i) {
-    const std::int64_t done = tiles.size + (i < tiles.larger);
-    const bool fetch = fetches && i < panel.vectors;
-    t.ahead = fetch ? next + i * steps * 64 : t.b;
+/// Some panels whose weights stay in L2 while all pixels of the task use them.
+struct Sweep {
+  const QDenseRun& run;
+  const QDenseTask& task;
+  std::int64_t rows;  ///< most pixels of a tile
+  std::int64_t segments, length;
+  const std::uint8_t* const* table;
+  QFinish finish;
+  QTarget target;  ///< of the first pixel and the first filter of the task
+  std::int32_t* sums;
+};
+
+/// Tiles [first, last) for one panel; the table and the target are those of the first. `fetched`: bytes of the weights
+/// behind `next` that were brought into L2, of `size`.
+struct Weights {
+  const std::int8_t* next;
+  std::int64_t fetched, size;
+};
+
+void run_batch(const Sweep& sweep, const QPanel& panel, const Tiles& tiles, std::int64_t first, Weights& weights) {
+  const std::int64_t last = first + kBatch < tiles.count ? first + kBatch : tiles.count;
+  const std::int64_t pixel = first * tiles.size + (first < tiles.larger ? first : tiles.larger);
+  const std::int64_t offset = panel.first - sweep.run.panels[sweep.task.panel0].first;
+  const QTarget& all = sweep.target;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - panel.filters);
+  const QTarget target{all.y + pixel * all.step + offset, all.added ? all.added + pixel * all.step + offset : nullptr,
+                       all.step, mask};
+  const QWidth& width = kQWidths[panel.vectors];
+  const QEnd end = !sweep.finish.bounded ? QEnd::sums : target.added ? QEnd::added : QEnd::results;
+  const QTileFunction normal = width.tile(tiles.size, end), bigger = width.tile(tiles.size + 1, end);
+  QTile t{};
+  t.rows = sweep.table + pixel * sweep.segments, t.segments = sweep.segments;
+  t.from = panel.channel, t.to = panel.channel + sweep.length;
+  t.b = sweep.run.weights + panel.offset, t.begin = sweep.run.begin + panel.scales;
+  t.scale = sweep.run.scale + panel.scales, t.sums = sweep.sums;
+  const std::int64_t bytes = t.segments * sweep.length / 4 * 64;
+  const std::int64_t batch = kBatch * tiles.size * all.step;
+  t.later = target.y + batch, t.later_added = target.added ? target.added + batch : t.later, t.later_step = all.step;
+  std::int64_t done = 0;
+  QTarget here = target;
+  for (std::int64_t i = first; i < last; ++i) {
+    const std::int64_t pixels = tiles.size + (i < tiles.larger);
+    const bool fetch = weights.fetched < weights.size;
+    t.ahead = fetch ? weights.next + weights.fetched : t.b;
     t.ahead_step = fetch ? 64 : 0;
-    (i < tiles.larger ? bigger : normal)(t, finish, target);
-    t.rows += done * t.segments;
-    target.y += done * target.step;
-    if (target.added) target.added += done * target.step;
+    if (fetch) weights.fetched += bytes;
+    (i < tiles.larger ? bigger : normal)(t, sweep.finish, here);
+    t.rows += pixels * t.segments, t.sums += 16 * panel.vectors * pixels;
+    here.y += pixels * all.step;
+    if (here.added) here.added += pixels * all.step;
+    t.later += pixels * all.step, t.later_added += pixels * all.step;
+    done += pixels;
+  }
+  if (end == QEnd::sums) width.finish(sweep.finish, sweep.sums, t.scale, target, static_cast<int>(done));
+}
+
+/// Panels in runs of which the weights fit L2; within such a run a batch of tiles meets one panel after the other.
+constexpr std::int64_t kPanelBytes = 256 << 10;
+
+void run_panels(const Sweep& sweep) {
+  const QDenseTask& task = sweep.task;
+  const QPanel* panels = sweep.run.panels;
+  const Tiles tiles(task.pixel1 - task.pixel0, sweep.rows);
+  const std::int64_t per_vector = sweep.segments * sweep.length * 16;
+  const auto run_of = [&](std::int64_t from) {
+    std::int64_t to = from + 1, bytes = panels[from].vectors * per_vector;
+    while (to < task.panel1 && bytes + panels[to].vectors * per_vector <= kPanelBytes)
+      bytes += panels[to++].vectors * per_vector;
+    return to;
+  };
+  for (std::int64_t from = task.panel0, to = 0; from < task.panel1; from = to) {
+    to = run_of(from);
+    Weights weights{};
+    if (to < task.panel1) {
+      const QPanel& last = panels[run_of(to) - 1];
+      weights.next = sweep.run.weights + panels[to].offset;
+      weights.size = last.offset + last.vectors * per_vector - panels[to].offset;
+    }
+    for (std::int64_t tile = 0; tile < tiles.count; tile += kBatch) {
+      for (std::int64_t i = from; i < to; ++i) run_batch(sweep, panels[i], tiles, tile, weights);
+    }
   }
 }
 
@@ -190,7 +269,7 @@ std::int64_t plane_offset(const ConvGeometry& g, const QDenseTask& task, std::in
 
 std::size_t qdense_scratch(const QDenseRun& run, const QDenseTask& task) {
   const Sizes s = sizes(run, task);
-  return static_cast<std::size_t>(s.table + s.band + s.result + s.added);
+  return static_cast<std::size_t>(s.table + s.band + s.result + s.added + s.sums);
 }
 
 void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* scratch) {
@@ -199,8 +278,8 @@ void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* 
   auto* table = reinterpret_cast<const std::uint8_t**>(scratch);
   auto* band = reinterpret_cast<std::uint8_t*>(scratch) + s.table;
   std::uint8_t *result = band + s.band, *added = result + s.result;
+  auto* sums = reinterpret_cast<std::int32_t*>(added + s.added);
   const QSource source = source_of(run, task, band);
-  const QFinish finish = finish_of(run.epilogue);
   const std::int64_t pixels = task.pixel1 - task.pixel0, plane = g.rows * g.columns;
   const std::int64_t first = run.panels[task.panel0].first, filters = filters_of(run, task);
   if (s.added) transpose_bytes(run.added + plane_offset(g, task, first), plane, added, filters, filters, pixels);
@@ -209,30 +288,9 @@ void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* 
     const std::int64_t at = task.pixel0 * g.filters + first;
     target = {run.y + at, run.added ? run.added + at : nullptr, g.filters, 0};
   }
-  const std::int64_t length = (run.joined ? g.kernel_w : 1) * run.group_channels;
-  std::int64_t filled = 0;
-  for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
-    const QPanel& panel = run.panels[i];
-    if (filled != kQTileRows[panel.vectors]) {
-      filled = kQTileRows[panel.vectors];
-      fill_table(run, source, task, filled, table);
-    }
-    const std::int64_t to = panel.channel + (length + 3) / 4 * 4;
-    const QTile tile{table,
-                     segments_of(run),
-                     panel.channel,
-                     to,
-                     run.weights + panel.offset,
-                     run.begin + panel.scales,
-                     run.scale + panel.scales,
-                     nullptr,
-                     0};
-    QTarget here = target;
-    here.y += panel.first - first;
-    if (here.added) here.added += panel.first - first;
-    here.mask = ~std::uint64_t{0} >> (64 - panel.filters);
-    run_panel(panel, tile, finish, here, pixels, i + 1 < task.panel1);
-  }
+  const std::int64_t rows = rows_of(run, task), length = (run.joined ? g.kernel_w : 1) * run.group_channels;
+  fill_table(run, source, task, rows, table);
+  run_panels({run, task, rows, segments_of(run), (length + 3) / 4 * 4, table, finish_of(run.epilogue), target, sums});
   if (!g.y_last) transpose_bytes(result, filters, run.y + plane_offset(g, task, first), plane, pixels, filters);
 }
 

@@ -70,7 +70,7 @@ class Depthwise : public Implementation {
     const QDepthRows rows = depthwise_rows(g);
     const std::int64_t block_bytes = 4 * rows.quads * g.kernel_w * rows.results * 64;
     blocks_ = split(g.channels, block_bytes);
-    const QScales scales(call, node_.attrs);
+    const QScales scales(call, node_);
     for (const QDepthBlock& block : blocks_) {
       for (std::int64_t i = 0; i < 64; ++i) {
         const std::int64_t channel = channel_at(block, depthwise_position(i / 16, i % 16));

@@ -13,11 +13,12 @@ constexpr int kStrip[5] = {0, 8, 8, 0, 6};
 /// One piece: some columns of some rows of results for one block of channels. Columns of x that are a stride apart lie
 /// together (a `phase`), so that neighbouring results read neighbouring bytes.
 struct Piece {
-  std::int64_t units, pixels;  ///< of 16 bytes per pixel; pixels per vector
-  std::int64_t columns;        ///< of results
-  std::int64_t vectors;        ///< of results, per row
-  std::int64_t phase, quad;    ///< steps in bytes of the interleaved data, per vector of sums
-  std::int64_t part;           ///< from one of the four vectors of sums to the next
+  std::int64_t units, pixels;          ///< of 16 bytes per pixel; pixels per vector
+  std::int64_t columns;                ///< of results
+  std::int64_t vectors;                ///< of results, per row
+  std::int64_t phase, quad;            ///< steps in bytes of the interleaved data, per vector of sums
+  std::int64_t part;                   ///< from one of the four vectors of sums to the next
+  std::int64_t strips, strip, larger;  ///< of vectors: their number, their size, how many have one more
 };
 
 std::int64_t shift_of(const ConvGeometry& g) { return (g.kernel_w - 1) * g.dilation_w / g.stride_w; }
@@ -30,6 +31,9 @@ Piece piece_of(const ConvGeometry& g, std::int64_t units, std::int64_t columns) 
   p.part = ((columns + shift_of(g) + p.pixels - 1) / p.pixels + 1) * 64;
   p.phase = 4 * p.part;
   p.quad = g.stride_w * p.phase;
+  const std::int64_t most = kStrip[depthwise_rows(g).results];
+  p.strips = (p.vectors + most - 1) / most;
+  p.strip = p.vectors / p.strips, p.larger = p.vectors % p.strips;
   return p;
 }
 
@@ -40,46 +44,77 @@ std::int64_t columns_of(const ConvGeometry& g, std::int64_t units) {
   return most < 8 ? 8 : most > g.columns ? g.columns : most;
 }
 
-/// Pixels of x for one vector: several, where they have fewer than 64 channels. `zeros` outside the row.
-template <int Units>
-MODELFLOW_INLINE __m512i load_pixels(const QDepthwiseRun& run, const std::uint8_t* row, std::int64_t column,
-                                     std::uint64_t mask) {
-  const ConvGeometry& g = run.geometry;
-  const auto at = [&](int i) {
-    const std::int64_t c = column + i * g.stride_w;
-    return row && c >= 0 && c < g.width ? row + c * g.channels : run.zeros;
-  };
-  if constexpr (Units == 4) {
-    return _mm512_maskz_loadu_epi8(mask, at(0));
-  } else if constexpr (Units == 2) {
+/// Four rows of x; rows in the padding stand still at 64 zero points.
+struct Rows {
+  const std::uint8_t* first[4];  ///< column 0
+  std::int64_t pixel[4];         ///< step in bytes
+};
+
+/// `Pixels` of a row, `step` bytes apart, into one vector: one of 64 channels, two of 32, four of 16.
+template <int Pixels>
+MODELFLOW_INLINE __m512i load_pixels(const std::uint8_t* at, std::int64_t step, std::uint64_t mask) {
+  if constexpr (Pixels == 1) return _mm512_maskz_loadu_epi8(mask, at);
+  if constexpr (Pixels == 2) {
     const auto m = static_cast<__mmask32>(mask);
-    const __m512i low = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(m, at(0)));
-    return _mm512_inserti64x4(low, _mm256_maskz_loadu_epi8(m, at(1)), 1);
-  } else {
-    const auto m = static_cast<__mmask16>(mask);
-    __m512i v = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(m, at(0)));
-    v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at(1)), 1);
-    v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at(2)), 2);
-    return _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at(3)), 3);
+    const __m512i low = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(m, at));
+    return _mm512_inserti64x4(low, _mm256_maskz_loadu_epi8(m, at + step), 1);
   }
+  const auto m = static_cast<__mmask16>(mask);
+  __m512i v = _mm512_castsi128_si512(_mm_maskz_loadu_epi8(m, at));
+  v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at + step), 1);
+  v = _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at + 2 * step), 2);
+  return _mm512_inserti32x4(v, _mm_maskz_loadu_epi8(m, at + 3 * step), 3);
+}
+
+/// Four vectors, byte by byte, to the four vectors of sums, `part` bytes apart.
+MODELFLOW_INLINE void store_interleaved(const __m512i (&r)[4], std::uint8_t* to, std::int64_t part) {
+  const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), high01 = _mm512_unpackhi_epi8(r[0], r[1]);
+  const __m512i low23 = _mm512_unpacklo_epi8(r[2], r[3]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
+  _mm512_storeu_si512(to, _mm512_unpacklo_epi16(low01, low23));
+  _mm512_storeu_si512(to + part, _mm512_unpackhi_epi16(low01, low23));
+  _mm512_storeu_si512(to + 2 * part, _mm512_unpacklo_epi16(high01, high23));
+  _mm512_storeu_si512(to + 3 * part, _mm512_unpackhi_epi16(high01, high23));
+}
+
+/// A vector of which some pixels lie in the padding.
+template <int Pixels>
+void interleave_border(const QDepthwiseRun& run, const Rows& rows, std::int64_t column, std::uint64_t mask,
+                       std::uint8_t* to, std::int64_t part) {
+  const ConvGeometry& g = run.geometry;
+  __m512i r[4];
+  for (int j = 0; j < 4; ++j) {
+    alignas(64) std::uint8_t pixels[64];
+    for (int i = 0; i < Pixels; ++i) {
+      const std::int64_t c = column + i * g.stride_w;
+      const std::uint8_t* from = c >= 0 && c < g.width ? rows.first[j] + c * rows.pixel[j] : run.zeros;
+      const __m512i pixel = _mm512_maskz_loadu_epi8(mask, from);
+      if constexpr (Pixels == 1) _mm512_store_si512(pixels, pixel);
+      if constexpr (Pixels == 2)
+        _mm256_store_si256(reinterpret_cast<__m256i*>(pixels) + i, _mm512_castsi512_si256(pixel));
+      if constexpr (Pixels == 4) _mm_store_si128(reinterpret_cast<__m128i*>(pixels) + i, _mm512_castsi512_si128(pixel));
+    }
+    r[j] = _mm512_load_si512(pixels);
+  }
+  store_interleaved(r, to, part);
 }
 
 /// Four rows, byte by byte, for columns from `column` on, `stride_w` apart.
-template <int Units>
-void interleave(const QDepthwiseRun& run, const Piece& p, const std::uint8_t* const (&rows)[4], std::int64_t column,
-                std::uint64_t mask, std::uint8_t* to) {
-  const std::int64_t vectors = p.part / 64 - 1, step = 4 / Units * run.geometry.stride_w;
-  for (std::int64_t i = 0; i < vectors; ++i, column += step, to += 64) {
+template <int Pixels>
+void interleave(const QDepthwiseRun& run, const Piece& p, const Rows& rows, std::int64_t column, std::uint64_t mask,
+                std::uint8_t* to) {
+  const ConvGeometry& g = run.geometry;
+  const std::int64_t vectors = p.part / 64 - 1, step = Pixels * g.stride_w, reach = (Pixels - 1) * g.stride_w;
+  std::int64_t i = 0;
+  for (; i < vectors && column < 0; ++i, column += step, to += 64)
+    interleave_border<Pixels>(run, rows, column, mask, to, p.part);
+  for (; i < vectors && column + reach < g.width; ++i, column += step, to += 64) {
     __m512i r[4];
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) r[j] = load_pixels<Units>(run, rows[j], column, mask);
-    const __m512i low01 = _mm512_unpacklo_epi8(r[0], r[1]), high01 = _mm512_unpackhi_epi8(r[0], r[1]);
-    const __m512i low23 = _mm512_unpacklo_epi8(r[2], r[3]), high23 = _mm512_unpackhi_epi8(r[2], r[3]);
-    _mm512_storeu_si512(to, _mm512_unpacklo_epi16(low01, low23));
-    _mm512_storeu_si512(to + p.part, _mm512_unpackhi_epi16(low01, low23));
-    _mm512_storeu_si512(to + 2 * p.part, _mm512_unpacklo_epi16(high01, high23));
-    _mm512_storeu_si512(to + 3 * p.part, _mm512_unpackhi_epi16(high01, high23));
+    for (int j = 0; j < 4; ++j)
+      r[j] = load_pixels<Pixels>(rows.first[j] + column * rows.pixel[j], g.stride_w * rows.pixel[j], mask);
+    store_interleaved(r, to, p.part);
   }
+  for (; i < vectors; ++i, column += step, to += 64) interleave_border<Pixels>(run, rows, column, mask, to, p.part);
 }
 
 /// Sums of some neighbouring vectors for all rows of results.
@@ -183,47 +218,35 @@ MODELFLOW_INLINE __m512 floats_of(__m512i bytes, int vector) {
   return _mm512_cvtepi32_ps(_mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(from)));
 }
 
-template <bool Plain, class Act>
+template <bool Bounded, bool Added, class Act>
 MODELFLOW_INLINE void finish_columns(const QDepthwiseRun& run, const Piece& p, const QFinish& f, const Output& out,
                                      const float* scale, const std::int32_t* sums, Act act) {
-  const ops::Residual residual = run.added ? run.epilogue.residual : ops::Residual::none;
-  const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
   const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
   __m512 factor[4];
+#pragma GCC unroll 4
   for (int v = 0; v < 4; ++v) factor[v] = _mm512_loadu_ps(scale + 16 * v);
-  if (Plain) {
-    for (int v = 0; v < 4; ++v) factor[v] = _mm512_mul_ps(factor[v], to_steps);
-  }
-  const std::int64_t part = p.vectors * 16;
+  const std::int64_t part = p.vectors * 16, vector = p.pixels * run.geometry.channels;
   for (std::int64_t r = 0; r < out.rows; ++r) {
-    for (std::int64_t i = 0; i < p.vectors; ++i) {
-      const std::int64_t column = i * p.pixels, at = out.at + r * out.row_step + column * run.geometry.channels;
+    std::int64_t at = out.at + r * out.row_step;
+    for (std::int64_t i = 0; i < p.vectors; ++i, at += vector) {
       __m512i q[4], bytes = _mm512_setzero_si512();
-      if (!Plain && residual != ops::Residual::none)
-        bytes = load_residual(run.geometry, p, column, out.mask, run.added + at);
+      if (Added) bytes = load_residual(run.geometry, p, i * p.pixels, out.mask, run.added + at);
 #pragma GCC unroll 4
       for (int v = 0; v < 4; ++v) {
-        __m512 value =
-            _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_loadu_si512(sums + (4 * r + v) * part + 16 * i)), factor[v]);
-        if constexpr (!Plain) {
-          const __m512 added = _mm512_fmadd_ps(floats_of(bytes, v), step, at_zero);
-          if (residual == ops::Residual::before) value = _mm512_add_ps(value, added);
-          value = act(value);
-          if (residual == ops::Residual::after) value = _mm512_add_ps(value, added);
-          value = _mm512_min_ps(_mm512_mul_ps(value, to_steps), most);
-        }
-        q[v] = _mm512_cvtps_epi32(value);
+        const __m512 added = Added ? _mm512_fmadd_ps(floats_of(bytes, v), step, at_zero) : at_zero;
+        const __m512i here = _mm512_loadu_si512(sums + (4 * r + v) * part + 16 * i);
+        q[v] = steps_of<Bounded, Added>(f, here, factor[v], added, act);
       }
-      store_pixels(run.geometry, p, column, out.mask, pack_bytes<4>(q, f), run.y + at);
+      store_pixels(run.geometry, p, i * p.pixels, out.mask, pack_bytes<4>(q, f), run.y + at);
     }
   }
 }
 
 __attribute__((noinline)) void finish_piece(const QDepthwiseRun& run, const Piece& p, const QFinish& f,
                                             const Output& out, const float* scale, const std::int32_t* sums) {
-  if (f.bounds && !run.added) return finish_columns<true>(run, p, f, out, scale, sums, Identity{});
-  if (f.bounds) return finish_columns<false>(run, p, f, out, scale, sums, Identity{});
-  with_activation(run.epilogue.activation, [&](auto act) { finish_columns<false>(run, p, f, out, scale, sums, act); });
+  with_finish(f, run.added, [&](auto bounded, auto added, auto act) {
+    finish_columns<decltype(bounded)::value, decltype(added)::value>(run, p, f, out, scale, sums, act);
+  });
 }
 
 struct PieceTask {
@@ -231,33 +254,33 @@ struct PieceTask {
 };
 
 /// Interleaves what the piece reads.
-void read_piece(const QDepthwiseRun& run, const QDepthBlock& block, const Piece& p, const PieceTask& task,
-                std::uint64_t mask, std::uint8_t* to) {
+void read_piece(const QDepthwiseRun& run, const QDepthBlock& block, QDepthRows rows, const Piece& p,
+                const PieceTask& task, std::uint64_t mask, std::uint8_t* to) {
   const ConvGeometry& g = run.geometry;
-  const QDepthRows rows = depthwise_rows(g);
   const std::int64_t needed = g.dilation_h == 1 ? (task.rows - 1) * g.stride_h + g.kernel_h : g.kernel_h;
   const std::int64_t column = task.column * g.stride_w - g.left;
   for (std::int64_t q = 0; q < rows.quads; ++q) {
-    const std::uint8_t* from[4];
+    Rows from{};
     for (std::int64_t j = 0; j < 4; ++j) {
       const std::int64_t slot = 4 * q + j, y = task.row * g.stride_h - g.top + slot * g.dilation_h;
       const bool inside = slot < needed && y >= 0 && y < g.height;
-      from[j] = inside ? run.x + (task.image * g.height + y) * g.width * g.channels + block.first : nullptr;
+      from.first[j] = inside ? run.x + (task.image * g.height + y) * g.width * g.channels + block.first : run.zeros;
+      from.pixel[j] = inside ? g.channels : 0;
     }
     for (std::int64_t phase = 0; phase < g.stride_w; ++phase) {
       std::uint8_t* at = to + q * p.quad + phase * p.phase;
-      if (p.units == 4) interleave<4>(run, p, from, column + phase, mask, at);
-      if (p.units == 2) interleave<2>(run, p, from, column + phase, mask, at);
-      if (p.units == 1) interleave<1>(run, p, from, column + phase, mask, at);
+      if (p.pixels == 1) interleave<1>(run, p, from, column + phase, mask, at);
+      if (p.pixels == 2) interleave<2>(run, p, from, column + phase, mask, at);
+      if (p.pixels == 4) interleave<4>(run, p, from, column + phase, mask, at);
     }
   }
 }
 
-void sum_piece(const QDepthwiseRun& run, const QDepthBlock& block, const Piece& p, const std::int64_t* tap_offsets,
-               const std::uint8_t* x, std::int32_t* sums) {
+void sum_piece(const QDepthwiseRun& run, const QDepthBlock& block, QDepthRows rows, const Piece& p,
+               const std::int64_t* tap_offsets, const std::uint8_t* x, std::int32_t* sums) {
   const ConvGeometry& g = run.geometry;
-  const QDepthRows rows = depthwise_rows(g);
-  const std::int64_t strips = (p.vectors + kStrip[rows.results] - 1) / kStrip[rows.results];
+  const StripFunction normal = strip_function(rows.results, p.strip);
+  const StripFunction bigger = strip_function(rows.results, p.strip + 1);
   for (std::int64_t v = 0; v < 4; ++v) {
     Strip s{x + v * p.part,
             run.weights + block.weights + v * rows.quads * g.kernel_w * rows.results * 64,
@@ -268,10 +291,10 @@ void sum_piece(const QDepthwiseRun& run, const QDepthBlock& block, const Piece& 
             tap_offsets,
             sums + v * p.vectors * 16,
             4 * p.vectors * 16};
-    for (std::int64_t i = 0, done = 0; i < strips; ++i) {
-      const std::int64_t vectors = (p.vectors - done) / (strips - i);
-      strip_function(rows.results, vectors)(s);
-      s.x += 64 * vectors, s.sums += 16 * vectors, done += vectors;
+    for (std::int64_t i = 0; i < p.strips; ++i) {
+      const std::int64_t vectors = p.strip + (i < p.larger);
+      (i < p.larger ? bigger : normal)(s);
+      s.x += 64 * vectors, s.sums += 16 * vectors;
     }
   }
 }
@@ -299,18 +322,17 @@ void qdepthwise_block_vnni(const QDepthwiseRun& run, const QDepthTask& task, std
     const QDepthBlock& block = run.blocks[b];
     const std::int64_t width = columns_of(g, block.units);
     const std::uint64_t mask = ~std::uint64_t{0} >> (64 - block.channels);
-    for (std::int64_t row = task.row0; row < task.row1; row += rows.results) {
-      for (std::int64_t column = 0; column < g.columns; column += width) {
-        const std::int64_t columns = g.columns - column < width ? g.columns - column : width;
+    for (std::int64_t column = 0; column < g.columns; column += width) {
+      const Piece p = piece_of(g, block.units, g.columns - column < width ? g.columns - column : width);
+      for (std::int64_t k = 0; k < g.kernel_w; ++k) {
+        const std::int64_t at = k * g.dilation_w;
+        tap_offsets[k] = at % g.stride_w * p.phase + at / g.stride_w * p.units * 16;
+      }
+      auto* sums = reinterpret_cast<std::int32_t*>(memory + rows.quads * p.quad);
+      for (std::int64_t row = task.row0; row < task.row1; row += rows.results) {
         const std::int64_t count = task.row1 - row < rows.results ? task.row1 - row : rows.results;
-        const Piece p = piece_of(g, block.units, columns);
-        for (std::int64_t k = 0; k < g.kernel_w; ++k) {
-          const std::int64_t at = k * g.dilation_w;
-          tap_offsets[k] = at % g.stride_w * p.phase + at / g.stride_w * p.units * 16;
-        }
-        auto* sums = reinterpret_cast<std::int32_t*>(memory + rows.quads * p.quad);
-        read_piece(run, block, p, {task.image, row, count, column}, mask, memory);
-        sum_piece(run, block, p, tap_offsets, memory, sums);
+        read_piece(run, block, rows, p, {task.image, row, count, column}, mask, memory);
+        sum_piece(run, block, rows, p, tap_offsets, memory, sums);
         const std::int64_t at = ((task.image * g.rows + row) * g.columns + column) * g.channels + block.first;
         finish_piece(run, p, finish, {count, g.columns * g.channels, at, mask}, run.scale + block.scales, sums);
       }

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "backends/cpu/activation_avx512.h"
 #include "backends/cpu/qconv_problem.h"
@@ -17,13 +19,15 @@ MODELFLOW_INLINE void multiply_add4(__m512i& sums, __m512i unsigned_bytes, __m51
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(unsigned_bytes), "v"(signed_bytes));
 }
 
-/// What becomes of sums. Activations that are bounds become bounds of the u8 result, which costs nothing.
+/// What becomes of sums. Activations that are bounds (QEpilogue::bounded) become bounds of the u8 result, which costs
+/// nothing. All others give steps of y: their own scale and shift do that.
 struct QFinish {
-  const QEpilogue* epilogue;
-  bool bounds;
-  std::uint8_t low, high;     ///< of the result
-  float to_steps;             ///< from real numbers to steps of y
-  float added_step, added_0;  ///< a residual of r is r * added_step + added_0 in real numbers
+  alignas(64) std::uint8_t low[64], high[64];  ///< of the result
+  std::int16_t zero_point[32];                 ///< of the result
+  bool bounded;
+  float added_step, added_0;  ///< a residual of r adds r * added_step + added_0
+  ops::Residual residual;
+  ActivationSpec activation;
 };
 
 MODELFLOW_INLINE std::uint8_t bound(const ops::Quantization& y, float value) {
@@ -32,94 +36,142 @@ MODELFLOW_INLINE std::uint8_t bound(const ops::Quantization& y, float value) {
 }
 
 QFinish finish_of(const QEpilogue& e) {
-  QFinish f{&e, false, 0, 255, 1 / e.y.scale, e.added.scale, -static_cast<float>(e.added.zero_point) * e.added.scale};
-  const bool plain = !e.activation.affine() && e.residual != ops::Residual::after;
-  f.bounds = e.activation.kind == Activation::none || (plain && e.activation.kind == Activation::relu) ||
-             (plain && e.activation.kind == Activation::clip);
-  if (f.bounds && e.activation.kind != Activation::none)
-    f.low = bound(e.y, e.activation.kind == Activation::relu ? 0 : e.activation.alpha);
-  if (f.bounds && e.activation.kind == Activation::clip) f.high = bound(e.y, e.activation.beta);
+  const Activation kind = e.activation.kind;
+  QFinish f{};
+  f.bounded = e.bounded();
+  const bool clip = f.bounded && kind == Activation::clip, low = clip || (f.bounded && kind == Activation::relu);
+  std::memset(f.low, low ? bound(e.y, clip ? e.activation.alpha : 0) : 0, sizeof f.low);
+  std::memset(f.high, clip ? bound(e.y, e.activation.beta) : 255, sizeof f.high);
+  for (std::int16_t& zero_point : f.zero_point) zero_point = static_cast<std::int16_t>(e.y.zero_point);
+  const float to_steps = 1 / e.y.scale;
+  f.added_step = e.added.scale * (f.bounded || e.residual == ops::Residual::after ? to_steps : 1);
+  f.added_0 = -static_cast<float>(e.added.zero_point) * f.added_step;
+  f.residual = e.residual;
+  f.activation = e.activation;
+  f.activation.scale *= to_steps, f.activation.shift *= to_steps;
   return f;
+}
+
+/// Sums to steps of y, or to what `act` makes steps of. `added`: 16 numbers of the residual.
+template <bool Bounded, bool Added, class Act>
+MODELFLOW_INLINE __m512i steps_of(const QFinish& f, __m512i sums, __m512 factor, __m512 added, Act act) {
+  __m512 v = _mm512_cvtepi32_ps(sums);
+  if constexpr (Bounded) {
+    v = Added ? _mm512_fmadd_ps(v, factor, added) : _mm512_mul_ps(v, factor);
+  } else {
+    v = _mm512_mul_ps(v, factor);
+    if (Added && f.residual == ops::Residual::before) v = _mm512_add_ps(v, added);
+    v = act(v);
+    if (Added && f.residual == ops::Residual::after) v = _mm512_add_ps(v, added);
+  }
+  return _mm512_cvtps_epi32(v);
+}
+
+/// Calls `body` with Bounded, Added (as std::bool_constant) and the activation.
+template <class Body>
+MODELFLOW_INLINE void with_finish(const QFinish& f, bool added, Body body) {
+  using Yes = std::true_type;
+  using No = std::false_type;
+  if (f.bounded) return added ? body(Yes{}, Yes{}, Identity{}) : body(Yes{}, No{}, Identity{});
+  with_activation(f.activation, [&](auto act) { return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act); });
 }
 
 /// N vectors of steps of y (zero point not yet added) to bounded bytes: lane l holds 4l .. 4l + 3 of each vector.
 template <int N>
 MODELFLOW_INLINE __m512i pack_bytes(const __m512i (&q)[N], const QFinish& f) {
-  const __m512i zero = _mm512_set1_epi16(static_cast<short>(f.epilogue->y.zero_point));
+  const __m512i zero = _mm512_load_si512(f.zero_point);
   __m512i low = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[N > 1 ? 1 : 0]), zero), high = low;
   if constexpr (N > 2) high = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[N > 3 ? 3 : 2]), zero);
-  const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low, high), _mm512_set1_epi8(static_cast<char>(f.low)));
-  return _mm512_min_epu8(bytes, _mm512_set1_epi8(static_cast<char>(f.high)));
+  const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low, high), _mm512_load_si512(f.low));
+  return _mm512_min_epu8(bytes, _mm512_load_si512(f.high));
 }
 
-/// The same, vector after vector, into memory.
-template <int N>
-MODELFLOW_INLINE void store_bytes(const __m512i (&q)[N], const QFinish& f, std::uint8_t* y, std::uint64_t mask) {
-  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-  const __m512i bytes = _mm512_permutexvar_epi32(order, pack_bytes<N>(q, f));
-  if constexpr (N == 1) {
-    _mm_mask_storeu_epi8(y, static_cast<__mmask16>(mask), _mm512_castsi512_si128(bytes));
-  } else if constexpr (N == 2) {
-    _mm256_mask_storeu_epi8(y, static_cast<__mmask32>(mask), _mm512_castsi512_si256(bytes));
-  } else {
-    _mm512_mask_storeu_epi8(y, mask, bytes);
-  }
-}
-
-/// Where the results of a tile go: pixels `step` bytes apart.
+/// Where results go: pixels `step` bytes apart.
 struct QTarget {
   std::uint8_t* y;
   const std::uint8_t* added;  ///< the residual, steps as y
   std::ptrdiff_t step;
-  std::uint64_t mask;  ///< filters of the tile that exist
+  std::uint64_t mask;  ///< filters of the panel that exist
 };
 
-/// Rows of N vectors of sums to results. `Bounded`: the activation is in the bounds of `f`, the residual before it.
-template <int N, bool Bounded, bool Added, class Act>
-MODELFLOW_INLINE void finish_rows(const QFinish& f, const std::int32_t* sums, const float* scale, const QTarget& t,
-                                  int rows, Act act) {
-  const __m512 to_steps = _mm512_set1_ps(f.to_steps), most = _mm512_set1_ps(1e9f);
-  const float unit = Bounded ? f.to_steps : 1;
-  const __m512 step = _mm512_set1_ps(f.added_step * unit), at_zero = _mm512_set1_ps(f.added_0 * unit);
-  const bool before = f.epilogue->residual == ops::Residual::before;
-  __m512 factor[N];
-#pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) factor[j] = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * j), _mm512_set1_ps(unit));
-  for (int r = 0; r < rows; ++r) {
-    __m512i q[N];
-#pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      __m512 v = _mm512_cvtepi32_ps(_mm512_load_si512(sums + (r * N + j) * 16)), added = at_zero;
-      if constexpr (Added) {
-        const auto mask = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
-        const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + r * t.step + 16 * j);
-        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), step, at_zero);
-      }
-      if constexpr (Bounded) {
-        v = Added ? _mm512_fmadd_ps(v, factor[j], added) : _mm512_mul_ps(v, factor[j]);
-      } else {
-        v = _mm512_mul_ps(v, factor[j]);
-        if (Added && before) v = _mm512_add_ps(v, added);
-        v = act(v);
-        if (Added && !before) v = _mm512_add_ps(v, added);
-        v = _mm512_min_ps(_mm512_mul_ps(v, to_steps), most);
-      }
-      q[j] = _mm512_cvtps_epi32(v);
-    }
-    store_bytes<N>(q, f, t.y + r * t.step, t.mask);
+/// The first `pixels` of 4 / N pixels of N vectors each (one of three), vector after vector, into memory.
+template <int N>
+MODELFLOW_INLINE void store_pixels(__m512i bytes, const QTarget& t, std::uint8_t* y, int pixels) {
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  bytes = _mm512_permutexvar_epi32(order, bytes);
+  if constexpr (N > 2) return _mm512_mask_storeu_epi8(y, t.mask, bytes);
+  if constexpr (N == 2) {
+    const auto mask = static_cast<__mmask32>(t.mask);
+    _mm256_mask_storeu_epi8(y, mask, _mm512_castsi512_si256(bytes));
+    if (pixels > 1) _mm256_mask_storeu_epi8(y + t.step, mask, _mm512_extracti64x4_epi64(bytes, 1));
+  }
+  if constexpr (N == 1) {
+    const auto mask = static_cast<__mmask16>(t.mask);
+    _mm_mask_storeu_epi8(y, mask, _mm512_castsi512_si128(bytes));
+    if (pixels > 1) _mm_mask_storeu_epi8(y + t.step, mask, _mm512_extracti32x4_epi32(bytes, 1));
+    if (pixels > 2) _mm_mask_storeu_epi8(y + 2 * t.step, mask, _mm512_extracti32x4_epi32(bytes, 2));
+    if (pixels > 3) _mm_mask_storeu_epi8(y + 3 * t.step, mask, _mm512_extracti32x4_epi32(bytes, 3));
   }
 }
 
-/// Sums take the way through memory, since they and all that this needs do not fit the registers, and one loop for all
-/// sizes of tiles is enough.
+/// Pixels of N vectors of sums to results.
+template <int N, bool Bounded, bool Added, class Act>
+MODELFLOW_INLINE void finish_rows(const QFinish& f, const std::int32_t* sums, const float* scale, const QTarget& t,
+                                  int pixels, Act act) {
+  constexpr int kAtOnce = N == 3 ? 1 : 4 / N, kVectors = kAtOnce * N;
+  const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
+  __m512 factor[N];
+#pragma GCC unroll 4
+  for (int j = 0; j < N; ++j) factor[j] = _mm512_loadu_ps(scale + 16 * j);
+  for (int r = 0; r < pixels; r += kAtOnce, sums += 16 * kVectors) {
+    __m512i q[kVectors];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const int j = i % N, pixel = r + i / N;
+      __m512 added = at_zero;
+      if constexpr (Added) {
+        const auto exist = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
+        const __mmask16 mask = kAtOnce == 1 || pixel < pixels ? exist : 0;
+        const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + pixel * t.step + 16 * j);
+        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), step, at_zero);
+      }
+      q[i] = steps_of<Bounded, Added>(f, _mm512_load_si512(sums + 16 * i), factor[j], added, act);
+    }
+    store_pixels<N>(pack_bytes<kVectors>(q, f), t, t.y + r * t.step, pixels - r);
+  }
+}
+
+/// The same for sums that are in registers, of R pixels, when the activation is a bound.
+template <int R, int N, bool Added>
+MODELFLOW_INLINE void finish_sums(const __m512i (&sums)[R][N], const QFinish& f, const float* scale, const QTarget& t) {
+  constexpr int kAtOnce = N == 3 ? 1 : 4 / N, kVectors = kAtOnce * N;
+#pragma GCC unroll 32
+  for (int r = 0; r < R; r += kAtOnce) {
+    // Else all constants are loaded before the first row, and the sums make room for them.
+    asm volatile("" ::: "memory");
+    __m512i q[kVectors];
+#pragma GCC unroll 4
+    for (int i = 0; i < kVectors; ++i) {
+      const int j = i % N, pixel = r + i / N < R ? r + i / N : R - 1;
+      const __m512 at_zero = _mm512_set1_ps(f.added_0);
+      __m512 added = at_zero;
+      if constexpr (Added) {
+        const auto mask = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
+        const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + pixel * t.step + 16 * j);
+        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), _mm512_set1_ps(f.added_step), at_zero);
+      }
+      q[i] = steps_of<true, Added>(f, sums[pixel][j], _mm512_loadu_ps(scale + 16 * j), added, Identity{});
+    }
+    store_pixels<N>(pack_bytes<kVectors>(q, f), t, t.y + r * t.step, R - r);
+  }
+}
+
+/// `sums` has room for a multiple of four vectors.
 template <int N>
-__attribute__((noinline)) void finish_tile(const QFinish& f, const std::int32_t* sums, const float* scale,
-                                           const QTarget& t, int rows) {
-  if (f.bounds && !t.added) return finish_rows<N, true, false>(f, sums, scale, t, rows, Identity{});
-  if (f.bounds) return finish_rows<N, true, true>(f, sums, scale, t, rows, Identity{});
-  with_activation(f.epilogue->activation, [&](auto act) {
-    if (t.added) return finish_rows<N, false, true>(f, sums, scale, t, rows, act);
-    finish_rows<N, false, false>(f, sums, scale, t, rows, act);
+__attribute__((noinline)) void finish_pixels(const QFinish& f, const std::int32_t* sums, const float* scale,
+                                             const QTarget& t, int pixels) {
+  with_finish(f, t.added, [&](auto bounded, auto added, auto act) {
+    finish_rows<N, decltype(bounded)::value, decltype(added)::value>(f, sums, scale, t, pixels, act);
   });
 }
 

@@ -23,6 +23,16 @@ const T* tensor(Invocation& call, std::size_t index, std::span<const std::int64_
   return static_cast<const T*>(view.data);
 }
 
+// A bound of what comes before the rounding, in steps of y. `sum`: of a sum, in units of the scale of x.
+double largest_steps(const Call& call, const QConvAttrs& attrs, double sum) {
+  const ActivationSpec a = activation_of(call.attrs);
+  const auto size = [](float value) { return std::abs(static_cast<double>(value)); };
+  const double added = attrs.conv.residual == ops::Residual::none ? 0 : 255 * size(attrs.residual.scale);
+  const double in = std::max({sum * size(attrs.x.scale) + added, 1.0, size(a.beta)});
+  const double out = in * std::max(1.0, size(a.alpha)) * size(a.scale) + size(a.shift) + added;
+  return out / size(attrs.y.scale);
+}
+
 }  // namespace
 
 QConvNode::QConvNode(const Call& call)
@@ -58,7 +68,8 @@ void expect_extents_of_31_bits(const ConvGeometry& g) {
   if (!small || g.batch >= kMost) throw Error(ErrorKind::limit, "QConv: the image is too large");
 }
 
-QScales::QScales(const Call& call, const QConvAttrs& attrs) {
+QScales::QScales(const Call& call, const QConvNode& node) {
+  const float unit = node.attrs.x.scale / (node.epilogue.bounded() ? node.attrs.y.scale : 1);
   const Tensor& w = *call.in(1).constant;
   const auto weights = w.as<std::int8_t>();
   const auto scales = call.in(QConvAttrs::kScale).constant->as<float>();
@@ -68,8 +79,8 @@ QScales::QScales(const Call& call, const QConvAttrs& attrs) {
     std::int64_t sum = 0;
     for (const std::int8_t value : weights.subspan(f * per_filter, per_filter)) sum += value;
     // Sums wrap around and come back: what counts is the end.
-    begin.push_back(static_cast<std::int32_t>(bias[f] - sum * attrs.x.zero_point));
-    scale.push_back(attrs.x.scale * scales[f]);
+    begin.push_back(static_cast<std::int32_t>(bias[f] - sum * node.attrs.x.zero_point));
+    scale.push_back(unit * scales[f]);
   }
 }
 
@@ -108,13 +119,14 @@ Verdict accepts_qconv_vectors(const Call& call) {
   const double products = 255.0 * 128 * static_cast<double>(w.constant->elements() / w.constant->dims()[0]);
   const auto scales = scale.constant->as<float>();
   const auto biases = bias.constant->as<std::int32_t>();
+  double largest = 0;
   for (std::size_t f = 0; f < scales.size(); ++f) {
-    const double largest = products + std::abs(static_cast<double>(biases[f]));
-    const double ratio = static_cast<double>(attrs.x.scale) / static_cast<double>(attrs.y.scale);
-    if (!(largest * std::abs(static_cast<double>(scales[f])) * ratio < 1e9))
-      return no("scales are too far apart", scale.name);
-    if (largest > 2e9) return no("sums may leave the range of 32 bits", w.name);
+    const double sum = products + std::abs(static_cast<double>(biases[f]));
+    if (sum > 2e9) return no("sums may leave the range of 32 bits", w.name);
+    largest = std::max(largest, sum * std::abs(static_cast<double>(scales[f])));
+    if (!std::isfinite(scales[f])) return no("scale is not finite", scale.name);
   }
+  if (!(largest_steps(call, attrs, largest) < 1e9)) return no("scales are too far apart", scale.name);
   return yes();
 }
 

@@ -13,6 +13,12 @@ struct QEpilogue {
   ActivationSpec activation;
   ops::Residual residual;
   ops::Quantization y, added;
+  /// Whether the activation bounds the result and does nothing else; then results are bounded after the rounding.
+  bool bounded() const {
+    const bool alone = !activation.affine() && residual != ops::Residual::after;
+    const bool bound = activation.kind == Activation::relu || activation.kind == Activation::clip;
+    return activation.kind == Activation::none || (alone && bound);
+  }
 };
 
 /// The operands of one run, checked, with y allocated.
@@ -43,9 +49,9 @@ void expect_extents_of_31_bits(const ConvGeometry& g);
 /// What the vector kernels begin a sum with and multiply it with, for each filter.
 struct QScales {
   std::vector<std::int32_t> begin;  ///< bias, and what the zero point of x contributes
-  std::vector<float> scale;         ///< from sums to real numbers
+  std::vector<float> scale;         ///< from sums to real numbers, or to steps of y where the activation is a bound
 
-  QScales(const Call& call, const ops::QConvAttrs& attrs);
+  QScales(const Call& call, const QConvNode& node);
 };
 
 /// Types, attributes and number of operands.
