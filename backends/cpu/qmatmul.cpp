@@ -3,6 +3,7 @@
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/product_split.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/shared_work.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -37,22 +38,19 @@ class QMatMulVnni : public Implementation {
     const auto quantize = [&](std::size_t m0, std::size_t m1) {
       quantize_rows(p, m0, m1, steps + m0 * row, units + m0);
     };
+    const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
+    SharedWork rows(parts);
     const auto multiply = [&](std::size_t task) {
       const std::size_t i = task / s.panels, j = task % s.panels, all = vnni_panels(p.n);
       const std::size_t m0 = p.m * i / s.rows, m1 = p.m * (i + 1) / s.rows;
-      if (s.panels == 1) quantize(m0, m1);
+      if (s.panels == 1) {
+        quantize(m0, m1);
+      } else {  // several tasks read the same rows
+        rows.finish([&](std::size_t part) { quantize(p.m * part / parts, p.m * (part + 1) / parts); });
+      }
       const std::size_t n0 = all * j / s.panels * kVnniPanel, n1 = all * (j + 1) / s.panels * kVnniPanel;
       gemm_vnni(g, m0, m1, n0, std::min(n1, p.n));
     };
-    if (s.panels > 1) {  // several tasks read the same rows: first all rows, then the product
-      const std::size_t parts = std::min(p.m, p.m * p.k / 16384);
-      if (parts < 2) {
-        quantize(0, p.m);
-      } else {
-        const std::size_t tasks = std::min(parts, call.threads() * 2);
-        call.parallel(tasks, [&](std::size_t i) { quantize(p.m * i / tasks, p.m * (i + 1) / tasks); });
-      }
-    }
     if (s.tasks() == 1) return multiply(0);
     call.parallel(s.tasks(), multiply);
   }

@@ -3,6 +3,7 @@
 #include "backends/cpu/gemm4_vnni.h"
 #include "backends/cpu/product_split.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/shared_work.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -59,12 +60,9 @@ class QMatMul4Vnni : public Implementation {
     const auto bytes = static_cast<double>(bytes_);
     const ProductSplit s = split_product({p.m, p.n, p.k, kVnni4Panel, bytes}, call.threads());
     const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
-    if (parts == 1) {
-      quantize(0, p.m);
-    } else {
-      call.parallel(parts, [&](std::size_t i) { quantize(p.m * i / parts, p.m * (i + 1) / parts); });
-    }
+    SharedWork rows(parts);
     const auto multiply = [&](std::size_t task) {
+      rows.finish([&](std::size_t part) { quantize(p.m * part / parts, p.m * (part + 1) / parts); });
       const std::size_t i = task / s.panels, j = task % s.panels, all = (p.n + kVnni4Panel - 1) / kVnni4Panel;
       const std::size_t n0 = all * j / s.panels * kVnni4Panel, n1 = all * (j + 1) / s.panels * kVnni4Panel;
       gemm4_vnni(g, p.m * i / s.rows, p.m * (i + 1) / s.rows, n0, std::min(n1, p.n));

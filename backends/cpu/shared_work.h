@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <thread>
+#include <vector>
+
+namespace modelflow::cpu {
+
+/// What all tasks of a parallel loop need before they start: the first ones do it, part by part, inside the loop, which
+/// saves a loop of its own. A task that finds every part taken waits for those who are at it; these never wait for
+/// anybody, so the tasks may run in any order and on any number of threads.
+///
+///     SharedWork rows(4);
+///     call.parallel(tasks, [&](std::size_t task) { rows.finish([&](std::size_t part) { ... });  ... });
+class SharedWork {
+ public:
+  explicit SharedWork(std::size_t parts) : taken_(parts) {}
+
+  template <class F>
+  void finish(F part) {
+    if (done_.load(std::memory_order_acquire) == taken_.size()) return;
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      if (taken_[i].test_and_set(std::memory_order_relaxed)) continue;
+      part(i);
+      done_.fetch_add(1, std::memory_order_release);
+    }
+    for (int spins = 0; done_.load(std::memory_order_acquire) < taken_.size(); ++spins) {
+      if (spins > 1000) std::this_thread::yield();  // its thread may have lost its core
+    }
+  }
+
+ private:
+  std::vector<std::atomic_flag> taken_;
+  std::atomic<std::size_t> done_{0};
+};
+
+}  // namespace modelflow::cpu
