@@ -2,6 +2,8 @@
 import pathlib
 import re
 
+import numpy as np
+import pytest
 from conftest import BUILD, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -13,14 +15,18 @@ def test_passes_page_is_the_list(optimize):
     assert listed in page, "docs/passes.md is stale: run tools/passes-page"
 
 
-def test_commands_of_the_readme(cnn, optimize, bench, tmp_path):
-    """Every `build/...` line of the README runs as written, in a folder with a model.onnx and a sample.npz."""
-    import numpy as np
-
+@pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md"])
+def test_commands_of_the_pages(cnn, optimize, bench, tmp_path, page):
+    """Every `build/...` line runs as written, in a folder with a model.onnx, a sample.npz and some samples/."""
     (tmp_path / "model.onnx").write_bytes(cnn.read_bytes())
     np.savez(tmp_path / "sample.npz", x=np.zeros((2, 3, 32, 32), np.float32))
-    commands = re.findall(r"^build/(.+?)(?:\s+#.*)?$", (ROOT / "README.md").read_text(), re.M)
-    assert len(commands) >= 4
+    (tmp_path / "samples").mkdir()
+    for i in range(6):
+        np.savez(tmp_path / f"samples/{i:04}.npz", x=np.random.default_rng(i).standard_normal((2, 3, 32, 32), dtype=np.float32))
+    if page == "docs/measuring.md":  # begins where fast.onnx is there
+        assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    commands = re.findall(r"^build/(.+?)(?:\s+#.*|\s+>.*)?$", (ROOT / page).read_text(), re.M)
+    assert len(commands) >= 3
     for command in commands:
         name, *arguments = command.split()
         extra = ["--rounds", "2", "--block", "0.05"] if name == "modelflow-bench" else []
