@@ -34,6 +34,7 @@ constexpr std::array kKernels = {
     &cpu::qmatmul4_vnni,
     &cpu::qmatmul4_any,
     &cpu::qpool,
+    &cpu::qadd,
     &cpu::qupsample,
     &cpu::qsqueeze_excite,
     &cpu::quantize,

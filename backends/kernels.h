@@ -32,6 +32,7 @@ extern const Kernel qmatmul_any;
 extern const Kernel qmatmul4_vnni;
 extern const Kernel qmatmul4_any;
 extern const Kernel qpool;
+extern const Kernel qadd;
 extern const Kernel qupsample;
 extern const Kernel qsqueeze_excite;
 extern const Kernel quantize;

@@ -21,6 +21,7 @@ extern const FusedOp qconv_op;
 extern const FusedOp qmatmul_op;
 extern const FusedOp qmatmul4_op;
 extern const FusedOp qpool_op;
+extern const FusedOp qadd_op;
 extern const FusedOp qupsample_op;
 extern const FusedOp qsqueeze_excite_op;
 extern const FusedOp quantize_op;

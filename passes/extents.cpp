@@ -96,7 +96,8 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
 }  // namespace
 
 bool elementwise(const Node& node) {
-  if (node.is("modelflow.Activation") || node.is("modelflow.Pointwise")) return true;
+  for (const char* ours : {"modelflow.Activation", "modelflow.Pointwise", "modelflow.QAdd"})
+    if (node.is(ours)) return true;
   return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
 }
 

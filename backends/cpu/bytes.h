@@ -24,6 +24,12 @@ struct Quantization {
   std::int32_t zero;
 };
 
+/// The sum of what two 8-bit numbers stand for, not below 0 where `relu`, as an 8-bit number of its own.
+struct ByteSum {
+  Quantization a, b, y;
+  bool relu;
+};
+
 /// An image with channels second and one with channels last, of which the pixels [begin, end) are meant.
 struct Planes {
   std::size_t pixels, channels, begin, end;
@@ -49,6 +55,7 @@ struct ByteLoops {
   void (*quantize_last)(const Quantization& q, const Planes& planes, const float* x, std::uint8_t* y);
   /// From channels last to channels second.
   void (*dequantize_second)(const Quantization& q, const Planes& planes, const std::uint8_t* x, float* y);
+  void (*add)(const ByteSum& sum, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y);
 };
 
 /// The loops for this host.

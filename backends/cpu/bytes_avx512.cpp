@@ -130,6 +130,29 @@ void dequantize(const Quantization& q, const std::uint8_t* x, std::size_t n, flo
   }
 }
 
+// 16 numbers of each operand at a time, 64 to a store; see bytes_loops.h for the arithmetic.
+void add(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y) {
+  const float fa = s.a.scale / s.y.scale, fb = s.b.scale / s.y.scale;
+  const __m512 factor_a = _mm512_set1_ps(fa), factor_b = _mm512_set1_ps(fb), most = _mm512_set1_ps(1024),
+               least = _mm512_set1_ps(s.relu ? 0.0f : -1024.0f),
+               rest = _mm512_set1_ps(-(static_cast<float>(s.a.zero) * fa + static_cast<float>(s.b.zero) * fb));
+  const __m512i zero = _mm512_set1_epi16(static_cast<short>(s.y.zero));
+  const auto part = [&](std::size_t i, std::size_t left) {
+    const __mmask16 mask = mask16(left);
+    const auto number = [&](const std::uint8_t* x) {
+      return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, x + i)));
+    };
+    const __m512 x = _mm512_fmadd_ps(number(a), factor_a, _mm512_fmadd_ps(number(b), factor_b, rest));
+    return _mm512_cvtps_epi32(_mm512_max_ps(_mm512_min_ps(x, most), least));
+  };
+  for (std::size_t i = 0; i < n; i += 64) {
+    const std::size_t left = n - i;
+    const auto behind = [&](std::size_t at) { return left > at ? part(i + at, left - at) : _mm512_setzero_si512(); };
+    const __m512i result = packed(behind(0), behind(16), behind(32), behind(48), zero);
+    _mm512_mask_storeu_epi8(y + i, mask64(left), result);
+  }
+}
+
 }  // namespace
 
 const ByteLoops byte_loops_avx512 = {max_window,
@@ -140,6 +163,7 @@ const ByteLoops byte_loops_avx512 = {max_window,
                                      quantize,
                                      dequantize,
                                      quantize_last_avx512,
-                                     dequantize_second_avx512};
+                                     dequantize_second_avx512,
+                                     add};
 
 }  // namespace modelflow::cpu

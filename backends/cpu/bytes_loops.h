@@ -86,8 +86,19 @@ void dequantize_second(const Quantization& q, const Planes& p, const std::uint8_
   }
 }
 
-constexpr ByteLoops kLoops = {max_window, add_rows,   sum,           rescale_rows,     rescale,
-                              quantize,   dequantize, quantize_last, dequantize_second};
+// (a - a_zero) * a_scale / y_scale + ..., the zero points gathered in one number.
+void add(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* __restrict y) {
+  const float fa = s.a.scale / s.y.scale, fb = s.b.scale / s.y.scale;
+  const float rest = -(static_cast<float>(s.a.zero) * fa + static_cast<float>(s.b.zero) * fb);
+  const float least = s.relu ? 0 : -256;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float x = static_cast<float>(a[i]) * fa + static_cast<float>(b[i]) * fb + rest;
+    y[i] = byte(x > least ? x : least, s.y.zero);
+  }
+}
+
+constexpr ByteLoops kLoops = {max_window, add_rows,   sum,           rescale_rows,      rescale,
+                              quantize,   dequantize, quantize_last, dequantize_second, add};
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -55,12 +55,23 @@ bool carries(const Node& node, std::int64_t opset) {
   return false;
 }
 
+std::optional<bool> sum_of(const Node& node, Extents& extents) {
+  const std::string program = node.is("modelflow.Pointwise") ? node.attrs.text("program") : "";
+  const bool relu = program == "Add x0 x1; Relu t0";
+  if (!node.is("Add") && !relu && program != "Add x0 x1") return {};
+  const Value *a = node.input(0), *b = node.input(1);
+  if (a == b || a->is_initializer() || b->is_initializer()) return {};
+  const Shape shape = extents.of(*a);
+  if (!shape.has_rank() || !(shape == extents.of(*b))) return {};
+  return relu;
+}
+
 std::vector<Value*> carried(const Node& node) {
-  if (node.is("Concat")) return node.inputs();
+  if (node.is("Concat") || node.is("Add") || node.is("modelflow.Pointwise")) return node.inputs();
   return {node.input(0)};
 }
 
-QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context_(context) {
+QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context_(context), extents_(graph) {
   choose(graph);
   drop_unknown(graph);
   for (const auto& node : graph.nodes())
@@ -88,7 +99,8 @@ void QuantizedValues::choose(const Graph& graph) {
 
 /// What is read in 8 bits is best moved in 8 bits.
 void QuantizedValues::follow(const Node& node) {
-  if (!carries(node, context_.model.opset()) || !chosen_.contains(node.output())) return;
+  if (!chosen_.contains(node.output())) return;
+  if (!carries(node, context_.model.opset()) && !sum_of(node, extents_)) return;
   const std::vector<Value*> inputs = carried(node);
   if (std::all_of(inputs.begin(), inputs.end(), is_float_tensor)) chosen_.insert(inputs.begin(), inputs.end());
 }

@@ -1,4 +1,5 @@
 // DequantizeLinear, op, QuantizeLinear -> the op in 8 bits.
+#include <map>
 #include <optional>
 
 #include "passes/extents.h"
@@ -134,6 +135,19 @@ bool merge_squeeze_excite(Node& block, Context& context) {
   return true;
 }
 
+bool merge_sum(Node& node, bool relu, Context& context) {
+  const auto a = read_side(node.input(0)), b = read_side(node.input(1)), y = write_side(node.output());
+  if (!a || !b || !y) return false;
+  Attrs attrs{{"activation", std::string(relu ? "Relu" : "None")}};
+  set(attrs, "a", a->q);
+  set(attrs, "b", b->q);
+  set(attrs, "y", y->q);
+  Node* made = make_fused(node.graph(), context, "fuse-quantized", "modelflow.QAdd", {a->value, b->value}, attrs, node);
+  if (!made) return false;
+  take_over(node, *made, *y);
+  return true;
+}
+
 /// Ops that only move elements do so in 8 bits where all scales are the same constants' values.
 bool merge_carrier(Node& node, Context& context) {
   if (!carries(node, context.model.opset())) return false;
@@ -156,6 +170,10 @@ int run(Graph& graph, Context& context) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (!node->is("QuantizeLinear")) nodes.push_back(node.get());  // those go with the op in front of them
+  Extents extents(graph);
+  std::map<const Node*, bool> sums;  // found before anything moves: extents remember values by address
+  for (const Node* node : nodes)
+    if (const std::optional<bool> relu = sum_of(*node, extents)) sums.emplace(node, *relu);
   int changes = 0;
   for (Node* node : nodes) {
     if (node->is("modelflow.Conv"))
@@ -165,7 +183,7 @@ int run(Graph& graph, Context& context) {
     else if (node->is("modelflow.SqueezeExcite"))
       changes += merge_squeeze_excite(*node, context);
     else
-      changes += merge_carrier(*node, context);
+      changes += sums.contains(node) ? merge_sum(*node, sums.at(node), context) : merge_carrier(*node, context);
   }
   forget_weights(graph);
   graph.prune();
