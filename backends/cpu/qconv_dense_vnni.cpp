@@ -145,33 +145,75 @@ MODELFLOW_INLINE Windows windows_of(const QSource& s, const Pixels& pixels) {
   return w;
 }
 
+/// Whether output pixels are the pixels of the source, one after the other.
+bool is_product(const ConvGeometry& g, const QSource& s) {
+  return g.kernel_h * g.kernel_w * s.stride_h * s.stride_w == 1 && s.top == 0 && s.left == 0 && g.rows == s.height &&
+         g.columns == s.width;
+}
+
+/// The segments of a tile whose windows lie inside, or cover padding that the copy holds. Returns where the table ends.
+const std::uint8_t** fill_inside(const QDenseRun& run, const QSource& s, const Windows& w, std::int64_t pixels,
+                                 const std::uint8_t** table) {
+  const ConvGeometry& g = run.geometry;
+  const __m512i down = _mm512_set1_epi64(g.dilation_h * s.row), right = _mm512_set1_epi64(g.dilation_w * s.pixel);
+  const __m512i data = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(s.data));
+  const std::int64_t columns = run.joined ? 1 : g.kernel_w;
+  __m512i low = _mm512_add_epi64(data, w.offsets[0]), high = _mm512_add_epi64(data, w.offsets[1]);
+  for (std::int64_t h = 0; h < g.kernel_h; ++h) {
+    __m512i at[2] = {low, high};
+    for (std::int64_t k = 0; k < columns; ++k, table += pixels) {
+      _mm512_storeu_si512(table, at[0]);
+      _mm512_storeu_si512(table + 8, at[1]);
+      at[0] = _mm512_add_epi64(at[0], right), at[1] = _mm512_add_epi64(at[1], right);
+    }
+    low = _mm512_add_epi64(low, down), high = _mm512_add_epi64(high, down);
+  }
+  return table;
+}
+
+/// The same where some lie in the padding.
+const std::uint8_t** fill_border(const QDenseRun& run, const QSource& s, const Windows& w, std::int64_t pixels,
+                                 const std::uint8_t** table) {
+  const ConvGeometry& g = run.geometry;
+  const __m512i padding = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(run.zeros));
+  for (std::int64_t h = 0; h < g.kernel_h; ++h) {
+    const __mmask16 row = _mm512_cmplt_epu32_mask(_mm512_add_epi32(w.y, all(h * g.dilation_h)), all(s.height));
+    for (std::int64_t k = 0; k < g.kernel_w; ++k, table += pixels) {
+      const __m512i x = _mm512_add_epi32(w.x, all(k * g.dilation_w));
+      const __mmask16 inside = _mm512_mask_cmplt_epu32_mask(row, x, all(s.width));
+      const std::int64_t offset = h * g.dilation_h * s.row + k * g.dilation_w * s.pixel;
+      const __m512i base = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(s.data) + offset);
+      for (int half = 0; half < 2; ++half) {
+        const auto mask = static_cast<__mmask8>(inside >> (8 * half));
+        _mm512_storeu_si512(table + 8 * half, _mm512_mask_add_epi64(padding, mask, base, w.offsets[half]));
+      }
+    }
+  }
+  return table;
+}
+
 /// For every tile, segment and pixel the address of what that segment reads.
 void fill_table(const QDenseRun& run, const QSource& s, const QDenseTask& task, std::int64_t most,
                 const std::uint8_t** table) {
   const ConvGeometry& g = run.geometry;
+  if (is_product(g, s)) {
+    for (std::int64_t i = task.pixel0; i < task.pixel1; ++i) *table++ = s.data + (i - s.first) * s.pixel;
+    return;
+  }
   const Tiles tiles(task.pixel1 - task.pixel0, most);
-  const __m512i padding = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(run.zeros));
-  const __m512i height = _mm512_set1_epi32(static_cast<int>(s.height));
-  const __m512i width = _mm512_set1_epi32(static_cast<int>(s.width));
+  // First rows and columns of windows that lie inside.
+  const std::int64_t down = s.height - (g.kernel_h - 1) * g.dilation_h;
+  const std::int64_t right = s.width - (g.kernel_w - 1) * g.dilation_w;
+  const __m512i rows = all(down > 0 ? down : 0), columns = all(right > 0 ? right : 0);
   Pixels position(g, task.pixel0 - s.first);
   for (std::int64_t i = 0; i < tiles.count; ++i) {
     const std::int64_t pixels = tiles.size + (i < tiles.larger);
     const Windows w = windows_of(s, position);
     position.advance(pixels);
-    for (std::int64_t h = 0; h < g.kernel_h; ++h) {
-      const __m512i y = _mm512_add_epi32(w.y, _mm512_set1_epi32(static_cast<int>(h * g.dilation_h)));
-      const __mmask16 row_inside = _mm512_cmplt_epu32_mask(y, height);
-      for (std::int64_t k = 0; k < (run.joined ? 1 : g.kernel_w); ++k, table += pixels) {
-        const __m512i x = _mm512_add_epi32(w.x, _mm512_set1_epi32(static_cast<int>(k * g.dilation_w)));
-        const __mmask16 inside = _mm512_mask_cmplt_epu32_mask(row_inside, x, width);
-        const std::int64_t offset = h * g.dilation_h * s.row + k * g.dilation_w * s.pixel;
-        const __m512i base = _mm512_set1_epi64(reinterpret_cast<std::int64_t>(s.data) + offset);
-        for (int half = 0; half < 2; ++half) {
-          const auto mask = static_cast<__mmask8>(inside >> (8 * half));
-          _mm512_storeu_si512(table + 8 * half, _mm512_mask_add_epi64(padding, mask, base, w.offsets[half]));
-        }
-      }
-    }
+    const auto lanes = static_cast<__mmask16>((1u << pixels) - 1);
+    const __mmask16 inside = _mm512_mask_cmplt_epu32_mask(_mm512_cmplt_epu32_mask(w.y, rows), w.x, columns);
+    const bool all_inside = run.copied || (inside & lanes) == lanes;
+    table = all_inside ? fill_inside(run, s, w, pixels, table) : fill_border(run, s, w, pixels, table);
   }
 }
 

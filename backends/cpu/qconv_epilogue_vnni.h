@@ -9,6 +9,7 @@
 
 #include "backends/cpu/activation_avx512.h"
 #include "backends/cpu/qconv_problem.h"
+#include "backends/cpu/qconv_silu_vnni.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -73,6 +74,10 @@ MODELFLOW_INLINE void with_finish(const QFinish& f, bool added, Body body) {
   using Yes = std::true_type;
   using No = std::false_type;
   if (f.bounded) return added ? body(Yes{}, Yes{}, Identity{}) : body(Yes{}, No{}, Identity{});
+  if (f.activation.kind == Activation::silu) {
+    const Affine<TwiceSilu> act{{}, _mm512_set1_ps(f.activation.scale / 2), _mm512_set1_ps(f.activation.shift)};
+    return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act);
+  }
   with_activation(f.activation, [&](auto act) { return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act); });
 }
 
