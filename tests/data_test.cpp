@@ -91,14 +91,13 @@ TEST_F(Npz, DamageIsAnError) {
     std::vector<std::string> damaged;
     for (std::size_t i = 0; i < good.size(); ++i) {
       damaged.push_back(good.substr(0, i));
-      for (const char other : {'\0', '\xff', static_cast<char>(good[i] ^ 1), static_cast<char>(good[i] ^ 0x80)}) {
-        damaged.push_back(good);
-        damaged.back()[i] = other;
-      }
+      damaged.push_back(good);
+      damaged.back()[i] = static_cast<char>(i % 2 ? ~good[i] : good[i] ^ 1);
     }
     for (const std::string& bytes : damaged) {
       try {
-        for (const auto& [name, tensor] : read_feeds(write(bytes)).at(0)) {
+        const std::vector<Feeds> sets = read_feeds(write(bytes));
+        for (const auto& [name, tensor] : sets.at(0)) {
           const std::vector<double> values = tensor.to_doubles();
           EXPECT_TRUE(name != "x" || values == (std::vector<double>{0, 1, 2, 3, 4, 5}));
           EXPECT_TRUE(name != "ids" || values == (std::vector<double>{7, -1}));

@@ -49,9 +49,9 @@ Tensor parse_npy(std::string_view bytes) {
   if (length > kMostHeader) bad("unreadable .npy header");
   if (start > bytes.size()) bad("truncated .npy header");
   const std::string header(bytes.substr(wide ? 12 : 10, length));
+  static const std::regex descr_entry("'descr': *'([^']*)'"), shape_entry("'shape': *\\(([^)]*)\\)");
   std::smatch descr, shape;
-  if (!std::regex_search(header, descr, std::regex("'descr': *'([^']*)'")) ||
-      !std::regex_search(header, shape, std::regex("'shape': *\\(([^)]*)\\)")))
+  if (!std::regex_search(header, descr, descr_entry) || !std::regex_search(header, shape, shape_entry))
     bad("unreadable .npy header (object and structured arrays are not supported)");
   if (header.find("'fortran_order': True") != std::string::npos)
     bad("Fortran order is not supported: save np.ascontiguousarray");
