@@ -62,7 +62,8 @@ void Broadcast::merge(const std::vector<std::span<const std::int64_t>>& operands
   }
 }
 
-void Broadcast::gather(std::size_t operand, const float* from, std::size_t first, std::size_t n, float* to) const {
+template <class T>
+void Broadcast::gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const {
   const std::vector<std::size_t>& strides = strides_[operand];
   const std::size_t inner = extents_.back(), step = strides.back();
   std::size_t column = first % inner;
@@ -80,5 +81,8 @@ void Broadcast::gather(std::size_t operand, const float* from, std::size_t first
     n -= run;
   }
 }
+
+template void Broadcast::gather(std::size_t, const float*, std::size_t, std::size_t, float*) const;
+template void Broadcast::gather(std::size_t, const std::uint8_t*, std::size_t, std::size_t, std::uint8_t*) const;
 
 }  // namespace modelflow::cpu

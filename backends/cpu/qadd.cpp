@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/cpu/broadcast.h"
 #include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
@@ -8,7 +9,7 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kBlock = 256;
 
 Quantization side(const Attrs& attrs, const std::string& of) {
   return {attrs.number(of + "_scale", 1), static_cast<std::int32_t>(attrs.integer(of + "_zero_point"))};
@@ -22,17 +23,28 @@ class QAdd : public Implementation {
 
   void run(Invocation& call) const override {
     const View a = call.input(0), b = call.input(1);
-    if (a.dtype != DType::u8 || b.dtype != DType::u8 ||
-        !std::equal(a.dims.begin(), a.dims.end(), b.dims.begin(), b.dims.end()))
-      throw Error(ErrorKind::invalid_input, "QAdd: the operands are not of one shape in 8 bits");
-    const auto count = static_cast<std::size_t>(element_count(a.dims));
-    auto* y = static_cast<std::uint8_t*>(call.output(0, a.dims));
-    const std::size_t blocks = (count + kBlock - 1) / kBlock, tasks = std::min(tasks_for(count, call), blocks);
-    share(call, blocks, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
-      const std::size_t first = begin * kBlock, last = std::min(end * kBlock, count);
-      if (first >= last) return;
-      byte_loops().add(sum_, static_cast<const std::uint8_t*>(a.data) + first,
-                       static_cast<const std::uint8_t*>(b.data) + first, last - first, y + first);
+    if (a.dtype != DType::u8 || b.dtype != DType::u8)
+      throw Error(ErrorKind::invalid_input, "QAdd: an operand is not uint8");
+    const Broadcast lay("QAdd", {a.dims, b.dims});
+    auto* y = static_cast<std::uint8_t*>(call.output(0, lay.dims()));
+    const std::size_t count = lay.elements(), blocks = (count + kBlock - 1) / kBlock;
+    const auto* from_a = static_cast<const std::uint8_t*>(a.data);
+    const auto* from_b = static_cast<const std::uint8_t*>(b.data);
+    share(call, blocks, std::min(tasks_for(count, call), blocks), [&](std::size_t begin, std::size_t end, std::size_t) {
+      const std::size_t last = std::min(end * kBlock, count);
+      if (lay.whole(0) && lay.whole(1)) {
+        if (begin < end)
+          byte_loops().add(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock,
+                           y + begin * kBlock);
+        return;
+      }
+      std::uint8_t room_a[kBlock], room_b[kBlock];
+      for (std::size_t at = begin * kBlock; at < last; at += kBlock) {
+        const std::size_t n = std::min(kBlock, last - at);
+        lay.gather(0, from_a, at, n, room_a);
+        lay.gather(1, from_b, at, n, room_b);
+        byte_loops().add(sum_, room_a, room_b, n, y + at);
+      }
     });
   }
 

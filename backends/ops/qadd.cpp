@@ -1,4 +1,5 @@
 #include "backends/ops.h"
+#include "backends/ops/broadcast.h"
 #include "backends/ops/quantize_text.h"
 
 namespace modelflow::ops {
@@ -28,12 +29,17 @@ Verdict infer(Call& call) {
   const std::string activation = call.attrs.text("activation", "None");
   if (activation != "None" && activation != "Relu") return no("has no activation '" + activation + "'");
   const Shape &a = call.in(0).shape, &b = call.in(1).shape;
-  if (a.has_rank() && b.has_rank() && a.rank() != b.rank()) return no("the operands differ in rank", call.in(1).name);
-  for (std::size_t i = 0; a.has_rank() && b.has_rank() && i < a.rank(); ++i)
-    if (a[i].known() && b[i].known() && !(a[i] == b[i])) return no("the operands differ in shape", call.in(1).name);
   call.outputs.resize(1);
   call.outputs[0].dtype = DType::u8;
-  call.outputs[0].shape = a.has_rank() ? a : b;
+  if (!a.has_rank() || !b.has_rank()) return yes();
+  if (a.rank() != b.rank()) return no("the operands differ in rank", call.in(1).name);
+  std::vector<Dim> y;
+  for (std::size_t i = 0; i < a.rank(); ++i) {
+    const std::optional<Dim> dim = broadcast(a[i], b[i]);
+    if (!dim) return no("the operands do not broadcast", call.in(1).name);
+    y.push_back(*dim);
+  }
+  call.outputs[0].shape = Shape(std::move(y));
   return yes();
 }
 
@@ -46,12 +52,14 @@ Attrs defaults() {
 
 std::vector<Call> samples() {
   std::vector<Call> calls;
-  const auto add = [&calls](const Dims& dims, const char* activation, std::int64_t a_zero, std::int64_t y_zero) {
+  const auto add = [&calls](const Dims& dims, const char* activation, std::int64_t a_zero, std::int64_t y_zero,
+                            const Dims& b = {}) {
     Call call{"QAdd", defaults(), {}, {}};
     call.attrs.set("activation", activation).set("a_scale", Attr(0.031f)).set("a_zero_point", Attr(a_zero));
     call.attrs.set("b_scale", Attr(0.017f)).set("b_zero_point", Attr(std::int64_t{99}));
     call.attrs.set("y_scale", Attr(0.025f)).set("y_zero_point", Attr(y_zero));
-    for (const char* name : {"a", "b"}) call.inputs.push_back({name, DType::u8, Shape::of(dims)});
+    call.inputs.push_back({"a", DType::u8, Shape::of(dims)});
+    call.inputs.push_back({"b", DType::u8, Shape::of(b.empty() ? dims : b)});
     if (!infer(call)) throw Error(ErrorKind::internal, "a sample of QAdd contradicts itself");
     call.outputs[0].name = "y";
     calls.push_back(std::move(call));
@@ -61,6 +69,8 @@ std::vector<Call> samples() {
   add({2, 7, 13}, "Relu", 255, 17);
   add({77}, "None", 3, 250);
   add({0, 4, 4, 8}, "None", 0, 0);
+  add({2, 9, 11, 19}, "Relu", 30, 0, {2, 1, 1, 19});
+  add({1, 1, 40, 3}, "None", 30, 9, {5, 60, 40, 3});
   return calls;
 }
 

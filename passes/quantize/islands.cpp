@@ -61,8 +61,10 @@ std::optional<bool> sum_of(const Node& node, Extents& extents) {
   if (!node.is("Add") && !relu && program != "Add x0 x1") return {};
   const Value *a = node.input(0), *b = node.input(1);
   if (a == b || a->is_initializer() || b->is_initializer()) return {};
-  const Shape shape = extents.of(*a);
-  if (!shape.has_rank() || !(shape == extents.of(*b))) return {};
+  const Shape left = extents.of(*a), right = extents.of(*b);
+  if (!left.has_rank() || !right.has_rank() || left.rank() != right.rank()) return {};
+  for (std::size_t i = 0; i < left.rank(); ++i)
+    if (left[i].known() && right[i].known() && !(left[i] == right[i])) return {};  // a broadcast: mostly a small one
   return relu;
 }
 

@@ -42,7 +42,8 @@ Verdict quantizable(const Node& conv, const Context& context);
 Call quantized_call(const Node& conv);
 /// Moves or picks elements and computes nothing: its result has the scale of its data inputs, in any element type.
 bool carries(const Node& node, std::int64_t opset);
-/// A sum of two tensors of one shape, which has a quantized form with scales of its own; then whether Relu follows.
+/// A sum of two tensors that may be of one shape, which has a quantized form with scales of its own; then whether Relu
+/// follows.
 std::optional<bool> sum_of(const Node& node, Extents& extents);
 /// The data inputs of a node that carries.
 std::vector<Value*> carried(const Node& node);
