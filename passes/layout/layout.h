@@ -9,7 +9,8 @@
 namespace modelflow::passes {
 
 Pass channels_last();       ///< chooses the islands by minimum cut and rewrites them
-Pass absorb_transposes();   ///< a Transpose beside a fused convolution becomes its x_layout or y_layout
+Pass quantized_borders();   ///< what rounds to 8-bit numbers and back where these begin and end
+Pass absorb_transposes();   ///< a Transpose beside an op that reads and writes either order becomes an attribute
 Pass absorb_activations();  ///< what follows an op that only layout makes
 Pass absorb_upsamples();    ///< repeated pixels that a Concat reads
 

@@ -230,6 +230,8 @@ Pass channels_last() {
           .run = [](Graph& graph, Context& context) { return Islands(graph, context).run(); }};
 }
 
-std::vector<Pass> layout() { return {channels_last(), absorb_transposes(), absorb_activations(), absorb_upsamples()}; }
+std::vector<Pass> layout() {
+  return {channels_last(), quantized_borders(), absorb_transposes(), absorb_activations(), absorb_upsamples()};
+}
 
 }  // namespace modelflow::passes

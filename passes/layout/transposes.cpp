@@ -1,11 +1,20 @@
-// A Transpose that stands beside a fused convolution costs a pass over the tensor; the convolution reads and writes
-// either order.
+// A Transpose costs a pass over the tensor; convolutions and the borders of 8-bit islands read and write either order.
+#include <algorithm>
+#include <array>
+
 #include "passes/extents.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
 namespace {
+
+/// Fused ops with the attributes x_layout and y_layout.
+bool has_layouts(const Node& node) {
+  static constexpr std::array kOps = {"modelflow.Conv", "modelflow.QConv", "modelflow.Quantize",
+                                      "modelflow.Dequantize"};
+  return std::any_of(kOps.begin(), kOps.end(), [&](const char* op) { return node.is(op); });
+}
 
 /// What stands behind a Transpose to `layout`; null when `value` is anything else.
 Value* behind(const Value& value, std::string_view layout) {
@@ -21,52 +30,52 @@ std::string other(std::string_view layout) { return layout == "NHWC" ? "NCHW" : 
 struct Edit {
   std::vector<Value*> inputs;
   Attrs attrs;
-  Node* after = nullptr;  ///< the Transpose behind the convolution that goes
+  Node* after = nullptr;  ///< the Transpose behind the node that goes
 };
 
-std::optional<Edit> read_side(const Node& conv) {
-  const std::string layout = conv.attrs.text("x_layout", "NCHW");
-  Value* x = conv.input(0);
+std::optional<Edit> read_side(const Node& node) {
+  const std::string layout = node.attrs.text("x_layout", "NCHW");
+  Value* x = node.input(0);
   // A shared Transpose runs once for all its readers.
   Value* source = only_reader(*x) ? behind(*x, layout) : nullptr;
   if (!source) return {};
-  Edit edit{conv.inputs(), conv.attrs};
+  Edit edit{node.inputs(), node.attrs};
   edit.inputs[0] = source;
   edit.attrs.set("x_layout", other(layout));
   return edit;
 }
 
-std::optional<Edit> write_side(const Node& conv) {
-  const std::string layout = conv.attrs.text("y_layout", "NCHW");
-  Node* after = only_reader(*conv.output());
-  if (!after || behind(*after->output(), other(layout)) != conv.output()) return {};
-  Edit edit{conv.inputs(), conv.attrs, after};
+std::optional<Edit> write_side(const Node& node) {
+  const std::string layout = node.attrs.text("y_layout", "NCHW");
+  Node* after = only_reader(*node.output());
+  if (!after || behind(*after->output(), other(layout)) != node.output()) return {};
+  Edit edit{node.inputs(), node.attrs, after};
   edit.attrs.set("y_layout", other(layout));
-  if (conv.attrs.text("residual", "none") == "none") return edit;
-  Value* residual = behind(*conv.inputs().back(), layout);  // has the layout of y, so it must turn with it
+  if (node.attrs.text("residual", "none") == "none") return edit;
+  Value* residual = behind(*node.inputs().back(), layout);  // has the layout of y, so it must turn with it
   if (!residual) return {};
   edit.inputs.back() = residual;
   return edit;
 }
 
-bool apply(Node& conv, const Edit& edit, Context& context) {
-  Graph& graph = conv.graph();
+bool apply(Node& node, const Edit& edit, Context& context) {
+  Graph& graph = node.graph();
   Node& made =
-      graph.add("modelflow." + conv.op(), edit.inputs, {.before = &conv, .attrs = edit.attrs, .name = conv.name});
+      graph.add("modelflow." + node.op(), edit.inputs, {.before = &node, .attrs = edit.attrs, .name = node.name});
   infer_types(made, context.model);
   if (const Choice choice = choose_kernel(call_of(made), context.target); !choice.kernel) {
-    context.miss("absorb-transpose", &conv, choice.reason);
+    context.miss("absorb-transpose", &node, choice.reason);
     graph.erase(made);
     return false;
   }
-  made.doc = conv.doc;
+  made.doc = node.doc;
   if (edit.after) {
     graph.replace(*edit.after->output(), *made.output());
     graph.erase(*edit.after);
   } else {
-    graph.replace(*conv.output(), *made.output());
+    graph.replace(*node.output(), *made.output());
   }
-  graph.erase(conv);
+  graph.erase(node);
   context.hit("absorb-transpose");
   return true;
 }
@@ -74,12 +83,12 @@ bool apply(Node& conv, const Edit& edit, Context& context) {
 int run(Graph& graph, Context& context) {
   int changes = 0;
   for (auto* side : {read_side, write_side}) {
-    std::vector<Node*> convs;
+    std::vector<Node*> nodes;
     for (const auto& node : graph.nodes()) {
-      if (node->is("modelflow.Conv") || node->is("modelflow.QConv")) convs.push_back(node.get());
+      if (has_layouts(*node)) nodes.push_back(node.get());
     }
-    for (Node* conv : convs) {
-      if (const std::optional<Edit> edit = side(*conv)) changes += apply(*conv, *edit, context);
+    for (Node* node : nodes) {
+      if (const std::optional<Edit> edit = side(*node)) changes += apply(*node, *edit, context);
     }
   }
   if (changes) graph.prune();
@@ -90,7 +99,7 @@ int run(Graph& graph, Context& context) {
 
 Pass absorb_transposes() {
   return {.name = "absorb-transposes",
-          .doc = "A Transpose beside a fused convolution becomes the convolution's x_layout or y_layout",
+          .doc = "A Transpose beside a fused convolution or a border of 8-bit numbers becomes its x_layout or y_layout",
           .run = run};
 }
 
