@@ -95,7 +95,7 @@ TEST_F(LowerPrecisionTest, ConvolutionsRunInEightBitsFromEndToEnd) {
   const Model original = network();
   const Result result = optimize(original, int8(8));
   EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
-  EXPECT_EQ(count(result.report, "QuantizeLinear"), 1) << "only the input of the model is quantized on its own";
+  EXPECT_EQ(count(result.report, "modelflow.Quantize"), 1) << "only the input of the model is quantized on its own";
   ASSERT_TRUE(result.report.quantization);
   EXPECT_EQ(result.report.quantization->samples, 6u) << "two of eight are held back";
   EXPECT_LE(result.report.quantization->drop, 1);

@@ -131,7 +131,7 @@ Verdict infer(Call& call) {
 const FusedOp attention_op = {
     .kind = "Attention",
     .doc = "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not.",
-    .names = 5,
+    .names = 4,
     .min_inputs = 1,
     .max_inputs = 4,
     .input_types = {DType::f32},

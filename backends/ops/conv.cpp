@@ -75,7 +75,7 @@ Verdict infer(Call& call) {
 const FusedOp conv_op = {
     .kind = "Conv",
     .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
-    .names = 16,
+    .names = 12,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::f32},

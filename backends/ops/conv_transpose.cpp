@@ -77,7 +77,7 @@ std::vector<Call> samples() {
 const FusedOp conv_transpose_op = {
     .kind = "ConvTranspose",
     .doc = "Transposed convolution whose windows do not overlap, with bias and activation, channels last.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 2,
     .max_inputs = 3,
     .input_types = {DType::f32},

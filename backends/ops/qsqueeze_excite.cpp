@@ -40,7 +40,7 @@ Attrs defaults() {
 const FusedOp qsqueeze_excite_op = {
     .kind = "QSqueezeExcite",
     .doc = "Channels of 8-bit numbers weighted by a gate that two 1x1 convolutions of floats compute from their means.",
-    .names = 2,
+    .names = 3,
     .min_inputs = 5,
     .max_inputs = 5,
     .input_types = {DType::u8, DType::f32},

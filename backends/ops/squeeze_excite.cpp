@@ -124,7 +124,7 @@ std::vector<Call> samples() {
 const FusedOp squeeze_excite_op = {
     .kind = "SqueezeExcite",
     .doc = "Channels weighted by a gate that two 1x1 convolutions compute from their means.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 5,
     .max_inputs = 5,
     .input_types = {DType::f32},

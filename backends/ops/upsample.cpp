@@ -67,7 +67,7 @@ std::vector<Call> upsample_samples(const char* kind, DType dtype) {
 const FusedOp upsample_op = {
     .kind = "Upsample",
     .doc = "Every pixel repeated a whole number of times, channels last.",
-    .names = 4,
+    .names = 2,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::f32},
