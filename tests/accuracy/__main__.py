@@ -84,7 +84,8 @@ def main():
         measure(name, options, lambda result, name=name: save(name, result))
     if options.page:
         options.page.write_text(page(results))
-    ours = [row for result in results["tasks"].values() for row in result.get("rows", ()) if row["variant"].startswith("ModelFlow")]
+    rows = [row for result in results["tasks"].values() for row in result.get("rows", ())]
+    ours = [row for row in rows if row["variant"].startswith("ModelFlow")]
     missed = [f"{row['variant']}: {name}" for row in ours for name, held in row["holds"].items() if not held]
     for line in missed:
         print(f"bound missed: {line}", file=sys.stderr)

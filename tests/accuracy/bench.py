@@ -5,6 +5,13 @@ from engines import Ort, Recorder
 from variants import NotAvailable, write_calibration
 
 
+def in_8_bits(fused):
+    """How many of the convolutions and products are: the others stayed in float for the sake of speed or accuracy."""
+    counts = {name: sum(ops.get(name, 0) for ops in fused.values()) for name in ("Conv", "MatMul", "QConv", "QMatMul")}
+    low = counts["QConv"] + counts["QMatMul"]
+    return f"{low} of {sum(counts.values())} convolutions and products in 8 bits" if low else ""
+
+
 class Bench:
     """One task: its originals, their answers, and a row for every variant."""
 
@@ -48,7 +55,7 @@ class Bench:
             yield {"variant": variant.name, "values": {}, "holds": {}, "note": f"not available: {error}"}
             return
         try:
-            yield self.row(variant.name, engines) | {"fused": fused}
+            yield self.row(variant.name, engines) | {"fused": fused, "note": in_8_bits(fused)}
             if each and len(engines) > 1:
                 for name, engine in engines.items():
                     yield self.row(f"{variant.name}, {name} alone", self.originals | {name: engine})

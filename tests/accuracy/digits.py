@@ -52,10 +52,12 @@ def parameters(net):
         channels = (1, 16, 16, 32, 32)
         p = {"w4": normal(32, 10, fan=64), "b4": zeros(10)}
         for i in range(4):
-            p |= {f"w{i}": normal(channels[i + 1], channels[i], 3, 3, fan=9 * channels[i]), f"b{i}": zeros(channels[i + 1])}
+            p |= {f"w{i}": normal(channels[i + 1], channels[i], 3, 3, fan=9 * channels[i]),
+                  f"b{i}": zeros(channels[i + 1])}
         return p
-    p = {"stem": normal(16, 1, 3, 3, fan=9), "stemb": zeros(16), "patch": normal(WIDTH, 16, 2, 2, fan=64), "patchb": zeros(WIDTH),
-         "places": normal(1, 16, WIDTH, fan=200), "ns": zeros(WIDTH) + 1, "nb": zeros(WIDTH), "head": normal(WIDTH, 10, fan=64), "headb": zeros(10)}
+    p = {"stem": normal(16, 1, 3, 3, fan=9), "stemb": zeros(16), "patch": normal(WIDTH, 16, 2, 2, fan=64),
+         "patchb": zeros(WIDTH), "places": normal(1, 16, WIDTH, fan=200), "ns": zeros(WIDTH) + 1, "nb": zeros(WIDTH),
+         "head": normal(WIDTH, 10, fan=64), "headb": zeros(10)}
     for i in range(DEPTH):
         for name in "qkvo":
             p |= {f"{name}{i}": normal(WIDTH, WIDTH, fan=2 * WIDTH), f"{name}{i}b": zeros(WIDTH)}

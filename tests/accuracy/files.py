@@ -80,7 +80,7 @@ def sound(random):
 def archive(random, names=None, opened=zipfile.ZIP_DEFLATED):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", opened) as file:
-        for name in names or [f"{random.choice(WORDS)}/{random.choice(WORDS)}{i}.txt" for i in range(random.randrange(2, 9))]:
+        for name in names or [f"{random.choice(WORDS)}/{i}.txt" for i in range(random.randrange(2, 9))]:
             file.writestr(name, text(random))
     return out.getvalue()
 
@@ -118,8 +118,8 @@ def database(random):
 def elf(random):
     """A 64-bit executable: headers by the book, then what looks like code and names."""
     sections = [b".text", b".data", b".bss", b".rodata", b".symtab", b".strtab", b".shstrtab", b".dynamic", b".comment"]
-    code = b"".join(random.choice((b"\x55\x48\x89\xe5", b"\x48\x83\xec\x20", b"\xe8" + random.randbytes(2) + b"\x00\x00",
-                                   b"\x48\x8b\x45\xf8", b"\xc9\xc3", b"\x89\x45" + random.randbytes(1),
+    code = b"".join(random.choice((b"\x55\x48\x89\xe5", b"\x48\x83\xec\x20",
+                                   b"\xe8" + random.randbytes(2) + b"\x00\x00", b"\x48\x8b\x45\xf8", b"\xc9\xc3", b"\x89\x45" + random.randbytes(1),
                                    b"\x0f\x1f\x44\x00\x00", b"\x31\xc0", b"\xf3\x0f\x1e\xfa"))
                     for _ in range(random.randrange(500, 2000)))
     header = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack(
@@ -136,7 +136,8 @@ def pdf(random):
     lines = " ".join(f"({sentence(random)}) Tj T*" for _ in range(30))
     stream = zlib.compress(f"BT /F1 12 Tf 14 TL 72 720 Td {lines} ET".encode())
     objects = [b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-               b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+               b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R "
+               b"/Resources << /Font << /F1 5 0 R >> >> >>",
                b"<< /Length %d /Filter /FlateDecode >>\nstream\n%s\nendstream" % (len(stream), stream),
                b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
                b"<< /Title (%s) /Producer (%s) >>" % (sentence(random).encode(), random.choice(WORDS).encode())]
@@ -145,12 +146,12 @@ def pdf(random):
         places.append(len(out))
         out += b"%d 0 obj\n%s\nendobj\n" % (i, body)
     table = b"".join(b"%010d 00000 n \n" % place for place in places)
-    return out + b"xref\n0 %d\n0000000000 65535 f \n%strailer\n<< /Size %d /Root 1 0 R /Info 6 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
-        len(objects) + 1, table, len(objects) + 1, len(out))
+    trailer = b"trailer\n<< /Size %d /Root 1 0 R /Info 6 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table + trailer
 
 
 def midi(random):
-    notes = b"".join(struct.pack("BBBB", random.randrange(10, 90), 0x90, random.randrange(40, 90), random.choice((0, 64)))
+    notes = b"".join(bytes((random.randrange(10, 90), 0x90, random.randrange(40, 90), random.choice((0, 64))))
                      for _ in range(300))
     track = b"\x00\xff\x03\x05Piano\x00\xff\x51\x03\x07\xa1\x20\x00\xc0\x00" + notes + b"\x00\xff\x2f\x00"
     return b"MThd" + struct.pack(">IHHH", 6, 0, 1, 480) + b"MTrk" + struct.pack(">I", len(track)) + track
@@ -163,10 +164,11 @@ def array(random):
 
 
 def notebook(random):
-    cells = [{"cell_type": "code", "execution_count": i, "metadata": {}, "outputs": [], "source": source("python", random).decode()
-              .splitlines(True)[:12]} for i in range(4)]
-    return json.dumps({"cells": cells, "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
-                       "nbformat": 4, "nbformat_minor": 5}, indent=1).encode()
+    cells = [{"cell_type": "code", "execution_count": i, "metadata": {}, "outputs": [],
+              "source": source("python", random).decode().splitlines(True)[:12]} for i in range(4)]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    return json.dumps({"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5},
+                      indent=1).encode()
 
 
 BINARY = {

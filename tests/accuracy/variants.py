@@ -1,7 +1,9 @@
 """The same model in low precision: ours, and the defaults of the tools that people use today."""
+import collections
 import json
 import logging
 import pathlib
+import re
 import subprocess
 
 import numpy as np
@@ -49,9 +51,12 @@ class ModelFlow:
 
     @staticmethod
     def summary(report):
-        """The fused ops that came out, by kind: what the accuracy was paid for."""
-        ops = json.loads(pathlib.Path(report).read_text())["after"]["ops"]
-        return {op.removeprefix("modelflow."): n for op, n in ops.items() if op.startswith("modelflow.")}
+        """The fused ops that came out, by kind: whether there was anything to lose."""
+        ops = collections.Counter()
+        for op, n in json.loads(pathlib.Path(report).read_text())["after"]["ops"].items():
+            if op.startswith("modelflow."):
+                ops[re.sub(r"_\d+$", "", op.removeprefix("modelflow."))] += n
+        return dict(ops)
 
 
 def read_samples(folder):

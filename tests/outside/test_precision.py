@@ -1,4 +1,4 @@
-"""int8 on networks trained here on real handwriting: the right answers stay right on digits that calibration has not seen."""
+"""8 bits on networks trained here on real handwriting: the answers stay right on digits that calibration has not seen."""
 import pathlib
 import sys
 
@@ -21,10 +21,9 @@ def test_the_networks_learn(digits):
     assert min(digits.values.values()) > 95, digits.values
 
 
-@pytest.mark.parametrize("precision", ["int8"])
+@pytest.mark.parametrize("precision", ["int8", "int8-dynamic"])
 def test_top_1_stays(digits, precision):
-    row, = digits.rows(ModelFlow(precision, BUILD), each=False)
-    if "exits with 4" in row.get("note", ""):
-        pytest.skip(row["note"])
+    row, = digits.rows(ModelFlow(precision, BUILD, ["--no-measure"]), each=False)  # not only where it is faster here
     assert row["values"], row["note"]
+    assert "in 8 bits" in row["note"]
     assert all(row["holds"].values()), (digits.values, row["values"])
