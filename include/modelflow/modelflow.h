@@ -33,7 +33,7 @@ struct Options {
   Target target = Target::host();
   Precision precision = Precision::f32;
   CalibrationData calibration = {};  ///< for Precision::i8
-  Observer observer = Observer::percentile;
+  Observer observer = Observer::mse;
   Metric metric = Metric::cosine;
   /// The user's own figure of merit, higher is better: max_drop bounds what of it is lost, in per cent, in place of
   /// `metric`. It gets a model that runtimes load.
