@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "passes/quantize/scale.h"
@@ -327,6 +328,30 @@ TEST(Metric, LossesAreTotal) {
     for (const Metric metric : {Metric::cosine, Metric::l2, Metric::top1}) EXPECT_EQ(drop(error_of(a, b), metric), 100);
   const Tensor masked = Tensor::of<float>({3}, {1, -INFINITY, NAN});
   EXPECT_EQ(drop(error_of(masked, masked), Metric::l2), 0);
+}
+
+TEST(Metric, TheReportShowsIt) {
+  Report report;
+  EXPECT_TRUE(nlohmann::json::parse(report.json()).at("quantization").is_null());
+  QuantizationReport& q = report.quantization.emplace();
+  q.precision = "int8";
+  q.metric = "cosine";
+  q.max_drop = 1;
+  q.drop = 0.25;
+  q.samples = 12;
+  const Tensor a = Tensor::of<float>({2, 2}, {3, 0, 0, 4}), b = Tensor::of<float>({2, 2}, {3, 0, 0.5F, 4});
+  q.outputs = {error_of(a, b), error_of(a, Tensor::of<float>({1}, {0}))};
+  q.ops = {{.node = "conv", .op = "QConv", .precision = "int8", .sqnr = 31.5, .reason = ""},
+           {.node = "last", .op = "Conv", .precision = "float32", .sqnr = {}, .reason = "it writes an output"}};
+  const auto json = nlohmann::json::parse(report.json()).at("quantization");
+  EXPECT_EQ(json.at("samples"), 12);
+  EXPECT_EQ(json.at("outputs").at(0).at("top1"), 1);
+  EXPECT_TRUE(json.at("outputs").at(1).at("relative_l2").is_null());
+  EXPECT_EQ(json.at("ops").at(0).at("sqnr_db"), 31.5);
+  const std::string text = report.text();
+  for (const char* part : {"precision int8, calibrated on 12 samples, cosine drop 0.25 % (allowed: 1 %)", "20.0 dB",
+                           "1 x QConv in int8", "1 x Conv kept in float32: it writes an output", "least exact: conv"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
 using namespace passes;  // NOLINT: Quantization and its relatives
