@@ -16,15 +16,26 @@ constexpr std::size_t kChunkBytes = 448 << 10;
 // How far ahead B is fetched when its panels are read once: beyond a page, which the hardware does not cross.
 constexpr std::size_t kStream = 4096;
 
+/// The piece of C that a tile gives, and what goes into it.
+struct Result {
+  float* c;
+  const float* residual;  // null: none
+  std::size_t row;        // floats from one row of both to the next
+  const float *units, *row_scale;
+  const float* bias;  // null: none
+  __mmask16 lanes[2];
+};
+
 struct Tile {
   const std::uint8_t* a;
   std::size_t lda;
   const std::byte* b;
   std::size_t k;             // padded
   const std::int32_t* base;  // what the sums begin with, per column
-  std::int32_t* sums;        // [rows][kVnniPanel]
+  std::int32_t* sums;        // [rows][kVnniPanel], when there is an activation to come
   const std::byte* ahead;    // what to bring into L2 meanwhile
   bool fetch;                // or not
+  Result y;
 };
 
 MODELFLOW_INLINE __m512i broadcast4(const std::uint8_t* at) {
@@ -35,6 +46,44 @@ MODELFLOW_INLINE __m512i broadcast4(const std::uint8_t* at) {
 
 // Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
 constexpr int kGroup = 3;
+
+std::intptr_t address(const float* at) { return reinterpret_cast<std::intptr_t>(at); }
+
+template <int MR, int SPLIT>
+MODELFLOW_INLINE void add_up(__m512i (&acc)[SPLIT][MR][2]) {
+#pragma GCC unroll 4
+  for (int s = 1; s < SPLIT; ++s) {
+#pragma GCC unroll 14
+    for (int r = 0; r < MR; ++r) {
+      acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
+      acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
+    }
+  }
+}
+
+// Sums to floats and out with them, where nothing but a residual is left to do.
+template <int MR, int SPLIT>
+MODELFLOW_INLINE void store(const Result& y, __m512i (&acc)[SPLIT][MR][2]) {
+  const __mmask16 low = y.lanes[0], high = y.lanes[1];
+  const __m512 unit0 = _mm512_maskz_loadu_ps(low, y.units), unit1 = _mm512_maskz_loadu_ps(high, y.units + 16);
+  __m512 bias0 = _mm512_setzero_ps(), bias1 = bias0;
+  if (y.bias) bias0 = _mm512_maskz_loadu_ps(low, y.bias), bias1 = _mm512_maskz_loadu_ps(high, y.bias + 16);
+  float* c = y.c;
+  const float* residual = y.residual;
+#pragma GCC unroll 14
+  for (int r = 0; r < MR; ++r, c += y.row) {
+    const __m512 scale = _mm512_set1_ps(y.row_scale[r]);
+    __m512 x0 = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc[0][r][0]), scale), unit0, bias0);
+    __m512 x1 = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(acc[0][r][1]), scale), unit1, bias1);
+    if (residual) {
+      x0 = _mm512_add_ps(x0, _mm512_maskz_loadu_ps(low, residual));
+      x1 = _mm512_add_ps(x1, _mm512_maskz_loadu_ps(high, residual + 16));
+      residual += y.row;
+    }
+    _mm512_mask_storeu_ps(c, low, x0);
+    _mm512_mask_storeu_ps(c + 16, high, x1);
+  }
+}
 
 // Few rows have few sums: with SPLIT > 1 steps of k go to sums of their own, or each would wait for the one before.
 // FETCH lines are brought into L2 per kVnniDepth of k; a loop for that would cost a tenth of the speed.
@@ -65,10 +114,22 @@ __attribute__((noinline)) void tile(const Tile& t) {
   };
   const std::byte* ahead = t.ahead;
   const std::size_t stride = t.fetch ? 64 * FETCH : 0;
+  // C is written, and a residual read, 128 bytes per row, far apart: nothing but this brings them in time.
+  const float* c = t.y.c;
+  const std::intptr_t residual = t.y.residual ? address(t.y.residual) - address(c) : 0;  // from C: saves a register
+  int left = MR;
   for (std::size_t k = t.k; k > 0; k -= kVnniDepth) {
 #pragma GCC unroll 8
     for (int i = 0; i < FETCH; ++i) _mm_prefetch(reinterpret_cast<const char*>(ahead + 64 * i), _MM_HINT_T1);
     ahead += stride;
+    if (left > 0) {
+      _mm_prefetch(reinterpret_cast<const char*>(c) + residual, _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(c) + residual + 64, _MM_HINT_T0);
+      asm volatile("prefetchw %0" ::"m"(c[0]));
+      asm volatile("prefetchw %0" ::"m"(c[16]));
+      c += t.y.row;
+      --left;
+    }
     step(0);
     step(1);
     step(2);
@@ -80,13 +141,10 @@ __attribute__((noinline)) void tile(const Tile& t) {
       asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
     }
   }
+  add_up<MR, SPLIT>(acc);
+  if (!t.sums) return store<MR, SPLIT>(t.y, acc);
 #pragma GCC unroll 14
   for (int r = 0; r < MR; ++r) {
-#pragma GCC unroll 4
-    for (int s = 1; s < SPLIT; ++s) {
-      acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
-      acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
-    }
     _mm512_storeu_si512(t.sums + r * kVnniPanel, acc[0][r][0]);
     _mm512_storeu_si512(t.sums + r * kVnniPanel + 16, acc[0][r][1]);
   }
@@ -108,17 +166,6 @@ TileFunction tile_of(std::size_t rows, std::size_t number, std::size_t tiles) {
   return tiles < 8 && number < 2 ? kHalf[rows - 7] : kEighth[rows - 7];
 }
 
-// C is written, and a residual read, 128 bytes per row, far apart: nothing but this brings them in time.
-void fetch_result(const ProductEpilogue& out, std::size_t m, std::size_t rows, std::size_t n) {
-  for (std::size_t at = m * out.n + n; rows > 0; --rows, at += out.n) {
-    asm volatile("prefetchw %0" ::"m"(out.c[at]));
-    asm volatile("prefetchw %0" ::"m"(out.c[at + 16]));
-    if (!out.residual) continue;
-    _mm_prefetch(reinterpret_cast<const char*>(out.residual + at), _MM_HINT_T0);
-    _mm_prefetch(reinterpret_cast<const char*>(out.residual + at + 16), _MM_HINT_T0);
-  }
-}
-
 struct Rows {
   std::size_t begin, end;
 };
@@ -137,13 +184,23 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
   const std::size_t tiles = (count + kMaxRows - 1) / kMaxRows;
   const std::byte* ahead = b + (tiles == 1 ? kStream : bytes);
   const std::size_t fetching = tiles == 1 ? 1 : last ? 0 : tiles < 8 ? 2 : 8;
+  const bool active = g.out.activation.kind != Activation::none;
+  const TwoRegisters columns(n, g.n);
+  const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
   for (std::size_t i = 0; i < tiles; ++i) {  // equal ones: 32 rows are 10 + 11 + 11
     const std::size_t m = rows.begin + count * i / tiles, height = rows.begin + count * (i + 1) / tiles - m;
-    fetch_result(g.out, m, height, n);
-    tile_of(height, i, tiles)({g.a + m * g.lda, g.lda, b, depth, base, sums, ahead, i < fetching});
+    const std::size_t at = m * g.n + n;
+    const Result y{g.out.c + at,
+                   g.out.residual ? g.out.residual + at : nullptr,
+                   g.n,
+                   g.column_scale + n,
+                   g.row_scale + m,
+                   g.out.bias ? g.out.bias + n : nullptr,
+                   {columns.lanes[0], columns.lanes[1]}};
+    tile_of(height, i,
+            tiles)({g.a + m * g.lda, g.lda, b, depth, base, active ? sums : nullptr, ahead, i < fetching, y});
     if (i < fetching) ahead += bytes / fetching;
-    const TwoRegisters columns(n, g.n);
-    const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
+    if (!active) continue;
     finish(
         g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {  // the sums lie in L1
           const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kVnniPanel + 16 * v));
