@@ -43,9 +43,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
   app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, ...");
-  app.add_option(
-      "--precision", raw.precision,
-      "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights, auto (bf16: not yet)");
+  app.add_option("--precision", raw.precision,
+                 "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights, auto");
   app.add_option("--calibration", raw.calibration,
                  "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
   app.add_option("--observer", raw.observer,
@@ -85,11 +84,9 @@ void convert_precision(const Raw& raw, Options& options) {
   const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), raw.precision) != names.end();
   };
-  if (is_any_of({"float16", "fp16", "bf16", "bfloat16"}))
+  if (is_any_of({"float16", "fp16"}))
     throw Error(ErrorKind::unsupported,
-                fmt::format("--precision {}: not yet; there are float32, int8, int8-dynamic and "
-                            "others, see --help",
-                            raw.precision));
+                "--precision float16: no CPU is faster in it; there are int8 and others, see --help");
   options.precision = parse_precision(raw.precision);
   const bool full = options.precision == Precision::f32;
   if (full && (!raw.observer.empty() || !raw.metric.empty() || !raw.score.empty() || raw.max_drop >= 0))
