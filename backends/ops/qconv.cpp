@@ -5,6 +5,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/qconv_attrs.h"
+#include "backends/ops/quantize_text.h"
 
 namespace modelflow::ops {
 namespace {
@@ -15,18 +16,11 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-// Scale and zero point of `of`, which the attributes hold.
-std::string quantization(const std::string& of) {
-  return of + "_scale = Constant <value_float: float = @" + of + "_scale> ()\n" + of +
-         "_zero_int = Constant <value_int: int = @" + of + "_zero_point> ()\n" + of + "_zero = Cast <to = 2> (" + of +
-         "_zero_int)\n";
-}
-
 // `of` (x or residual) as floats in channels-second order, named `of`_float.
 std::string dequantized(const std::string& of, bool last, std::size_t rank) {
   const std::string first = last ? of + "_first" : of;
-  return (last ? transpose_text(first, of, rank, false) : "") + quantization(of) + of + "_float = DequantizeLinear (" +
-         first + ", " + of + "_scale, " + of + "_zero)\n";
+  return (last ? transpose_text(first, of, rank, false) : "") + quantization_text(of + "_") + of +
+         "_float = DequantizeLinear (" + first + ", " + of + "_scale, " + of + "_zero)\n";
 }
 
 // As exporters of quantized models write it, so that runtimes which look for that form find it: everything between
@@ -54,7 +48,8 @@ std::string body(const Call& call, int opset) {
     at = "act";
   }
   if (conv.residual == Residual::after) add();
-  text += quantization("y") + (conv.y_last ? "y_first" : "y") + " = QuantizeLinear (" + at + ", y_scale, y_zero)\n";
+  text +=
+      quantization_text("y_") + (conv.y_last ? "y_first" : "y") + " = QuantizeLinear (" + at + ", y_scale, y_zero)\n";
   return text + (conv.y_last ? transpose_text("y", "y_first", rank, true) : "") + "}";
 }
 
