@@ -2,6 +2,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 namespace {
@@ -108,14 +109,9 @@ std::vector<std::string> attributes(const Call& call, int) {
 }
 
 Verdict infer(Call& call) {
-  std::optional<AttentionAttrs> attention;
-  try {
-    attention.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != attention->inputs())
-    return no("the attributes ask for " + std::to_string(attention->inputs()) + " inputs");
+  Verdict why;
+  const std::optional<AttentionAttrs> attention = read_attrs<AttentionAttrs>(call, why);
+  if (!attention) return why;
   AttentionDims dims;
   if (Verdict v = read_dims(call, *attention, dims); !v) return v;
   call.outputs.resize(1);

@@ -5,6 +5,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/layout_text.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 namespace {
@@ -59,14 +60,9 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 }
 
 Verdict infer(Call& call) {
-  std::optional<ConvAttrs> conv;
-  try {
-    conv.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != conv->inputs())
-    return no("the attributes ask for " + std::to_string(conv->inputs()) + " inputs");
+  Verdict why;
+  const std::optional<ConvAttrs> conv = read_attrs<ConvAttrs>(call, why);
+  if (!conv) return why;
   return infer_conv(call, *conv, {.bias = conv->has_bias ? 2u : 0, .residual = conv->residual_index()});
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
+#include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
 
@@ -12,11 +13,6 @@ struct Sample {
   Dims x, w;
   Attrs attrs = {};
 };
-
-Attrs with(Attrs attrs, const Attrs& more) {
-  for (const auto& [name, value] : more) attrs.set(name, value);
-  return attrs;
-}
 
 const Attrs kLast = {{"x_layout", "NHWC"}, {"y_layout", "NHWC"}};
 const Attrs kBias = {{"has_bias", std::int64_t{1}}};

@@ -4,6 +4,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 
@@ -136,15 +137,9 @@ Verdict check_extra(const Call& call, const MatMulAttrs& matmul, std::vector<Dim
 }
 
 Verdict infer(Call& call) {
-  std::optional<MatMulAttrs> read;
-  try {
-    read.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != read->inputs()) {
-    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
-  }
+  Verdict why;
+  const std::optional<MatMulAttrs> read = read_attrs<MatMulAttrs>(call, why);
+  if (!read) return why;
   if (Verdict v = check_activation(call.attrs); !v) return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;

@@ -3,6 +3,7 @@
 
 #include "backends/ops/activation_body.h"
 #include "backends/ops/matmul_attrs.h"
+#include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
 namespace {
@@ -12,11 +13,6 @@ struct Sample {
   Attrs attrs = {};
   bool weights = true;
 };
-
-Attrs with(Attrs attrs, const Attrs& more) {
-  for (const auto& [name, value] : more) attrs.set(name, value);
-  return attrs;
-}
 
 const Attrs kBias = {{"has_bias", std::int64_t{1}}};
 const Attrs kTransA = {{"trans_a", std::int64_t{1}}};

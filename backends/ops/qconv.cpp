@@ -6,6 +6,7 @@
 #include "backends/ops/layout_text.h"
 #include "backends/ops/qconv_attrs.h"
 #include "backends/ops/quantize_text.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 namespace {
@@ -63,13 +64,9 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 }
 
 Verdict infer(Call& call) {
-  std::optional<QConvAttrs> q;
-  try {
-    q.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != q->inputs()) return no("the attributes ask for " + std::to_string(q->inputs()) + " inputs");
+  Verdict why;
+  const std::optional<QConvAttrs> q = read_attrs<QConvAttrs>(call, why);
+  if (!q) return why;
   const Operand& scale = call.in(QConvAttrs::kScale);
   if (scale.shape.has_rank() && scale.shape.rank() != 1) return no("scale of the weights is not of rank 1", scale.name);
   return infer_conv(call, q->conv, {.bias = QConvAttrs::kBias, .residual = QConvAttrs::kResidual});

@@ -4,6 +4,7 @@
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 
@@ -90,14 +91,9 @@ Verdict check_b(const Call& call, const QMatMulAttrs& matmul) {
 }
 
 Verdict infer(Call& call) {
-  std::optional<QMatMulAttrs> read;
-  try {
-    read.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != read->inputs())
-    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  Verdict why;
+  const std::optional<QMatMulAttrs> read = read_attrs<QMatMulAttrs>(call, why);
+  if (!read) return why;
   if (Verdict v = check_b(call, *read); !v) return v;
   // For the rest it is a MatMul.
   Call product = call;

@@ -3,6 +3,7 @@
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul4_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
 
@@ -89,14 +90,9 @@ Verdict check_weights(const Call& call, const QMatMul4Attrs& matmul) {
 }
 
 Verdict infer(Call& call) {
-  std::optional<QMatMul4Attrs> read;
-  try {
-    read.emplace(call.attrs);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
-  if (call.inputs.size() != read->inputs())
-    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  Verdict why;
+  const std::optional<QMatMul4Attrs> read = read_attrs<QMatMul4Attrs>(call, why);
+  if (!read) return why;
   if (Verdict v = check_weights(call, *read); !v) return v;
   // For the rest it is a MatMul by [K, N].
   Call product = call;

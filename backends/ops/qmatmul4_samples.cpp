@@ -11,11 +11,6 @@ struct Sample {
   Attrs attrs = {};
 };
 
-Attrs with(Attrs attrs, const Attrs& more) {
-  for (const auto& [name, value] : more) attrs.set(name, value);
-  return attrs;
-}
-
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, zero = {{"has_zero_point", std::int64_t{1}}};
   const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};

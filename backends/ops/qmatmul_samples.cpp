@@ -10,11 +10,6 @@ struct Sample {
   Attrs attrs = {};
 };
 
-Attrs with(Attrs attrs, const Attrs& more) {
-  for (const auto& [name, value] : more) attrs.set(name, value);
-  return attrs;
-}
-
 // Layers of BERT and ViT first, then every option once on something small.
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, trans = {{"trans_b", std::int64_t{1}}};

@@ -16,6 +16,11 @@ Tensor sample_weights(const Dims& dims, std::int64_t depth) {
   });
 }
 
+Attrs with(Attrs attrs, const Attrs& more) {
+  for (const auto& [name, value] : more) attrs.set(name, value);
+  return attrs;
+}
+
 Operand Samples::operand(const char* name, const Dims& dims, std::int64_t depth) {
   Operand made{name, DType::f32, Shape::of(dims)};
   if (depth) made.constant = &weights.emplace_back(sample_weights(dims, depth));

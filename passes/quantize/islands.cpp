@@ -13,15 +13,10 @@ Range united(const Range& a, const Range& b) { return {std::min(a.low, b.low), s
 
 }  // namespace
 
-Call quantized_call(const Node& conv) {
-  Call call = call_of(conv);
-  call.op = "QConv";
-  Attrs attrs;
-  for (const auto& [name, value] : call.attrs)
-    if (name != "has_bias") attrs.set(name, value);
-  call.attrs = std::move(attrs);
-  call.inputs[0].dtype = DType::u8;
-  return call;
+Attrs quantized_attrs(const Node& conv) {
+  Attrs attrs = conv.attrs;
+  attrs.erase("has_bias");
+  return attrs;
 }
 
 Verdict quantizable(const Node& conv, const Context& context) {
@@ -33,10 +28,12 @@ Verdict quantizable(const Node& conv, const Context& context) {
   // Only its dims are looked at.
   const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
   const Dim filters = w->dims()[0];
-  Call call = quantized_call(conv);
+  Call call = call_of(conv);
+  call.op = "QConv";
+  call.attrs = quantized_attrs(conv);
   const bool added = conv.attrs.text("residual", "none") != "none";
   Operand x = call.inputs.front(), residual = call.inputs.back();
-  residual.dtype = DType::u8;
+  x.dtype = residual.dtype = DType::u8;
   call.inputs = {x, {conv.input(1)->name(), DType::i8, Shape::of(w->dims()), &shape}};
   call.inputs.push_back({"w_scale", DType::f32, Shape({filters})});
   call.inputs.push_back({"bias", DType::i32, Shape({filters})});

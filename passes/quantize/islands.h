@@ -38,8 +38,8 @@ class QuantizedValues {
 
 /// A convolution that some quantized kernel of the target runs.
 Verdict quantizable(const Node& conv, const Context& context);
-/// QConv with the attributes of this modelflow.Conv; its inputs are still those of the float form.
-Call quantized_call(const Node& conv);
+/// The attributes that QConv has in common with this modelflow.Conv.
+Attrs quantized_attrs(const Node& conv);
 /// Moves or picks elements and computes nothing: its result has the scale of its data inputs, in any element type.
 bool carries(const Node& node, std::int64_t opset);
 /// A sum of two tensors that may be of one shape, which has a quantized form with scales of its own; then whether Relu

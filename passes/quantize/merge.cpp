@@ -77,7 +77,7 @@ bool merge_conv(Node& conv, Context& context) {
   if (!w) return false;
   const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
   const std::string stem = conv.input(1)->name();
-  Attrs attrs = quantized_call(conv).attrs;
+  Attrs attrs = quantized_attrs(conv);
   set(attrs, "x", x->q);
   set(attrs, "y", y->q);
   set(attrs, "residual", residual ? residual->q : Quantization{1, 0});
@@ -99,9 +99,8 @@ bool merge_product(Node& product, Context& context) {
   const auto w = imported_weights(*product.input(1), old.integer("trans_b") ? 0 : 1);
   if (!w) return false;
   Graph& graph = product.graph();
-  Attrs attrs;
-  for (const auto& [name, value] : old)
-    if (name != "trans_a" && name != "scale") attrs.set(name, value);
+  Attrs attrs = old;
+  for (const char* name : {"trans_a", "scale"}) attrs.erase(name);
   set(attrs, "a", a->q);
   // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
   const Node* quantize = a->value->producer();

@@ -1,5 +1,7 @@
 // A QuantizeLinear and a DequantizeLinear behind every value that is kept in 8 bits; all readers read the pair. What
 // the pair costs where no quantized op takes it in is what the values were chosen to avoid.
+#include <unordered_map>
+
 #include "passes/quantize/islands.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
@@ -13,23 +15,24 @@ Value& node_in(Graph& graph, std::string_view op, std::vector<Value*> inputs, No
   return *node.output();
 }
 
-/// The node in front of which whatever reads `value` can read more: the one behind its producer.
-Node* behind(Graph& graph, const Value& value) {
-  bool next = value.producer() == nullptr;
+/// The node behind each node; null stands for the start of the graph.
+std::unordered_map<const Node*, Node*> successors(const Graph& graph) {
+  std::unordered_map<const Node*, Node*> next;
+  const Node* last = nullptr;
   for (const auto& node : graph.nodes()) {
-    if (next) return node.get();
-    next = node.get() == value.producer();
+    next[last] = node.get();
+    last = node.get();
   }
-  return nullptr;
+  return next;
 }
 
-void place(Graph& graph, Value& value, Range range) {
+/// `before`: the node behind the one that computes the value.
+void place(Graph& graph, Value& value, Range range, Node* before) {
   const Quantization q = u8_of(range);
   Value& scale = graph.add_constant(Tensor::scalar(q.scale), value.name() + "_scale");
   const auto zero = static_cast<std::uint8_t>(q.zero_point);
   Value& zero_point = graph.add_constant(Tensor::scalar(zero), value.name() + "_zero_point");
   const std::vector<Use> readers = value.uses();
-  Node* before = behind(graph, value);
   Value& quantized =
       node_in(graph, "QuantizeLinear", {&value, &scale, &zero_point}, before, Type::tensor(DType::u8, value.shape()));
   Value& back = node_in(graph, "DequantizeLinear", {&quantized, &scale, &zero_point}, before,
@@ -40,7 +43,8 @@ void place(Graph& graph, Value& value, Range range) {
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   const QuantizedValues chosen(graph, context);
-  for (Value* value : chosen.values()) place(graph, *value, chosen.range(*value));
+  auto next = successors(graph);  // pairs stand between a node and the one that was behind it
+  for (Value* value : chosen.values()) place(graph, *value, chosen.range(*value), next[value->producer()]);
   context.hit("place-quantizers", static_cast<int>(chosen.values().size()));
   return static_cast<int>(chosen.values().size());
 }
