@@ -8,6 +8,7 @@
 #include "passes/quantize/quantize.h"
 #include "src/calibrate/calibrate.h"
 #include "src/calibrate/metric.h"
+#include "src/calibrate/op_errors.h"
 #include "src/calibrate/parted_samples.h"
 #include "src/emit/inline.h"
 #include "src/measure/extract.h"
@@ -51,6 +52,7 @@ class Lowering {
     if (options_.score) full_score_ = options_.score(precise_.original);
     Attempt best = scored(attempt({}));
     if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+    list(best);
     note(best);
     if (best.drop > options_.max_drop) best = within_bound(std::move(best));
     if (best.quantized.empty()) return refuse("no part of it stays within --max-drop");
@@ -62,7 +64,14 @@ class Lowering {
   }
 
  private:
+  /// The report says of every op that was tried what runs instead.
   std::optional<Model> refuse(const std::string& why) {
+    if (report_.quantization) {
+      for (QuantizedReport& row : report_.quantization->ops)
+        if (row.reason.empty()) keep_float(row, why);
+      report_.quantization->drop = 0;
+      report_.quantization->outputs.clear();
+    }
     report_.notes.push_back(why + ": the model stays in float32");
     return {};
   }
@@ -173,7 +182,6 @@ class Lowering {
 
   /// A point of the frontier between speed and accuracy.
   void note(const Attempt& made) {
-    if (!report_.quantization) report_.quantization.emplace();
     FrontierPoint point{made.quantized.size(), made.drop, 0};
     if (measurable() && options_.level == Level::O2) {
       const std::vector<const Model*> models = {&precise_.fastest, &made.runnable};
@@ -209,22 +217,33 @@ class Lowering {
     return true;
   }
 
-  void describe(const Attempt& made) {
+  void keep_float(QuantizedReport& row, const std::string& why) const {
+    row = {.node = row.node, .op = float_ops_.at(row.node), .precision = "float32", .sqnr = {}, .reason = why};
+  }
+
+  /// The ops that can run in lower precision; what stands at the borders of 8 bits is none.
+  void list(const Attempt& all) {
+    if (!report_.quantization) report_.quantization.emplace();
     QuantizationReport& q = *report_.quantization;
     q.precision = name(options_.precision);
     q.metric = options_.score ? "score" : name(options_.metric);
     q.max_drop = options_.max_drop;
+    for (const auto& node : precise_.corrected.forms.fused.graph().nodes()) float_ops_[node->name] = node->op();
+    for (const auto& node : all.fused.graph().nodes())
+      if (all.quantized.contains(node->name) && float_ops_.contains(node->name))
+        q.ops.push_back({.node = node->name, .op = node->op(), .precision = q.precision, .sqnr = {}, .reason = ""});
+  }
+
+  void describe(const Attempt& made) {
+    QuantizationReport& q = *report_.quantization;
     q.drop = made.drop;
     q.outputs = made.errors;
-    Model copy = made.fused;  // fused_nodes gives nodes that may be edited
-    for (const Node* node : fused_nodes(copy.graph())) {
-      const bool kept = plan_.keep_float.contains(node->name);
-      if (!kept && !made.quantized.contains(node->name)) continue;
-      q.ops.push_back({.node = node->name,
-                       .op = node->op(),
-                       .precision = kept ? "float32" : q.precision,
-                       .sqnr = {},
-                       .reason = kept ? "it costs too much accuracy" : ""});
+    const Model& fused = precise_.corrected.forms.fused;
+    const auto errors = op_errors(runtime_, {fused, Pipeline::emit(fused)}, {made.fused, Pipeline::emit(made.fused)},
+                                  samples_.judges().front(), {.threads = options_.threads});
+    for (QuantizedReport& row : q.ops) {
+      if (!made.quantized.contains(row.node)) keep_float(row, "it costs too much accuracy");
+      if (const auto found = errors.find(row.node); found != errors.end()) row.sqnr = found->second;
     }
   }
 
@@ -238,6 +257,7 @@ class Lowering {
   QuantizationPlan plan_;
   Outputs reference_;
   std::vector<std::string> names_;
+  std::map<std::string, std::string> float_ops_;  // by node, as they were before
   double full_score_ = 0;
   bool steps_reported_ = false;
 };

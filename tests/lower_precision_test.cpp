@@ -147,6 +147,39 @@ TEST_F(LowerPrecisionTest, OldOpsetsAreRaised) {
   EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
 }
 
+TEST_F(LowerPrecisionTest, TheReportSaysHowExactEachOpIs) {
+  const Result result = optimize(network(), int8(8));
+  ASSERT_TRUE(result.report.quantization);
+  int convolutions = 0;
+  for (const QuantizedReport& row : result.report.quantization->ops) {
+    if (row.op != "QConv") continue;
+    ++convolutions;
+    ASSERT_TRUE(row.sqnr) << row.node;
+    EXPECT_GT(*row.sqnr, 20) << row.node;
+    EXPECT_LT(*row.sqnr, 60) << row.node << ": 8 bits cannot be so exact";
+  }
+  EXPECT_EQ(convolutions, 3);
+}
+
+/// Whatever timing decides, the report speaks of the model that comes out.
+TEST_F(LowerPrecisionTest, TheReportListsWhatTheModelHas) {
+  for (const auto& [measure, max_drop] : {std::pair(true, 100.0), std::pair(false, 100.0), std::pair(false, 0.0)}) {
+    Options options = int8(8);
+    options.measure = measure;
+    options.max_seconds = 1;
+    options.max_drop = max_drop;
+    const Result result = optimize(network(), options);
+    ASSERT_TRUE(result.report.quantization);
+    const auto& ops = result.report.quantization->ops;
+    const auto listed = std::ranges::count_if(ops, [](const QuantizedReport& row) {
+      EXPECT_EQ(row.precision == "float32", !row.reason.empty()) << row.node;
+      return row.op == "QConv" && row.precision == "int8";
+    });
+    EXPECT_EQ(listed, count(result.report, "modelflow.QConv")) << result.report.text();
+    EXPECT_GE(ops.size(), 3u);
+  }
+}
+
 TEST_F(LowerPrecisionTest, ProductsNeedNoSamples) {
   Options options;
   options.precision = Precision::i8_dynamic;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "modelflow/target.h"
 
@@ -19,8 +20,10 @@ struct ChannelLoops {
   void (*scale)(const float* x, float factor, std::size_t n, float* y);
   /// The sum of n floats, in 32 interleaved partial sums.
   float (*sum)(const float* x, std::size_t n);
-  /// y[j] = bias[j] + sum over i of x[i] * w[i, j]; `bias` may be null.
-  void (*vector_matrix)(const float* x, const float* w, const float* bias, std::size_t in, std::size_t out, float* y);
+  /// y[j] = sum over i of x[i] * w[i, j] for `out` columns; `stride` elements from one row of w to the next.
+  void (*vector_matrix)(const float* x, const float* w, std::size_t stride, std::size_t in, std::size_t out, float* y);
+  void (*vector_bytes)(const float* x, const std::int8_t* w, std::size_t stride, std::size_t in, std::size_t out,
+                       float* y);
 };
 
 /// The loops for this host.

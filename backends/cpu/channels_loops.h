@@ -55,22 +55,24 @@ float sum(const float* x, std::size_t n) {
   return lanes[0];
 }
 
-void vector_matrix(const float* x, const float* w, const float* bias, std::size_t in, std::size_t out,
-                   float* __restrict y) {
-  for (std::size_t j = 0; j < out; ++j) y[j] = bias ? bias[j] : 0;
+template <class W>
+void vector_by(const float* x, const W* w, std::size_t stride, std::size_t in, std::size_t out, float* __restrict y) {
+  const auto number = [](W v) { return static_cast<float>(v); };
+  for (std::size_t j = 0; j < out; ++j) y[j] = 0;
   std::size_t i = 0;
-  for (; i + 4 <= in; i += 4, w += 4 * out) {
+  for (; i + 4 <= in; i += 4, w += 4 * stride) {
     const float a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
-    const float *p = w, *q = w + out, *r = q + out, *s = r + out;
-    for (std::size_t j = 0; j < out; ++j) y[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j]);
+    const W *p = w, *q = w + stride, *r = q + stride, *s = r + stride;
+    for (std::size_t j = 0; j < out; ++j)
+      y[j] += (a * number(p[j]) + b * number(q[j])) + (c * number(r[j]) + d * number(s[j]));
   }
-  for (; i < in; ++i, w += out) {
+  for (; i < in; ++i, w += stride) {
     const float a = x[i];
-    for (std::size_t j = 0; j < out; ++j) y[j] += a * w[j];
+    for (std::size_t j = 0; j < out; ++j) y[j] += a * number(w[j]);
   }
 }
 
-constexpr ChannelLoops kLoops = {add_rows, max_rows, scale_rows, scale, sum, vector_matrix};
+constexpr ChannelLoops kLoops = {add_rows, max_rows, scale_rows, scale, sum, vector_by<float>, vector_by<std::int8_t>};
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/conv_dense_avx512.h"
 #include "backends/cpu/conv_problem.h"
+#include "backends/cpu/scratch_tasks.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -142,7 +143,7 @@ class Dense : public Implementation {
     const Cut c = cut(p, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
     const std::int64_t groups = ceil_div(static_cast<std::int64_t>(panels_.size()), c.panels);
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
-    const auto tasks = static_cast<std::size_t>(p.batch * down * across * groups);
+    const std::int64_t tasks = p.batch * down * across * groups;
     const auto task_of = [&](std::int64_t i) {
       const std::int64_t group = i % groups, column = i / groups % across, row = i / groups / across % down;
       const ConvBlock block{i / groups / across / down, row * c.rows, std::min(p.rows, (row + 1) * c.rows),
@@ -152,13 +153,8 @@ class Dense : public Implementation {
     };
     std::size_t bytes = 0;
     for (std::int64_t i = 0; i < groups * across * down; ++i) bytes = std::max(bytes, dense_scratch(run, task_of(i)));
-    ScratchSlots slots(call, tasks, bytes);
-    const auto body = [&](std::size_t i) {
-      slots.with_slot(
-          [&](std::byte* scratch) { dense_block_avx512(run, task_of(static_cast<std::int64_t>(i)), scratch); });
-    };
-    if (tasks == 1) return body(0);
-    call.parallel(tasks, body);
+    run_with_scratch(call, tasks, bytes,
+                     [&](std::int64_t i, std::byte* scratch) { dense_block_avx512(run, task_of(i), scratch); });
   }
 
  private:

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cpu/conv_depthwise_avx512.h"
+#include "backends/cpu/scratch_tasks.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -54,14 +55,8 @@ class Depthwise : public Implementation {
     };
     std::size_t bytes = 0;
     for (std::int64_t i = 0; i < across * down; ++i) bytes = std::max(bytes, depthwise_scratch(run, block_of(i)));
-    const auto tasks = static_cast<std::size_t>(p.batch * across * down);
-    ScratchSlots slots(call, tasks, bytes);
-    const auto body = [&](std::size_t i) {
-      slots.with_slot(
-          [&](std::byte* scratch) { depthwise_block_avx512(run, block_of(static_cast<std::int64_t>(i)), scratch); });
-    };
-    if (tasks == 1) return body(0);
-    call.parallel(tasks, body);
+    run_with_scratch(call, p.batch * across * down, bytes,
+                     [&](std::int64_t i, std::byte* scratch) { depthwise_block_avx512(run, block_of(i), scratch); });
   }
 
  private:

@@ -1,11 +1,9 @@
 #include "backends/cpu/conv_problem.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <optional>
 #include <string>
-#include <thread>
 
 namespace modelflow::cpu {
 namespace {
@@ -115,30 +113,6 @@ double conv_bytes(const Call& call) {
   for (const Operand& in : call.inputs) elements += in.shape.known_elements();
   for (const Operand& out : call.outputs) elements += out.shape.known_elements();
   return elements * sizeof(float);
-}
-
-ScratchSlots::ScratchSlots(Invocation& call, std::size_t tasks, std::size_t bytes)
-    : count_(std::min<std::size_t>({tasks, call.threads() + 1, 64})), bytes_((bytes + 127) / 64 * 64) {
-  memory_ = call.scratch(count_ * bytes_ + 64);
-  taken_ = reinterpret_cast<std::uint64_t*>(memory_ + count_ * bytes_);
-  *taken_ = 0;
-}
-
-void ScratchSlots::with_slot(const std::function<void(std::byte*)>& body) {
-  std::atomic_ref<std::uint64_t> taken(*taken_);
-  std::size_t slot = 0;
-  while (true) {
-    const std::uint64_t seen = taken.load();
-    for (slot = 0; slot < count_ && (seen >> slot & 1); ++slot) continue;
-    // More tasks at once than slots: the runtime has more threads than it told.
-    if (slot == count_) {
-      std::this_thread::yield();
-      continue;
-    }
-    if ((taken.fetch_or(std::uint64_t{1} << slot) >> slot & 1) == 0) break;
-  }
-  body(memory_ + slot * bytes_);
-  taken.fetch_and(~(std::uint64_t{1} << slot));
 }
 
 }  // namespace modelflow::cpu

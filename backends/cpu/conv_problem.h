@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "backends/cpu/activation.h"
@@ -61,19 +60,5 @@ Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_
 double conv_flops(const Call& call);
 /// Bytes of all operands.
 double conv_bytes(const Call& call);
-
-/// Scratch memory for the tasks of one loop: a task takes a slot, which is warm in its core's cache more often than
-/// memory per task would be.
-class ScratchSlots {
- public:
-  ScratchSlots(Invocation& call, std::size_t tasks, std::size_t bytes);
-  /// Runs body(address) with a slot that nobody else has.
-  void with_slot(const std::function<void(std::byte*)>& body);
-
- private:
-  std::size_t count_, bytes_;
-  std::byte* memory_;
-  std::uint64_t* taken_;  // bits, used atomically
-};
 
 }  // namespace modelflow::cpu

@@ -6,6 +6,7 @@
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/conv_winograd_avx512.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/scratch_tasks.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
@@ -151,20 +152,16 @@ class Winograd : public Implementation {
     const std::int64_t blocks =
         std::max(ceil_div(run.tiles(), by_cache), std::min(ceil_div(run.tiles(), 12), 2 * threads));
     const std::int64_t rows = ceil_div(run.tiles(), blocks);
-    ScratchSlots slots(call, static_cast<std::size_t>(blocks),
-                       static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float));
-    share(call, static_cast<std::size_t>(run.tiles()), static_cast<std::size_t>(blocks),
-          [&](auto begin, auto end, auto) {
-            const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-            slots.with_slot([&](std::byte* scratch) {
-              auto* v = reinterpret_cast<float*>(scratch);
-              float* products = v + run.frequencies() * rows * run.pixel;
-              winograd_input_avx512(run, first, last, rows, v);
-              for (std::int64_t f = 0; f < run.frequencies(); ++f)
-                multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
-              winograd_output_avx512(run, first, last, rows, products);
-            });
-          });
+    const std::size_t bytes = static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float);
+    run_with_scratch(call, blocks, bytes, [&](std::int64_t i, std::byte* scratch) {
+      const std::int64_t first = run.tiles() * i / blocks, last = run.tiles() * (i + 1) / blocks;
+      auto* v = reinterpret_cast<float*>(scratch);
+      float* products = v + run.frequencies() * rows * run.pixel;
+      winograd_input_avx512(run, first, last, rows, v);
+      for (std::int64_t f = 0; f < run.frequencies(); ++f)
+        multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
+      winograd_output_avx512(run, first, last, rows, products);
+    });
   }
 
   /// Large weights: all tiles meet each frequency once, so that its weights are read once.

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/qconv_dense_vnni.h"
+#include "backends/cpu/scratch_tasks.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -61,14 +62,17 @@ struct Cut {
 // What a block reads stays in L2 beside the weights of a panel.
 constexpr std::int64_t kBlockBytes = 384 << 10;
 
-// More tasks than threads, when the work is worth it: about 5 million operations (some 10 us) each. Of the ways to get
+// Seconds that products and what is done with their sums take on one core, about.
+double seconds_of(double ops, double results) { return ops / 5e11 + results * 2.5e-10; }
+
+// More tasks than threads, when the work is worth it: some 5 us each. Of the ways to get
 // there the one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
 // `unit`: pixels that stay together.
 Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_t unit, std::int64_t threads) {
   const std::int64_t pixels = g.batch * g.rows * g.columns;
-  const double ops = 2 * static_cast<double>(pixels) * products * static_cast<double>(g.filters);
-  const std::int64_t wanted =
-      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(ops / 5e6), 1, 6 * threads);
+  const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
+  const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results) / 5e-6);
+  const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
   const std::int64_t per_pixel = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
   const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;
   Cut best{};
@@ -153,14 +157,8 @@ class Dense : public Implementation {
     };
     std::size_t bytes = 0;
     for (std::int64_t i = 0; i < groups * blocks; ++i) bytes = std::max(bytes, qdense_scratch(run, task_of(i)));
-    const auto tasks = static_cast<std::size_t>(groups * blocks * (pixels / span));
-    ScratchSlots slots(call, tasks, bytes);
-    const auto body = [&](std::size_t i) {
-      slots.with_slot(
-          [&](std::byte* scratch) { qdense_block_vnni(run, task_of(static_cast<std::int64_t>(i)), scratch); });
-    };
-    if (tasks == 1) return body(0);
-    call.parallel(tasks, body);
+    run_with_scratch(call, groups * blocks * (pixels / span), bytes,
+                     [&](std::int64_t i, std::byte* scratch) { qdense_block_vnni(run, task_of(i), scratch); });
   }
 
  private:

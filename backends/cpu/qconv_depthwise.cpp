@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "backends/cpu/qconv_depthwise_vnni.h"
+#include "backends/cpu/scratch_tasks.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -42,7 +43,7 @@ void pack(const std::int8_t* w, const ConvGeometry& g, const QDepthBlock& block,
   }
 }
 
-// Rows and blocks of a task: some 10 us of work at least, and more tasks than threads. Groups of blocks share nothing,
+// Rows and blocks of a task: some 5 us of work at least, and more tasks than threads. Groups of blocks share nothing,
 // neighbouring rows are read twice.
 struct Cut {
   std::int64_t rows, blocks;
@@ -52,7 +53,7 @@ Cut cut(const ConvGeometry& g, std::int64_t blocks, std::int64_t threads) {
   const double products = static_cast<double>(g.batch * g.rows * g.columns * blocks) * 64 *
                           static_cast<double>(g.kernel_h * g.kernel_w + 9);
   const std::int64_t wanted =
-      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 1e6), 1, 6 * threads);
+      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 5e5), 1, 6 * threads);
   const std::int64_t per_image = ceil_div(wanted, g.batch), groups = std::min(per_image, blocks);
   const std::int64_t at_once = depthwise_rows(g).results, rows = ceil_div(g.rows, ceil_div(per_image, groups));
   return {ceil_div(rows, at_once) * at_once, ceil_div(blocks, groups)};
@@ -105,17 +106,12 @@ class Depthwise : public Implementation {
     const auto count = static_cast<std::int64_t>(blocks_.size());
     const Cut c = cut(g, count, static_cast<std::int64_t>(call.threads()));
     const std::int64_t groups = ceil_div(count, c.blocks), down = ceil_div(g.rows, c.rows);
-    const auto tasks = static_cast<std::size_t>(g.batch * down * groups);
-    ScratchSlots slots(call, tasks, qdepthwise_scratch(g));
-    const auto body = [&](std::size_t index) {
-      const auto i = static_cast<std::int64_t>(index);
+    run_with_scratch(call, g.batch * down * groups, qdepthwise_scratch(g), [&](std::int64_t i, std::byte* scratch) {
       const std::int64_t group = i % groups, row = i / groups % down * c.rows;
       const QDepthTask task{i / groups / down, row, std::min(g.rows, row + c.rows), group * c.blocks,
                             std::min(count, (group + 1) * c.blocks)};
-      slots.with_slot([&](std::byte* scratch) { qdepthwise_block_vnni(run, task, scratch); });
-    };
-    if (tasks == 1) return body(0);
-    call.parallel(tasks, body);
+      qdepthwise_block_vnni(run, task, scratch);
+    });
   }
 
  private:

@@ -5,26 +5,25 @@
 
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
+#include "backends/ops/squeeze_excite.h"
 
 namespace modelflow::cpu {
 namespace {
 
 /// [out, in, 1, 1] -> [in, out], so that the product runs along the outputs.
+template <class T>
 std::shared_ptr<const std::byte> transposed(const Tensor& w) {
   return packed_weights(w, "transposed matrix", w.bytes(), [&](std::byte* bytes) {
     const auto out = static_cast<std::size_t>(w.dims()[0]), in = static_cast<std::size_t>(w.dims()[1]);
-    auto* to = reinterpret_cast<float*>(bytes);
-    const auto from = w.as<float>();
+    auto* to = reinterpret_cast<T*>(bytes);
+    const auto from = w.as<T>();
     for (std::size_t o = 0; o < out; ++o) {
       for (std::size_t i = 0; i < in; ++i) to[i * out + o] = from[o * in + i];
     }
   });
-}
-
-const float* weights(const std::shared_ptr<const std::byte>& bytes) {
-  return reinterpret_cast<const float*>(bytes.get());
 }
 
 const Tensor& constant(const Call& call, std::size_t input) {
@@ -32,15 +31,42 @@ const Tensor& constant(const Call& call, std::size_t input) {
   return *call.in(input).constant;
 }
 
+// Filters that a task computes at least, and products that keep a thread busy for some microseconds.
+constexpr std::size_t kFilters = 16, kProducts = 16384;
+
 }  // namespace
+
+ExciteMatrix::ExciteMatrix(const Call& call, std::size_t index) : bytes_(call.in(index).dtype == DType::i8) {
+  const Tensor& w = constant(call, index);
+  channels_ = static_cast<std::size_t>(w.dims()[1]);
+  weights_ = bytes_ ? transposed<std::int8_t>(w) : transposed<float>(w);
+  if (bytes_) scale_ = constant(call, ++index);
+  bias_ = constant(call, index + 1);
+}
+
+void ExciteMatrix::apply(const float* x, float* y, Invocation& call) const {
+  const std::size_t all = filters(), groups = (all + kFilters - 1) / kFilters;
+  const std::size_t tasks = std::clamp<std::size_t>(all * channels_ / kProducts, 1,
+                                                    std::max<std::size_t>(std::min(groups, call.threads()), 1));
+  share(call, groups, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
+    const std::size_t first = begin * kFilters, last = std::min(all, end * kFilters), count = last - first;
+    if (bytes_) {
+      const auto* w = reinterpret_cast<const std::int8_t*>(weights_.get()) + first;
+      channel_loops().vector_bytes(x, w, all, channels_, count, y + first);
+      for (std::size_t i = first; i < last; ++i) y[i] *= scale_.as<float>()[i];
+    } else {
+      const auto* w = reinterpret_cast<const float*>(weights_.get()) + first;
+      channel_loops().vector_matrix(x, w, all, channels_, count, y + first);
+    }
+    for (std::size_t i = first; i < last; ++i) y[i] += bias_.as<float>()[i];
+  });
+}
 
 ExciteGates::ExciteGates(const Call& call)
     : activation_(activation_of(call.attrs)),
       skip_(call.attrs.integer("skip") != 0),
-      w1_(transposed(constant(call, 1))),
-      b1_(constant(call, 2)),
-      w2_(transposed(constant(call, 3))),
-      b2_(constant(call, 4)),
+      squeeze_(call, 1),
+      excite_(call, ops::second_weights(call)),
       rank_(constant(call, 1).rank()) {
   gate_.kind = call.attrs.text("gate") == "Sigmoid" ? Activation::sigmoid : Activation::hard_sigmoid;
   gate_.alpha = call.attrs.number("gate_alpha");
@@ -48,27 +74,28 @@ ExciteGates::ExciteGates(const Call& call)
 }
 
 void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const {
-  const auto squeezed = static_cast<std::size_t>(b1_.elements());
-  auto* middle = reinterpret_cast<float*>(call.scratch((squeezed + channels()) * sizeof(float)));
-  float* excited = middle + squeezed;
-  const ChannelLoops& loops = channel_loops();
+  auto* middle = reinterpret_cast<float*>(call.scratch((squeeze_.filters() + channels()) * sizeof(float)));
+  float* excited = middle + squeeze_.filters();
   const auto apply = host_isa() >= Isa::avx512 ? activate_avx512 : static_cast<decltype(&activate_avx512)>(activate);
   for (std::size_t n = 0; n < batch; ++n) {
     float* row = rows + n * channels();
-    loops.vector_matrix(row, weights(w1_), b1_.as<float>().data(), channels(), squeezed, middle);
-    apply(activation_, middle, middle, squeezed);
-    loops.vector_matrix(middle, weights(w2_), b2_.as<float>().data(), squeezed, channels(), excited);
+    squeeze_.apply(row, middle, call);
+    apply(activation_, middle, middle, squeeze_.filters());
+    excite_.apply(middle, excited, call);
     apply(gate_, excited, row, channels());
     for (std::size_t c = 0; skip_ && c < channels(); ++c) row[c] += 1;  // x + x * gate
   }
 }
 
 Verdict accepts_excite(const Call& call) {
-  if (call.inputs.size() != 5) return no("takes 5 inputs");
-  for (std::size_t i = 1; i < 5; ++i) {
-    if (call.in(i).dtype != DType::f32) return no("is not float32", call.in(i).name);
+  const bool bytes = call.op == "QSqueezeExcite";
+  const std::size_t count = bytes ? 7 : 5, second = ops::second_weights(call);
+  if (call.inputs.size() != count) return no("takes " + std::to_string(count) + " inputs");
+  for (std::size_t i = 1; i < count; ++i) {
+    const DType type = bytes && (i == 1 || i == second) ? DType::i8 : DType::f32;
+    if (call.in(i).dtype != type) return no("is not " + std::string(name(type)), call.in(i).name);
   }
-  for (std::size_t i : {1, 3}) {
+  for (const std::size_t i : {std::size_t{1}, second}) {
     if (!call.in(i).shape.known() || call.in(i).shape.rank() < 3) return no("has no shape", call.in(i).name);
   }
   try {

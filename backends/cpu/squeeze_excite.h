@@ -7,12 +7,28 @@
 
 namespace modelflow::cpu {
 
+/// A 1x1 convolution of one pixel: a vector by a matrix of float32, or of int8 with a scale per filter.
+class ExciteMatrix {
+ public:
+  /// The weights are input `index`, behind them the scales where they are int8, then the bias. Throws
+  /// Error(unsupported) when one is not constant.
+  ExciteMatrix(const Call& call, std::size_t index);
+  std::size_t filters() const { return static_cast<std::size_t>(bias_.elements()); }
+  /// y[m] = bias[m] + sum over c of x[c] * w[m, c]
+  void apply(const float* x, float* y, Invocation& call) const;
+
+ private:
+  bool bytes_;
+  std::size_t channels_;
+  std::shared_ptr<const std::byte> weights_;  ///< [channels, filters]
+  Tensor scale_, bias_;
+};
+
 /// The two vectors between mean and product, read once from a call of SqueezeExcite or QSqueezeExcite.
 class ExciteGates {
  public:
-  /// Throws Error(unsupported) when a weight is not constant.
   explicit ExciteGates(const Call& call);
-  std::size_t channels() const { return static_cast<std::size_t>(b2_.elements()); }
+  std::size_t channels() const { return excite_.filters(); }
   std::size_t rank() const { return rank_; }  ///< of x
   /// Turns `batch` rows of means into what the channels are multiplied with.
   void apply(std::size_t batch, float* rows, Invocation& call) const;
@@ -20,10 +36,7 @@ class ExciteGates {
  private:
   ActivationSpec activation_, gate_;
   bool skip_;
-  std::shared_ptr<const std::byte> w1_;
-  Tensor b1_;
-  std::shared_ptr<const std::byte> w2_;
-  Tensor b2_;
+  ExciteMatrix squeeze_, excite_;
   std::size_t rank_;
 };
 

@@ -37,16 +37,6 @@ std::vector<Sample> layers() {
   return all;
 }
 
-Tensor steps(const Dims& dims) {
-  return Tensor::make(DType::i8, dims, [&](std::byte* bytes) {
-    std::uint32_t state = 2463534242u + static_cast<std::uint32_t>(element_count(dims));
-    for (std::int64_t i = 0; i < element_count(dims); ++i) {
-      state = state * 1664525u + 1013904223u;
-      bytes[i] = static_cast<std::byte>(static_cast<std::int8_t>(static_cast<int>((state >> 8) % 255) - 127));
-    }
-  });
-}
-
 Call call_of(Samples& made, const Sample& sample) {
   Attrs attrs = {{"trans_b", std::int64_t{0}},
                  {"has_bias", std::int64_t{0}},
@@ -62,7 +52,7 @@ Call call_of(Samples& made, const Sample& sample) {
   y.back() = n;
   Call call{"QMatMul", std::move(attrs), {}, {{"y", DType::f32, Shape::of(y)}}};
   call.inputs.push_back(made.operand("a", sample.a));
-  call.inputs.push_back({"b", DType::i8, Shape::of(sample.b), &made.weights.emplace_back(steps(sample.b))});
+  call.inputs.push_back({"b", DType::i8, Shape::of(sample.b), &made.weights.emplace_back(sample_steps(sample.b))});
   // 5000 is about the mean square of the steps: products of every depth end near one.
   call.inputs.push_back(made.operand("b_scale", {n}, 5000 * k));
   if (matmul.has_bias) call.inputs.push_back(made.operand("bias", {n}, 9));

@@ -1,8 +1,26 @@
+#include <algorithm>
+#include <cmath>
+
 #include "backends/ops.h"
 #include "backends/ops/squeeze_excite.h"
 
 namespace modelflow::ops {
 namespace {
+
+/// Weights as int8, with a scale per filter behind them.
+void in_bytes(Samples& all, Call& call, std::size_t index) {
+  Operand& w = call.inputs[index];
+  const Dims dims = w.constant->dims();
+  w.dtype = DType::i8;
+  w.constant = &all.weights.emplace_back(sample_steps(dims));
+  const Tensor some = sample_weights({dims[0]}, 4);
+  Operand scale{index == 1 ? "w1_scale" : "w2_scale", DType::f32, Shape::of({dims[0]})};
+  scale.constant = &all.weights.emplace_back(Tensor::make(DType::f32, {dims[0]}, [&](std::byte* bytes) {
+    std::ranges::transform(some.as<float>(), reinterpret_cast<float*>(bytes),
+                           [&](float v) { return (1 + std::abs(v)) / 127 / std::sqrt(static_cast<float>(dims[1])); });
+  }));
+  call.inputs.insert(call.inputs.begin() + static_cast<std::ptrdiff_t>(index) + 1, scale);
+}
 
 std::vector<Call> samples() {
   static const Samples made = [] {
@@ -11,6 +29,7 @@ std::vector<Call> samples() {
       Call call = excite_sample(all, sample);
       call.op = "QSqueezeExcite";
       call.inputs[0].dtype = call.outputs[0].dtype = DType::u8;
+      for (const std::size_t i : {1, 4}) in_bytes(all, call, i);
       call.attrs.set("x_scale", Attr(0.023f)).set("x_zero_point", Attr(x_zero));
       call.attrs.set("y_scale", Attr(0.017f)).set("y_zero_point", Attr(y_zero));
       all.calls.push_back(std::move(call));
@@ -39,11 +58,12 @@ Attrs defaults() {
 
 const FusedOp qsqueeze_excite_op = {
     .kind = "QSqueezeExcite",
-    .doc = "Channels of 8-bit numbers weighted by a gate that two 1x1 convolutions of floats compute from their means.",
+    .doc =
+        "Channels of 8-bit numbers weighted by a gate: two 1x1 convolutions of their means, floats by weights in int8.",
     .names = 3,
-    .min_inputs = 5,
-    .max_inputs = 5,
-    .input_types = {DType::u8, DType::f32},
+    .min_inputs = 7,
+    .max_inputs = 7,
+    .input_types = {DType::u8, DType::i8, DType::f32, DType::f32, DType::i8, DType::f32},
     .body = excite_body,
     .inputs = excite_inputs,
     .attributes = excite_attributes,

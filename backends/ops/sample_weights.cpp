@@ -16,6 +16,16 @@ Tensor sample_weights(const Dims& dims, std::int64_t depth) {
   });
 }
 
+Tensor sample_steps(const Dims& dims) {
+  return Tensor::make(DType::i8, dims, [&](std::byte* bytes) {
+    std::uint32_t state = 2463534242u + static_cast<std::uint32_t>(element_count(dims));
+    for (std::int64_t i = 0; i < element_count(dims); ++i) {
+      state = state * 1664525u + 1013904223u;
+      bytes[i] = static_cast<std::byte>(static_cast<std::int8_t>(static_cast<int>((state >> 8) % 255) - 127));
+    }
+  });
+}
+
 Attrs with(Attrs attrs, const Attrs& more) {
   for (const auto& [name, value] : more) attrs.set(name, value);
   return attrs;

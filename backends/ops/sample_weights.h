@@ -9,6 +9,9 @@ namespace modelflow::ops {
 /// Numbers that are the same on every machine, of a size that keeps products over `depth` of them near one.
 Tensor sample_weights(const Dims& dims, std::int64_t depth);
 
+/// The same as int8, in -127 .. 127.
+Tensor sample_steps(const Dims& dims);
+
 /// Attributes of a sample and some more, which win.
 Attrs with(Attrs attrs, const Attrs& more);
 

@@ -23,7 +23,13 @@ Verdict agree(const Dim& a, const Dim& b, std::string_view value) {
 
 }  // namespace
 
-std::vector<std::string> excite_inputs(const Call&) { return {"x", "w1", "b1", "w2", "b2"}; }
+// Behind w1 and its bias, and the scales of w1 where it is in 8 bits.
+std::size_t second_weights(const Call& call) { return bytes(call) ? 4 : 3; }
+
+std::vector<std::string> excite_inputs(const Call& call) {
+  if (bytes(call)) return {"x", "w1", "w1_scale", "b1", "w2", "w2_scale", "b2"};
+  return {"x", "w1", "b1", "w2", "b2"};
+}
 
 std::string excite_body(const Call& call, int opset) {
   const std::size_t rank = call.in(1).shape.rank();
@@ -32,10 +38,15 @@ std::string excite_body(const Call& call, int opset) {
   const std::string x = q ? "x_float" : first, y = q ? "y_float" : end;
   std::string text = "{\n";
   if (last(call)) text += transpose_text("x_first", "x", rank, false);
-  if (q) text += quantization_text("x_") + "x_float = DequantizeLinear (" + first + ", x_scale, x_zero)\n";
-  text += "mean = GlobalAveragePool (" + x + ")\nsqueezed = Conv (mean, w1, b1)\n";
+  const std::string w1 = q ? "w1_float" : "w1", w2 = q ? "w2_float" : "w2";
+  if (q) {
+    text += quantization_text("x_") + "x_float = DequantizeLinear (" + first + ", x_scale, x_zero)\n";
+    for (const std::string w : {"w1", "w2"})
+      text += w + "_float = DequantizeLinear <axis = 0> (" + w + ", " + w + "_scale)\n";
+  }
+  text += "mean = GlobalAveragePool (" + x + ")\nsqueezed = Conv (mean, " + w1 + ", b1)\n";
   text += activation_body(call.attrs, opset, "squeezed", "act");
-  text += "excited = Conv (act, w2, b2)\n" + gate(call);
+  text += "excited = Conv (act, " + w2 + ", b2)\n" + gate(call);
   text += (skip ? "scaled" : y) + " = Mul (" + x + ", gate)\n";
   if (skip) text += y + " = Add (" + x + ", scaled)\n";
   if (q) text += quantization_text("y_") + end + " = QuantizeLinear (y_float, y_scale, y_zero)\n";
@@ -64,19 +75,25 @@ Attrs excite_defaults() {
 }
 
 Verdict infer_excite(Call& call) {
-  if (call.inputs.size() != 5) return no("takes x and two convolutions with bias");
+  const std::size_t i2 = second_weights(call);
+  if (call.inputs.size() != i2 + (bytes(call) ? 3 : 2)) return no("takes x and two convolutions with bias");
   if (Verdict v = check_activation(call.attrs); !v) return v;
   for (const char* prefix : {"x_", "y_"})
     if (Verdict v = bytes(call) ? check_quantization(call.attrs, prefix) : yes(); !v) return v;
   const std::string gate = call.attrs.text("gate");
   if (gate != "Sigmoid" && gate != "HardSigmoid") return no("the gate is neither Sigmoid nor HardSigmoid");
-  const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(3).shape;
+  const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(i2).shape;
   if (!w1.known() || !w2.known() || w1.rank() < 3 || w1.rank() != w2.rank()) return no("the weights have no shape");
   for (std::size_t i = 2; i < w1.rank(); ++i) {
     if (!(w1[i] == Dim(1)) || !(w2[i] == Dim(1))) return no("the windows are not 1", call.in(1).name);
   }
-  if (Verdict v = agree(w1[0], w2[1], call.in(3).name); !v) return v;
-  if (Verdict v = agree(w1[1], w2[0], call.in(3).name); !v) return v;
+  if (Verdict v = agree(w1[0], w2[1], call.in(i2).name); !v) return v;
+  if (Verdict v = agree(w1[1], w2[0], call.in(i2).name); !v) return v;
+  for (const std::size_t i : bytes(call) ? std::vector<std::size_t>{1, 4} : std::vector<std::size_t>{}) {
+    const Shape& scale = call.in(i + 1).shape;
+    if (scale.known() && (scale.rank() != 1 || !(scale[0] == call.in(i).shape[0])))
+      return no("is not one scale per filter", call.in(i + 1).name);
+  }
   if (x.has_rank()) {
     if (x.rank() != w1.rank()) return no("rank differs from that of the weights", call.in(0).name);
     if (Verdict v = agree(x[last(call) ? x.rank() - 1 : 1], w1[1], call.in(0).name); !v) return v;

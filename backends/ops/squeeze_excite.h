@@ -11,6 +11,8 @@ std::vector<std::string> excite_inputs(const Call& call);
 std::vector<std::string> excite_attributes(const Call& call, int opset);
 Attrs excite_defaults();
 Verdict infer_excite(Call& call);
+/// The input that holds the weights of the second convolution; those of the first are input 1.
+std::size_t second_weights(const Call& call);
 
 struct ExciteSample {
   Dims x;

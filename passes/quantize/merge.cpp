@@ -57,9 +57,8 @@ void take_over(Node& old, Node& made, const Side& y) {
 }
 
 /// As they arrived, else (where lower precision is asked for) quantized now.
-std::optional<QuantizedWeights> weights_of(const Node& node, const Context& context, std::size_t axis,
-                                           std::span<const float> least) {
-  Value& weights = *node.input(1);
+std::optional<QuantizedWeights> weights_of(Value& weights, const Context& context, std::size_t axis,
+                                           std::span<const float> least = {}) {
   if (auto imported = imported_weights(weights, axis)) return imported;
   if (!context.plan) return {};
   return quantize_weights(*weights.constant(), axis, {.least_scales = least});
@@ -73,7 +72,7 @@ bool merge_conv(Node& conv, Context& context) {
   Graph& graph = conv.graph();
   const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
   const std::vector<float> least = bias ? least_scales(bias->as<float>(), x->q.scale) : std::vector<float>();
-  const auto w = weights_of(conv, context, 0, least);
+  const auto w = weights_of(*conv.input(1), context, 0, least);
   if (!w) return false;
   const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
   const std::string stem = conv.input(1)->name();
@@ -122,12 +121,20 @@ bool merge_product(Node& product, Context& context) {
 bool merge_squeeze_excite(Node& block, Context& context) {
   const auto x = read_side(block.input(0)), y = write_side(block.output());
   if (!x || !y) return false;
+  Graph& graph = block.graph();
+  std::vector<Value*> inputs = {x->value};
+  for (const std::size_t i : {1, 3}) {
+    const auto w = weights_of(*block.input(i), context, 0);
+    if (!w) return false;
+    const std::string stem = block.input(i)->name();
+    inputs.push_back(&graph.add_constant(w->values, stem + "_quantized"));
+    inputs.push_back(&graph.add_constant(w->scales, stem + "_scale"));
+    inputs.push_back(block.input(i + 1));
+  }
   Attrs attrs = block.attrs;
   set(attrs, "x", x->q);
   set(attrs, "y", y->q);
-  std::vector<Value*> inputs = block.inputs();
-  inputs[0] = x->value;
-  Node* made = make_fused(block.graph(), context, "fuse-quantized", "modelflow.QSqueezeExcite", std::move(inputs),
+  Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QSqueezeExcite", std::move(inputs),
                           std::move(attrs), block);
   if (!made) return false;
   take_over(block, *made, *y);

@@ -7,6 +7,7 @@
 
 #include "src/calibrate/observer.h"
 #include "src/calibrate/samples.h"
+#include "src/calibrate/watch.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -14,9 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Names = std::vector<std::string>;
-
-/// Results of one run that are kept at a time; the runtime's own copy of them is there as well.
-constexpr double kMostBytes = 256 << 20;
 
 /// Calls body(0) .. body(count - 1), which must not throw, on some threads.
 void for_each(std::size_t count, std::size_t threads, const std::function<void(std::size_t)>& body) {
@@ -27,21 +25,6 @@ void for_each(std::size_t count, std::size_t threads, const std::function<void(s
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back(work);
   work();
-}
-
-/// The model with these values as outputs too, or their shapes.
-Model with_outputs(const Model& model, const Names& names, bool shapes) {
-  Model extended = model;
-  Graph& graph = extended.graph();
-  for (const std::string& name : names) {
-    Value* value = graph.find(name);
-    if (shapes) {
-      value = graph.add("Shape", {value}, {.attrs = {}, .name = "shape_of_" + name}).output();
-      value->type = Type::tensor(DType::i64, Shape(std::vector<Dim>(1)));
-    }
-    if (!value->is_graph_output() && !value->is_graph_input()) graph.add_output(*value);
-  }
-  return extended;
 }
 
 class Calibration {
@@ -69,7 +52,15 @@ class Calibration {
   }
 
  private:
-  Feeds first_sample() const { return *calibration_sample(model_, options_, 0); }
+  /// What `body` throws names the sample.
+  template <class Body>
+  static auto of_sample(std::size_t index, Body body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      throw Error(ErrorKind::usage, error.what()).within("calibration sample " + std::to_string(index));
+    }
+  }
 
   /// Takes what needs no run into the ranges; returns the rest.
   Names computed(const Names& values) {
@@ -103,48 +94,9 @@ class Calibration {
                               " NaN or infinite elements, left out");
   }
 
-  /// Groups of values whose results fit into memory together.
   std::vector<Names> groups_of(const Names& values) const {
-    const std::map<std::string, double> bytes = bytes_of(values);
-    std::vector<Names> groups;
-    double sum = 0;
-    for (const std::string& name : values) {
-      sum += bytes.at(name);
-      if (groups.empty() || sum > kMostBytes) {
-        groups.emplace_back();
-        sum = bytes.at(name);
-      }
-      groups.back().push_back(name);
-    }
-    return groups;
-  }
-
-  std::map<std::string, double> bytes_of(const Names& values) const {
-    std::map<std::string, double> bytes;
-    Names unknown;
-    for (const std::string& name : values) {
-      const Shape& shape = model_.graph().find(name)->shape();
-      bytes[name] = shape.known_elements() * sizeof(float);
-      if (!shape.has_rank() || !shape.known()) unknown.push_back(name);
-    }
-    const Feeds sample = first_sample();  // also says at once when there is no data
-    if (unknown.empty()) return bytes;
-    const auto session = open_session(runtime_, with_outputs(model_, unknown, true), session_);
-    const std::vector<Tensor> outputs = run_sample(*session, sample, 0);
-    for (std::size_t i = 0; i < unknown.size(); ++i) {
-      const Tensor& shape = outputs.at(outputs.size() - unknown.size() + i);
-      double& size = bytes[unknown[i]] = sizeof(float);
-      for (const std::int64_t extent : shape.as<std::int64_t>()) size *= static_cast<double>(extent);
-    }
-    return bytes;
-  }
-
-  static std::vector<Tensor> run_sample(Session& session, const Feeds& sample, std::size_t index) {
-    try {
-      return session.run(sample);
-    } catch (const Error& error) {
-      throw Error(ErrorKind::usage, error.what()).within("calibration sample " + std::to_string(index));
-    }
+    const Feeds sample = *calibration_sample(model_, options_, 0);  // also says at once when there is no data
+    return of_sample(0, [&] { return groups_in_memory(runtime_, model_, values, sample, session_); });
   }
 
   /// A graph input: as the sample has it, else its default.
@@ -155,7 +107,7 @@ class Calibration {
 
   /// Goes through the samples until the share `until` of the time is used up; returns their number.
   std::size_t observe(const Names& names, double done, double until) {
-    const auto session = open_session(runtime_, with_outputs(model_, names, false), session_);
+    const auto session = open_session(runtime_, with_outputs(model_, names), session_);
     std::map<std::string, std::size_t, std::less<>> place;
     for (const auto& [name, type] : session->outputs()) place.emplace(name, place.size());
     std::vector<ValueObserver> observers(names.size(), ValueObserver(options_.observer));
@@ -163,7 +115,7 @@ class Calibration {
     for (auto sample = calibration_sample(model_, options_, 0); sample;
          sample = calibration_sample(model_, options_, index)) {
       if (options_.progress) options_.progress("calibrate: sample " + std::to_string(index + 1), done);
-      const std::vector<Tensor> results = run_sample(*session, *sample, index);
+      const std::vector<Tensor> results = of_sample(index, [&] { return session->run(*sample); });
       for_each(names.size(), threads_, [&](std::size_t i) {
         if (const auto output = place.find(names[i]); output != place.end())
           see(observers[i], results[output->second]);
