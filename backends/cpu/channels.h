@@ -20,10 +20,10 @@ struct ChannelLoops {
   void (*scale)(const float* x, float factor, std::size_t n, float* y);
   /// The sum of n floats, in 32 interleaved partial sums.
   float (*sum)(const float* x, std::size_t n);
-  /// y[j] = sum over i of x[i] * w[i, j] for `out` columns; `stride` elements from one row of w to the next.
-  void (*vector_matrix)(const float* x, const float* w, std::size_t stride, std::size_t in, std::size_t out, float* y);
-  void (*vector_bytes)(const float* x, const std::int8_t* w, std::size_t stride, std::size_t in, std::size_t out,
-                       float* y);
+  /// y[j] = sum over i of x[i] * w[i, j] for the kPanel columns of w [in, kPanel].
+  void (*vector_matrix)(const float* x, const float* w, std::size_t in, float* y);
+  void (*vector_bytes)(const float* x, const std::int8_t* w, std::size_t in, float* y);
+  static constexpr std::size_t kPanel = 64;
 };
 
 /// The loops for this host.

@@ -3,6 +3,10 @@
 // Plain loops that compilers vectorize. Internal linkage on purpose: each including file is compiled for another
 // instruction set, and the linker must not mix them.
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <cstddef>
 
@@ -55,20 +59,42 @@ float sum(const float* x, std::size_t n) {
   return lanes[0];
 }
 
+constexpr std::size_t kWide = 16;
+typedef float Floats __attribute__((vector_size(kWide * sizeof(float))));
+
+void convert(const float* from, Floats& to) { __builtin_memcpy(&to, from, sizeof to); }
+
+void convert(const std::int8_t* from, Floats& to) {
+#ifdef __AVX512F__  // GCC 12 converts one number after the other, whichever way it is told to
+  to = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#else
+  for (std::size_t i = 0; i < kWide; ++i) to[i] = static_cast<float>(from[i]);
+#endif
+}
+
+/// Two rows at once, since every sum waits for the one before.
 template <class W>
-void vector_by(const float* x, const W* w, std::size_t stride, std::size_t in, std::size_t out, float* __restrict y) {
-  const auto number = [](W v) { return static_cast<float>(v); };
-  for (std::size_t j = 0; j < out; ++j) y[j] = 0;
+void vector_by(const float* x, const W* w, std::size_t in, float* y) {
+  constexpr std::size_t kPanel = ChannelLoops::kPanel, kVectors = kPanel / kWide;
+  Floats even[kVectors] = {}, odd[kVectors] = {}, row;
   std::size_t i = 0;
-  for (; i + 4 <= in; i += 4, w += 4 * stride) {
-    const float a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
-    const W *p = w, *q = w + stride, *r = q + stride, *s = r + stride;
-    for (std::size_t j = 0; j < out; ++j)
-      y[j] += (a * number(p[j]) + b * number(q[j])) + (c * number(r[j]) + d * number(s[j]));
+  for (; i + 2 <= in; i += 2, w += 2 * kPanel) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      convert(w + v * kWide, row);
+      even[v] += x[i] * row;
+      convert(w + kPanel + v * kWide, row);
+      odd[v] += x[i + 1] * row;
+    }
   }
-  for (; i < in; ++i, w += stride) {
-    const float a = x[i];
-    for (std::size_t j = 0; j < out; ++j) y[j] += a * number(w[j]);
+#pragma GCC unroll 4
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    if (i < in) {
+      convert(w + v * kWide, row);
+      even[v] += x[i] * row;
+    }
+    even[v] += odd[v];
+    __builtin_memcpy(y + v * kWide, &even[v], sizeof even[v]);
   }
 }
 

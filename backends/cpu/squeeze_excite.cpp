@@ -13,15 +13,21 @@
 namespace modelflow::cpu {
 namespace {
 
-/// [out, in, 1, 1] -> [in, out], so that the product runs along the outputs.
+constexpr std::size_t kPanel = ChannelLoops::kPanel;
+
+std::size_t panels(std::size_t filters) { return (filters + kPanel - 1) / kPanel; }
+
+/// [out, in, 1, 1] -> [panels, in, kPanel]: the product runs along the outputs and reads its weights as a stream.
 template <class T>
-std::shared_ptr<const std::byte> transposed(const Tensor& w) {
-  return packed_weights(w, "transposed matrix", w.bytes(), [&](std::byte* bytes) {
-    const auto out = static_cast<std::size_t>(w.dims()[0]), in = static_cast<std::size_t>(w.dims()[1]);
+std::shared_ptr<const std::byte> packed(const Tensor& w) {
+  const auto out = static_cast<std::size_t>(w.dims()[0]), in = static_cast<std::size_t>(w.dims()[1]);
+  return packed_weights(w, "panels of filters", panels(out) * in * kPanel * sizeof(T), [&](std::byte* bytes) {
     auto* to = reinterpret_cast<T*>(bytes);
     const auto from = w.as<T>();
-    for (std::size_t o = 0; o < out; ++o) {
-      for (std::size_t i = 0; i < in; ++i) to[i * out + o] = from[o * in + i];
+    for (std::size_t panel = 0; panel < panels(out); ++panel) {
+      for (std::size_t i = 0; i < in; ++i) {
+        for (std::size_t o = panel * kPanel; o < (panel + 1) * kPanel; ++o) *to++ = o < out ? from[o * in + i] : T{0};
+      }
     }
   });
 }
@@ -31,35 +37,38 @@ const Tensor& constant(const Call& call, std::size_t input) {
   return *call.in(input).constant;
 }
 
-// Filters that a task computes at least, and products that keep a thread busy for some microseconds.
-constexpr std::size_t kFilters = 16, kProducts = 16384;
+// Products that keep a thread busy for some microseconds.
+constexpr std::size_t kProducts = 32768;
 
 }  // namespace
 
 ExciteMatrix::ExciteMatrix(const Call& call, std::size_t index) : bytes_(call.in(index).dtype == DType::i8) {
   const Tensor& w = constant(call, index);
   channels_ = static_cast<std::size_t>(w.dims()[1]);
-  weights_ = bytes_ ? transposed<std::int8_t>(w) : transposed<float>(w);
+  weights_ = bytes_ ? packed<std::int8_t>(w) : packed<float>(w);
   if (bytes_) scale_ = constant(call, ++index);
   bias_ = constant(call, index + 1);
 }
 
 void ExciteMatrix::apply(const float* x, float* y, Invocation& call) const {
-  const std::size_t all = filters(), groups = (all + kFilters - 1) / kFilters;
-  const std::size_t tasks = std::clamp<std::size_t>(all * channels_ / kProducts, 1,
-                                                    std::max<std::size_t>(std::min(groups, call.threads()), 1));
-  share(call, groups, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
-    const std::size_t first = begin * kFilters, last = std::min(all, end * kFilters), count = last - first;
-    if (bytes_) {
-      const auto* w = reinterpret_cast<const std::int8_t*>(weights_.get()) + first;
-      channel_loops().vector_bytes(x, w, all, channels_, count, y + first);
-      for (std::size_t i = first; i < last; ++i) y[i] *= scale_.as<float>()[i];
-    } else {
-      const auto* w = reinterpret_cast<const float*>(weights_.get()) + first;
-      channel_loops().vector_matrix(x, w, all, channels_, count, y + first);
-    }
-    for (std::size_t i = first; i < last; ++i) y[i] += bias_.as<float>()[i];
+  const std::size_t all = panels(filters());
+  const std::size_t worth = std::max<std::size_t>(filters() * channels_ / kProducts, 1);
+  share(call, all, std::min({all, worth, call.threads()}), [&](std::size_t begin, std::size_t end, std::size_t) {
+    for (std::size_t panel = begin; panel < end; ++panel) one_panel(panel, x, y);
   });
+}
+
+void ExciteMatrix::one_panel(std::size_t panel, const float* x, float* y) const {
+  const std::size_t first = panel * kPanel, count = std::min(kPanel, filters() - first);
+  float sums[kPanel];
+  const std::size_t at = first * channels_;
+  if (bytes_) {
+    channel_loops().vector_bytes(x, reinterpret_cast<const std::int8_t*>(weights_.get()) + at, channels_, sums);
+    for (std::size_t i = 0; i < count; ++i) sums[i] *= scale_.as<float>()[first + i];
+  } else {
+    channel_loops().vector_matrix(x, reinterpret_cast<const float*>(weights_.get()) + at, channels_, sums);
+  }
+  for (std::size_t i = 0; i < count; ++i) y[first + i] = sums[i] + bias_.as<float>()[first + i];
 }
 
 ExciteGates::ExciteGates(const Call& call)

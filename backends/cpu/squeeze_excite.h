@@ -18,9 +18,11 @@ class ExciteMatrix {
   void apply(const float* x, float* y, Invocation& call) const;
 
  private:
+  void one_panel(std::size_t panel, const float* x, float* y) const;
+
   bool bytes_;
   std::size_t channels_;
-  std::shared_ptr<const std::byte> weights_;  ///< [channels, filters]
+  std::shared_ptr<const std::byte> weights_;  ///< [panels, channels, filters of a panel]
   Tensor scale_, bias_;
 };
 
