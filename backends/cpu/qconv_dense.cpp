@@ -71,7 +71,7 @@ double seconds_of(double ops, double results) { return ops / 5e11 + results * 2.
 Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_t unit, std::int64_t threads) {
   const std::int64_t pixels = g.batch * g.rows * g.columns;
   const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
-  const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results) / 5e-6);
+  const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results) / 2.5e-6);
   const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
   const std::int64_t per_pixel = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
   const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;

@@ -60,15 +60,17 @@ void ExciteMatrix::apply(const float* x, float* y, Invocation& call) const {
 
 void ExciteMatrix::one_panel(std::size_t panel, const float* x, float* y) const {
   const std::size_t first = panel * kPanel, count = std::min(kPanel, filters() - first);
+  const std::byte* weights = weights_.get();
   float sums[kPanel];
-  const std::size_t at = first * channels_;
   if (bytes_) {
-    channel_loops().vector_bytes(x, reinterpret_cast<const std::int8_t*>(weights_.get()) + at, channels_, sums);
-    for (std::size_t i = 0; i < count; ++i) sums[i] *= scale_.as<float>()[first + i];
+    channel_loops().vector_bytes(x, reinterpret_cast<const std::int8_t*>(weights) + first * channels_, channels_, sums);
+    const float* scale = scale_.as<float>().data() + first;
+    for (std::size_t i = 0; i < count; ++i) sums[i] *= scale[i];
   } else {
-    channel_loops().vector_matrix(x, reinterpret_cast<const float*>(weights_.get()) + at, channels_, sums);
+    channel_loops().vector_matrix(x, reinterpret_cast<const float*>(weights) + first * channels_, channels_, sums);
   }
-  for (std::size_t i = 0; i < count; ++i) y[first + i] = sums[i] + bias_.as<float>()[first + i];
+  const float* bias = bias_.as<float>().data() + first;
+  for (std::size_t i = 0; i < count; ++i) y[first + i] = sums[i] + bias[i];
 }
 
 ExciteGates::ExciteGates(const Call& call)
