@@ -224,19 +224,21 @@ MODELFLOW_INLINE void finish_columns(const QDepthwiseRun& run, const Piece& p, c
   const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
   __m512 factor[4];
 #pragma GCC unroll 4
-  for (int v = 0; v < 4; ++v) factor[v] = _mm512_loadu_ps(scale + 16 * v);
+  for (int v = 0; v < 4; ++v)
+    factor[v] = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * v), _mm512_set1_ps(f.gates.before));
   const std::int64_t part = p.vectors * 16, vector = p.pixels * run.geometry.channels;
   for (std::int64_t r = 0; r < out.rows; ++r) {
     std::int64_t at = out.at + r * out.row_step;
     for (std::int64_t i = 0; i < p.vectors; ++i, at += vector) {
       __m512i q[4], bytes = _mm512_setzero_si512();
       if (Added) bytes = load_residual(run.geometry, p, i * p.pixels, out.mask, run.added + at);
+      __m512 added[4] = {};
 #pragma GCC unroll 4
       for (int v = 0; v < 4; ++v) {
-        const __m512 added = Added ? _mm512_fmadd_ps(floats_of(bytes, v), step, at_zero) : at_zero;
-        const __m512i here = _mm512_loadu_si512(sums + (4 * r + v) * part + 16 * i);
-        q[v] = steps_of<Bounded, Added>(f, here, factor[v], added, act);
+        if (Added) added[v] = _mm512_fmadd_ps(floats_of(bytes, v), step, at_zero);
+        q[v] = _mm512_loadu_si512(sums + (4 * r + v) * part + 16 * i);
       }
+      steps_of<Bounded, Added>(f, q, factor, added, act, q);
       store_pixels(run.geometry, p, i * p.pixels, out.mask, pack_bytes<4>(q, f), run.y + at);
     }
   }

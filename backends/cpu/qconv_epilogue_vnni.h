@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/qconv_gates_vnni.h"
 #include "backends/cpu/qconv_problem.h"
-#include "backends/cpu/qconv_silu_vnni.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -21,11 +21,13 @@ MODELFLOW_INLINE void multiply_add4(__m512i& sums, __m512i unsigned_bytes, __m51
 }
 
 /// What becomes of sums. Activations that are bounds (QEpilogue::bounded) become bounds of the u8 result, which costs
-/// nothing. All others give steps of y: their own scale and shift do that.
+/// nothing. SiLU and HardSwish have their factors moved in front of them (Gates). All others give steps of y by their
+/// own scale and shift.
 struct QFinish {
   alignas(64) std::uint8_t low[64], high[64];  ///< of the result
   std::int16_t zero_point[32];                 ///< of the result
-  bool bounded;
+  bool bounded, gated;
+  Gates gates;
   float added_step, added_0;  ///< a residual of r adds r * added_step + added_0
   ops::Residual residual;
   ActivationSpec activation;
@@ -45,27 +47,35 @@ QFinish finish_of(const QEpilogue& e) {
   std::memset(f.high, clip ? bound(e.y, e.activation.beta) : 255, sizeof f.high);
   for (std::int16_t& zero_point : f.zero_point) zero_point = static_cast<std::int16_t>(e.y.zero_point);
   const float to_steps = 1 / e.y.scale;
-  f.added_step = e.added.scale * (f.bounded || e.residual == ops::Residual::after ? to_steps : 1);
-  f.added_0 = -static_cast<float>(e.added.zero_point) * f.added_step;
-  f.residual = e.residual;
   f.activation = e.activation;
   f.activation.scale *= to_steps, f.activation.shift *= to_steps;
+  const bool may_gate = f.activation.scale > 0 && f.activation.shift == 0;
+  f.gated = may_gate && (kind == Activation::silu || kind == Activation::hard_swish);
+  f.gates.before = 1;
+  if (f.gated && kind == Activation::silu) f.gates = silu_gates(f.activation.scale);
+  if (f.gated && kind == Activation::hard_swish)
+    f.gates = hard_swish_gates(f.activation.scale, e.activation.alpha, e.activation.beta);
+  f.residual = e.residual;
+  f.added_step = e.added.scale * (f.bounded || e.residual == ops::Residual::after ? to_steps : f.gates.before);
+  f.added_0 = -static_cast<float>(e.added.zero_point) * f.added_step;
   return f;
 }
 
-/// Sums to steps of y, or to what `act` makes steps of. `added`: 16 numbers of the residual.
-template <bool Bounded, bool Added, class Act>
-MODELFLOW_INLINE __m512i steps_of(const QFinish& f, __m512i sums, __m512 factor, __m512 added, Act act) {
-  __m512 v = _mm512_cvtepi32_ps(sums);
-  if constexpr (Bounded) {
-    v = Added ? _mm512_fmadd_ps(v, factor, added) : _mm512_mul_ps(v, factor);
-  } else {
-    v = _mm512_mul_ps(v, factor);
-    if (Added && f.residual == ops::Residual::before) v = _mm512_add_ps(v, added);
-    v = act(v);
-    if (Added && f.residual == ops::Residual::after) v = _mm512_add_ps(v, added);
-  }
-  return _mm512_cvtps_epi32(v);
+/// K vectors of sums times factor (one of N) to steps of y. `added`: the numbers of the residual, scaled. One operation
+/// after the other on all vectors: the processor looks too few of them ahead to overlap whole chains.
+template <bool Bounded, bool Added, int N, int K, class Act>
+MODELFLOW_INLINE void steps_of(const QFinish& f, const __m512i (&sums)[K], const __m512 (&factor)[N],
+                               const __m512 (&added)[K], Act act, __m512i (&steps)[K]) {
+  __m512 v[K];
+  const bool before = Added && (Bounded || f.residual == ops::Residual::before);
+#pragma GCC unroll 4
+  for (int i = 0; i < K; ++i) v[i] = _mm512_cvtepi32_ps(sums[i]);
+#pragma GCC unroll 4
+  for (int i = 0; i < K; ++i)
+    v[i] = before ? _mm512_fmadd_ps(v[i], factor[i % N], added[i]) : _mm512_mul_ps(v[i], factor[i % N]);
+  act_on(act, v);
+#pragma GCC unroll 4
+  for (int i = 0; i < K; ++i) steps[i] = _mm512_cvtps_epi32(Added && !before ? _mm512_add_ps(v[i], added[i]) : v[i]);
 }
 
 /// Calls `body` with Bounded, Added (as std::bool_constant) and the activation.
@@ -74,11 +84,10 @@ MODELFLOW_INLINE void with_finish(const QFinish& f, bool added, Body body) {
   using Yes = std::true_type;
   using No = std::false_type;
   if (f.bounded) return added ? body(Yes{}, Yes{}, Identity{}) : body(Yes{}, No{}, Identity{});
-  if (f.activation.kind == Activation::silu) {
-    const Affine<TwiceSilu> act{{}, _mm512_set1_ps(f.activation.scale / 2), _mm512_set1_ps(f.activation.shift)};
-    return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act);
-  }
-  with_activation(f.activation, [&](auto act) { return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act); });
+  const auto unbounded = [&](auto act) { return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act); };
+  if (f.gated)
+    return f.activation.kind == Activation::silu ? unbounded(SiluSteps{f.gates}) : unbounded(HardSwishSteps{f.gates});
+  with_activation(f.activation, unbounded);
 }
 
 /// N vectors of steps of y (zero point not yet added) to bounded bytes: lane l holds 4l .. 4l + 3 of each vector.
@@ -125,23 +134,25 @@ MODELFLOW_INLINE void finish_rows(const QFinish& f, const std::int32_t* sums, co
                                   int pixels, Act act) {
   constexpr int kAtOnce = N == 3 ? 1 : 4 / N, kVectors = kAtOnce * N;
   const __m512 step = _mm512_set1_ps(f.added_step), at_zero = _mm512_set1_ps(f.added_0);
+  const __m512 before = _mm512_set1_ps(f.gates.before);
   __m512 factor[N];
 #pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) factor[j] = _mm512_loadu_ps(scale + 16 * j);
+  for (int j = 0; j < N; ++j) factor[j] = _mm512_mul_ps(_mm512_loadu_ps(scale + 16 * j), before);
   for (int r = 0; r < pixels; r += kAtOnce, sums += 16 * kVectors) {
     __m512i q[kVectors];
+    __m512 added[kVectors] = {};
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) {
       const int j = i % N, pixel = r + i / N;
-      __m512 added = at_zero;
       if constexpr (Added) {
         const auto exist = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
         const __mmask16 mask = kAtOnce == 1 || pixel < pixels ? exist : 0;
         const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + pixel * t.step + 16 * j);
-        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), step, at_zero);
+        added[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), step, at_zero);
       }
-      q[i] = steps_of<Bounded, Added>(f, _mm512_load_si512(sums + 16 * i), factor[j], added, act);
+      q[i] = _mm512_load_si512(sums + 16 * i);
     }
+    steps_of<Bounded, Added>(f, q, factor, added, act, q);
     store_pixels<N>(pack_bytes<kVectors>(q, f), t, t.y + r * t.step, pixels - r);
   }
 }
@@ -155,18 +166,21 @@ MODELFLOW_INLINE void finish_sums(const __m512i (&sums)[R][N], const QFinish& f,
     // Else all constants are loaded before the first row, and the sums make room for them.
     asm volatile("" ::: "memory");
     __m512i q[kVectors];
+    __m512 added[kVectors] = {}, factor[N];
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) factor[j] = _mm512_loadu_ps(scale + 16 * j);
 #pragma GCC unroll 4
     for (int i = 0; i < kVectors; ++i) {
       const int j = i % N, pixel = r + i / N < R ? r + i / N : R - 1;
-      const __m512 at_zero = _mm512_set1_ps(f.added_0);
-      __m512 added = at_zero;
       if constexpr (Added) {
         const auto mask = static_cast<__mmask16>(j + 1 < N ? 0xffff : t.mask >> (16 * j));
         const __m128i bytes = _mm_maskz_loadu_epi8(mask, t.added + pixel * t.step + 16 * j);
-        added = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), _mm512_set1_ps(f.added_step), at_zero);
+        added[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes)), _mm512_set1_ps(f.added_step),
+                                   _mm512_set1_ps(f.added_0));
       }
-      q[i] = steps_of<true, Added>(f, sums[pixel][j], _mm512_loadu_ps(scale + 16 * j), added, Identity{});
+      q[i] = sums[pixel][j];
     }
+    steps_of<true, Added>(f, q, factor, added, Identity{}, q);
     store_pixels<N>(pack_bytes<kVectors>(q, f), t, t.y + r * t.step, R - r);
   }
 }
