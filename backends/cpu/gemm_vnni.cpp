@@ -314,6 +314,26 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
   }
 }
 
+void range_vnni(const float* a, std::size_t n, float* low, float* high) {
+  __m512 least[2], most[2];
+  for (int v = 0; v < 2; ++v) least[v] = most[v] = _mm512_set1_ps(a[0]);
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32) {
+#pragma GCC unroll 2
+    for (std::size_t v = 0; v < 2; ++v) {
+      const __m512 x = _mm512_loadu_ps(a + i + 16 * v);
+      least[v] = _mm512_min_ps(least[v], x), most[v] = _mm512_max_ps(most[v], x);
+    }
+  }
+  for (; i < n; i += 16) {
+    const __mmask16 lanes = n - i < 16 ? tail_mask(n - i) : static_cast<__mmask16>(0xffff);
+    const __m512 x = _mm512_mask_loadu_ps(least[0], lanes, a + i);
+    least[0] = _mm512_min_ps(least[0], x), most[0] = _mm512_max_ps(most[0], x);
+  }
+  *low = _mm512_reduce_min_ps(_mm512_min_ps(least[0], least[1]));
+  *high = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
+}
+
 void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale) {
   for (std::size_t r = 0; r < rows; ++r, a += k, out += quantized_row(k)) {
     const float most = largest(a, k), range = most > 1e-30f ? most : 1e-30f;

@@ -44,6 +44,8 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
 /// not meet in the same set of L1.
 inline std::size_t quantized_row(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
 
+/// The smallest and the largest of n > 0 floats.
+void range_vnni(const float* a, std::size_t n, float* low, float* high);
 /// Rows of k floats in steps of scale[r] = (largest of the row) / 127, plus 128.
 void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale);
 /// QuantizeLinear with one scale for all.

@@ -3,6 +3,7 @@
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/product_split.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/share.h"
 #include "backends/cpu/shared_work.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
@@ -32,11 +33,13 @@ class QMatMulVnni : public Implementation {
     const std::size_t row = quantized_row(p.k);
     auto* steps = reinterpret_cast<std::uint8_t*>(call.scratch(p.m * row));
     auto* units = reinterpret_cast<float*>(call.scratch(p.m * sizeof(float)));
-    const VnniGemm g = product(p, steps, units, y);
+    const TensorSteps all = attrs_.per_tensor ? steps_of(p, call) : TensorSteps{attrs_.a_scale, attrs_.a_zero_point};
+    VnniGemm g = product(p, steps, units, y);
+    g.zero_point = attrs_.by_row() ? 128 : all.zero_point;
     const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
     const ProductSplit s = split_product({p.m, p.n, p.k, kVnniPanel, bytes}, call.threads());
     const auto quantize = [&](std::size_t m0, std::size_t m1) {
-      quantize_rows(p, m0, m1, steps + m0 * row, units + m0);
+      quantize_rows(p, all, m0, m1, steps + m0 * row, units + m0);
     };
     const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
     SharedWork rows(parts);
@@ -56,10 +59,22 @@ class QMatMulVnni : public Implementation {
   }
 
  private:
-  void quantize_rows(const QMatMulProblem& p, std::size_t m0, std::size_t m1, std::uint8_t* steps, float* units) const {
-    if (attrs_.dynamic()) return quantize_rows_vnni(p.a + m0 * p.k, m1 - m0, p.k, steps, units);
-    quantize_vnni(p.a + m0 * p.k, m1 - m0, p.k, attrs_.a_scale, attrs_.a_zero_point, steps);
-    std::fill_n(units, m1 - m0, attrs_.a_scale);
+  /// From the range of all of a.
+  static TensorSteps steps_of(const QMatMulProblem& p, Invocation& call) {
+    const std::size_t n = p.m * p.k, parts = std::clamp<std::size_t>(n / 65536, 1, call.threads());
+    auto* low = reinterpret_cast<float*>(call.scratch(2 * parts * sizeof(float)));
+    float* high = low + parts;
+    share(call, n, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
+      range_vnni(p.a + begin, end - begin, low + part, high + part);
+    });
+    return tensor_steps(*std::min_element(low, low + parts), *std::max_element(high, high + parts));
+  }
+
+  void quantize_rows(const QMatMulProblem& p, const TensorSteps& all, std::size_t m0, std::size_t m1,
+                     std::uint8_t* steps, float* units) const {
+    if (attrs_.by_row()) return quantize_rows_vnni(p.a + m0 * p.k, m1 - m0, p.k, steps, units);
+    quantize_vnni(p.a + m0 * p.k, m1 - m0, p.k, all.scale, all.zero_point, steps);
+    std::fill_n(units, m1 - m0, all.scale);
   }
 
   VnniGemm product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units, float* y) const {
@@ -68,7 +83,6 @@ class QMatMulVnni : public Implementation {
     g.k = p.k;
     g.a = steps;
     g.lda = quantized_row(p.k);
-    g.zero_point = attrs_.dynamic() ? 128 : attrs_.a_zero_point;
     g.b = packed_.get();
     g.row_scale = units;
     g.column_scale = p.b_scale;

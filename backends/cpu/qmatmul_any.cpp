@@ -13,18 +13,18 @@ using ops::MatMulAttrs;
 using ops::QMatMulAttrs;
 
 /// Steps of a row, relative to the zero point, and the size of one.
-float quantize(const QMatMulAttrs& attrs, const float* a, std::size_t k, std::int32_t* steps) {
-  if (attrs.dynamic()) {
+float quantize(const QMatMulAttrs& attrs, const TensorSteps& all, const float* a, std::size_t k, std::int32_t* steps) {
+  if (attrs.by_row()) {
     float range = 1e-30f;
     for (std::size_t i = 0; i < k; ++i) range = std::max(range, std::abs(a[i]));
     const float inverse = 127 / range;
     for (std::size_t i = 0; i < k; ++i) steps[i] = static_cast<std::int32_t>(std::nearbyint(a[i] * inverse));
     return range / 127;
   }
-  const auto low = static_cast<float>(-attrs.a_zero_point), high = static_cast<float>(255 - attrs.a_zero_point);
+  const auto low = static_cast<float>(-all.zero_point), high = static_cast<float>(255 - all.zero_point);
   for (std::size_t i = 0; i < k; ++i)
-    steps[i] = static_cast<std::int32_t>(std::nearbyint(std::clamp(a[i] / attrs.a_scale, low, high)));
-  return attrs.a_scale;
+    steps[i] = static_cast<std::int32_t>(std::nearbyint(std::clamp(a[i] / all.scale, low, high)));
+  return all.scale;
 }
 
 void multiply(const QMatMulProblem& p, bool trans_b, const std::int32_t* steps, std::int32_t* sums) {
@@ -53,12 +53,17 @@ class QMatMulAny : public Implementation {
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
     const ProductEpilogue out{y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_};
+    TensorSteps all{attrs_.a_scale, attrs_.a_zero_point};
+    if (attrs_.per_tensor) {
+      const auto [low, high] = std::minmax_element(p.a, p.a + p.m * p.k);
+      all = tensor_steps(*low, *high);
+    }
     const std::size_t tasks = std::min(p.m, call.threads() * 4);
     auto* memory = reinterpret_cast<std::int32_t*>(call.scratch(tasks * (p.k + p.n) * sizeof(std::int32_t)));
     call.parallel(tasks, [&](std::size_t task) {
       std::int32_t *steps = memory + task * (p.k + p.n), *sums = steps + p.k;
       for (std::size_t r = p.m * task / tasks; r < p.m * (task + 1) / tasks; ++r) {
-        const float unit = quantize(attrs_, p.a + r * p.k, p.k, steps);
+        const float unit = quantize(attrs_, all, p.a + r * p.k, p.k, steps);
         multiply(p, attrs_.trans_b, steps, sums);
         for (std::size_t j = 0; j < p.n; ++j) y[r * p.n + j] = static_cast<float>(sums[j]) * unit * p.b_scale[j];
         finish_row(out, r);

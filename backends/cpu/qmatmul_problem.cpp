@@ -1,5 +1,8 @@
 #include "backends/cpu/qmatmul_problem.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "backends/cpu/activation.h"
 
 namespace modelflow::cpu {
@@ -111,6 +114,13 @@ QMatMul4Problem::QMatMul4Problem(const QMatMul4Attrs& attrs, const Invocation& c
   if (attrs.has_zero_point) b_zero = read.floats(3, "b_zero_point", per_block);
   if (attrs.has_bias) bias = read.floats(attrs.bias_index(), "bias", {y.back()});
   if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
+}
+
+TensorSteps tensor_steps(float low, float high) {
+  low = std::min(low, 0.0f), high = std::max(high, 0.0f);
+  const float scale = low == high ? 1 : (high - low) / 255;
+  const float zero = -low / scale;  // not a number where a is infinite
+  return {scale, static_cast<std::int32_t>(std::nearbyint(zero > 0 ? std::min(zero, 255.0f) : 0.0f))};
 }
 
 Verdict accepts_qmatmul(const Call& call) {

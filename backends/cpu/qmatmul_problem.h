@@ -27,6 +27,14 @@ struct QMatMul4Problem {
   const std::uint8_t* b = nullptr;
 };
 
+/// Steps that all of a is quantized in.
+struct TensorSteps {
+  float scale;
+  std::int32_t zero_point;
+};
+/// As DynamicQuantizeLinear chooses them for numbers from `low` to `high`: uint8, 0 is a step.
+TensorSteps tensor_steps(float low, float high);
+
 /// What every kernel of these ops can run at all.
 Verdict accepts_qmatmul(const Call& call);
 Verdict accepts_qmatmul4(const Call& call);

@@ -19,6 +19,8 @@ QMatMulAttrs::QMatMulAttrs(const Attrs& attrs) {
   const std::int64_t zero = attrs.integer("a_zero_point");
   if (zero < 0 || zero > 255) throw Error(ErrorKind::invalid_input, "a_zero_point is not in 0..255");
   a_zero_point = static_cast<std::int32_t>(zero);
+  per_tensor = attrs.integer("a_per_tensor") != 0;
+  if (per_tensor && a_scale != 0) throw Error(ErrorKind::invalid_input, "a_per_tensor is for an a_scale of 0");
 }
 
 namespace {
@@ -43,8 +45,15 @@ std::string static_product(const QMatMulAttrs& matmul, int opset, const std::str
          " = Mul (total_float, units)\n";
 }
 
+// One scale for all of a, from its range; as ONNX Runtime's quantize_dynamic writes it.
+std::string tensor_product(const std::string& b, const std::string& y) {
+  return "steps, unit, zero = DynamicQuantizeLinear (a)\ntotal = MatMulInteger (steps, " + b +
+         ", zero)\ntotal_float = Cast <to = 1> (total)\nunits = Mul (unit, b_scale)\n" + y +
+         " = Mul (total_float, units)\n";
+}
+
 // Every row of a in steps of a 127th of its largest element. MatMulInteger wants them unsigned to be fast.
-std::string dynamic_product(int opset, const std::string& b, const std::string& y) {
+std::string row_product(int opset, const std::string& b, const std::string& y) {
   const std::string most = opset < 18 ? "most = ReduceMax <axes = [-1], keepdims = 1> (magnitude)\n"
                                       : "most = ReduceMax <keepdims = 1> (magnitude, last)\n";
   // The Slice changes nothing but where a has no rows: there ONNX Runtime's ReduceMax keeps the axis as it is.
@@ -65,13 +74,15 @@ std::string body(const Call& call, int opset) {
   const QMatMulAttrs matmul(call.attrs);
   const std::string b = matmul.trans_b ? "b_swapped" : "b", y = has_epilogue(call.attrs) ? "product" : "y";
   return std::string("{\n") + (matmul.trans_b ? "b_swapped = Transpose <perm = [1, 0]> (b)\n" : "") +
-         (matmul.dynamic() ? dynamic_product(opset, b, y) : static_product(matmul, opset, b, y)) +
+         (matmul.per_tensor ? tensor_product(b, y)
+          : matmul.by_row() ? row_product(opset, b, y)
+                            : static_product(matmul, opset, b, y)) +
          epilogue_body(call.attrs, opset, y) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names;
-  if (!QMatMulAttrs(call.attrs).dynamic() && opset >= 12) names = {"a_scale", "a_zero_point"};
+  if (QMatMulAttrs(call.attrs).a_scale != 0 && opset >= 12) names = {"a_scale", "a_zero_point"};
   for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
   return names;
 }
@@ -126,7 +137,8 @@ const FusedOp qmatmul_op = {
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f},
                  {"a_scale", 0.0f},
-                 {"a_zero_point", std::int64_t{0}}},
+                 {"a_zero_point", std::int64_t{0}},
+                 {"a_per_tensor", std::int64_t{0}}},
 };
 
 }  // namespace modelflow::ops

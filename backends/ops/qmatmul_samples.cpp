@@ -14,6 +14,7 @@ struct Sample {
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, trans = {{"trans_b", std::int64_t{1}}};
   const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
+  const Attrs tensor = {{"a_per_tensor", std::int64_t{1}}};
   const Attrs known = {{"a_scale", 0.02f}, {"a_zero_point", std::int64_t{117}}};
   std::vector<Sample> all = {
       {{1, 128, 768}, {768, 768}, with(bias, before)},
@@ -28,6 +29,9 @@ std::vector<Sample> layers() {
       {{13, 1}, {1, 45}},
       {{0, 7, 64}, {64, 48}, bias},
       {{2, 7, 64}, {64, 0}},
+      {{1, 128, 384}, {384, 1536}, with(with(bias, activation_sample("Gelu")), tensor)},
+      {{3, 5, 70}, {65, 70}, with(with(trans, before), tensor)},
+      {{0, 7, 64}, {64, 48}, tensor},
       {{3, 4, 5, 129}, {129, 31}, with(bias, after)},
   };
   for (const std::string& activation : activation_names())
@@ -43,6 +47,7 @@ Call call_of(Samples& made, const Sample& sample) {
                  {"residual", std::string("none")},
                  {"a_scale", 0.0f},
                  {"a_zero_point", std::int64_t{0}},
+                 {"a_per_tensor", std::int64_t{0}},
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}};
   attrs = with(with(std::move(attrs), activation_sample("None")), sample.attrs);

@@ -6,6 +6,7 @@
 
 #include "passes/extents.h"
 #include "passes/facts.h"
+#include "passes/quantize/import.h"
 
 namespace modelflow::passes {
 namespace {
@@ -125,6 +126,8 @@ class Packing {
       if (heads_[i]->value->is_graph_output()) return refuse(why, "a projection is an output of the model");
       for (const Use& use : heads_[i]->value->uses())
         if (!gone_.contains(use.node)) return refuse(why, "a projection is read elsewhere too");
+      if (imported_weights(*linear->product->input(1), 1))
+        return refuse(why, "the weights of a projection are in 8 bits and stay as they are");
       linears_[i] = *linear;
     }
     return true;

@@ -9,7 +9,7 @@ namespace modelflow::passes {
 
 /// Opset 11 and 12 -> 13 where int8 is asked for.
 Pass raise_opset();
-/// QLinearConv and QLinearMatMul -> the Q/DQ form.
+/// QLinearConv, QLinearMatMul and MatMulInteger of DynamicQuantizeLinear -> the Q/DQ form.
 Pass normalize_qoperator();
 /// Float16 -> float32 with a Cast at each float16 input and output, for CPUs.
 Pass widen_float16();

@@ -1,5 +1,5 @@
 // The operator form of quantized models (QuantFormat.QOperator of ONNX Runtime, older exporters): each op becomes the
-// DequantizeLinear ... QuantizeLinear form that it stands for, which everything else knows.
+// DequantizeLinear ... QuantizeLinear form that it stands for, which everything else knows; and the dynamic one.
 #include "modelflow/pass.h"
 #include "passes/normalize/normalize.h"
 
@@ -45,6 +45,37 @@ std::vector<Value*> convert(const Match& match, Build& build) {
   return {&build.op("QuantizeLinear", {&y, node.input(6), node.input(7)})};
 }
 
+/// Whether the three are what one DynamicQuantizeLinear gives.
+bool steps_of_one(const Value& steps, const Value& scale, const Value& zero_point) {
+  const Node* node = steps.producer();
+  return node && node->is("DynamicQuantizeLinear") && node->output(0) == &steps && node->output(1) == &scale &&
+         node->output(2) == &zero_point;
+}
+
+std::vector<Value*> convert_dynamic(const Match& match, Build& build) {
+  Value &a = match.value("a"), &scale = match.value("a_scale"), &zero = match.value("a_zero"), &b = match.value("b");
+  if (!steps_of_one(a, scale, zero)) return build.refuse(no("no DynamicQuantizeLinear", a.name()));
+  if (match.node("cast").attrs.integer("to") != static_cast<std::int64_t>(DType::f32))
+    return build.refuse(no("the sums are not cast to float32"));
+  if (b.shape().rank() != 2) return build.refuse(no("is not of rank 2", b.name()));
+  if (build.opset() < 13) return build.refuse(no("scales per channel need opset 13"));
+  std::vector<Value*> weights = {&b, &match.value("b_scale")};
+  if (match["b_zero"]) weights.push_back(match["b_zero"]);
+  Value& x = build.op("DequantizeLinear", {&a, &scale, &zero});
+  return {&build.op("MatMul", {&x, &build.op("DequantizeLinear", weights, {{"axis", 1}})})};
+}
+
+/// What quantize_dynamic of ONNX Runtime and DynamicQuantizeLinear's own documentation make of a product.
+Rule dynamic_rule() {
+  using namespace pattern;
+  const Pattern sums = op("MatMulInteger", {any("a"), constant("b"), any("a_zero"), optional(constant("b_zero"))});
+  return {.name = "matmul-integer",
+          .doc = "DynamicQuantizeLinear, MatMulInteger, Cast, Mul by the scales -> DequantizeLinear x2, MatMul",
+          .from = product({op("Cast", {sums}, "cast"), any("a_scale"), constant("b_scale")}),
+          .when = {},
+          .into = convert_dynamic};
+}
+
 Rule rule(const char* name, const char* op, const char* doc) {
   using namespace pattern;
   return {.name = name, .doc = doc, .from = open(pattern::op(op, {any("x")})), .when = {}, .into = convert};
@@ -54,9 +85,10 @@ Rule rule(const char* name, const char* op, const char* doc) {
 
 Pass normalize_qoperator() {
   return rewrite(
-      "normalize-qoperator", "QLinearConv and QLinearMatMul -> DequantizeLinear, op, QuantizeLinear",
+      "normalize-qoperator", "QLinearConv, QLinearMatMul, MatMulInteger -> DequantizeLinear, op, QuantizeLinear",
       {rule("qlinear-conv", "QLinearConv", "QLinearConv -> DequantizeLinear x3, Conv, QuantizeLinear"),
-       rule("qlinear-matmul", "QLinearMatMul", "QLinearMatMul -> DequantizeLinear x2, MatMul, QuantizeLinear")});
+       rule("qlinear-matmul", "QLinearMatMul", "QLinearMatMul -> DequantizeLinear x2, MatMul, QuantizeLinear"),
+       dynamic_rule()});
 }
 
 }  // namespace modelflow::passes

@@ -90,20 +90,35 @@ bool merge_conv(Node& conv, Context& context) {
   return true;
 }
 
+/// What DynamicQuantizeLinear reads in front of this DequantizeLinear.
+Value* dynamic_side(const Value* value) {
+  const Node* node = value->producer();
+  const Node* steps = node && node->is("DequantizeLinear") ? node->input(0)->producer() : nullptr;
+  if (!steps || !steps->is("DynamicQuantizeLinear")) return nullptr;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (node->input(i) != steps->output(i)) return nullptr;
+  return steps->input(0);
+}
+
 /// A product by constant weights reads float32 and rounds it itself, as the pair in front of it did.
 bool merge_product(Node& product, Context& context) {
   const auto a = read_side(product.input(0));
+  Value* dynamic = dynamic_side(product.input(0));
   const Attrs& old = product.attrs;
-  if (!a || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1) return false;
+  if ((!a && !dynamic) || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1)
+    return false;
   const auto w = imported_weights(*product.input(1), old.integer("trans_b") ? 0 : 1);
   if (!w) return false;
   Graph& graph = product.graph();
   Attrs attrs = old;
   for (const char* name : {"trans_a", "scale"}) attrs.erase(name);
-  set(attrs, "a", a->q);
+  set(attrs, "a", dynamic ? Quantization{0, 0} : a->q);
+  if (dynamic) attrs.set("a_per_tensor", 1);
   // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
-  const Node* quantize = a->value->producer();
-  Value* source = quantize && quantize->is("QuantizeLinear") ? quantize->input(0) : product.input(0);
+  const Node* quantize = a ? a->value->producer() : nullptr;
+  Value* source = dynamic                                      ? dynamic
+                  : quantize && quantize->is("QuantizeLinear") ? quantize->input(0)
+                                                               : product.input(0);
   std::vector<Value*> inputs = product.inputs();
   const std::string stem = inputs[1]->name();
   inputs[0] = source;
