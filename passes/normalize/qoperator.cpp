@@ -15,9 +15,13 @@ Value& dequantized(Build& build, const Node& node, std::size_t i, std::int64_t a
 bool one_number(const Value* value) { return value && value->constant() && value->constant()->elements() == 1; }
 
 Verdict check(const Node& node) {
+  for (std::size_t i = 0; i < 8; ++i)
+    if (!node.input(i)) return no("an operand is missing");
   if (!one_number(node.input(1))) return no("the scale of the first operand is no constant number");
   for (std::size_t i : {4, 5})
-    if (!node.input(i) || !node.input(i)->constant()) return no("scale or zero point of the weights are no constants");
+    if (!node.input(i)->constant()) return no("scale or zero point of the weights are no constants");
+  for (std::size_t i : {1, 4})
+    if (node.input(i)->dtype() != DType::f32) return no("a scale is not float32", node.input(i)->name());
   if (node.input(8) && !node.input(8)->constant()) return no("the bias is no constant");
   return yes();
 }

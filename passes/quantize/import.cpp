@@ -4,6 +4,7 @@
 #include "passes/quantize/import.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "passes/facts.h"
 #include "passes/quantize/quantize.h"
@@ -22,7 +23,19 @@ bool all_zero(const Tensor& tensor) {
   return std::all_of(values.begin(), values.end(), [](std::int64_t value) { return value == 0; });
 }
 
-/// values * scale along the axis, exactly as DequantizeLinear computes it.
+/// One scale for all, or one for each channel.
+bool fit(const Tensor& scales, const Tensor& values, std::size_t axis) {
+  if (scales.elements() == 1) return true;
+  return scales.rank() == 1 && axis < values.rank() && scales.elements() == values.dims()[axis];
+}
+
+/// Without these DequantizeLinear is well defined, but no kernel in 8 bits divides by them.
+bool normal(const Tensor& scales) {
+  const auto all = scales.as<float>();
+  return std::all_of(all.begin(), all.end(), [](float scale) { return std::isnormal(scale) && scale > 0; });
+}
+
+/// values * scale along the axis, exactly as DequantizeLinear computes it; the scales fit.
 template <class T>
 Tensor dense(const Tensor& values, const Tensor& scales, std::size_t axis) {
   std::int64_t inner = 1;
@@ -66,6 +79,7 @@ Verdict import_one(Node& node) {
   if (scales->dtype() != DType::f32) return no("the scales are not float32", node.input(1)->name());
   if (zeros && !all_zero(*zeros)) return no("asymmetric weights", node.input(0)->name());
   if (values->dtype() == DType::i32 && values->rank() == 1) {
+    if (!fit(*scales, *values, 0)) return no("the scales do not fit the bias", node.input(1)->name());
     put_dense(node, dense<std::int32_t>(*values, *scales, 0), false);
     return yes();
   }
@@ -79,7 +93,8 @@ Verdict import_one(Node& node) {
   if (given < 0) given += static_cast<std::int64_t>(values->rank());
   if (scales->elements() != 1 && given != static_cast<std::int64_t>(*axis))
     return no("scales along another axis than the output channels", node.input(1)->name());
-  put_dense(node, dense<std::int8_t>(*values, *scales, *axis), true);
+  if (!fit(*scales, *values, *axis)) return no("the scales do not fit the weights", node.input(1)->name());
+  put_dense(node, dense<std::int8_t>(*values, *scales, *axis), normal(*scales));
   return yes();
 }
 
@@ -90,7 +105,11 @@ bool widen_sign(Node& quantize) {
   if (!point || point->dtype() != DType::i8 || point->elements() != 1 || quantize.output()->is_graph_output())
     return false;
   const auto& uses = quantize.output()->uses();
-  const auto reads = [&](const Use& use) { return use.node->is("DequantizeLinear") && use.index == 0; };
+  const auto reads = [&](const Use& use) {
+    if (!use.node->is("DequantizeLinear") || use.index != 0) return false;
+    const Value* other = use.node->input(2);
+    return other ? other->constant() && other->constant()->same_content(*point) : all_zero(*point);
+  };
   if (!std::all_of(uses.begin(), uses.end(), reads)) return false;
   Graph& graph = quantize.graph();
   const auto moved = static_cast<std::uint8_t>(point->as<std::int8_t>()[0] + 128);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "passes/quantize/scale.h"
+
 namespace modelflow::passes {
 namespace {
 
@@ -25,6 +27,8 @@ Verdict quantizable(const Node& conv, const Context& context) {
   if (context.plan->keep_float.contains(conv.name)) return no("it would cost accuracy", conv.name);
   const Tensor* w = conv.input(1)->constant();
   if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", conv.input(1)->name());
+  const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : w;
+  if (!bias || !finite(*bias) || !finite(*w)) return no("weights or bias hold what is no number", conv.name);
   // Only its dims are looked at.
   const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
   const Dim filters = w->dims()[0];

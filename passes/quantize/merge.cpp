@@ -1,4 +1,5 @@
 // DequantizeLinear, op, QuantizeLinear -> the op in 8 bits.
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -22,9 +23,11 @@ struct Side {
 std::optional<Side> side(Value* value, const Node& pair) {
   const Tensor* scale = pair.input(1) ? pair.input(1)->constant() : nullptr;
   const Tensor* zero = pair.input(2) ? pair.input(2)->constant() : nullptr;
-  if (!scale || !zero || scale->elements() != 1 || scale->dtype() != DType::f32 || zero->dtype() != DType::u8)
-    return {};
-  return Side{value, pair.input(1), pair.input(2), {scale->as<float>()[0], zero->as<std::uint8_t>()[0]}};
+  if (!scale || !zero || scale->elements() != 1 || zero->elements() != 1) return {};
+  if (scale->dtype() != DType::f32 || zero->dtype() != DType::u8) return {};
+  const Quantization q{scale->as<float>()[0], zero->as<std::uint8_t>()[0]};
+  if (!std::isnormal(q.scale) || q.scale < 0) return {};  // such a pair means something, but nobody can divide by it
+  return Side{value, pair.input(1), pair.input(2), q};
 }
 
 /// What stands behind DequantizeLinear.
@@ -71,6 +74,7 @@ bool merge_conv(Node& conv, Context& context) {
   if (!x || !y || (added && !residual)) return false;
   Graph& graph = conv.graph();
   const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
+  if (conv.attrs.integer("has_bias") && !(bias && finite(*bias))) return false;
   const std::vector<float> least = bias ? least_scales(bias->as<float>(), x->q.scale) : std::vector<float>();
   const auto w = weights_of(*conv.input(1), context, 0, least);
   if (!w) return false;
@@ -115,10 +119,16 @@ bool merge_product(Node& product, Context& context) {
   set(attrs, "a", dynamic ? Quantization{0, 0} : a->q);
   if (dynamic) attrs.set("a_per_tensor", 1);
   // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
+<<<<<<< ours
   const Node* quantize = a ? a->value->producer() : nullptr;
   Value* source = dynamic                                      ? dynamic
                   : quantize && quantize->is("QuantizeLinear") ? quantize->input(0)
                                                                : product.input(0);
+=======
+  const Node* quantize = a->value->producer();
+  const auto rounded = quantize && quantize->is("QuantizeLinear") ? side(a->value, *quantize) : std::optional<Side>();
+  Value* source = rounded && rounded->q == a->q ? quantize->input(0) : product.input(0);
+>>>>>>> theirs
   std::vector<Value*> inputs = product.inputs();
   const std::string stem = inputs[1]->name();
   inputs[0] = source;

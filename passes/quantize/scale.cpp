@@ -49,6 +49,12 @@ float scale_of(std::span<const float> channel, bool least_squares) {
 
 }  // namespace
 
+bool finite(const Tensor& tensor) {
+  if (tensor.dtype() != DType::f32) return false;
+  const std::span<const float> values = tensor.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
 Quantization u8_of(Range range) {
   const double low = std::min<double>(range.low, 0), high = std::max<double>(range.high, 0);
   const auto scale = static_cast<float>((high - low) / 255);

@@ -18,6 +18,9 @@ struct Quantization {
 /// Asymmetric u8 for a range; 0 is exactly representable, and part of the range whether it was or not.
 Quantization u8_of(Range range);
 
+/// f32, and neither NaN nor infinities in it.
+bool finite(const Tensor& tensor);
+
 /// Weights in [-127, 127] with one scale per index of the axis.
 struct QuantizedWeights {
   Tensor values;  ///< i8, dims of the weights

@@ -1,7 +1,6 @@
 // modelflow.MatMul with constant weights -> QMatMul (weights in 8 bits, one scale per column) or QMatMul4 (4 bits, one
 // scale per block of a column). The rows of a are quantized as they come, so no data is needed.
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "modelflow/modelflow.h"
@@ -16,11 +15,6 @@ namespace {
 // Below that, quantizing a row costs about what the shorter product saves.
 constexpr std::int64_t kLeastDepth = 64;
 constexpr std::int64_t kBlock = 32;
-
-bool finite(const Tensor& tensor) {
-  const std::span<const float> values = tensor.as<float>();
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
 
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
