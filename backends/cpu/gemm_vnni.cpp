@@ -30,11 +30,12 @@ struct Tile {
   const std::uint8_t* a;
   std::size_t lda;
   const std::byte* b;
-  std::size_t k;             // padded
-  const std::int32_t* base;  // what the sums begin with, per column
-  std::int32_t* sums;        // [rows][kVnniPanel], when there is an activation to come
-  const std::byte* ahead;    // what to bring into L2 meanwhile
-  bool fetch;                // or not
+  std::size_t k;                       // padded
+  const std::int32_t* base;            // what the sums begin with, per column
+  const std::int32_t *row_sum, *zero;  // of A per row and of B per column; null: B has none
+  std::int32_t* sums;                  // [rows][kVnniPanel], when there is an activation to come
+  const std::byte* ahead;              // what to bring into L2 meanwhile
+  bool fetch;                          // or not
   Result y;
 };
 
@@ -58,6 +59,18 @@ MODELFLOW_INLINE void add_up(__m512i (&acc)[SPLIT][MR][2]) {
       acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
       acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
     }
+  }
+}
+
+// (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
+template <int MR, int SPLIT>
+MODELFLOW_INLINE void subtract_zeros(const Tile& t, __m512i (&acc)[SPLIT][MR][2]) {
+#pragma GCC unroll 14
+  for (int r = 0; r < MR; ++r) {
+    const __m512i sum = _mm512_set1_epi32(t.row_sum[r]);
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v)
+      acc[0][r][v] = _mm512_sub_epi32(acc[0][r][v], _mm512_mullo_epi32(sum, _mm512_loadu_si512(t.zero + 16 * v)));
   }
 }
 
@@ -142,6 +155,7 @@ __attribute__((noinline)) void tile(const Tile& t) {
     }
   }
   add_up<MR, SPLIT>(acc);
+  if (t.zero) subtract_zeros<MR, SPLIT>(t, acc);
   if (!t.sums) return store<MR, SPLIT>(t.y, acc);
 #pragma GCC unroll 14
   for (int r = 0; r < MR; ++r) {
@@ -198,7 +212,8 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
                    g.out.bias ? g.out.bias + n : nullptr,
                    {columns.lanes[0], columns.lanes[1]}};
     tile_of(height, i,
-            tiles)({g.a + m * g.lda, g.lda, b, depth, base, active ? sums : nullptr, ahead, i < fetching, y});
+            tiles)({g.a + m * g.lda, g.lda, b, depth, base, g.row_sum ? g.row_sum + m : nullptr,
+                    g.column_zero ? g.column_zero + n : nullptr, active ? sums : nullptr, ahead, i < fetching, y});
     if (i < fetching) ahead += bytes / fetching;
     if (!active) continue;
     finish(
@@ -312,6 +327,16 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
     _mm512_storeu_si512(sums + column, low);
     _mm512_storeu_si512(sums + column + 16, high);
   }
+}
+
+std::int32_t sum_vnni(const std::uint8_t* a, std::size_t n) {
+  __m512i sums = _mm512_setzero_si512();
+  for (std::size_t i = 0; i < n; i += 64) {
+    const __mmask64 lanes = n - i < 64 ? (__mmask64{1} << (n - i)) - 1 : ~__mmask64{0};
+    const __m512i bytes = _mm512_maskz_loadu_epi8(lanes, a + i);
+    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
+  }
+  return static_cast<std::int32_t>(_mm512_reduce_add_epi64(sums));
 }
 
 void range_vnni(const float* a, std::size_t n, float* low, float* high) {

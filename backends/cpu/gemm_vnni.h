@@ -16,14 +16,16 @@ inline constexpr std::size_t kVnniDepth = 16;
 inline std::size_t vnni_depth(std::size_t k) { return (k + kVnniDepth - 1) / kVnniDepth * kVnniDepth; }
 inline std::size_t vnni_panels(std::size_t n) { return (n + kVnniPanel - 1) / kVnniPanel; }
 
-/// C[m, n] = S * row_scale * column_scale and what the epilogue adds, where S = (A - zero_point) B in int32, without
-/// saturation.
+/// C[m, n] = S * row_scale * column_scale and what the epilogue adds, where S = (A - zero_point) (B - column_zero) in
+/// int32, without saturation.
 struct VnniGemm {
   std::size_t n = 0, k = 0;
   const std::uint8_t* a = nullptr;  ///< readable up to vnni_depth(k) per row
   std::size_t lda = 0;
   std::int32_t zero_point = 0;
   const std::byte* b = nullptr;  ///< as pack_b_vnni left it
+  /// Both or none: the sum of A - zero_point for each row; the zero points of B, up to the end of the last panel.
+  const std::int32_t *row_sum = nullptr, *column_zero = nullptr;
   const float *row_scale = nullptr, *column_scale = nullptr;
   ProductEpilogue out;
 };
@@ -44,6 +46,8 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
 /// not meet in the same set of L1.
 inline std::size_t quantized_row(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
 
+/// The sum of n bytes.
+std::int32_t sum_vnni(const std::uint8_t* a, std::size_t n);
 /// The smallest and the largest of n > 0 floats.
 void range_vnni(const float* a, std::size_t n, float* low, float* high);
 /// Rows of k floats in steps of scale[r] = (largest of the row) / 127, plus 128.

@@ -24,6 +24,11 @@ class QMatMulVnni : public Implementation {
     packed_ = packed_weights(b, layout, packed_b_vnni_bytes(k, n), [&](std::byte* out) {
       pack_b_vnni(b.as<std::int8_t>().data(), attrs_.trans_b, k, n, out);
     });
+    if (attrs_.has_zero_point) {
+      const auto given = call.in(3).constant->as<float>();
+      zeros_.assign(given.begin(), given.end());
+      zeros_.resize(vnni_panels(n) * kVnniPanel);
+    }
   }
 
   void run(Invocation& call) const override {
@@ -36,10 +41,14 @@ class QMatMulVnni : public Implementation {
     const TensorSteps all = attrs_.per_tensor ? steps_of(p, call) : TensorSteps{attrs_.a_scale, attrs_.a_zero_point};
     VnniGemm g = product(p, steps, units, y);
     g.zero_point = attrs_.by_row() ? 128 : all.zero_point;
+    auto* sums = zeros_.empty() ? nullptr : reinterpret_cast<std::int32_t*>(call.scratch(p.m * sizeof(std::int32_t)));
+    g.row_sum = sums, g.column_zero = sums ? zeros_.data() : nullptr;
     const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
     const ProductSplit s = split_product({p.m, p.n, p.k, kVnniPanel, bytes}, call.threads());
     const auto quantize = [&](std::size_t m0, std::size_t m1) {
       quantize_rows(p, all, m0, m1, steps + m0 * row, units + m0);
+      for (std::size_t m = m0; sums && m < m1; ++m)
+        sums[m] = sum_vnni(steps + m * row, p.k) - g.zero_point * static_cast<std::int32_t>(p.k);
     };
     const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
     SharedWork rows(parts);
@@ -93,12 +102,15 @@ class QMatMulVnni : public Implementation {
   QMatMulAttrs attrs_;
   ActivationSpec activation_;
   std::shared_ptr<const std::byte> packed_;
+  std::vector<std::int32_t> zeros_;  // of the columns of b, whole panels; empty: 0
 };
 
 Verdict accepts(const Call& call) {
   if (Verdict v = accepts_qmatmul(call); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b) return no("b is not constant", call.in(1).name);
+  if (QMatMulAttrs(call.attrs).has_zero_point && !call.in(3).constant)
+    return no("the zero points are not constant", call.in(3).name);
   return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
 }
 

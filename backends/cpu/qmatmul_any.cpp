@@ -1,6 +1,7 @@
 // QMatMul in plain C++: exact, not fast. For machines whose 8-bit products would saturate.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "backends/cpu/product_epilogue.h"
 #include "backends/cpu/qmatmul_problem.h"
@@ -65,6 +66,8 @@ class QMatMulAny : public Implementation {
       for (std::size_t r = p.m * task / tasks; r < p.m * (task + 1) / tasks; ++r) {
         const float unit = quantize(attrs_, all, p.a + r * p.k, p.k, steps);
         multiply(p, attrs_.trans_b, steps, sums);
+        const std::int32_t total = p.b_zero ? std::accumulate(steps, steps + p.k, 0) : 0;
+        for (std::size_t j = 0; p.b_zero && j < p.n; ++j) sums[j] -= total * static_cast<std::int32_t>(p.b_zero[j]);
         for (std::size_t j = 0; j < p.n; ++j) y[r * p.n + j] = static_cast<float>(sums[j]) * unit * p.b_scale[j];
         finish_row(out, r);
       }

@@ -90,7 +90,8 @@ QMatMulProblem::QMatMulProblem(const QMatMulAttrs& attrs, const Invocation& call
   m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
   y.back() = static_cast<std::int64_t>(n);
   b_scale = read.floats(2, "b_scale", {y.back()});
-  if (attrs.has_bias) bias = read.floats(3, "bias", {y.back()});
+  if (attrs.has_zero_point) b_zero = read.floats(3, "b_zero_point", {y.back()});
+  if (attrs.has_bias) bias = read.floats(attrs.bias_index(), "bias", {y.back()});
   if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
 }
 

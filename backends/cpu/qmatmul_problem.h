@@ -13,7 +13,7 @@ struct QMatMulProblem {
 
   Dims y;
   std::size_t m = 0, n = 0, k = 0;
-  const float *a = nullptr, *b_scale = nullptr, *bias = nullptr, *residual = nullptr;
+  const float *a = nullptr, *b_scale = nullptr, *b_zero = nullptr, *bias = nullptr, *residual = nullptr;
   const std::int8_t* b = nullptr;
 };
 

@@ -13,6 +13,7 @@ QMatMulAttrs::QMatMulAttrs(const Attrs& attrs) {
   if (matmul.trans_a || matmul.scale != 1) throw Error(ErrorKind::invalid_input, "QMatMul has no trans_a and no scale");
   trans_b = matmul.trans_b;
   has_bias = matmul.has_bias;
+  has_zero_point = attrs.integer("has_zero_point") != 0;
   residual = matmul.residual;
   a_scale = attrs.number("a_scale", 0);
   if (!(a_scale >= 0) || std::isinf(a_scale)) throw Error(ErrorKind::invalid_input, "a_scale is no scale");
@@ -28,6 +29,7 @@ namespace {
 std::vector<std::string> inputs(const Call& call) {
   const QMatMulAttrs matmul(call.attrs);
   std::vector<std::string> names = {"a", "b", "b_scale"};
+  if (matmul.has_zero_point) names.emplace_back("b_zero_point");
   if (matmul.has_bias) names.emplace_back("bias");
   if (matmul.has_residual()) names.emplace_back("residual");
   return names;
@@ -41,15 +43,13 @@ std::string static_product(const QMatMulAttrs& matmul, int opset, const std::str
       opset < 12 ? "zero = Constant <value = uint8 {" + std::to_string(matmul.a_zero_point) + "}> ()\n"
                  : "zero_number = Constant <value_int: int = @a_zero_point> ()\nzero = Cast <to = 2> (zero_number)\n";
   return unit + zero + "steps = QuantizeLinear (a, unit, zero)\ntotal = MatMulInteger (steps, " + b +
-         ", zero)\ntotal_float = Cast <to = 1> (total)\nunits = Mul (b_scale, unit)\n" + y +
-         " = Mul (total_float, units)\n";
+         ")\ntotal_float = Cast <to = 1> (total)\nunits = Mul (b_scale, unit)\n" + y + " = Mul (total_float, units)\n";
 }
 
 // One scale for all of a, from its range; as ONNX Runtime's quantize_dynamic writes it.
 std::string tensor_product(const std::string& b, const std::string& y) {
   return "steps, unit, zero = DynamicQuantizeLinear (a)\ntotal = MatMulInteger (steps, " + b +
-         ", zero)\ntotal_float = Cast <to = 1> (total)\nunits = Mul (unit, b_scale)\n" + y +
-         " = Mul (total_float, units)\n";
+         ")\ntotal_float = Cast <to = 1> (total)\nunits = Mul (unit, b_scale)\n" + y + " = Mul (total_float, units)\n";
 }
 
 // Every row of a in steps of a 127th of its largest element. MatMulInteger wants them unsigned to be fast.
@@ -65,15 +65,18 @@ std::string row_product(int opset, const std::string& b, const std::string& y) {
          constant_text("offset", 128) + "zero = Constant <value = uint8 {128}> ()\nrange = Max (largest, tiny)\n" +
          "inverse = Div (limit, range)\nscaled = Mul (a, inverse)\nsteps = Round (scaled)\n"
          "shifted = Add (steps, offset)\nbytes = Cast <to = 2> (shifted)\ntotal = MatMulInteger (bytes, " +
-         b + ", zero)\ntotal_float = Cast <to = 1> (total)\nunit = Div (range, limit)\n" +
+         b + ")\ntotal_float = Cast <to = 1> (total)\nunit = Div (range, limit)\n" +
          "by_row = Mul (total_float, unit)\n" + y + " = Mul (by_row, b_scale)\n";
 }
 
 std::string body(const Call& call, int opset) {
   if (opset < 11) throw Error(ErrorKind::unsupported, "QMatMul needs opset 11, the model has " + std::to_string(opset));
   const QMatMulAttrs matmul(call.attrs);
-  const std::string b = matmul.trans_b ? "b_swapped" : "b", y = has_epilogue(call.attrs) ? "product" : "y";
+  const std::string columns = matmul.trans_b ? "b_swapped" : "b";
+  const std::string b = columns + ", zero" + (matmul.has_zero_point ? ", b_zero" : ""),
+                    y = has_epilogue(call.attrs) ? "product" : "y";
   return std::string("{\n") + (matmul.trans_b ? "b_swapped = Transpose <perm = [1, 0]> (b)\n" : "") +
+         (matmul.has_zero_point ? "b_zero = Cast <to = 3> (b_zero_point)\n" : "") +
          (matmul.per_tensor ? tensor_product(b, y)
           : matmul.by_row() ? row_product(opset, b, y)
                             : static_product(matmul, opset, b, y)) +
@@ -87,28 +90,35 @@ std::vector<std::string> attributes(const Call& call, int opset) {
   return names;
 }
 
+Verdict check_columns(const Operand& operand, const Dim& n, const std::string& what) {
+  if (!operand.shape.has_rank()) return yes();
+  if (operand.shape.rank() != 1) return no("is not of rank 1", operand.name);
+  const Dim& count = operand.shape[0];
+  if (count.known() && n.known() && !(count == n))
+    return no("there are " + count.str() + " " + what + " for " + n.str() + " columns", operand.name);
+  return yes();
+}
+
 Verdict check_b(const Call& call, const QMatMulAttrs& matmul) {
   const Operand &b = call.in(1), &scale = call.in(2);
   if (!b.shape.has_rank()) return yes();
   if (b.shape.rank() != 2) return no("is not of rank 2", b.name);
   const Dim &n = b.shape[1 - matmul.trans_b], &k = b.shape[matmul.trans_b];
   if (k.known() && k.value() == 0) return no("has no rows", b.name);
-  if (!scale.shape.has_rank()) return yes();
-  if (scale.shape.rank() != 1) return no("is not of rank 1", scale.name);
-  const Dim& scales = scale.shape[0];
-  if (scales.known() && n.known() && !(scales == n))
-    return no("there are " + scales.str() + " scales for " + n.str() + " columns", scale.name);
-  return yes();
+  if (Verdict v = check_columns(scale, n, "scales"); !v || !matmul.has_zero_point) return v;
+  return check_columns(call.in(3), n, "zero points");
 }
 
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<QMatMulAttrs> read = read_attrs<QMatMulAttrs>(call, why);
   if (!read) return why;
+  if (call.inputs.size() != read->inputs())
+    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
   if (Verdict v = check_b(call, *read); !v) return v;
   // For the rest it is a MatMul.
   Call product = call;
-  product.inputs.erase(product.inputs.begin() + 2);
+  product.inputs.erase(product.inputs.begin() + 2, product.inputs.begin() + (read->has_zero_point ? 4 : 3));
   if (Verdict v = matmul_op.infer(product); !v) return v;
   call.outputs = product.outputs;
   return yes();
@@ -121,7 +131,7 @@ const FusedOp qmatmul_op = {
     .doc = "Matrix product in int8: rows of a quantized on the way in, weights per column; bias, residual, activation.",
     .names = 8,
     .min_inputs = 3,
-    .max_inputs = 5,
+    .max_inputs = 6,
     .input_types = {DType::f32, DType::i8, DType::f32},
     .body = body,
     .inputs = inputs,
@@ -129,6 +139,7 @@ const FusedOp qmatmul_op = {
     .infer = infer,
     .samples = qmatmul_samples,
     .defaults = {{"trans_b", std::int64_t{0}},
+                 {"has_zero_point", std::int64_t{0}},
                  {"has_bias", std::int64_t{0}},
                  {"residual", std::string("none")},
                  {"activation", std::string("None")},

@@ -8,7 +8,7 @@ namespace modelflow::ops {
 struct QMatMulAttrs {
   explicit QMatMulAttrs(const Attrs& attrs);
 
-  bool trans_b = false, has_bias = false;
+  bool trans_b = false, has_zero_point = false, has_bias = false;
   MatMulAttrs::Residual residual = MatMulAttrs::Residual::none;
   float a_scale = 0;  ///< 0: known at run time only
   std::int32_t a_zero_point = 0;
@@ -16,8 +16,9 @@ struct QMatMulAttrs {
 
   bool by_row() const { return a_scale == 0 && !per_tensor; }
   bool has_residual() const { return residual != MatMulAttrs::Residual::none; }
-  std::size_t inputs() const { return 3u + has_bias + has_residual(); }
-  std::size_t residual_index() const { return 3u + has_bias; }
+  std::size_t inputs() const { return 3u + has_zero_point + has_bias + has_residual(); }
+  std::size_t bias_index() const { return 3u + has_zero_point; }
+  std::size_t residual_index() const { return 3u + has_zero_point + has_bias; }
 };
 
 /// Samples of QMatMul.

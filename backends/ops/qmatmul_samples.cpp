@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -14,7 +16,7 @@ struct Sample {
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, trans = {{"trans_b", std::int64_t{1}}};
   const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
-  const Attrs tensor = {{"a_per_tensor", std::int64_t{1}}};
+  const Attrs zero = {{"has_zero_point", std::int64_t{1}}}, tensor = {{"a_per_tensor", std::int64_t{1}}};
   const Attrs known = {{"a_scale", 0.02f}, {"a_zero_point", std::int64_t{117}}};
   std::vector<Sample> all = {
       {{1, 128, 768}, {768, 768}, with(bias, before)},
@@ -32,6 +34,9 @@ std::vector<Sample> layers() {
       {{1, 128, 384}, {384, 1536}, with(with(bias, activation_sample("Gelu")), tensor)},
       {{3, 5, 70}, {65, 70}, with(with(trans, before), tensor)},
       {{0, 7, 64}, {64, 48}, tensor},
+      {{2, 64, 129}, {129, 300}, with(with(bias, zero), tensor)},
+      {{5, 70}, {65, 70}, with(with(trans, zero), activation_sample("Relu"))},
+      {{2, 40}, {40, 31}, with(with(zero, after), known)},
       {{3, 4, 5, 129}, {129, 31}, with(bias, after)},
   };
   for (const std::string& activation : activation_names())
@@ -41,8 +46,17 @@ std::vector<Sample> layers() {
   return all;
 }
 
+/// Whole numbers of 8 bits.
+Tensor zero_points(std::int64_t n) {
+  const Tensor steps = sample_steps({n});
+  return Tensor::make(DType::f32, {n}, [&](std::byte* bytes) {
+    std::ranges::copy(steps.as<std::int8_t>(), reinterpret_cast<float*>(bytes));
+  });
+}
+
 Call call_of(Samples& made, const Sample& sample) {
   Attrs attrs = {{"trans_b", std::int64_t{0}},
+                 {"has_zero_point", std::int64_t{0}},
                  {"has_bias", std::int64_t{0}},
                  {"residual", std::string("none")},
                  {"a_scale", 0.0f},
@@ -60,6 +74,10 @@ Call call_of(Samples& made, const Sample& sample) {
   call.inputs.push_back({"b", DType::i8, Shape::of(sample.b), &made.weights.emplace_back(sample_steps(sample.b))});
   // 5000 is about the mean square of the steps: products of every depth end near one.
   call.inputs.push_back(made.operand("b_scale", {n}, 5000 * k));
+  if (matmul.has_zero_point) {
+    call.inputs.push_back({"b_zero_point", DType::f32, Shape::of({n})});
+    call.inputs.back().constant = &made.weights.emplace_back(zero_points(n));
+  }
   if (matmul.has_bias) call.inputs.push_back(made.operand("bias", {n}, 9));
   if (matmul.has_residual()) call.inputs.push_back(made.operand("residual", y));
   return call;

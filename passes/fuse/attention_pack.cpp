@@ -6,7 +6,7 @@
 
 #include "passes/extents.h"
 #include "passes/facts.h"
-#include "passes/quantize/import.h"
+#include "passes/quantize/origin.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,26 +1,32 @@
 // Models that arrive quantized (QDQ from PyTorch, ONNX Runtime, NNCF; QOperator) in the form that fuse_quantized()
 // knows: uint8 activations, weights as float32 constants whose 8-bit origin is remembered, so that not a bit of it
 // changes.
-#include "passes/quantize/import.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "passes/facts.h"
+#include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
 namespace {
 
-constexpr const char* kOrigin = "modelflow.quantized";
-
-Tensor repeated(float value, std::int64_t times) {
-  return Tensor::of<float>({times}, std::vector<float>(static_cast<std::size_t>(times), value));
+/// Zero points of int8 for weights of uint8 become those of the same weights as int8.
+std::vector<std::int64_t> zeros_of(const Tensor* zeros, DType weights) {
+  std::vector<std::int64_t> values = zeros ? zeros->to_ints() : std::vector<std::int64_t>{0};
+  if (weights == DType::u8)
+    for (std::int64_t& value : values) value -= 128;
+  return values;
 }
 
-bool all_zero(const Tensor& tensor) {
-  const std::vector<std::int64_t> values = tensor.to_ints();
+bool all_zero(const std::vector<std::int64_t>& values) {
   return std::all_of(values.begin(), values.end(), [](std::int64_t value) { return value == 0; });
+}
+
+Tensor as_int8(const Tensor& values) {
+  return Tensor::make(DType::i8, values.dims(), [&](std::byte* to) {
+    std::ranges::transform(values.as<std::uint8_t>(), to, [](std::uint8_t v) { return std::byte(v ^ 0x80); });
+  });
 }
 
 /// One scale for all, or one for each channel.
@@ -35,19 +41,20 @@ bool normal(const Tensor& scales) {
   return std::all_of(all.begin(), all.end(), [](float scale) { return std::isnormal(scale) && scale > 0; });
 }
 
-/// values * scale along the axis, exactly as DequantizeLinear computes it; the scales fit.
+/// (values - zero point) * scale along the axis, exactly as DequantizeLinear computes it; scales and zero points fit.
 template <class T>
-Tensor dense(const Tensor& values, const Tensor& scales, std::size_t axis) {
+Tensor dense(const Tensor& values, const Tensor& scales, const std::vector<std::int64_t>& zeros, std::size_t axis) {
   std::int64_t inner = 1;
   for (std::size_t i = axis + 1; i < values.rank(); ++i) inner *= values.dims()[i];
-  const std::int64_t count = scales.elements(), extent = values.rank() ? values.dims()[axis] : 1;
+  const std::int64_t extent = values.rank() ? values.dims()[axis] : 1;
   const auto from = values.as<T>();
   const auto factor = scales.as<float>();
   return Tensor::make(DType::f32, values.dims(), [&](std::byte* bytes) {
     auto* to = reinterpret_cast<float*>(bytes);
     for (std::size_t i = 0; i < from.size(); ++i) {
-      const auto channel = static_cast<std::int64_t>(i) / inner % extent;
-      to[i] = static_cast<float>(from[i]) * factor[static_cast<std::size_t>(count == 1 ? 0 : channel)];
+      const auto channel = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % extent);
+      const std::int64_t steps = std::int64_t{from[i]} - zeros[zeros.size() == 1 ? 0 : channel];
+      to[i] = static_cast<float>(steps) * factor[factor.size() == 1 ? 0 : channel];
     }
   });
 }
@@ -62,39 +69,60 @@ std::optional<std::size_t> channels(const Node& reader, const Value& weights) {
   return {};
 }
 
-void put_dense(Node& node, Tensor tensor, bool keep) {
-  Graph& graph = node.graph();
-  Value& made = graph.add_constant(std::move(tensor), node.output()->name());
-  if (keep) keep_weights(graph, made, *node.input(0), *node.input(1));
-  graph.replace(*node.output(), made);
-  graph.erase(node);
+void put(Node& node, Value& made) {
+  node.graph().replace(*node.output(), made);
+  node.graph().erase(node);
 }
 
-/// DequantizeLinear of 8-bit weights, symmetric, one scale or one per output channel; of a bias in 32 bits.
+/// The axis that the weights have one scale per index of, or a reason to leave them.
+Verdict check_weights(const Node& node, bool symmetric, std::size_t& axis) {
+  const Tensor &values = *node.input(0)->constant(), &scales = *node.input(1)->constant();
+  const Value& output = *node.output();
+  const bool one = output.uses().size() == 1 && !output.is_graph_output();
+  if (!one || !output.shape().has_rank()) return no("read by several nodes", output.name());
+  const Node& reader = *output.uses()[0].node;
+  const std::optional<std::size_t> filters = channels(reader, output);
+  if (!filters) return no("no weights of a convolution or product", output.name());
+  if (!symmetric && reader.is("Conv")) return no("asymmetric weights", node.input(0)->name());
+  axis = *filters;
+  std::int64_t given = node.attrs.integer("axis", 1);
+  if (given < 0) given += static_cast<std::int64_t>(values.rank());
+  if (scales.elements() != 1 && given != static_cast<std::int64_t>(axis))
+    return no("scales along another axis than the output channels", node.input(1)->name());
+  return fit(scales, values, axis) ? yes() : no("the scales do not fit the weights", node.input(1)->name());
+}
+
+/// DequantizeLinear of 8-bit weights, one scale or one per output channel; of a bias in 32 bits.
 Verdict import_one(Node& node) {
   const Tensor* values = node.input(0)->constant();
   const Tensor* scales = node.input(1) ? node.input(1)->constant() : nullptr;
-  const Tensor* zeros = node.input(2) ? node.input(2)->constant() : nullptr;
-  if (!values || !scales || (node.input(2) && !zeros)) return no("no constants", node.label());
+  const Tensor* given = node.input(2) ? node.input(2)->constant() : nullptr;
+  if (!values || !scales || (node.input(2) && !given)) return no("no constants", node.label());
   if (scales->dtype() != DType::f32) return no("the scales are not float32", node.input(1)->name());
-  if (zeros && !all_zero(*zeros)) return no("asymmetric weights", node.input(0)->name());
+  const std::vector<std::int64_t> zeros = zeros_of(given, values->dtype());
+  if (zeros.size() != 1 && static_cast<std::int64_t>(zeros.size()) != scales->elements())
+    return no("the zero points do not fit the scales", node.input(2)->name());
+  Graph& graph = node.graph();
   if (values->dtype() == DType::i32 && values->rank() == 1) {
+    if (!all_zero(zeros)) return no("a bias with a zero point", node.input(0)->name());
     if (!fit(*scales, *values, 0)) return no("the scales do not fit the bias", node.input(1)->name());
-    put_dense(node, dense<std::int32_t>(*values, *scales, 0), false);
+    put(node, graph.add_constant(dense<std::int32_t>(*values, *scales, zeros, 0), node.output()->name()));
     return yes();
   }
-  if (values->dtype() != DType::i8) return no("not int8", node.input(0)->name());
-  Value& output = *node.output();
-  const bool one = output.uses().size() == 1 && !output.is_graph_output();
-  if (!one || !output.shape().has_rank()) return no("read by several nodes", output.name());
-  const std::optional<std::size_t> axis = channels(*output.uses()[0].node, output);
-  if (!axis) return no("no weights of a convolution or product", output.name());
-  std::int64_t given = node.attrs.integer("axis", 1);
-  if (given < 0) given += static_cast<std::int64_t>(values->rank());
-  if (scales->elements() != 1 && given != static_cast<std::int64_t>(*axis))
-    return no("scales along another axis than the output channels", node.input(1)->name());
-  if (!fit(*scales, *values, *axis)) return no("the scales do not fit the weights", node.input(1)->name());
-  put_dense(node, dense<std::int8_t>(*values, *scales, *axis), normal(*scales));
+  const bool is_unsigned = values->dtype() == DType::u8;
+  if (!is_unsigned && values->dtype() != DType::i8) return no("not in 8 bits", node.input(0)->name());
+  std::size_t axis = 0;
+  if (Verdict verdict = check_weights(node, all_zero(zeros), axis); !verdict) return verdict;
+  Value& steps = is_unsigned ? graph.add_constant(as_int8(*values), node.input(0)->name()) : *node.input(0);
+  Value* zero = nullptr;
+  if (!all_zero(zeros)) {
+    const Tensor numbers =
+        Tensor::of<float>({static_cast<std::int64_t>(zeros.size())}, std::vector<float>(zeros.begin(), zeros.end()));
+    zero = &graph.add_constant(numbers, node.input(0)->name() + "_zero");
+  }
+  Value& made = graph.add_constant(dense<std::int8_t>(*steps.constant(), *scales, zeros, axis), node.output()->name());
+  if (normal(*scales)) keep_weights(graph, made, steps, *node.input(1), zero);
+  put(node, made);
   return yes();
 }
 
@@ -108,7 +136,7 @@ bool widen_sign(Node& quantize) {
   const auto reads = [&](const Use& use) {
     if (!use.node->is("DequantizeLinear") || use.index != 0) return false;
     const Value* other = use.node->input(2);
-    return other ? other->constant() && other->constant()->same_content(*point) : all_zero(*point);
+    return other ? other->constant() && other->constant()->same_content(*point) : all_zero(point->to_ints());
   };
   if (!std::all_of(uses.begin(), uses.end(), reads)) return false;
   Graph& graph = quantize.graph();
@@ -141,37 +169,6 @@ int run(Graph& graph, Context& context) {
 }
 
 }  // namespace
-
-void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales) {
-  dense.metadata.emplace_back(kOrigin, values.name() + "\n" + scales.name());
-  for (const Value* value : {&values, &scales}) graph.pinned.insert(value->name());
-}
-
-std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis) {
-  for (const auto& [key, names] : weights.metadata) {
-    if (key != kOrigin) continue;
-    const std::size_t end = names.find('\n');
-    const Value* values = weights.graph().find(names.substr(0, end));
-    const Value* scales = weights.graph().find(names.substr(end + 1));
-    if (!values || !scales || !values->constant() || !scales->constant()) return {};
-    const Tensor& given = *scales->constant();
-    if (given.elements() != 1) return QuantizedWeights{*values->constant(), given};
-    return QuantizedWeights{*values->constant(), repeated(given.as<float>()[0], weights.shape()[axis].value())};
-  }
-  return {};
-}
-
-void forget_weights(Graph& graph) {
-  for (Value* value : graph.initializers()) {
-    const auto origin = std::find_if(value->metadata.begin(), value->metadata.end(),
-                                     [](const auto& entry) { return entry.first == kOrigin; });
-    if (origin == value->metadata.end()) continue;
-    const std::size_t end = origin->second.find('\n');
-    graph.pinned.erase(origin->second.substr(0, end));
-    graph.pinned.erase(origin->second.substr(end + 1));
-    value->metadata.erase(origin);
-  }
-}
 
 Pass import_quantized() {
   return {.name = "import-quantized",

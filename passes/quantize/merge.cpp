@@ -5,8 +5,8 @@
 
 #include "passes/extents.h"
 #include "passes/fuse/epilogue.h"
-#include "passes/quantize/import.h"
 #include "passes/quantize/islands.h"
+#include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
 
@@ -62,7 +62,8 @@ void take_over(Node& old, Node& made, const Side& y) {
 /// As they arrived, else (where lower precision is asked for) quantized now.
 std::optional<QuantizedWeights> weights_of(Value& weights, const Context& context, std::size_t axis,
                                            std::span<const float> least = {}) {
-  if (auto imported = imported_weights(weights, axis)) return imported;
+  // A convolution takes 0 for the zero point of its weights.
+  if (auto imported = imported_weights(weights, axis)) return imported->zero_points ? std::nullopt : imported;
   if (!context.plan) return {};
   return quantize_weights(*weights.constant(), axis, {.least_scales = least});
 }
@@ -104,36 +105,41 @@ Value* dynamic_side(const Value* value) {
   return steps->input(0);
 }
 
-/// A product by constant weights reads float32 and rounds it itself, as the pair in front of it did.
+/// A value that a product reads as float32 and rounds itself, as the pair in front of it did.
+struct Rounded {
+  Value* source;
+  Quantization q;  ///< scale 0: known at run time
+};
+
+std::optional<Rounded> rounded(Value* value) {
+  if (Value* source = dynamic_side(value)) return Rounded{source, {0, 0}};
+  const auto a = read_side(value);
+  if (!a) return {};
+  // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
+  const Node* quantize = a->value->producer();
+  const auto first = quantize && quantize->is("QuantizeLinear") ? side(a->value, *quantize) : std::optional<Side>();
+  return Rounded{first && first->q == a->q ? quantize->input(0) : value, a->q};
+}
+
 bool merge_product(Node& product, Context& context) {
-  const auto a = read_side(product.input(0));
-  Value* dynamic = dynamic_side(product.input(0));
+  const auto a = rounded(product.input(0));
   const Attrs& old = product.attrs;
-  if ((!a && !dynamic) || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1)
-    return false;
+  if (!a || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1) return false;
   const auto w = imported_weights(*product.input(1), old.integer("trans_b") ? 0 : 1);
   if (!w) return false;
   Graph& graph = product.graph();
   Attrs attrs = old;
   for (const char* name : {"trans_a", "scale"}) attrs.erase(name);
-  set(attrs, "a", dynamic ? Quantization{0, 0} : a->q);
-  if (dynamic) attrs.set("a_per_tensor", 1);
-  // Rounding once more to the same grid changes nothing, so the pair may stay where others read it.
-<<<<<<< ours
-  const Node* quantize = a ? a->value->producer() : nullptr;
-  Value* source = dynamic                                      ? dynamic
-                  : quantize && quantize->is("QuantizeLinear") ? quantize->input(0)
-                                                               : product.input(0);
-=======
-  const Node* quantize = a->value->producer();
-  const auto rounded = quantize && quantize->is("QuantizeLinear") ? side(a->value, *quantize) : std::optional<Side>();
-  Value* source = rounded && rounded->q == a->q ? quantize->input(0) : product.input(0);
->>>>>>> theirs
-  std::vector<Value*> inputs = product.inputs();
-  const std::string stem = inputs[1]->name();
-  inputs[0] = source;
-  inputs[1] = &graph.add_constant(w->values, stem + "_quantized");
-  inputs.insert(inputs.begin() + 2, &graph.add_constant(w->scales, stem + "_scale"));
+  set(attrs, "a", a->q);
+  if (a->q.scale == 0) attrs.set("a_per_tensor", 1);
+  const std::string stem = product.input(1)->name();
+  std::vector<Value*> inputs = {a->source, &graph.add_constant(w->values, stem + "_quantized"),
+                                &graph.add_constant(w->scales, stem + "_scale")};
+  if (w->zero_points) {
+    attrs.set("has_zero_point", 1);
+    inputs.push_back(&graph.add_constant(*w->zero_points, stem + "_zero_point"));
+  }
+  inputs.insert(inputs.end(), product.inputs().begin() + 2, product.inputs().end());
   Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QMatMul", std::move(inputs), attrs, product);
   if (!made) return false;
   made->name = product.name;

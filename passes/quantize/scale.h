@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "modelflow/pass.h"
@@ -23,8 +24,9 @@ bool finite(const Tensor& tensor);
 
 /// Weights in [-127, 127] with one scale per index of the axis.
 struct QuantizedWeights {
-  Tensor values;  ///< i8, dims of the weights
-  Tensor scales;  ///< f32, [extent of the axis]
+  Tensor values;                           ///< i8, dims of the weights
+  Tensor scales;                           ///< f32, [extent of the axis]
+  std::optional<Tensor> zero_points = {};  ///< as scales, whole numbers; none: 0
 };
 
 /// How weights are quantized besides their axis.

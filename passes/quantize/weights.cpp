@@ -5,7 +5,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/quantize/four_bits.h"
-#include "passes/quantize/import.h"
+#include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
 

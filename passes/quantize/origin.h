@@ -8,11 +8,12 @@
 /// Models that arrive quantized: their weights as the passes see them, float32, with a note of what they came from.
 namespace modelflow::passes {
 
-/// The 8-bit weights behind a float32 constant that import_weights() made; nothing for other constants, also not when
+/// The 8-bit weights behind a float32 constant that import_quantized() made; nothing for other constants, also not when
 /// something was folded into them. One scale for all becomes one per index of the axis.
 std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis);
 /// Keeps 8-bit weights in the graph, unread, for imported_weights().
-void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales);
+/// `zeros`: f32, one or one per channel; null: 0.
+void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales, const Value* zeros = nullptr);
 /// Lets go of what nobody took.
 void forget_weights(Graph& graph);
 

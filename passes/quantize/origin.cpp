@@ -1,0 +1,61 @@
+#include "passes/quantize/origin.h"
+
+#include <algorithm>
+#include <sstream>
+
+namespace modelflow::passes {
+namespace {
+
+constexpr const char* kOrigin = "modelflow.quantized";
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> found;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) found.push_back(line);
+  return found;
+}
+
+Tensor repeated(float value, std::int64_t times) {
+  return Tensor::of<float>({times}, std::vector<float>(static_cast<std::size_t>(times), value));
+}
+
+}  // namespace
+
+void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales, const Value* zeros) {
+  std::string names = values.name() + "\n" + scales.name();
+  if (zeros) names += "\n" + zeros->name();
+  dense.metadata.emplace_back(kOrigin, names);
+  for (const Value* value : {&values, &scales, zeros})
+    if (value) graph.pinned.insert(value->name());
+}
+
+std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis) {
+  for (const auto& [key, names] : weights.metadata) {
+    if (key != kOrigin) continue;
+    std::vector<const Tensor*> origin;
+    for (const std::string& name : lines(names)) {
+      const Value* value = weights.graph().find(name);
+      if (!value || !value->constant()) return {};
+      origin.push_back(value->constant());
+    }
+    const auto each = [&](const Tensor& given) {
+      return given.elements() != 1 ? given : repeated(given.as<float>()[0], weights.shape()[axis].value());
+    };
+    QuantizedWeights found{*origin.at(0), each(*origin.at(1))};
+    if (origin.size() > 2) found.zero_points = each(*origin[2]);
+    return found;
+  }
+  return {};
+}
+
+void forget_weights(Graph& graph) {
+  for (Value* value : graph.initializers()) {
+    const auto origin = std::find_if(value->metadata.begin(), value->metadata.end(),
+                                     [](const auto& entry) { return entry.first == kOrigin; });
+    if (origin == value->metadata.end()) continue;
+    for (const std::string& name : lines(origin->second)) graph.pinned.erase(name);
+    value->metadata.erase(origin);
+  }
+}
+
+}  // namespace modelflow::passes
