@@ -50,18 +50,6 @@ constexpr int kGroup = 3;
 
 std::intptr_t address(const float* at) { return reinterpret_cast<std::intptr_t>(at); }
 
-template <int MR, int SPLIT>
-MODELFLOW_INLINE void add_up(__m512i (&acc)[SPLIT][MR][2]) {
-#pragma GCC unroll 4
-  for (int s = 1; s < SPLIT; ++s) {
-#pragma GCC unroll 14
-    for (int r = 0; r < MR; ++r) {
-      acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
-      acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
-    }
-  }
-}
-
 // (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
 template <int MR, int SPLIT>
 MODELFLOW_INLINE void subtract_zeros(const Tile& t, __m512i (&acc)[SPLIT][MR][2]) {
@@ -72,6 +60,19 @@ MODELFLOW_INLINE void subtract_zeros(const Tile& t, __m512i (&acc)[SPLIT][MR][2]
     for (int v = 0; v < 2; ++v)
       acc[0][r][v] = _mm512_sub_epi32(acc[0][r][v], _mm512_mullo_epi32(sum, _mm512_loadu_si512(t.zero + 16 * v)));
   }
+}
+
+template <int MR, int SPLIT>
+MODELFLOW_INLINE void add_up(const Tile& t, __m512i (&acc)[SPLIT][MR][2]) {
+#pragma GCC unroll 4
+  for (int s = 1; s < SPLIT; ++s) {
+#pragma GCC unroll 14
+    for (int r = 0; r < MR; ++r) {
+      acc[0][r][0] = _mm512_add_epi32(acc[0][r][0], acc[s][r][0]);
+      acc[0][r][1] = _mm512_add_epi32(acc[0][r][1], acc[s][r][1]);
+    }
+  }
+  if (t.zero) subtract_zeros<MR, SPLIT>(t, acc);
 }
 
 // Sums to floats and out with them, where nothing but a residual is left to do.
@@ -154,8 +155,7 @@ __attribute__((noinline)) void tile(const Tile& t) {
       asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
     }
   }
-  add_up<MR, SPLIT>(acc);
-  if (t.zero) subtract_zeros<MR, SPLIT>(t, acc);
+  add_up<MR, SPLIT>(t, acc);
   if (!t.sums) return store<MR, SPLIT>(t.y, acc);
 #pragma GCC unroll 14
   for (int r = 0; r < MR; ++r) {

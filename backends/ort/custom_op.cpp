@@ -13,8 +13,16 @@ struct NodeKernel {
   const Registration* registration;
   std::string label;
   std::unique_ptr<Implementation> implementation;
-  std::size_t inputs;
+  Known inputs;
 };
+
+/// What the session keeps for as long as it lives.
+Known known_inputs(const Call& call) {
+  Known inputs;
+  for (const Operand& operand : call.inputs)
+    inputs.push_back(operand.constant ? std::optional(*operand.constant) : std::nullopt);
+  return inputs;
+}
 
 const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
 
@@ -26,7 +34,7 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
     const Target& target = op.registration->target;
     const Choice choice = choose_kernel(call, target);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
-    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration, where, nullptr, call.inputs.size()});
+    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration, where, nullptr, known_inputs(call)});
     kernel->implementation = choice.kernel->create(call, target);
     if (!kernel->implementation)
       throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));

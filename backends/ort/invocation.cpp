@@ -27,11 +27,12 @@ void run_one(void* data, std::size_t i) noexcept {
 
 }  // namespace
 
-OrtInvocation::OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, std::size_t inputs,
+OrtInvocation::OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
                              std::size_t threads)
-    : api_(api), context_(context), pool_(pool), count_(inputs), threads_(threads) {
-  if (count_ > kMostInputs) throw Error(ErrorKind::internal, "more inputs than any fused op takes");
-  for (std::size_t i = 0; i < count_; ++i) read_input(i);
+    : api_(api), context_(context), pool_(pool), known_(known), threads_(threads) {
+  if (known_.size() > kMostInputs) throw Error(ErrorKind::internal, "more inputs than any fused op takes");
+  for (std::size_t i = 0; i < known_.size(); ++i)
+    if (!known_[i]) read_input(i);
 }
 
 OrtInvocation::~OrtInvocation() {
@@ -60,7 +61,8 @@ void OrtInvocation::read_input(std::size_t i) {
 }
 
 View OrtInvocation::input(std::size_t i) const {
-  if (i >= count_) throw Error(ErrorKind::internal, "the kernel asks for input " + std::to_string(i));
+  if (i >= known_.size()) throw Error(ErrorKind::internal, "the kernel asks for input " + std::to_string(i));
+  if (known_[i]) return {known_[i]->dtype(), known_[i]->dims(), known_[i]->data()};
   return {inputs_[i].dtype, inputs_[i].dims, inputs_[i].data};
 }
 

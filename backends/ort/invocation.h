@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "backends/ort/api.h"
 #include "backends/ort/scratch_pool.h"
@@ -8,19 +10,23 @@
 
 namespace modelflow::ort {
 
+/// The inputs of a node, those that are constant filled in: asking the runtime for one takes longer than small kernels
+/// take for their work.
+using Known = std::vector<std::optional<Tensor>>;
+
 /// One Compute call of the runtime: its tensors, its thread pool, its memory.
 class OrtInvocation : public Invocation {
  public:
   static constexpr std::size_t kMostInputs = 8;
 
-  /// `inputs` of the node are present. `pool` gives scratch memory.
-  OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, std::size_t inputs,
+  /// `known` has an entry for every input of the node and outlives the call. `pool` gives scratch memory.
+  OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
                 std::size_t threads);
   ~OrtInvocation() override;
   OrtInvocation(const OrtInvocation&) = delete;
   OrtInvocation& operator=(const OrtInvocation&) = delete;
 
-  std::size_t inputs() const override { return count_; }
+  std::size_t inputs() const override { return known_.size(); }
   View input(std::size_t i) const override;
   void* output(std::size_t i, std::span<const std::int64_t> dims) override;
   void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override;
@@ -38,7 +44,8 @@ class OrtInvocation : public Invocation {
   const OrtApi& api_;
   OrtKernelContext* context_;
   ScratchPool& pool_;
-  std::size_t count_, threads_;
+  const Known& known_;
+  std::size_t threads_;
   std::array<Input, kMostInputs> inputs_;
   std::vector<ScratchPool::Block> scratch_;
 };
