@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <cstdint>
 
 #include "modelflow/pass.h"
 #include "passes/quantize/quantize.h"
@@ -23,13 +23,14 @@ using Outputs = std::vector<std::vector<Tensor>>;  // [sample][output]
 /// A faster form has to be so clearly, else its error buys nothing.
 constexpr double kWorthwhile = 1.03;
 constexpr double kGlance = 1.0;  // seconds for timing a point that may not be the one
+/// Samples that rank ops against each other; whether the bound is kept, all of them say.
+constexpr std::size_t kRankedBy = 4;
 
 /// One choice of ops to keep in float, and what comes of it.
 struct Attempt {
   Model fused;     ///< before layout
   Model runnable;  ///< what runtimes load
   Names quantized;
-  Outputs outputs;
   std::vector<OutputError> errors;
   double drop = 0;
 };
@@ -48,7 +49,8 @@ class Lowering {
 
   std::optional<Model> run() {
     calibrate_ranges();
-    reference_ = outputs_of(precise_.original, "", &names_);
+    reference_ = outputs_of(precise_.original, "");
+    for (const Value* output : precise_.original.graph().outputs()) names_.push_back(output->name());
     if (options_.score) full_score_ = options_.score(precise_.original);
     Attempt best = scored(attempt({}));
     if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
@@ -86,17 +88,15 @@ class Lowering {
       report_.notes.push_back("fewer than four samples: the same ones calibrate and judge, the error is understated");
   }
 
-  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin,
-                     std::vector<std::string>* names = nullptr) const {
+  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most = SIZE_MAX) const {
     const auto session = open_session(runtime_, model, {.threads = options_.threads, .plugin = plugin});
     Outputs outputs;
-    for (const Feeds& feeds : samples_.judges()) outputs.push_back(session->run(feeds));
-    if (names)
-      for (const auto& [name, type] : session->outputs()) names->push_back(name);
+    const std::vector<Feeds>& judges = samples_.judges();
+    for (std::size_t i = 0; i < std::min(most, judges.size()); ++i) outputs.push_back(session->run(judges[i]));
     return outputs;
   }
 
-  Attempt attempt(Names keep) {
+  Attempt attempt(Names keep, std::size_t most_judges = SIZE_MAX) {
     plan_.keep_float = std::move(keep);
     Attempt made;
     Report scratch;
@@ -108,8 +108,7 @@ class Lowering {
     if (made.quantized.empty()) return made;
     // The portable form has no use for another layout: its convolutions are standard ones.
     made.runnable = Pipeline::emit(options_.level == Level::O1 ? made.fused : lay_out(made.fused));
-    made.outputs = outputs_of(made.runnable, plugin_);
-    made.errors = errors_of(reference_, made.outputs);
+    made.errors = errors_of(outputs_of(made.runnable, plugin_, most_judges));
     made.drop = drop(made.errors, options_.metric);
     return made;
   }
@@ -122,11 +121,12 @@ class Lowering {
     return made;
   }
 
-  std::vector<OutputError> errors_of(const Outputs& want, const Outputs& got) const {
+  /// Against the original, over the samples that there are results of.
+  std::vector<OutputError> errors_of(const Outputs& got) const {
     std::vector<OutputError> errors;
     for (std::size_t k = 0; k < names_.size(); ++k) {
       ErrorMeter meter(names_[k]);
-      for (std::size_t i = 0; i < want.size(); ++i) meter.add(want[i][k], got[i][k]);
+      for (std::size_t i = 0; i < got.size(); ++i) meter.add(reference_[i][k], got[i][k]);
       errors.push_back(meter.error());
     }
     return errors;
@@ -150,7 +150,7 @@ class Lowering {
       others.erase(name);
       if (options_.progress)
         options_.progress("rank by accuracy", static_cast<double>(ranked.size()) / static_cast<double>(all.size()));
-      ranked.emplace_back(attempt(std::move(others)).drop, name);
+      ranked.emplace_back(attempt(std::move(others), kRankedBy).drop, name);
     }
     std::sort(ranked.rbegin(), ranked.rend());
     std::vector<std::string> names;
@@ -197,7 +197,7 @@ class Lowering {
   /// sees a step), but neither is further from the original than the other.
   std::string kernels_differ(const Attempt& made) const {
     if (plugin_.empty()) return "";
-    const std::vector<OutputError> bodies = errors_of(reference_, outputs_of(made.runnable, ""));
+    const std::vector<OutputError> bodies = errors_of(outputs_of(made.runnable, ""));
     for (std::size_t i = 0; i < bodies.size(); ++i)
       if (made.errors[i].relative_l2 > 1e-3 + 1.5 * bodies[i].relative_l2)
         return "output '" + names_[i] + "' of the quantized model is off by " +
