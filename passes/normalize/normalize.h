@@ -7,7 +7,7 @@
 /// Level O2, first stage: the many spellings that exporters emit become one, so that fusing needs to know only that.
 namespace modelflow::passes {
 
-/// Opset 11 and 12 -> 13 where int8 is asked for.
+/// Opset 11 and 12 -> 13 where int8 is asked for or arrives.
 Pass raise_opset();
 /// QLinearConv, QLinearMatMul and MatMulInteger of DynamicQuantizeLinear -> the Q/DQ form.
 Pass normalize_qoperator();

@@ -1,4 +1,6 @@
 // Scales per channel (DequantizeLinear with an axis) came with opset 13. Between 11 and 13 five ops changed their form.
+#include <algorithm>
+
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/normalize/normalize.h"
@@ -52,9 +54,16 @@ Verdict adapt(Graph& graph) {
   return yes();
 }
 
+bool arrives_quantized(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
+    return node->is("DequantizeLinear") || node->is("QLinearConv") || node->is("QLinearMatMul");
+  });
+}
+
 int run(Graph& graph, Context& context) {
   const std::int64_t opset = context.model.opset();
-  if (context.options.precision != Precision::i8 || opset >= kTo) return 0;
+  if (opset >= kTo) return 0;
+  if (context.options.precision != Precision::i8 && !arrives_quantized(graph)) return 0;
   Verdict verdict = opset < kFrom ? no("the model has opset " + std::to_string(opset)) : yes();
   if (verdict && !context.model.functions.empty()) verdict = no("the model has functions of its own");
   if (verdict) {
@@ -74,10 +83,11 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass raise_opset() {
-  return {.name = "raise-opset",
-          .doc = "Opset 11 and 12 to 13, for int8 only: scales per channel came with it",
-          .run = run,
-          .whole_model = true};
+  return {
+      .name = "raise-opset",
+      .doc = "Opset 11 and 12 to 13, for int8 and for models that arrive quantized: scales per channel came with it",
+      .run = run,
+      .whole_model = true};
 }
 
 }  // namespace modelflow::passes
