@@ -7,7 +7,7 @@ namespace modelflow::passes {
 std::vector<Pass> normalize() {
   return {
       raise_opset(),      normalize_qoperator(), import_quantized(), widen_float16(),     normalize_activations(),
-      normalize_linear(), normalize_einsum(),    normalize_norms(),  normalize_softmax(),
+      normalize_linear(), normalize_einsum(),    normalize_norms(),  normalize_softmax(), drop_unit_axes(),
   };
 }
 

@@ -27,6 +27,9 @@ Pass normalize_norms();
 /// Exponentials over their sum, their logarithms -> Softmax, LogSoftmax.
 Pass normalize_softmax();
 
+/// Convolutions over more axes than they work along -> over those alone.
+Pass drop_unit_axes();
+
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();
 

@@ -1,0 +1,74 @@
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/normalize/normalize.h"
+
+namespace modelflow::passes {
+
+using namespace pattern;
+
+namespace {
+
+Ints ints_or(const Attrs& attrs, const char* name, std::size_t count, std::int64_t otherwise) {
+  return attrs.has(name) ? attrs.ints(name) : Ints(count, otherwise);
+}
+
+/// The one axis that the Squeeze drops, counted from 0.
+std::optional<std::int64_t> dropped_axis(const Node& squeeze) {
+  const auto rank = rank_of(squeeze.input(0));
+  const std::optional<Ints> axes = setting(squeeze, "axes", 1);
+  if (!rank || !axes || axes->size() != 1) return {};
+  const auto inside = positive(*axes, static_cast<std::int64_t>(*rank));
+  return inside ? std::optional(inside->front()) : std::nullopt;
+}
+
+/// The convolution does nothing along the axis, which has an extent of 1 then, or it could not be dropped.
+Verdict idle_axis(const Match& m) {
+  const std::optional<std::int64_t> axis = dropped_axis(m.root());
+  const Dims& w = m.constant("w").dims();
+  if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is dropped", m.root().label());
+  const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
+  const Attrs& conv = m.node("conv").attrs;
+  const Ints strides = ints_or(conv, "strides", spatial, 1), pads = ints_or(conv, "pads", 2 * spatial, 0);
+  if (w[i + 2] != 1 || strides.at(i) != 1 || pads.at(i) != 0 || pads.at(i + spatial) != 0)
+    return no("the window covers the axis", m.node("conv").label());
+  return yes();
+}
+
+Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
+  for (const char* name : {"kernel_shape", "strides", "dilations", "pads"}) {
+    if (!attrs.has(name)) continue;
+    Ints values = attrs.ints(name);
+    if (values.size() == 2 * spatial) values.erase(values.begin() + static_cast<std::ptrdiff_t>(i + spatial));
+    values.erase(values.begin() + static_cast<std::ptrdiff_t>(i));
+    attrs.set(name, Attr(values));
+  }
+  return attrs;
+}
+
+std::vector<Value*> over_the_others(const Match& m, Build& build) {
+  const Node& squeeze = m.root();
+  const auto i = static_cast<std::size_t>(*dropped_axis(squeeze)) - 2;
+  const Tensor& w = m.constant("w");
+  Dims dims = w.dims();
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i + 2));
+  std::vector<Value*> view = squeeze.inputs();
+  view[0] = &m.value("x");
+  std::vector<Value*> inputs = {&build.op("Squeeze", view, squeeze.attrs), &build.constant(w.reshaped(dims), "w")};
+  if (Value* b = m["b"]) inputs.push_back(b);
+  return {&build.op("Conv", inputs, without(m.node("conv").attrs, i, w.rank() - 2))};
+}
+
+}  // namespace
+
+Pass drop_unit_axes() {
+  const Pattern conv = op("Conv", {any("x"), constant("w"), optional(any("b"))}, "conv");
+  const Rule rule{.name = "conv-squeeze",
+                  .doc = "Conv with a window of 1 along an axis of 1, Squeeze -> Conv of one axis less (tf2onnx, JAX)",
+                  .from = open(op("Squeeze", {conv})),
+                  .when = {idle_axis},
+                  .into = over_the_others};
+  return rewrite("drop-unit-axes", "Convolutions of one axis that are written as ones of two -> Conv of one axis",
+                 {rule});
+}
+
+}  // namespace modelflow::passes
