@@ -38,7 +38,32 @@ bool order_kept(const Node& node) {
   return std::is_sorted(perm.begin(), perm.end());
 }
 
+/// Whether the axis, if its extent is not known, cannot reach `end`: exporters write 10^9 for "all of it", and with the
+/// extents of the other axes that is more than processors can address.
+bool beyond_axis(const Value& x, std::size_t axis, std::int64_t end) {
+  constexpr double kAddressable = 1LL << 47;  // bytes
+  const Dim& dim = x.shape()[axis];
+  if (dim.known()) return end >= dim.value();
+  return static_cast<double>(end) * x.shape().known_elements() * static_cast<double>(byte_count(x.dtype(), Dims{1})) >
+         kAddressable;
+}
+
+bool takes_all(const Node& node) {
+  const std::optional<Ints> starts = const_ints(node.input(1)), ends = const_ints(node.input(2));
+  const auto rank = rank_of(node.input(0));
+  if (!rank || !all(starts, 0) || !ends || (node.input(4) && !all(const_ints(node.input(4)), 1))) return false;
+  Ints axes;
+  for (std::size_t i = 0; i < ends->size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (node.input(3)) axes = const_ints(node.input(3)).value_or(Ints{});
+  const std::optional<Ints> inside = positive(axes, static_cast<std::int64_t>(*rank));
+  if (!inside || inside->size() != ends->size() || starts->size() != ends->size()) return false;
+  for (std::size_t i = 0; i < ends->size(); ++i)
+    if (!beyond_axis(*node.input(0), static_cast<std::size_t>((*inside)[i]), (*ends)[i])) return false;
+  return true;
+}
+
 bool whole_slice(const Node& node) {
+  if (takes_all(node)) return true;
   if (!same_type(node)) return false;
   if (!node.input(4)) return true;
   const std::optional<Ints> steps = const_ints(node.input(4));

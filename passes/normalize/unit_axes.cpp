@@ -12,10 +12,10 @@ Ints ints_or(const Attrs& attrs, const char* name, std::size_t count, std::int64
   return attrs.has(name) ? attrs.ints(name) : Ints(count, otherwise);
 }
 
-/// The one axis that the Squeeze drops, counted from 0.
-std::optional<std::int64_t> dropped_axis(const Node& squeeze) {
-  const auto rank = rank_of(squeeze.input(0));
-  const std::optional<Ints> axes = setting(squeeze, "axes", 1);
+/// The one axis that a Squeeze drops or an Unsqueeze adds, counted from 0.
+std::optional<std::int64_t> unit_axis(const Node& view) {
+  const auto rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
+  const std::optional<Ints> axes = setting(view, "axes", 1);
   if (!rank || !axes || axes->size() != 1) return {};
   const auto inside = positive(*axes, static_cast<std::int64_t>(*rank));
   return inside ? std::optional(inside->front()) : std::nullopt;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> dropped_axis(const Node& squeeze) {
 
 /// The convolution does nothing along the axis, which has an extent of 1 then, or it could not be dropped.
 Verdict idle_axis(const Match& m) {
-  const std::optional<std::int64_t> axis = dropped_axis(m.root());
+  const std::optional<std::int64_t> axis = unit_axis(m.root());
   const Dims& w = m.constant("w").dims();
   if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is dropped", m.root().label());
   const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
@@ -47,7 +47,7 @@ Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
 
 std::vector<Value*> over_the_others(const Match& m, Build& build) {
   const Node& squeeze = m.root();
-  const auto i = static_cast<std::size_t>(*dropped_axis(squeeze)) - 2;
+  const auto i = static_cast<std::size_t>(*unit_axis(squeeze)) - 2;
   const Tensor& w = m.constant("w");
   Dims dims = w.dims();
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i + 2));
@@ -56,6 +56,23 @@ std::vector<Value*> over_the_others(const Match& m, Build& build) {
   std::vector<Value*> inputs = {&build.op("Squeeze", view, squeeze.attrs), &build.constant(w.reshaped(dims), "w")};
   if (Value* b = m["b"]) inputs.push_back(b);
   return {&build.op("Conv", inputs, without(m.node("conv").attrs, i, w.rank() - 2))};
+}
+
+/// What was added in front of the Transpose is dropped behind it.
+Verdict same_axis(const Match& m) {
+  const std::optional<std::int64_t> added = unit_axis(m.node("added")), dropped = unit_axis(m.root());
+  const Ints perm = m.node("transpose").attrs.ints("perm");
+  const bool same = added && dropped && static_cast<std::size_t>(*dropped) < perm.size() &&
+                    perm[static_cast<std::size_t>(*dropped)] == *added;
+  return same ? yes() : no("another axis is dropped", m.root().label());
+}
+
+std::vector<Value*> transposed_alone(const Match& m, Build& build) {
+  const std::int64_t added = *unit_axis(m.node("added"));
+  Ints perm;
+  for (const std::int64_t axis : m.node("transpose").attrs.ints("perm"))
+    if (axis != added) perm.push_back(axis > added ? axis - 1 : axis);
+  return {&build.op("Transpose", {&m.value("x")}, {{"perm", perm}})};
 }
 
 }  // namespace
@@ -67,8 +84,14 @@ Pass drop_unit_axes() {
                   .from = open(op("Squeeze", {conv})),
                   .when = {idle_axis},
                   .into = over_the_others};
+  const Pattern turned = op("Transpose", {open(op("Unsqueeze", {any("x")}, "added"))}, "transpose");
+  const Rule transpose{.name = "unsqueeze-transpose-squeeze",
+                       .doc = "Unsqueeze, Transpose, Squeeze of the same axis -> Transpose",
+                       .from = open(op("Squeeze", {turned})),
+                       .when = {same_axis},
+                       .into = transposed_alone};
   return rewrite("drop-unit-axes", "Convolutions of one axis that are written as ones of two -> Conv of one axis",
-                 {rule});
+                 {rule, transpose});
 }
 
 }  // namespace modelflow::passes
