@@ -21,8 +21,8 @@ MODELFLOW_INLINE void multiply_add4(__m512i& sums, __m512i unsigned_bytes, __m51
 }
 
 /// What becomes of sums. Activations that are bounds (QEpilogue::bounded) become bounds of the u8 result, which costs
-/// nothing. SiLU and HardSwish have their factors moved in front of them (Gates). All others give steps of y by their
-/// own scale and shift.
+/// nothing. SiLU, GELU and HardSwish have their factors moved in front of them (Gates). All others give steps of y by
+/// their own scale and shift.
 struct QFinish {
   alignas(64) std::uint8_t low[64], high[64];  ///< of the result
   std::int16_t zero_point[32];                 ///< of the result
@@ -49,12 +49,7 @@ QFinish finish_of(const QEpilogue& e) {
   const float to_steps = 1 / e.y.scale;
   f.activation = e.activation;
   f.activation.scale *= to_steps, f.activation.shift *= to_steps;
-  const bool may_gate = f.activation.scale > 0 && f.activation.shift == 0;
-  f.gated = may_gate && (kind == Activation::silu || kind == Activation::hard_swish);
-  f.gates.before = 1;
-  if (f.gated && kind == Activation::silu) f.gates = silu_gates(f.activation.scale);
-  if (f.gated && kind == Activation::hard_swish)
-    f.gates = hard_swish_gates(f.activation.scale, e.activation.alpha, e.activation.beta);
+  f.gated = gates_of(f.activation, f.gates);
   f.residual = e.residual;
   f.added_step = e.added.scale * (f.bounded || e.residual == ops::Residual::after ? to_steps : f.gates.before);
   f.added_0 = -static_cast<float>(e.added.zero_point) * f.added_step;
@@ -85,8 +80,8 @@ MODELFLOW_INLINE void with_finish(const QFinish& f, bool added, Body body) {
   using No = std::false_type;
   if (f.bounded) return added ? body(Yes{}, Yes{}, Identity{}) : body(Yes{}, No{}, Identity{});
   const auto unbounded = [&](auto act) { return added ? body(No{}, Yes{}, act) : body(No{}, No{}, act); };
-  if (f.gated)
-    return f.activation.kind == Activation::silu ? unbounded(SiluSteps{f.gates}) : unbounded(HardSwishSteps{f.gates});
+  if (f.gated && f.activation.kind == Activation::hard_swish) return unbounded(HardSwishSteps{f.gates});
+  if (f.gated) return unbounded(TableSteps{f.gates});
   with_activation(f.activation, unbounded);
 }
 
