@@ -8,11 +8,14 @@ namespace {
 
 // Every fused op, in the order of `optimize --list`.
 constexpr std::array kFusedOps = {
-    &ops::conv_op,       &ops::matmul_op,         &ops::activation_op, &ops::squeeze_excite_op,  &ops::pool_op,
-    &ops::upsample_op,   &ops::conv_transpose_op, &ops::concat_op,     &ops::pointwise_op,       &ops::layer_norm_op,
-    &ops::group_norm_op, &ops::attention_op,      &ops::qconv_op,      &ops::qmatmul_op,         &ops::qmatmul4_op,
-    &ops::qpool_op,      &ops::qadd_op,           &ops::qupsample_op,  &ops::qsqueeze_excite_op, &ops::quantize_op,
-    &ops::dequantize_op,
+    &ops::conv_op,           &ops::matmul_op,     &ops::activation_op,
+    &ops::squeeze_excite_op, &ops::pool_op,       &ops::upsample_op,
+    &ops::conv_transpose_op, &ops::concat_op,     &ops::pointwise_op,
+    &ops::layer_norm_op,     &ops::group_norm_op, &ops::attention_op,
+    &ops::lstm_op,           &ops::gru_op,        &ops::qconv_op,
+    &ops::qmatmul_op,        &ops::qmatmul4_op,   &ops::qpool_op,
+    &ops::qadd_op,           &ops::qupsample_op,  &ops::qsqueeze_excite_op,
+    &ops::quantize_op,       &ops::dequantize_op,
 };
 
 }  // namespace
