@@ -18,7 +18,7 @@ namespace {
 #define MODELFLOW_CELL inline __attribute__((always_inline))
 
 using Units = float __attribute__((vector_size(kUnits * sizeof(float))));
-using UnitsInMemory = float __attribute__((vector_size(kUnits * sizeof(float)), may_alias));
+using UnitsInMemory = float __attribute__((vector_size(kUnits * sizeof(float)), aligned(4), may_alias));
 using UnitBits = std::int32_t __attribute__((vector_size(kUnits * sizeof(float))));
 
 // References: a vector in a parameter would have a calling convention that depends on the instruction set.
