@@ -18,7 +18,8 @@ constexpr std::size_t kWide = 8;
 constexpr int kMostRows = 1;
 constexpr std::size_t kWide = 4;
 #endif
-using Register = float __attribute__((vector_size(kWide * sizeof(float)), may_alias));  // aligned, as packed weights are
+using Register =
+    float __attribute__((vector_size(kWide * sizeof(float)), may_alias));  // aligned, as packed weights are
 constexpr int kParts = static_cast<int>(kUnits / kWide);
 
 /// sum[row][gate] = in[row] B, with B as [depth, Gates, kUnits].
