@@ -65,6 +65,8 @@ struct RecurrentCode {
 
 /// Each only where host_isa() has it.
 extern const RecurrentCode recurrent_code_any, recurrent_code_avx2, recurrent_code_avx512;
+/// int8 weights. Both compute the same whole numbers.
+extern const RecurrentCode recurrent_code_steps, recurrent_code_vnni;
 
 /// Packing for the float32 code: [blocks, depth, gates, kUnits].
 std::size_t packed_float_bytes(const RecurrentMatrix& matrix);

@@ -1,9 +1,9 @@
 #pragma once
 
-// Products of a few rows by packed weights with the cells behind them. Internal linkage on purpose: each including file
-// is compiled for another instruction set, and the linker must not mix them.
+// Products of a few rows by packed float32 weights, and the code around them. Internal linkage on purpose: each
+// including file is compiled for another instruction set, and the linker must not mix them.
 
-#include "backends/cpu/recurrent_cells.h"
+#include "backends/cpu/recurrent_walk.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -22,9 +22,19 @@ using Register =
     float __attribute__((vector_size(kWide * sizeof(float)), may_alias));  // aligned, as packed weights are
 constexpr int kParts = static_cast<int>(kUnits / kWide);
 
-/// sum[row][gate] = in[row] B, with B as [depth, Gates, kUnits].
+struct FloatProduct {
+  static constexpr int kRows = kMostRows;
+
+  template <int Rows, int Gates>
+  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                      Units (&sum)[Rows][Gates]);
+};
+
 template <int Rows, int Gates>
-MODELFLOW_CELL void multiply(const RecurrentRow* rows, std::size_t depth, const float* b, Units (&sum)[Rows][Gates]) {
+MODELFLOW_CELL void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                           Units (&sum)[Rows][Gates]) {
+  const std::size_t depth = part.depth;
+  const float* b = reinterpret_cast<const float*>(part.packed) + block * depth * Gates * kUnits;
   constexpr int kColumns = Gates * kParts, kSums = Rows * kColumns;
   // An addition takes four cycles and two start in each: eight sums at least.
   constexpr int kApart = kSums >= 6 ? (kSums == 6 && kWide == 16 ? 2 : 1) : kSums >= 3 ? 2 : kSums == 2 ? 4 : 8;
@@ -60,45 +70,17 @@ MODELFLOW_CELL void multiply(const RecurrentRow* rows, std::size_t depth, const 
   }
 }
 
-template <class Step, int Rows>
-__attribute__((noinline)) void tile(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block) {
-  Units sum[Rows][Step::kGates];
-  const auto* packed = reinterpret_cast<const float*>(part.packed);
-  multiply(rows, part.depth, packed + block * part.depth * Step::kGates * kUnits, sum);
-  for (int r = 0; r < Rows; ++r) Step::finish(part, rows[r], block, sum[r]);
-}
-
-using TileFunction = void (*)(const RecurrentPart&, const RecurrentRow*, std::size_t);
-
-template <class Step>
-void walk(const RecurrentPart& part) {
-#ifdef __AVX512F__
-  static constexpr TileFunction kTiles[kMostRows] = {tile<Step, 1>, tile<Step, 2>, tile<Step, 3>,
-                                                     tile<Step, 4>, tile<Step, 5>, tile<Step, 6>};
-#else
-  static constexpr TileFunction kTiles[kMostRows] = {tile<Step, 1>};
-#endif
-  const std::size_t groups = (part.count + kMostRows - 1) / kMostRows;
-  for (std::size_t i = part.begin; i < part.end; ++i) {
-    const std::size_t block = part.backwards ? part.end - 1 - (i - part.begin) : i;
-    for (std::size_t group = 0; group < groups; ++group) {  // equal ones: 8 rows are 4 + 4
-      const std::size_t first = part.count * group / groups, rows = part.count * (group + 1) / groups - first;
-      kTiles[rows - 1](part, part.rows + first, block);
-    }
-  }
-}
-
 constexpr RecurrentCode kCode = {.layout = "float32",
                                  .packed_bytes = packed_float_bytes,
                                  .pack = pack_floats,
                                  .step_bytes = nullptr,
                                  .quantize = nullptr,
-                                 .project_lstm = walk<Projection<4>>,
-                                 .project_gru = walk<Projection<3>>,
-                                 .lstm = walk<LstmStep>,
-                                 .gru = walk<GruStep>,
-                                 .gru_gates = walk<GruGatesStep>,
-                                 .gru_candidate = walk<GruCandidateStep>};
+                                 .project_lstm = walk<FloatProduct, Projection<4>>,
+                                 .project_gru = walk<FloatProduct, Projection<3>>,
+                                 .lstm = walk<FloatProduct, LstmStep>,
+                                 .gru = walk<FloatProduct, GruStep>,
+                                 .gru_gates = walk<FloatProduct, GruGatesStep>,
+                                 .gru_candidate = walk<FloatProduct, GruCandidateStep>};
 
 }  // namespace
 }  // namespace modelflow::cpu

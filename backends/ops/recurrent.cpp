@@ -1,6 +1,7 @@
 // LSTM and GRU over whole sequences, in float32 and with int8 weights. One text serves all four.
 #include "backends/ops.h"
 #include "backends/ops/recurrent_attrs.h"
+#include "backends/ops/row_steps.h"
 
 namespace modelflow::ops {
 namespace {
@@ -16,17 +17,23 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-/// Steps of int8 times their scale, one for each gate of each unit.
-std::string weights(const std::string& name, int opset) {
-  const std::string unsqueeze =
+/// Weights: steps of int8 times their scale, one for each gate of each unit.
+std::string weights_text(const std::string& name, int opset) {
+  const std::string axis =
       opset < 13 ? " = Unsqueeze <axes = [2]> (" + name + "_scale)\n" : " = Unsqueeze (" + name + "_scale, last)\n";
-  return name + "_float = Cast <to = 1> (" + name + ")\n" + name + "_column" + unsqueeze + name + "_plain = Mul (" +
-         name + "_float, " + name + "_column)\n";
+  return name + "_float = Cast <to = 1> (" + name + ")\n" + name + "_unit" + axis + name + "_plain = Mul (" + name +
+         "_float, " + name + "_unit)\n";
+}
+
+/// What the kernels do and this does not: h in steps as well, the rows of each step.
+std::string quantized_text(int opset) {
+  return row_steps_text(opset, "x") + "x_plain = Mul (steps, unit)\n" + weights_text("w", opset) +
+         weights_text("r", opset);
 }
 
 /// The arguments of the standard op, "" where there is none in the middle.
 std::string arguments(const RecurrentAttrs& attrs) {
-  std::string text = attrs.x_batch_first ? "steps" : "x";
+  std::string text = attrs.x_batch_first ? "turned" : attrs.quantized ? "x_plain" : "x";
   text += attrs.quantized ? ", w_plain, r_plain" : ", w, r";
   if (attrs.has_bias || attrs.has_lengths || attrs.has_state) text += attrs.has_bias ? ", b" : ", \"\"";
   if (attrs.has_lengths || attrs.has_state) text += attrs.has_lengths ? ", whole_lengths" : ", \"\"";
@@ -49,12 +56,12 @@ std::string body(const Call& call, int opset) {
   if (opset < 7)
     throw Error(ErrorKind::unsupported, call.op + " needs opset 7, the model has " + std::to_string(opset));
   const RecurrentAttrs attrs(call);
+  if (attrs.quantized && opset < 11)
+    throw Error(ErrorKind::unsupported, call.op + " needs opset 11, the model has " + std::to_string(opset));
   std::string text = "{\n";
-  if (attrs.quantized) {
-    if (opset >= 13) text += "last = Constant <value = int64[1] {2}> ()\n";
-    text += weights("w", opset) + weights("r", opset);
-  }
-  if (attrs.x_batch_first) text += "steps = Transpose <perm = [1, 0, 2]> (x)\n";
+  if (attrs.quantized) text += quantized_text(opset);
+  if (attrs.x_batch_first)
+    text += std::string("turned = Transpose <perm = [1, 0, 2]> (") + (attrs.quantized ? "x_plain)\n" : "x)\n");
   if (attrs.has_lengths) text += "whole_lengths = Cast <to = 6> (lengths)\n";
   text += results(attrs) + (attrs.lstm ? " = LSTM" : " = GRU") +
           " <hidden_size: int = @hidden_size, direction: string = @direction";
@@ -112,6 +119,36 @@ const FusedOp gru_op = {
     .attributes = attributes,
     .infer = infer_recurrent,
     .samples = gru_samples,
+    .defaults = defaults(false),
+};
+
+const FusedOp qlstm_op = {
+    .kind = "QLSTM",
+    .doc = "LSTM in int8: rows of x and h quantized on the way in, weights per gate and unit.",
+    .names = 3,
+    .min_inputs = 5,
+    .max_inputs = 9,
+    .input_types = {DType::f32, DType::i8, DType::i8, DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer_recurrent,
+    .samples = qlstm_samples,
+    .defaults = defaults(true),
+};
+
+const FusedOp qgru_op = {
+    .kind = "QGRU",
+    .doc = "GRU in int8: rows of x and h quantized on the way in, weights per gate and unit.",
+    .names = 2,
+    .min_inputs = 5,
+    .max_inputs = 8,
+    .input_types = {DType::f32, DType::i8, DType::i8, DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer_recurrent,
+    .samples = qgru_samples,
     .defaults = defaults(false),
 };
 

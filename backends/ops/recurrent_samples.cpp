@@ -38,21 +38,25 @@ std::vector<Sample> layers(bool lstm) {
   };
 }
 
-Attrs defaults(bool lstm) {
-  Attrs attrs = find_fused_op(lstm ? "LSTM" : "GRU")->defaults;
-  return attrs;
-}
-
 Call call_of(Samples& made, const std::string& op, const Sample& sample) {
   const bool lstm = op.ends_with("LSTM");
-  Call call{op, with(defaults(lstm), sample.attrs), {}, {}};
+  Call call{op, with(find_fused_op(op)->defaults, sample.attrs), {}, {}};
   call.attrs.set("hidden_size", sample.hidden);
   const RecurrentAttrs attrs(call);
   const std::int64_t dirs = attrs.dirs(), rows = attrs.gates() * sample.hidden;
   call.inputs.push_back(made.operand("x", attrs.x_batch_first ? Dims{sample.batch, sample.seq, sample.input}
                                                               : Dims{sample.seq, sample.batch, sample.input}));
-  call.inputs.push_back(made.operand("w", {dirs, rows, sample.input}, sample.input));
-  call.inputs.push_back(made.operand("r", {dirs, rows, sample.hidden}, sample.hidden));
+  for (const auto& [name, depth] : {std::pair{"w", sample.input}, std::pair{"r", sample.hidden}}) {
+    const Dims dims = {dirs, rows, depth};
+    call.inputs.push_back(
+        attrs.quantized ? Operand{name, DType::i8, Shape::of(dims), &made.weights.emplace_back(sample_steps(dims))}
+                        : made.operand(name, dims, depth));
+  }
+  // 5000 is about the mean square of the steps: products of every depth end near one.
+  if (attrs.quantized) {
+    call.inputs.push_back(made.operand("w_scale", {dirs, rows}, 5000 * sample.input));
+    call.inputs.push_back(made.operand("r_scale", {dirs, rows}, 5000 * sample.hidden));
+  }
   if (attrs.has_bias) call.inputs.push_back(made.operand("b", {dirs, 2 * rows}, 9));
   if (attrs.has_lengths) {
     std::vector<float> lengths;  // from the whole sequence down to one step
@@ -61,7 +65,9 @@ Call call_of(Samples& made, const std::string& op, const Sample& sample) {
     call.inputs.push_back({"lengths", DType::f32, Shape::of({sample.batch}),
                            &made.weights.emplace_back(Tensor::of<float>({sample.batch}, lengths))});
   }
-  if (attrs.has_state) call.inputs.push_back(made.operand("initial_h", {dirs, sample.batch, sample.hidden}));
+  // As small as states are: in int8 their steps are a share of the largest.
+  const std::int64_t depth = attrs.quantized ? 9 : 0;
+  if (attrs.has_state) call.inputs.push_back(made.operand("initial_h", {dirs, sample.batch, sample.hidden}, depth));
   if (attrs.has_state && lstm) call.inputs.push_back(made.operand("initial_c", {dirs, sample.batch, sample.hidden}));
   if (!infer_recurrent(call)) throw Error(ErrorKind::internal, "a sample of " + op + " contradicts itself");
   for (std::size_t i = 0; i < call.outputs.size(); ++i) call.outputs[i].name = "y" + (i ? std::to_string(i) : "");
@@ -90,6 +96,16 @@ std::vector<Call> lstm_samples() {
 
 std::vector<Call> gru_samples() {
   static const Samples made = samples_of("GRU");
+  return made.calls;
+}
+
+std::vector<Call> qlstm_samples() {
+  static const Samples made = samples_of("QLSTM");
+  return made.calls;
+}
+
+std::vector<Call> qgru_samples() {
+  static const Samples made = samples_of("QGRU");
   return made.calls;
 }
 
