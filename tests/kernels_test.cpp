@@ -103,7 +103,11 @@ class KernelsTest : public testing::Test {
     EXPECT_LE(moved, 2 + a.size() / 500) << what;
   }
 
-  static void expect_near(const Tensor& want, const Tensor& got, const std::string& what) {
+  /// Float sums in another order. The bodies of QLSTM and QGRU do not say that h is in steps as well: half a step of a
+  /// state of at most 1 may come out of each gate.
+  static float tolerance_of(const std::string& op) { return op == "QLSTM" || op == "QGRU" ? 1.0f / 127 : 2e-5f; }
+
+  static void expect_near(const Tensor& want, const Tensor& got, const std::string& what, float tolerance = 2e-5f) {
     ASSERT_EQ(want.dims(), got.dims()) << what;
     ASSERT_EQ(want.dtype(), got.dtype()) << what;
     if (want.dtype() == DType::u8) return expect_one_step(want, got, what);
@@ -112,14 +116,15 @@ class KernelsTest : public testing::Test {
     for (const float x : a) largest = std::max(largest, std::abs(x));
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-      ASSERT_NEAR(a[i], b[i], 2e-5f * largest) << what << " at " << i;
+      ASSERT_NEAR(a[i], b[i], tolerance * largest) << what << " at " << i;
     }
   }
 
-  static void expect_all_near(const std::vector<Tensor>& want, const std::vector<Tensor>& got,
-                              const std::string& what) {
+  static void expect_all_near(const std::vector<Tensor>& want, const std::vector<Tensor>& got, const std::string& what,
+                              float tolerance) {
     ASSERT_EQ(want.size(), got.size()) << what;
-    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NO_FATAL_FAILURE(expect_near(want[i], got[i], what));
+    for (std::size_t i = 0; i < want.size(); ++i)
+      ASSERT_NO_FATAL_FAILURE(expect_near(want[i], got[i], what, tolerance));
   }
 
   /// The op's kernels without a runtime: all that this machine can run, made with and without constants.
@@ -140,7 +145,8 @@ class KernelsTest : public testing::Test {
         ready->run(invocation);
         std::vector<Tensor> got;
         for (std::size_t i = 0; i < want.size(); ++i) got.push_back(invocation.result(i, want[i].dtype()));
-        ASSERT_NO_FATAL_FAILURE(expect_all_near(want, got, std::string(kernel->name) + " " + describe(call)));
+        ASSERT_NO_FATAL_FAILURE(
+            expect_all_near(want, got, std::string(kernel->name) + " " + describe(call), tolerance_of(call.op)));
       }
       EXPECT_GE(kernel->cost(call, host), 0) << kernel->name;
     }
@@ -159,7 +165,8 @@ class KernelsTest : public testing::Test {
         if (*target) options.config["modelflow.target"] = target;
         if (*target && host_isa() < Isa::avx2) continue;
         const std::vector<Tensor> got = run_all(model, feeds, options);
-        ASSERT_NO_FATAL_FAILURE(expect_all_near(want, got, std::string("plugin ") + target + " " + describe(call)));
+        ASSERT_NO_FATAL_FAILURE(
+            expect_all_near(want, got, std::string("plugin ") + target + " " + describe(call), tolerance_of(call.op)));
       }
     }
   }
@@ -195,8 +202,9 @@ TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
 TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
   // With the first opset that can say what the op means.
   constexpr std::pair<const char*, std::int64_t> kFirst[] = {
-      {"Activation", 11}, {"MatMul", 11},         {"Pointwise", 11}, {"LayerNorm", 11}, {"GroupNorm", 12},
-      {"Attention", 13},  {"QConv", 13},          {"QMatMul", 11},   {"QMatMul4", 13},  {"QPool", 13},
+      {"Activation", 11}, {"MatMul", 11},         {"Pointwise", 11}, {"LayerNorm", 11},
+      {"GroupNorm", 12},  {"Attention", 13},      {"LSTM", 11},      {"GRU", 11},
+      {"QConv", 13},      {"QMatMul", 11},        {"QMatMul4", 13},  {"QPool", 13},
       {"QUpsample", 13},  {"QSqueezeExcite", 13}, {"Quantize", 13},  {"Dequantize", 13}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {

@@ -5,6 +5,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul_attrs.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/row_steps.h"
 
 namespace modelflow::ops {
 
@@ -52,21 +53,12 @@ std::string tensor_product(const std::string& b, const std::string& y) {
          ")\ntotal_float = Cast <to = 1> (total)\nunits = Mul (unit, b_scale)\n" + y + " = Mul (total_float, units)\n";
 }
 
-// Every row of a in steps of a 127th of its largest element. MatMulInteger wants them unsigned to be fast.
+// MatMulInteger wants its steps unsigned to be fast.
 std::string row_product(int opset, const std::string& b, const std::string& y) {
-  const std::string most = opset < 18 ? "most = ReduceMax <axes = [-1], keepdims = 1> (magnitude)\n"
-                                      : "most = ReduceMax <keepdims = 1> (magnitude, last)\n";
-  // The Slice changes nothing but where a has no rows: there ONNX Runtime's ReduceMax keeps the axis as it is.
-  const std::string largest =
-      "first = Constant <value = int64[1] {0}> ()\none = Constant <value = int64[1] {1}> ()\n"
-      "last = Constant <value = int64[1] {-1}> ()\n" +
-      most + "largest = Slice (most, first, one, last)\n";
-  return "magnitude = Abs (a)\n" + largest + constant_text("tiny", 1e-30f) + constant_text("limit", 127) +
-         constant_text("offset", 128) + "zero = Constant <value = uint8 {128}> ()\nrange = Max (largest, tiny)\n" +
-         "inverse = Div (limit, range)\nscaled = Mul (a, inverse)\nsteps = Round (scaled)\n"
-         "shifted = Add (steps, offset)\nbytes = Cast <to = 2> (shifted)\ntotal = MatMulInteger (bytes, " +
-         b + ")\ntotal_float = Cast <to = 1> (total)\nunit = Div (range, limit)\n" +
-         "by_row = Mul (total_float, unit)\n" + y + " = Mul (by_row, b_scale)\n";
+  return row_steps_text(opset, "a") + constant_text("offset", 128) + "zero = Constant <value = uint8 {128}> ()\n" +
+         "shifted = Add (steps, offset)\nbytes = Cast <to = 2> (shifted)\ntotal = MatMulInteger (bytes, " + b +
+         ")\ntotal_float = Cast <to = 1> (total)\nby_row = Mul (total_float, unit)\n" + y +
+         " = Mul (by_row, b_scale)\n";
 }
 
 std::string body(const Call& call, int opset) {

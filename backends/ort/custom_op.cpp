@@ -106,7 +106,7 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   GetInputType = input_type;
   GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
   GetOutputType = output_type;
-  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{2}; };  // the second where infer says so
+  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{3}; };  // as many as infer says
   GetInputCharacteristic = input_kind;
   GetOutputCharacteristic = output_kind;
   GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return OrtMemTypeDefault; };

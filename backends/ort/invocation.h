@@ -17,7 +17,7 @@ using Known = std::vector<std::optional<Tensor>>;
 /// One Compute call of the runtime: its tensors, its thread pool, its memory.
 class OrtInvocation : public Invocation {
  public:
-  static constexpr std::size_t kMostInputs = 8;
+  static constexpr std::size_t kMostInputs = 10;
 
   /// `known` has an entry for every input of the node and outlives the call. `pool` gives scratch memory.
   OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,

@@ -10,6 +10,7 @@ namespace modelflow::passes {
 Pass fuse_attention();       ///< products around a softmax and their projections; before fuse_matmul
 Pass fuse_conv();            ///< Conv, then what follows it: bias, activation, residual sum
 Pass fuse_matmul();          ///< MatMul and Gemm, their transposes and scale, then the same epilogue
+Pass fuse_recurrent();       ///< LSTM and GRU over whole sequences
 Pass fuse_squeeze_excite();  ///< the block around two 1x1 convolutions; after fuse_conv
 Pass fuse_pointwise();       ///< the elementwise ops that are left
 Pass fuse_layer_norm();      ///< a residual sum in front of LayerNorm; after fuse_conv and fuse_matmul

@@ -5,11 +5,11 @@ namespace modelflow::passes {
 std::vector<Pass> quantizing(const Options& options) {
   switch (options.precision) {
     case Precision::i8:
-      return {place_quantizers(), fuse_quantized(), quantize_products()};
+      return {place_quantizers(), fuse_quantized(), quantize_products(), quantize_recurrent()};
     case Precision::i8_dynamic:
     case Precision::i8_weights:
     case Precision::i4_weights:
-      return {quantize_products()};
+      return {quantize_products(), quantize_recurrent()};
     default:
       return {};
   }

@@ -10,9 +10,10 @@ namespace modelflow::passes {
 
 /// For models that arrive quantized; in the stage normalize, at every precision.
 Pass import_quantized();
-Pass place_quantizers();   ///< QuantizeLinear and DequantizeLinear around what gains from them; needs Context::ranges
-Pass fuse_quantized();     ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
-Pass quantize_products();  ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
+Pass place_quantizers();    ///< QuantizeLinear and DequantizeLinear around what gains from them; needs Context::ranges
+Pass fuse_quantized();      ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
+Pass quantize_products();   ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
+Pass quantize_recurrent();  ///< LSTM and GRU in the same way
 
 std::vector<Pass> quantizing(const Options& options);
 

@@ -65,6 +65,10 @@ double flops(const Call& call) {
     const AttentionExtents e = attention_extents(call);
     return 2 * e.scores() * (e.size + e.value_size);
   }
+  if (call.op.ends_with("LSTM") || call.op.ends_with("GRU")) {
+    const double rows = call.in(0).shape.known_elements() / std::max(extent(call.in(0), 0), 1.0);
+    return 2 * rows * (call.in(1).shape.known_elements() + call.in(2).shape.known_elements());
+  }
   return 0;
 }
 

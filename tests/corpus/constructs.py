@@ -195,7 +195,7 @@ class Pyramid(nn.Module):
         return F.silu(self.merge(torch.cat([up, skip], 1)))
 
 
-@construct({}, ["LSTM"])
+@construct({"LSTM": 1})
 class Lstm(nn.LSTM):
     def __init__(self):
         super().__init__(E, 8, bidirectional=True, batch_first=True)
@@ -204,7 +204,7 @@ class Lstm(nn.LSTM):
         return super().forward(x)[0]
 
 
-@construct({}, ["GRU"])
+@construct({"GRU": 1})
 class Gru(nn.GRU):
     def __init__(self):
         super().__init__(E, 8, batch_first=True)

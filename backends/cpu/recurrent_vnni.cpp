@@ -1,0 +1,127 @@
+// LSTM and GRU with int8 weights: 64 products of 8-bit numbers in an instruction.
+#include "backends/cpu/gemm_vnni.h"
+#include "backends/cpu/recurrent_walk.h"
+
+namespace modelflow::cpu {
+namespace {
+
+constexpr std::size_t kFour = 4;  // steps of depth that one instruction adds up
+constexpr int kZero = 128;        // what stands for 0 in unsigned steps
+
+std::size_t fours(std::size_t depth) { return (depth + kFour - 1) / kFour; }
+
+/// Of one block of units: the weights [fours, gates, kUnits, 4], then what the zeros of the rows add to each sum.
+std::size_t block_bytes(std::size_t depth, std::size_t gates) {
+  return (fours(depth) * kFour + sizeof(std::int32_t)) * gates * kUnits;
+}
+
+std::size_t packed_bytes(const RecurrentMatrix& m) { return unit_blocks(m.hidden) * block_bytes(m.depth, m.gates); }
+
+void pack(const RecurrentMatrix& m, const void* weights, std::byte* packed) {
+  const auto* from = static_cast<const std::int8_t*>(weights) + m.first * m.hidden * m.depth;
+  for (std::size_t block = 0; block < unit_blocks(m.hidden); ++block) {
+    auto* to = reinterpret_cast<std::int8_t*>(packed + block * block_bytes(m.depth, m.gates));
+    auto* sums = reinterpret_cast<std::int32_t*>(to + fours(m.depth) * kFour * m.gates * kUnits);
+    for (std::size_t lane = 0; lane < m.gates * kUnits; ++lane) {
+      const std::size_t unit = block * kUnits + lane % kUnits;
+      const std::int8_t* row = from + (lane / kUnits * m.hidden + unit) * m.depth;
+      std::int32_t sum = 0;
+      for (std::size_t k = 0; k < fours(m.depth) * kFour; ++k) {
+        const std::int8_t w = unit < m.hidden && k < m.depth ? row[k] : std::int8_t{0};
+        to[(k / kFour * m.gates * kUnits + lane) * kFour + k % kFour] = w;
+        sum += w;
+      }
+      sums[lane] = kZero * sum;
+    }
+  }
+}
+
+float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
+  float unit = 0;
+  quantize_rows_vnni(in, 1, depth, steps, &unit);
+  return unit;
+}
+
+/// sum += x w. As the intrinsic says it, GCC 12 copies every sum in each step and spills the copies.
+MODELFLOW_CELL void add_products(__m512i& sum, const __m512i& x, const __m512i& w) {
+  asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+}
+
+/// The columns of some gates: sum[row][first + i] in float32.
+template <int Rows, int Gates, int First, int Count>
+MODELFLOW_CELL void add_columns(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                Units (&sum)[Rows][Gates]) {
+  // An addition takes five cycles and one or two start in each.
+  constexpr int kSums = Rows * Count, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;
+  const std::size_t count = fours(part.depth);
+  const std::byte* b = part.packed + block * block_bytes(part.depth, Gates) + First * 64;
+  __m512i apart[kApart][Rows][Count];
+#pragma GCC unroll 8
+  for (int i = 0; i < kApart; ++i)
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+      for (int g = 0; g < Count; ++g) apart[i][r][g] = _mm512_setzero_si512();
+  const auto step = [&](std::size_t k, int i) __attribute__((always_inline)) {
+    __m512i w[Count];
+#pragma GCC unroll 4
+    for (int g = 0; g < Count; ++g) w[g] = _mm512_loadu_si512(b + (i * Gates + g) * 64);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      std::int32_t four = 0;
+      std::memcpy(&four, rows[r].steps + k * kFour, sizeof four);
+      const __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
+      for (int g = 0; g < Count; ++g) add_products(apart[i][r][g], x, w[g]);
+    }
+  };
+  std::size_t k = 0;
+  for (; k + kApart <= count; k += kApart, b += kApart * Gates * 64) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kApart; ++i) step(k + static_cast<std::size_t>(i), i);
+  }
+  for (; k < count; ++k, b += Gates * 64) step(k, 0);
+  const float* scale = part.scale + (block * Gates + First) * kUnits;
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+    const __m512 unit = _mm512_set1_ps(rows[r].unit);
+#pragma GCC unroll 4
+    for (int g = 0; g < Count; ++g) {
+      __m512i total = apart[0][r][g];
+#pragma GCC unroll 8
+      for (int i = 1; i < kApart; ++i) total = _mm512_add_epi32(total, apart[i][r][g]);
+      total = _mm512_sub_epi32(total, _mm512_loadu_si512(b + g * 64));
+      const __m512 by_gate = _mm512_mul_ps(_mm512_loadu_ps(scale + g * static_cast<int>(kUnits)), unit);
+      sum[r][First + g] = reinterpret_cast<Units>(_mm512_mul_ps(_mm512_cvtepi32_ps(total), by_gate));
+    }
+  }
+}
+
+struct VnniProduct {
+  static constexpr int kRows = 8;
+
+  /// As in float32: where the sums of all gates do not fit in 32 registers, two and two.
+  template <int Rows, int Gates>
+  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                      Units (&sum)[Rows][Gates]) {
+    constexpr int kAtOnce = Rows * Gates <= 24 ? Gates : 2;
+    add_columns<Rows, Gates, 0, kAtOnce>(part, rows, block, sum);
+    if constexpr (kAtOnce < Gates) add_columns<Rows, Gates, kAtOnce, Gates - kAtOnce>(part, rows, block, sum);
+  }
+};
+
+}  // namespace
+
+const RecurrentCode recurrent_code_vnni = {.layout = "vnni",
+                                           .packed_bytes = packed_bytes,
+                                           .pack = pack,
+                                           .step_bytes = quantized_row,
+                                           .quantize = quantize,
+                                           .project_lstm = walk<VnniProduct, Projection<4>>,
+                                           .project_gru = walk<VnniProduct, Projection<3>>,
+                                           .lstm = walk<VnniProduct, LstmStep>,
+                                           .gru = walk<VnniProduct, GruStep>,
+                                           .gru_gates = walk<VnniProduct, GruGatesStep>,
+                                           .gru_candidate = walk<VnniProduct, GruCandidateStep>};
+
+}  // namespace modelflow::cpu

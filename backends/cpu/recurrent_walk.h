@@ -1,0 +1,44 @@
+#pragma once
+
+// Units by units, rows by rows: a product and the cells behind it. Internal linkage on purpose: each including file is
+// compiled for another instruction set, and the linker must not mix them.
+
+#include "backends/cpu/recurrent_cells.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Product::multiply(part, rows, block, sum): sum[row][gate] = the row times the weights of a block of units.
+template <class Product, class Step, int Rows>
+__attribute__((noinline)) void tile(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block) {
+  Units sum[Rows][Step::kGates];
+  Product::multiply(part, rows, block, sum);
+  for (int r = 0; r < Rows; ++r) Step::finish(part, rows[r], block, sum[r]);
+}
+
+using TileFunction = void (*)(const RecurrentPart&, const RecurrentRow*, std::size_t);
+
+template <class Product, class Step>
+constexpr TileFunction tile_of(int rows) {
+  if constexpr (Product::kRows == 1) return tile<Product, Step, 1>;
+  constexpr TileFunction kTiles[] = {tile<Product, Step, 1>, tile<Product, Step, 2>, tile<Product, Step, 3>,
+                                     tile<Product, Step, 4>, tile<Product, Step, 5>, tile<Product, Step, 6>,
+                                     tile<Product, Step, 7>, tile<Product, Step, 8>};
+  return kTiles[rows - 1];
+}
+
+/// At most Product::kRows rows (1 or 8) share one reading of the weights.
+template <class Product, class Step>
+void walk(const RecurrentPart& part) {
+  const std::size_t groups = (part.count + Product::kRows - 1) / Product::kRows;
+  for (std::size_t i = part.begin; i < part.end; ++i) {
+    const std::size_t block = part.backwards ? part.end - 1 - (i - part.begin) : i;
+    for (std::size_t group = 0; group < groups; ++group) {  // equal ones: 10 rows are 5 + 5
+      const std::size_t first = part.count * group / groups, rows = part.count * (group + 1) / groups - first;
+      tile_of<Product, Step>(static_cast<int>(rows))(part, part.rows + first, block);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

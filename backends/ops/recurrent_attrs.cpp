@@ -1,0 +1,108 @@
+#include "backends/ops/recurrent_attrs.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace modelflow::ops {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::invalid_input, message); }
+
+/// Words of a list with blanks between them.
+bool contains(const std::string& list, const std::string& word) {
+  return (" " + list + " ").find(" " + word + " ") != std::string::npos;
+}
+
+/// What is known about the extents of one call.
+struct Extents {
+  Dim seq, batch, input;
+};
+
+Verdict fits(const Operand& operand, const std::vector<Dim>& want) {
+  if (!operand.shape.has_rank()) return yes();
+  if (operand.shape.rank() != want.size()) return no("is not of rank " + std::to_string(want.size()), operand.name);
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const Dim& dim = operand.shape[i];
+    if (dim.known() && want[i].known() && !(dim == want[i]))
+      return no("is " + operand.shape.str() + ", not " + Shape(want).str(), operand.name);
+  }
+  return yes();
+}
+
+Verdict check_operands(const Call& call, const RecurrentAttrs& attrs, const Extents& e) {
+  const Dim dirs(attrs.dirs()), hidden(attrs.hidden), rows(attrs.gates() * attrs.hidden);
+  if (Verdict v = fits(call.in(1), {dirs, rows, e.input}); !v) return v;
+  if (Verdict v = fits(call.in(2), {dirs, rows, hidden}); !v) return v;
+  for (std::size_t i = 3; i < attrs.bias_index(); ++i)
+    if (Verdict v = fits(call.in(i), {dirs, rows}); !v) return v;
+  if (attrs.has_bias)
+    if (Verdict v = fits(call.in(attrs.bias_index()), {dirs, Dim(2 * attrs.gates() * attrs.hidden)}); !v) return v;
+  if (attrs.has_lengths)
+    if (Verdict v = fits(call.in(attrs.lengths_index()), {e.batch}); !v) return v;
+  for (std::size_t i = attrs.state_index(); i < call.inputs.size(); ++i)
+    if (Verdict v = fits(call.in(i), {dirs, e.batch, hidden}); !v) return v;
+  return yes();
+}
+
+}  // namespace
+
+RecurrentAttrs::RecurrentAttrs(const Call& call)
+    : lstm(call.op.ends_with("LSTM")),
+      quantized(call.op.starts_with("Q")),
+      has_bias(call.attrs.integer("has_bias") != 0),
+      has_lengths(call.attrs.integer("has_lengths") != 0),
+      has_state(call.attrs.integer("has_state") != 0),
+      linear_before_reset(call.attrs.integer("linear_before_reset") != 0),
+      y_layout(call.attrs.text("y_layout", "SDBH")),
+      clip(call.attrs.number("clip")),
+      hidden(call.attrs.integer("hidden_size")) {
+  const std::string direction = call.attrs.text("direction", "forward"), x_layout = call.attrs.text("x_layout", "SBI");
+  const std::string outputs = call.attrs.text("outputs", "Y");
+  reverse = direction == "reverse";
+  bidirectional = direction == "bidirectional";
+  if (!reverse && !bidirectional && direction != "forward") fail("direction is '" + direction + "'");
+  x_batch_first = x_layout == "BSI";
+  if (!x_batch_first && x_layout != "SBI") fail("x_layout is '" + x_layout + "', not SBI or BSI");
+  if (y_layout != "SDBH" && y_layout != "SBDH" && y_layout != "BSDH")
+    fail("y_layout is '" + y_layout + "', not SDBH, SBDH or BSDH");
+  y = contains(outputs, "Y");
+  y_h = contains(outputs, "Y_h");
+  y_c = contains(outputs, "Y_c");
+  if (y_c && !lstm) fail("GRU has no Y_c");
+  if (this->outputs() == 0) fail("outputs is '" + outputs + "'");
+  if (hidden < 1) fail("hidden_size is " + std::to_string(hidden));
+  if (!(clip >= 0)) fail("clip is negative");
+}
+
+std::size_t RecurrentAttrs::inputs() const { return state_index() + (has_state ? (lstm ? 2 : 1) : 0); }
+
+Verdict infer_recurrent(Call& call) {
+  std::optional<RecurrentAttrs> read;
+  try {
+    read.emplace(call);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != read->inputs())
+    return no("the attributes ask for " + std::to_string(read->inputs()) + " inputs");
+  Extents e;
+  if (const Shape& x = call.in(0).shape; x.has_rank()) {
+    if (x.rank() != 3) return no("is not of rank 3", call.in(0).name);
+    e = {x[read->x_batch_first ? 1 : 0], x[read->x_batch_first ? 0 : 1], x[2]};
+  }
+  if (Verdict v = check_operands(call, *read, e); !v) return v;
+  const Dim dirs(read->dirs()), hidden(read->hidden);
+  call.outputs.resize(read->outputs());
+  for (Operand& output : call.outputs) {
+    output.dtype = DType::f32;
+    output.shape = Shape({dirs, e.batch, hidden});
+  }
+  if (!read->y) return yes();
+  const std::string& layout = read->y_layout;
+  call.outputs[0].shape = layout == "SDBH"   ? Shape({e.seq, dirs, e.batch, hidden})
+                          : layout == "SBDH" ? Shape({e.seq, e.batch, dirs, hidden})
+                                             : Shape({e.batch, e.seq, dirs, hidden});
+  return yes();
+}
+
+}  // namespace modelflow::ops

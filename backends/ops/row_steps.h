@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace modelflow::ops {
+
+/// ONNX text: the rows of `x` (its last axis) in steps of a 127th of their largest element. Afterwards `steps` holds
+/// whole numbers in [-127, 127], in float32, and `unit` the size of a step of each row.
+std::string row_steps_text(int opset, const std::string& x);
+
+}  // namespace modelflow::ops

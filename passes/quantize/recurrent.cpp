@@ -1,0 +1,101 @@
+// modelflow.LSTM and GRU -> QLSTM and QGRU: weights in 8 bits, one scale for each gate of each unit. The rows of x and
+// h are quantized as they come, so no data is needed.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "modelflow/modelflow.h"
+#include "passes/quantize/quantize.h"
+#include "passes/quantize/scale.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Below that, quantizing a row costs about what the shorter product saves.
+constexpr std::int64_t kLeastDepth = 32;
+
+bool finite(const Tensor& tensor) {
+  const std::span<const float> values = tensor.as<float>();
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+Verdict check(const Node& node, const Context& context) {
+  if (context.model.opset() < 13) return no("the opset is below 13");
+  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  for (const std::size_t i : {1, 2}) {
+    const Value& value = *node.input(i);
+    const Tensor* weights = value.constant();
+    if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", value.name());
+    if (weights->elements() == 0) return no("is empty", value.name());
+    if (!finite(*weights)) return no("holds numbers that are not finite", value.name());
+  }
+  const std::int64_t depth = node.input(2)->constant()->dims()[2];
+  if (depth < kLeastDepth)
+    return no("a depth of " + std::to_string(depth) + " does not pay for the steps", node.input(2)->name());
+  return yes();
+}
+
+/// [dirs, gates * hidden, depth] with a scale for each row.
+QuantizedWeights quantized_rows(const Tensor& weights) {
+  const Dims& dims = weights.dims();
+  const QuantizedWeights rows = quantize_weights(weights.reshaped({dims[0] * dims[1], dims[2]}), 0);
+  return {rows.values.reshaped(dims), rows.scales.reshaped({dims[0], dims[1]})};
+}
+
+double seconds(const Node& node, const Context& context) {
+  const Call call = call_of(node);
+  const Choice choice = choose_kernel(call, context.target);
+  return choice.kernel ? choice.kernel->cost(call, context.target) : std::numeric_limits<double>::infinity();
+}
+
+bool quantize(Node& node, Context& context) {
+  Graph& graph = node.graph();
+  const QuantizedWeights w = quantized_rows(*node.input(1)->constant()), r = quantized_rows(*node.input(2)->constant());
+  const std::string &w_name = node.input(1)->name(), &r_name = node.input(2)->name();
+  std::vector<Value*> inputs = {
+      node.input(0), &graph.add_constant(w.values, w_name + "_steps"), &graph.add_constant(r.values, r_name + "_steps"),
+      &graph.add_constant(w.scales, w_name + "_scale"), &graph.add_constant(r.scales, r_name + "_scale")};
+  inputs.insert(inputs.end(), node.inputs().begin() + 3, node.inputs().end());
+  Node& made = graph.add("modelflow.Q" + node.op(), inputs,
+                         {.before = &node, .outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
+  infer_types(made, context.model);
+  if (!(seconds(made, context) < seconds(node, context))) {
+    context.miss("quantize-recurrent", &node, "is not faster in low precision on this target");
+    graph.erase(made);
+    for (std::size_t i = 1; i < 5; ++i) graph.erase(*inputs[i]);
+    return false;
+  }
+  made.doc = node.doc;
+  for (std::size_t i = 0; i < node.outputs().size(); ++i) graph.replace(*node.output(i), *made.output(i));
+  graph.erase(node);
+  context.hit("quantize-recurrent");
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  if (!context.plan) return 0;
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) {
+    if (node->is("modelflow.LSTM") || node->is("modelflow.GRU")) nodes.push_back(node.get());
+  }
+  int changes = 0;
+  for (Node* node : nodes) {
+    if (const Verdict verdict = check(*node, context); verdict) {
+      changes += quantize(*node, context);
+    } else {
+      context.miss("quantize-recurrent", node, verdict.reason);
+    }
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass quantize_recurrent() {
+  return {.name = "quantize-recurrent",
+          .doc = "LSTM and GRU: weights in 8 bits, the rows of x and h quantized one by one",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
