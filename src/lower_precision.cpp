@@ -56,7 +56,7 @@ class Lowering {
     if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
     list(best);
     note(best);
-    if (best.drop > options_.max_drop) best = within_bound(std::move(best));
+    if (best.drop > options_.max_drop) best = within_bound(best);
     if (best.quantized.empty()) return refuse("no part of it stays within --max-drop");
     if (const std::string why = kernels_differ(best); !why.empty()) throw Error(ErrorKind::verification, why);
     describe(best);
@@ -154,12 +154,13 @@ class Lowering {
     }
     std::sort(ranked.rbegin(), ranked.rend());
     std::vector<std::string> names;
+    names.reserve(ranked.size());
     for (const auto& [drop, name] : ranked) names.push_back(name);
     return names;
   }
 
   /// As few of the most sensitive ops in float as the bound takes.
-  Attempt within_bound(Attempt all) {
+  Attempt within_bound(const Attempt& all) {
     const std::vector<std::string> ranked = by_sensitivity(all.quantized);
     const auto with = [&](std::size_t count) {
       return scored(attempt({ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}));

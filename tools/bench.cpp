@@ -9,6 +9,7 @@
 #include "bench_report.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
+#include "terminal.h"
 
 namespace {
 
@@ -115,7 +116,7 @@ int run(const Settings& settings) {
   measure(sides, sessions, feeds, settings);
   sessions.clear();
   if (settings.profile) profile(*runtime, sides, feeds, settings);
-  fmt::print("{}\n", settings.json ? json_report(sides, settings.threads, runtime->version()) : text_report(sides, 15));
+  print((settings.json ? json_report(sides, settings.threads, runtime->version()) : text_report(sides, 15)) + "\n");
   return 0;
 }
 

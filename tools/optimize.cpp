@@ -3,10 +3,11 @@
 
 #include <csignal>
 #include <cstdio>
-#include <fstream>
+#include <optional>
 
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
+#include "report_file.h"
 #include "terminal.h"
 
 namespace {
@@ -23,40 +24,46 @@ void on_interrupt(int signal) {
   std::signal(signal, SIG_DFL);
 }
 
-void print_list(const Options& options) {
+std::string list_of(const Options& options) {
+  std::string text;
   for (const Stage& stage : stages(options)) {
-    fmt::print("{}{}\n", stage.name, stage.repeat ? " (repeated until nothing changes)" : "");
+    text += fmt::format("{}{}\n", stage.name, stage.repeat ? " (repeated until nothing changes)" : "");
     for (const Pass& pass : stage.passes) {
-      fmt::print("  {:<28} {}\n", pass.name, pass.doc);
-      for (const Rule& rule : pass.rules) fmt::print("    {:<26} {}\n", rule.name, rule.doc);
+      text += fmt::format("  {:<28} {}\n", pass.name, pass.doc);
+      for (const Rule& rule : pass.rules) text += fmt::format("    {:<26} {}\n", rule.name, rule.doc);
     }
   }
+  return text;
 }
 
-void write_report(const std::filesystem::path& file, const std::string& json) {
-  std::ofstream out(file);
-  out << json << '\n';
-  if (!out.flush()) throw Error(ErrorKind::output, fmt::format("cannot write the report to '{}'", file.string()));
+std::string written(const Arguments& arguments) {
+  return arguments.output.empty() ? "" : fmt::format("written: {}\n", arguments.output.string());
 }
 
-void print_result(const Arguments& arguments, const Report& report) {
-  if (arguments.json) fmt::print("{}\n", report.json());
-  if (arguments.quiet || arguments.json) return;
-  fmt::print("{}", report.text());
-  if (arguments.explain) fmt::print("\n{}", report.explain());
-  if (!arguments.output.empty()) fmt::print("written: {}\n", arguments.output.string());
+std::string result_text(const Arguments& arguments, const Report& report) {
+  if (arguments.json) return report.json() + "\n";
+  if (arguments.quiet) return "";
+  return report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments);
+}
+
+/// The report first: when there is no room for it, the old model stays as well.
+void save(const Arguments& arguments, const Result& result) {
+  std::optional<ReportFile> report;
+  if (!arguments.report_file.empty()) report.emplace(arguments.report_file, result.report.json());
+  if (!arguments.output.empty()) result.model.save(arguments.output, arguments.write);
+  if (report) report->replace();
 }
 
 int run(Arguments& arguments) {
   if (arguments.list) {
-    print_list(arguments.options);
+    print(list_of(arguments.options));
     return 0;
   }
   Progress progress(arguments.quiet || arguments.json);
   Model model = Model::load(arguments.input);
   if (arguments.inline_only) {
     inline_functions(std::move(model)).save(arguments.output, arguments.write);
-    if (!arguments.quiet) fmt::print("written: {}\n", arguments.output.string());
+    if (!arguments.quiet) print(written(arguments));
     return 0;
   }
   arguments.options.progress = [&progress](std::string_view step, double done) {
@@ -66,9 +73,8 @@ int run(Arguments& arguments) {
   Result result = optimize(std::move(model), arguments.options);
   progress.clear();
   result.report.input = arguments.input.string();
-  if (!arguments.output.empty()) result.model.save(arguments.output, arguments.write);
-  if (!arguments.report_file.empty()) write_report(arguments.report_file, result.report.json());
-  print_result(arguments, result.report);
+  save(arguments, result);
+  print(result_text(arguments, result.report));
   return 0;
 }
 

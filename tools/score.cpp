@@ -19,8 +19,11 @@ namespace fs = std::filesystem;
 class Folder {
  public:
   Folder() {
-    std::string name = (fs::temp_directory_path() / "modelflow-score-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error(ErrorKind::output, fmt::format("cannot make a folder '{}'", name));
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "modelflow-score-XXXXXX").string();
+    if (error || !mkdtemp(name.data()))
+      throw Error(ErrorKind::output, fmt::format("cannot make a folder for temporary files{}",
+                                                 error ? ": there is no $TMPDIR" : fmt::format(" '{}'", name)));
     path_ = name;
   }
   ~Folder() {

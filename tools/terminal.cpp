@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include "modelflow/error.h"
 
 namespace modelflow::tools {
 
@@ -23,6 +27,12 @@ void Progress::show(std::string_view step, double done) {
 void Progress::clear() {
   if (shown_) fmt::print(stderr, "\r\033[K");
   shown_ = false;
+}
+
+void print(const std::string& text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (std::fflush(stdout) != 0 || !written)
+    throw Error(ErrorKind::output, fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
 }
 
 namespace {

@@ -23,6 +23,9 @@ class Progress {
   Clock::time_point start_ = Clock::now(), last_ = start_;
 };
 
+/// Text on stdout, all of it; throws Error(output).
+void print(const std::string& text);
+
 /// "12.3 MiB", "4.1 GFLOP": a number with a binary or decimal prefix.
 std::string human_bytes(double bytes);
 std::string human_count(double count);

@@ -254,7 +254,7 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
     const bool last = i + 1 == task.panel1;
     // Rows come one after the other, or there is one long row.
     const std::ptrdiff_t below = (stride_h + (p.kernel_h - 1) * p.dilation_h) * band.row;
-    const std::ptrdiff_t x_ahead = p.rows > 1 ? below : 2 * kTileRows[panel.vectors] * tile.a_step;
+    const std::ptrdiff_t x_ahead = p.rows > 1 ? below : 2 * tile.a_step * kTileRows[panel.vectors];
     run_panel({block, target, stride_h * band.row, epilogue, panel, tile.b + panel.filters() * products,
                last ? 0 : run.panels[i + 1].filters() * products, in_place && i == task.panel0 ? x_ahead : 0},
               tile);

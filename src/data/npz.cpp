@@ -31,11 +31,14 @@ Feeds read_npz(const fs::path& path) {
 
 /// `path` itself, or the archives in it in name order.
 std::vector<fs::path> archives(const fs::path& path) {
-  if (!fs::exists(path)) bad(path, "does not exist");
-  if (!fs::is_directory(path)) return {path};
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) bad(path, "does not exist");
+  if (!fs::is_directory(status)) return {path};
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(path))
-    if (entry.path().extension() == ".npz") files.push_back(entry.path());
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".npz") files.push_back(it->path());
+  if (error) bad(path, error.message());
   std::sort(files.begin(), files.end());
   if (files.empty()) bad(path, "holds no .npz files");
   return files;

@@ -54,8 +54,11 @@ ZipArchive::ZipArchive(const std::filesystem::path& file) {
     count = number(end64 + 32, 8);
     at = number(end64 + 48, 8);
   }
+  std::uint64_t packed = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     members_.push_back(member_at(at));
+    packed += std::min<std::uint64_t>(members_.back().packed_bytes, bytes_.size() + 1);
+    if (packed > bytes_.size()) bad("damaged archive");  // members that share bytes could unpack to anything
     at += 46 + number(at + 28, 2) + number(at + 30, 2) + number(at + 32, 2);
   }
 }

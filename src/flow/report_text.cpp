@@ -152,6 +152,7 @@ std::string Report::explain() const {
     }
   }
   std::vector<Miss> ordered;
+  ordered.reserve(closest.size());
   for (const auto& [rule, miss] : closest) ordered.push_back(miss);
   std::stable_sort(ordered.begin(), ordered.end(), [](const Miss& a, const Miss& b) { return a.matched > b.matched; });
   if (ordered.empty()) return "Every rule fired wherever its pattern began to fit.\n";

@@ -79,7 +79,6 @@ struct Range {
 };
 
 std::optional<Range> slice_range(const ShapeArgs& args) {
-  Range range;
   auto first = [](const Ints& list) { return list.size() == 1 ? std::optional(list[0]) : std::nullopt; };
   std::optional<std::int64_t> start, end, step = 1;
   if (args.node.attrs.has("starts")) {
@@ -103,19 +102,20 @@ Result slice(const ShapeArgs& args) {
   auto range = data ? slice_range(args) : std::nullopt;
   if (!range) return {};
   auto length = static_cast<std::int64_t>(data->size());
+  const std::int64_t step = std::clamp(range->step, -length - 1, length + 1);  // a longer one takes one element as well
   auto bound = [&](std::int64_t index, std::int64_t low, std::int64_t high) {
     if (index < 0) index = index < -length ? -1 - length : index + length;
     return std::clamp(index, low, high);
   };
   DimList result;
-  if (range->step > 0) {
+  if (step > 0) {
     std::int64_t end = bound(range->end, 0, length);
-    for (std::int64_t i = bound(range->start, 0, length); i < end; i += range->step) {
+    for (std::int64_t i = bound(range->start, 0, length); i < end; i += step) {
       result.push_back((*data)[static_cast<std::size_t>(i)]);
     }
   } else {
     std::int64_t end = bound(range->end, -1, length - 1);
-    for (std::int64_t i = bound(range->start, -1, length - 1); i > end; i += range->step) {
+    for (std::int64_t i = bound(range->start, -1, length - 1); i > end; i += step) {
       result.push_back((*data)[static_cast<std::size_t>(i)]);
     }
   }

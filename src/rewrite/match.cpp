@@ -121,9 +121,7 @@ bool Matcher::solve_node(const Tree& tree, Node& node, const Goal* next) {
   const Verdict accepted = tree.accepts ? tree.accepts(node) : yes();
   if (!accepted)
     fail("", &tree, nullptr, node.label() + ": " + accepted.reason);
-  else if (solve_inputs(tree, node, false, next))
-    return true;
-  else if (tree.commutes && solve_inputs(tree, node, true, next))
+  else if (solve_inputs(tree, node, false, next) || (tree.commutes && solve_inputs(tree, node, true, next)))
     return true;
   if (labelled) match_.labels_.erase(tree.name);
   leave(entered);

@@ -109,6 +109,7 @@ class OrtSessionObject : public Session {
   std::vector<Tensor> run(const Feeds& feeds) override {
     const std::vector<OrtValueHeld> values = call(bind(feeds));
     std::vector<Tensor> tensors;
+    tensors.reserve(values.size());
     for (const OrtValueHeld& value : values) tensors.push_back(from_ort(*ort_, value.get()));
     return tensors;
   }
@@ -165,6 +166,7 @@ class OrtSessionObject : public Session {
 
   std::vector<OrtValueHeld> call(const Binding& binding) const {
     std::vector<const OrtValue*> inputs;
+    inputs.reserve(binding.values.size());
     for (const OrtValueHeld& value : binding.values) inputs.push_back(value.get());
     std::vector<OrtValue*> outputs(output_names_.size());
     OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, binding.names.data(), inputs.data(), inputs.size(),
@@ -181,7 +183,7 @@ class OrtSessionObject : public Session {
     ort_->check((*ort_)->GetAllocatorWithDefaultOptions(&allocator));
     char* name = nullptr;
     ort_->check((*ort_)->SessionEndProfiling(session_.get(), allocator, &name));
-    const std::filesystem::path file = name;
+    std::filesystem::path file = name;
     allocator->Free(allocator, name);
     return file;
   }

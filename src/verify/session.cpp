@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "modelflow/error.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -22,9 +23,13 @@ struct TemporaryFolder {
   std::filesystem::path path;
   TemporaryFolder() {
     static std::atomic<unsigned> count{0};  // only so that two sessions never share a folder
-    path = std::filesystem::temp_directory_path() /
+    std::error_code error;
+    path = std::filesystem::temp_directory_path(error) /
            ("modelflow-model-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-    std::filesystem::create_directories(path);
+    if (!error) std::filesystem::create_directories(path, error);
+    if (error)
+      throw Error(ErrorKind::output,
+                  "cannot make a folder for temporary files '" + path.string() + "': " + error.message());
   }
   ~TemporaryFolder() {
     std::error_code ignored;

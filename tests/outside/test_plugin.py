@@ -1,10 +1,12 @@
 """The plugin in ONNX Runtime as deployments use it: oldest and newest wheel, several sessions and threads at once."""
+import json
 import os
 import subprocess
 import sys
 import threading
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from conftest import PLUGIN, close, session
@@ -13,14 +15,14 @@ OLDEST = os.environ.get("MODELFLOW_ORT_OLDEST", "")
 
 CHECK = """
 import sys, numpy as np, onnxruntime as ort
-model, plugin, feeds, expected = sys.argv[1:]
+model, plugin, feeds, expected, tolerance = sys.argv[1:]
 x, want = np.load(feeds)["x"], np.load(expected)["y"]
 for use in (True, False):
     so = ort.SessionOptions()
     so.log_severity_level = 3
     if use: so.register_custom_ops_library(plugin)
     got = ort.InferenceSession(model, so, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
-    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+    assert np.linalg.norm(got - want) <= float(tolerance) * np.linalg.norm(want)
 print(ort.__version__)
 """
 
@@ -36,14 +38,33 @@ def feeds(batch=2, seed=1):
     return {"x": np.random.default_rng(seed).standard_normal((batch, 3, 32, 32), dtype=np.float32)}
 
 
+def check_in_both_wheels(model, folder, expected, tolerance):
+    np.savez(folder / "in.npz", **feeds())
+    np.savez(folder / "out.npz", y=expected)
+    for version, where in {"": {}, "1.21": {"PYTHONPATH": OLDEST}}.items():
+        done = subprocess.run([sys.executable, "-c", CHECK, model, PLUGIN, folder / "in.npz", folder / "out.npz", str(tolerance)],
+                              capture_output=True, text=True, timeout=300, env={**os.environ, **where})
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert done.stdout.strip().startswith(version)
+
+
 @pytest.mark.skipif(not OLDEST, reason="tools/setup brings the oldest wheel")
-def test_oldest_wheel(cnn, fast, tmp_path):
-    np.savez(tmp_path / "in.npz", **feeds())
-    np.savez(tmp_path / "out.npz", y=session(cnn).run(None, feeds())[0])
-    done = subprocess.run([sys.executable, "-c", CHECK, fast, PLUGIN, tmp_path / "in.npz", tmp_path / "out.npz"], capture_output=True,
-                          text=True, timeout=300, env={**os.environ, "PYTHONPATH": OLDEST})
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip().startswith("1.21")
+def test_oldest_and_newest_wheel(cnn, fast, tmp_path):
+    check_in_both_wheels(fast, tmp_path, session(cnn).run(None, feeds())[0], 1e-4)
+
+
+@pytest.mark.skipif(not OLDEST, reason="tools/setup brings the oldest wheel")
+@pytest.mark.parametrize("flags", [[], ["--portable"]])
+def test_8_bits_in_oldest_and_newest_wheel(cnn, optimize, tmp_path, flags):
+    (tmp_path / "samples").mkdir()
+    for i in range(8):
+        np.savez(tmp_path / "samples" / f"{i}.npz", **feeds(seed=10 + i))
+    out = tmp_path / "int8.onnx"
+    done = optimize(cnn, "-o", out, "--no-measure", "--precision", "int8", "--calibration", tmp_path / "samples", "--json", *flags)
+    quantization = json.loads(done.out)["quantization"]
+    assert {n.op_type for n in onnx.load(out).graph.node} & {"QConv", "QConv_1", "QuantizeLinear"}
+    angle = (2 * quantization["max_drop"] / 100) ** 0.5  # what a loss of so much cosine is at most
+    check_in_both_wheels(out, tmp_path, session(cnn).run(None, feeds())[0], angle)
 
 
 def test_kernels_run_and_can_be_switched_off(fast, tmp_path):
