@@ -1,6 +1,7 @@
 // Model -> stages -> selection -> verification -> Model: read this first.
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
+#include "src/calibrate/samples.h"
 #include "src/correct.h"
 #include "src/flow/flow.h"
 #include "src/lower_precision.h"
@@ -77,7 +78,8 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
 }
 
 /// What the user left to us: the precision, and data to verify with.
-Options resolved(Options options) {
+Options resolved(Options options, const Model& model) {
+  if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
   if (options.precision == Precision::automatic)
     options.precision = options.calibration ? Precision::i8 : Precision::i8_dynamic;
   if (options.inputs.empty() && options.calibration)
@@ -88,7 +90,7 @@ Options resolved(Options options) {
 }  // namespace
 
 Result optimize(Model model, const Options& given) {
-  const Options options = resolved(given);
+  const Options options = resolved(given, model);
   refuse_what_is_not_there(options);
   check_names(options, stages(options));
   Result result{model, {}};

@@ -36,7 +36,23 @@ void check(const Model& model, const Feeds& sample) {
   }
 }
 
+void check(const Model& model, const Feeds& sample, std::size_t index) {
+  try {
+    check(model, sample);
+  } catch (const Error& error) {
+    throw error.within("calibration sample " + std::to_string(index));
+  }
+}
+
 }  // namespace
+
+CalibrationData checked_samples(const Model& model, CalibrationData data) {
+  return [&model, data = std::move(data)](std::size_t index) {
+    std::optional<Feeds> sample = data(index);
+    if (sample) check(model, *sample, index);
+    return sample;
+  };
+}
 
 std::optional<Feeds> calibration_sample(const Model& model, const Options& options, std::size_t index) {
   if (!options.calibration)
@@ -45,11 +61,7 @@ std::optional<Feeds> calibration_sample(const Model& model, const Options& optio
                 "needs none");
   std::optional<Feeds> sample = options.calibration(index);
   if (!sample && index == 0) throw Error(ErrorKind::usage, "there are no calibration samples");
-  try {
-    if (sample) check(model, *sample);
-  } catch (const Error& error) {
-    throw error.within("calibration sample " + std::to_string(index));
-  }
+  if (sample) check(model, *sample, index);
   return sample;
 }
 

@@ -12,6 +12,7 @@
 namespace modelflow {
 namespace {
 
+constexpr std::size_t kMostDims = 64;        // numpy's own limit
 constexpr std::uint32_t kMostHeader = 4096;  // numpy writes about 100; std::regex needs stack for every character
 
 [[noreturn]] void bad(std::string_view message) { throw Error(ErrorKind::invalid_input, message); }
@@ -33,6 +34,7 @@ Dims dims_of_header(const std::string& text) {
   for (std::sregex_iterator it(text.begin(), text.end(), number), end; it != end; ++it) {
     if (it->length() > 18) bad("dims beyond all memory");
     dims.push_back(std::stoll(it->str()));
+    if (dims.size() > kMostDims) bad("more axes than any array has");
   }
   return dims;
 }

@@ -42,6 +42,10 @@ std::uint64_t ZipArchive::end_record() const {
 }
 
 ZipArchive::ZipArchive(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(file, ignored).type();
+  if (kind == std::filesystem::file_type::not_found) bad("does not exist");
+  if (kind != std::filesystem::file_type::regular) bad("is not a file");  // a pipe would wait for its other end
   std::ifstream in(file, std::ios::binary | std::ios::ate);
   if (!in) bad("cannot be read");
   bytes_.resize(static_cast<std::size_t>(in.tellg()));
