@@ -1,5 +1,7 @@
 #include "backends/cpu/attention_problem.h"
 
+#include <algorithm>
+
 namespace modelflow::cpu {
 namespace {
 
@@ -68,7 +70,9 @@ void AttentionProblem::read_mask(const View& view) {
   std::size_t step = 1;
   for (std::size_t i = 4; i-- > 0;) {
     const auto dim = i + rank < 4 ? std::size_t{1} : static_cast<std::size_t>(view.dims[i + rank - 4]);
-    if (dim != 1 && dim != full[i]) fail("the mask is " + text(view.dims) + " and does not broadcast");
+    const bool repeats = attrs_.windows && i == 0 && dim != 0 && full[0] % dim == 0;
+    if (dim != 1 && dim != full[i] && !repeats) fail("the mask is " + text(view.dims) + " and does not broadcast");
+    if (i == 0) mask_batches_ = std::max<std::size_t>(dim, 1);
     *strides[i] = dim == 1 ? 0 : step;
     step *= dim;
   }
@@ -105,7 +109,7 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   h.k_row = k_.row;
   h.v_row = v_.row;
   h.y_row = y_.row;
-  if (mask_.data) h.mask = mask_.data + b * mask_.batch + n * mask_.head;
+  if (mask_.data) h.mask = mask_.data + b % mask_batches_ * mask_.batch + n * mask_.head;
   h.mask_row = mask_.row;
   h.mask_column = mask_.column;
   h.scale = attrs_.scale;

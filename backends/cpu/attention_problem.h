@@ -33,6 +33,7 @@ struct AttentionProblem {
 
   const ops::AttentionAttrs& attrs_;
   Place q_, k_, v_, y_, mask_;
+  std::size_t mask_batches_ = 1;  ///< then the mask begins anew
 };
 
 /// What all kernels of Attention can run at all.

@@ -26,6 +26,7 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       has_mask(attrs.integer("has_mask") != 0),
       nan_guard(attrs.integer("nan_guard") != 0),
       packed(attrs.integer("packed") != 0),
+      windows(attrs.integer("windows") != 0),
       q(layout_of(attrs, "q_layout")),
       k(layout_of(attrs, "k_layout")),
       v(layout_of(attrs, "v_layout")),
@@ -63,10 +64,13 @@ Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, const A
   if (!mask.shape.has_rank()) return yes();
   const std::size_t rank = mask.shape.rank();
   if (rank < 2 || rank > 4) return no("the mask is not of rank 2 to 4", mask.name);
+  if (attention.windows && rank != 4) return no("the mask of windows is not of rank 4", mask.name);
   const Dim full[] = {dims.batch, Dim(attention.heads), dims.queries, dims.keys};
   for (std::size_t i = 0; i < rank; ++i) {
     const Dim &dim = mask.shape[i], &wanted = full[4 - rank + i];
-    if (dim.known() && dim.value() != 1 && wanted.known() && !(dim == wanted))
+    const bool repeats = attention.windows && i == 0 && dim.known() && dim.value() > 0 && wanted.known() &&
+                         wanted.value() % dim.value() == 0;
+    if (dim.known() && dim.value() != 1 && wanted.known() && !(dim == wanted) && !repeats)
       return no("the mask " + mask.shape.str() + " does not broadcast", mask.name);
   }
   return yes();
@@ -143,6 +147,7 @@ const FusedOp attention_op = {
                  {"has_mask", std::int64_t{0}},
                  {"nan_guard", std::int64_t{0}},
                  {"packed", std::int64_t{0}},
+                 {"windows", std::int64_t{0}},
                  {"q_layout", std::string("BSH")},
                  {"k_layout", std::string("BSH")},
                  {"v_layout", std::string("BSH")},

@@ -13,6 +13,7 @@ struct AttentionAttrs {
   std::int64_t heads = 1, kv_heads = 1;
   float scale = 1;
   bool causal = false, has_mask = false, nan_guard = false, packed = false;
+  bool windows = false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
   Layout q = Layout::bsh, k = Layout::bsh, v = Layout::bsh, y = Layout::bsh;
 
   std::size_t mask_index() const { return packed ? 1 : 3; }

@@ -28,10 +28,7 @@ class Body {
     line("q_scaled = Mul (q_heads, scale)");
     line("k_turned = Transpose <perm = [0, 1, 3, 2]> (" + keys_ + ")");
     line("scores = MatMul (q_scaled, k_turned)");
-    if (attention_.has_mask) {
-      line("masked = Add (scores, mask)");
-      scores_ = "masked";
-    }
+    if (attention_.has_mask) mask();
     if (attention_.causal) causal();
     softmax();
     result();
@@ -105,6 +102,19 @@ class Body {
     line("v_all = Gather <axis = 1> (v_heads, shared)");
     keys_ = "k_all";
     values_ = "v_all";
+  }
+
+  void mask() {
+    scores_ = "masked";
+    if (!attention_.windows) return line("masked = Add (scores, mask)");
+    extent("windows", "mask", 0);
+    for (int axis = 0; axis < 4; ++axis) extent("scores_" + std::to_string(axis), "scores", axis);
+    line("images = Div (scores_0, windows)");
+    line("by_image = Concat <axis = 0> (images, windows, scores_1, scores_2, scores_3)");
+    line("by_batch = Concat <axis = 0> (scores_0, scores_1, scores_2, scores_3)");
+    line("of_images = Reshape (scores, by_image)");
+    line("masked_images = Add (of_images, mask)");
+    line("masked = Reshape (masked_images, by_batch)");
   }
 
   void causal() {

@@ -13,6 +13,7 @@ struct Sample {
   std::int64_t masked_row = 0;  ///< every so many rows of the mask are -inf throughout; 0: none
   bool causal = false, nan_guard = false, packed = false;
   const char* layouts = "ssss";  ///< of q, k, v and y: s for BSH, n for BNSH
+  bool windows = false;
 };
 
 std::vector<Sample> self_attention() {
@@ -30,6 +31,7 @@ std::vector<Sample> self_attention() {
       {1, 70, 70, 1, 1, 24, 24, {}, 0, false, false, true, "sssn"},
       {1, 300, 300, 2, 1, 40, 40, {1, 300}, 0, true, true, true},
       {1, 430, 430, 1, 1, 8, 8, {}, 0, true, false, true},
+      {6, 49, 49, 3, 3, 32, 32, {2, 3, 49, 49}, 0, false, false, true, "ssss", true},
   };
 }
 
@@ -50,6 +52,8 @@ std::vector<Sample> separate() {
       {1, 12, 900, 2, 1, 8, 16, {12, 900}, 5, false, true, false, "snsn"},
       {2, 1, 1100, 6, 2, 16, 72, {2, 1, 1, 1100}, 0, false, true, false, "ssnn"},
       {1, 3, 700, 2, 2, 20, 8, {}, 0, true, false, false, "nsss"},
+      {8, 5, 21, 4, 2, 16, 16, {4, 1, 5, 21}, 0, false, true, false, "nsns", true},
+      {0, 4, 4, 2, 2, 8, 8, {2, 2, 4, 4}, 0, false, false, false, "ssss", true},
   };
 }
 
@@ -77,6 +81,7 @@ void add(Samples& all, const Sample& s) {
   call.attrs.set("num_heads", s.heads).set("kv_heads", s.kv_heads).set("scale", 1.25f / static_cast<float>(s.head_dim));
   call.attrs.set("causal", s.causal ? 1 : 0).set("has_mask", s.mask.empty() ? 0 : 1);
   call.attrs.set("nan_guard", s.nan_guard ? 1 : 0).set("packed", s.packed ? 1 : 0);
+  call.attrs.set("windows", s.windows ? 1 : 0);
   const char* const names[] = {"q_layout", "k_layout", "v_layout", "y_layout"};
   for (std::size_t i = 0; i < 4; ++i) call.attrs.set(names[i], s.layouts[i] == 's' ? "BSH" : "BNSH");
   if (s.packed) {

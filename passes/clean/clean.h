@@ -12,6 +12,7 @@ Pass constant_nodes();     ///< Constant nodes -> initializers
 Pass fold_constants();     ///< nodes with constant inputs -> their results, evaluated by ONNX Runtime
 Pass transpose_weights();  ///< Transpose of a constant -> the transposed constant (needs no runtime)
 Pass fold_shapes();        ///< shape arithmetic over known dims -> constants, 0 and -1
+Pass shape_sources();      ///< extents of views and linear layers -> extents of what these were made of
 Pass identities();         ///< nodes that change nothing
 Pass chains();             ///< Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
 Pass views();              ///< longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most

@@ -16,10 +16,10 @@ namespace {
 Verdict fuse_products(Node& softmax, Context& context) {
   Core core;
   if (Verdict v = read_core(softmax, core); !v) return v;
-  Attention found{.end = core.context, .nodes = core.nodes, .nan_guard = core.nan_guard};
+  Attention found{.end = core.context, .nodes = core.nodes, .nan_guard = core.nan_guard, .turned = core.turned};
   found.q = read_heads(*core.scores->input(0), false);
   found.k = read_heads(*core.scores->input(1), true);
-  found.v = read_heads(*core.context->input(1), false);
+  found.v = read_heads(*core.values, core.turned);
   found.masking = [&](std::int64_t heads, Masking& masking) {
     return make_mask(core, heads, *core.context, context, masking);
   };

@@ -43,7 +43,7 @@ class Builder {
     const std::int64_t heads = chosen_.q->heads;
     Value& end = *found_.end->output();
     std::optional<Continuation> to = Continuation{&end, Continuation::Form::bsh};
-    if (!found_.flat) to = read_continuation(end, heads);
+    if (!found_.flat) to = read_continuation(end, heads, found_.turned);
     if (!to) return no("the result is not [batch, heads, sequence, size]", end.name());
     Masking masking;
     if (Verdict v = found_.masking(heads, masking); !v) return v;
@@ -91,6 +91,7 @@ class Builder {
   int cost(const Heads& heads) const {
     const bool alone = heads.read_only_by(found_.nodes);
     if (heads.form == Form::bnsh) return alone ? 1 : 0;
+    if (heads.form == Form::bnhs) return 3;
     if (heads.form == Form::bsh) return !heads.whole() ? kUseless : alone ? 0 : 2;
     if (heads.form == Form::bsnd) return !heads.size.known() ? kUseless : alone ? 0 : 2;
     return heads.whole() ? 4 : kUseless;
@@ -108,17 +109,22 @@ class Builder {
   Value* operand(const Heads& heads) {
     Build build(graph_, *found_.end, context_);
     if (heads.form == Form::sbh) return &build.op("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
+    if (heads.form == Form::bnhs) return &build.op("Transpose", {heads.value}, {{"perm", Ints{0, 1, 3, 2}}});
     if (heads.form != Form::bsnd) return heads.value;
     const Ints target = {0, 0, heads.heads * heads.size.value()};
     return &build.op("Reshape", {heads.value, &build.constant(tensor_of(target), "shape")});
   }
 
   Verdict build(const Masking& masking, const Continuation& to) {
-    const auto layout = [&](const Heads& heads) { return !packed_ && heads.form == Form::bnsh ? "BNSH" : "BSH"; };
+    const auto layout = [&](const Heads& heads) {
+      const bool second = heads.form == Form::bnsh || heads.form == Form::bnhs;
+      return !packed_ && second ? "BNSH" : "BSH";
+    };
     Attrs attrs;
     attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared(chosen_)).set("scale", masking.scale);
     attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
+    if (masking.windows) attrs.set("windows", 1);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
     std::vector<Value*> inputs = {packed_};

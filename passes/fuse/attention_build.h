@@ -13,7 +13,8 @@ struct Attention {
   std::set<const Node*> nodes;                ///< that have no use without it
   std::vector<Heads> q = {}, k = {}, v = {};  ///< all ways to read the operands
   bool nan_guard = false;
-  bool flat = false;  ///< `end` gives [batch, sequence, heads * size], else [batch, heads, sequence, size]
+  bool flat = false;    ///< `end` gives [batch, sequence, heads * size], else [batch, heads, sequence, size]
+  bool turned = false;  ///< or [batch, heads, size, sequence]
   std::function<Verdict(std::int64_t heads, Masking&)> masking = {};
 };
 

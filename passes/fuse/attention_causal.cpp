@@ -58,6 +58,24 @@ bool leads_with_ones(const Value& value) {
 bool rows(const Value* value) { return counts_along(value, 1); }
 bool columns(const Value* value) { return counts_along(value, 0); }
 
+/// Ones, of any type, and where the upper triangle was, zeros.
+bool is_lower_triangle(const Node& node) {
+  return node.is("Trilu") && node.attrs.integer("upper", 1) == 0 &&
+         (!node.input(1) || const_number(node.input(1)) == 0.0) && is_all_ones(node.input(0));
+}
+
+/// Exactly "key > query".
+bool is_later(const Value& value) {
+  const Node* node = value.producer();
+  if (!node || !node->domain().empty()) return false;
+  const Value *a = node->input(0), *b = node->input(1);
+  if (node->is("Not")) return is_causal(*a);
+  if (node->is("Greater")) return columns(a) && rows(b);
+  if (node->is("Less")) return rows(a) && columns(b);
+  const Node* triangle = node->is("Equal") && const_number(b) == 0.0 ? a->producer() : nullptr;
+  return triangle && triangle->domain().empty() && is_lower_triangle(*triangle);
+}
+
 }  // namespace
 
 bool is_causal(const Value& allowed) {
@@ -69,21 +87,18 @@ bool is_causal(const Value& allowed) {
   if (node->is("Unsqueeze")) return leads_with_ones(allowed) && is_causal(*a);
   if (node->is("LessOrEqual")) return columns(a) && rows(b);
   if (node->is("GreaterOrEqual")) return rows(a) && columns(b);
-  if (node->is("Trilu"))
-    return node->attrs.integer("upper", 1) == 0 && (!b || const_number(b) == 0.0) && is_all_ones(a);
-  if (!node->is("Not")) return false;
-  const Node* inner = a->producer();
-  if (!inner) return false;
-  if (inner->is("Greater")) return columns(inner->input(0)) && rows(inner->input(1));
-  return inner->is("Less") && rows(inner->input(0)) && columns(inner->input(1));
+  return is_lower_triangle(*node) || (node->is("Not") && is_later(*a));
 }
 
 bool is_causal_bias(const Value& bias) {
   if (const Node* node = bias.producer()) {
     if (node->is("Identity") || (node->is("Unsqueeze") && leads_with_ones(bias)))
       return is_causal_bias(*node->input(0));
-    const std::optional<double> low = node->is("Where") ? const_number(node->input(2)) : std::nullopt;
-    return low && *low <= kLow && const_number(node->input(1)) == 0.0 && is_causal(*node->input(0));
+    if (!node->is("Where")) return false;
+    const std::optional<double> then = const_number(node->input(1)), otherwise = const_number(node->input(2));
+    if (!then || !otherwise) return false;
+    if (*otherwise <= kLow && *then == 0) return is_causal(*node->input(0));
+    return *then <= kLow && *otherwise == 0 && is_later(*node->input(0));
   }
   if (!bias.constant()) return false;
   return is_triangle<float>(

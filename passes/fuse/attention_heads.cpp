@@ -62,16 +62,16 @@ struct Reading {
   }
 
   std::optional<Heads> four_axes(Heads::Form form) {
-    const bool heads_second = form == Heads::Form::bnsh;
-    const std::size_t heads = heads_second ? 1 : 2, sequence = heads_second ? 2 : 1;
+    const bool turned = form == Heads::Form::bnhs, heads_second = turned || form == Heads::Form::bnsh;
+    const std::size_t heads = heads_second ? 1 : 2, size = turned ? 2 : 3, sequence = 6 - heads - size;
     const Shape& shape = value.shape();
     Heads found(form);
     if (!separate(0, found.group) || !shape[heads].known() || !begins_at_zero()) return {};
     if (!is_all_of(roles.lead, shape, 0) || !is_all_of(roles.heads, shape, heads) ||
-        !is_all_of(roles.sequence, shape, sequence) || !is_all_of(roles.size, shape, 3))
+        !is_all_of(roles.sequence, shape, sequence) || !is_all_of(roles.size, shape, size))
       return {};
     found.heads = shape[heads].value();
-    found.size = shape[3];
+    found.size = shape[size];
     return found;
   }
 
@@ -119,6 +119,7 @@ std::vector<Heads> read(const Value& value, const StridedView& view, bool transp
   } else if (value.shape().rank() == 4) {
     add(Reading{value, view, *roles}.four_axes(Heads::Form::bsnd));
     add(Reading{value, view, *roles}.four_axes(Heads::Form::bnsh));
+    add(Reading{value, view, *roles}.four_axes(Heads::Form::bnhs));
   }
   return found;
 }

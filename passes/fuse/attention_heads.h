@@ -15,7 +15,8 @@ struct Heads {
     bsh,   ///< [batch, sequence, heads * size]
     sbh,   ///< [sequence, batch, heads * size]
     bsnd,  ///< [batch, sequence, heads, size]
-    bnsh   ///< [batch, heads, sequence, size]
+    bnsh,  ///< [batch, heads, sequence, size]
+    bnhs   ///< [batch, heads, size, sequence]
   };
   Value* value = nullptr;
   Form form;

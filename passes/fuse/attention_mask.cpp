@@ -38,7 +38,9 @@ class MaskBuilder {
     const std::optional<std::size_t> rank = rank_of(mask_);
     if (!rank || *rank > 4) return no("the mask has no rank up to 4", mask_->name());
     if (*rank < 2) mask_ = &op("Reshape", {mask_, &ints({1, -1})});
+    if (windows_ && per_batch_) return no("one mask is for windows, another for the batch", mask_->name());
     masking_.mask = mask_;
+    masking_.windows = windows_;
     return yes();
   }
 
@@ -46,6 +48,16 @@ class MaskBuilder {
   Value& op(const char* type, std::vector<Value*> inputs) { return build_.op(type, std::move(inputs)); }
   Value& number(float value) { return build_.constant(Tensor::scalar(value), "number"); }
   Value& ints(const Ints& list) { return build_.constant(tensor_of(list), "shape"); }
+
+  /// A triangle over all queries and keys: the only row or column of another would be repeated.
+  static bool spans(const Value& triangle, const Shape& scores) {
+    if (rank_of(&triangle).value_or(0) < 2) return false;
+    for (std::size_t i = 1; i <= 2; ++i) {
+      const Dim& dim = triangle.shape()[triangle.shape().rank() - i];
+      if (dim.number() == 1 && !(scores[scores.rank() - i].number() == 1)) return false;
+    }
+    return true;
+  }
 
   /// What is combined with scores of this shape, brought to [batch, heads, queries, keys].
   Verdict aligned(Value*& value, const Shape& scores) {
@@ -60,7 +72,9 @@ class MaskBuilder {
     const bool joined = scores.rank() == 3;
     if (!joined && scores[scores.rank() - 3].number() != heads_)
       return no("the mask meets the scores with other heads", value->name());
-    if (*rank < 3 || scores.rank() == 4 || (joined && shape[0].number() == 1) || (!joined && *rank == 3)) return yes();
+    if (*rank < 3 || (joined && shape[0].number() == 1) || (!joined && *rank == 3)) return yes();
+    if (joined || scores.rank() == 4) per_batch_ = per_batch_ || joined || shape[0].number() != 1;
+    if (scores.rank() == 4) return yes();
     return joined ? split_heads(value, shape) : join_windows(value, shape, scores);
   }
 
@@ -78,23 +92,18 @@ class MaskBuilder {
 
   /// [images, windows, heads, queries, keys] (Swin): one mask for the windows of every image.
   Verdict join_windows(Value*& value, const Shape& shape, const Shape& scores) {
-    Ints full = {scores[0].number().value_or(-1), scores[1].number().value_or(-1)}, joined = {full[0] * full[1]};
-    if (scores.rank() != 5 || !shape.known() || full[0] < 1 || full[1] < 1)
-      return no("the mask of windows needs known extents", value->name());
-    const std::vector<std::int64_t> dims = shape.values();
-    for (std::size_t i = 2; i < 5; ++i) {
-      const std::size_t missing = 5 - dims.size();
-      full.push_back(i < missing ? 1 : dims[i - missing]);
-      joined.push_back(full.back());
-    }
-    if (full[0] * full[1] != 1) value = &op("Expand", {value, &ints(full)});
-    value = &op("Reshape", {value, &ints(joined)});
+    const std::size_t missing = scores.rank() - shape.rank();
+    if (scores.rank() != 5 || !shape.known()) return no("the mask of windows needs known extents", value->name());
+    const auto dim = [&](std::size_t i) { return i < missing ? 1 : shape[i - missing].value(); };
+    if (dim(0) != 1) return no("the mask is not the same for all images", value->name());
+    if (dim(1) > 1) (scores[0].number() == 1 ? per_batch_ : windows_) = true;
+    value = &op("Reshape", {value, &ints({dim(1), dim(2), dim(3), dim(4)})});
     return yes();
   }
 
   Verdict add(const ScoreStep& step) {
     Value* value = step.value;
-    if (is_causal_bias(*value)) {
+    if (spans(*value, step.scores) && is_causal_bias(*value)) {
       masking_.causal = true;
       return yes();
     }
@@ -116,11 +125,11 @@ class MaskBuilder {
   Verdict choose(const ScoreStep& step) {
     Value* condition = step.value;
     if (step.kind == Kind::keep) {
-      if (is_causal(*condition)) {
+      if (spans(*condition, step.scores) && is_causal(*condition)) {
         masking_.causal = true;
         return yes();
       }
-      if (Value* rest = without_causal(*condition)) {
+      if (Value* rest = without_causal(*condition, step.scores)) {
         masking_.causal = true;
         condition = rest;
       }
@@ -136,11 +145,11 @@ class MaskBuilder {
   }
 
   /// What else is asked for in allowed = causal and rest; null when there is no causal part.
-  static Value* without_causal(const Value& allowed) {
+  static Value* without_causal(const Value& allowed, const Shape& scores) {
     const Node* node = allowed.producer();
     if (!node || !node->is("And")) return nullptr;
     for (const std::size_t i : {0, 1})
-      if (is_causal(*node->input(i))) return node->input(1 - i);
+      if (spans(*node->input(i), scores) && is_causal(*node->input(i))) return node->input(1 - i);
     return nullptr;
   }
 
@@ -148,6 +157,7 @@ class MaskBuilder {
   Build build_;
   Masking& masking_;
   Value* mask_ = nullptr;
+  bool windows_ = false, per_batch_ = false;  ///< some mask differs from window to window, from batch to batch
 };
 
 }  // namespace

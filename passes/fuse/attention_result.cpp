@@ -36,6 +36,7 @@ std::optional<Form> form_of(const StridedView& view, const Shape& source) {
   if (match({{2}, {0}, {1, 3}})) return Form::sbh;
   if (match({{2, 0}, {1, 3}})) return Form::sequence_rows;
   if (match({{0}, {1}, {2}, {3}})) return Form::bnsh;
+  if (match({{0}, {1}, {3}, {2}})) return Form::bnhs;
   return {};
 }
 
@@ -53,16 +54,20 @@ int rank(Form form) {
       return 2;
     case Form::bnsh:
       return 1;
+    case Form::bnhs:
+      return 0;
   }
   return 0;
 }
 
-/// [batch, heads, sequence, size] of a product of rank 3 or 4.
-std::optional<Shape> source_of(const Value& context, std::int64_t heads) {
+/// [batch, heads, sequence, size] of a product of rank 3 or 4. A graph output may call its extents what it likes.
+std::optional<Shape> source_of(const Value& context, std::int64_t heads, bool turned) {
   if (!context.type.is_tensor() || !context.shape().has_rank()) return {};
   std::vector<Dim> dims = context.shape().dims();
   if (dims.size() == 3) dims.insert(dims.begin() + 1, Dim(heads)), dims[0] = dims[0].divided_by(Dim(heads));
-  if (dims.size() != 4 || dims[1].number() != heads) return {};
+  if (dims.size() != 4 || (dims[1].known() && dims[1].number() != heads)) return {};
+  dims[1] = Dim(heads);
+  if (turned) std::swap(dims[2], dims[3]);
   for (std::size_t i = 0; i < 4; ++i)
     if (dims[i].unknown()) dims[i] = Dim::symbol("extent of axis " + std::to_string(i));
   return Shape(std::move(dims));
@@ -70,15 +75,16 @@ std::optional<Shape> source_of(const Value& context, std::int64_t heads) {
 
 }  // namespace
 
-std::optional<Continuation> read_continuation(Value& context, std::int64_t heads) {
-  const std::optional<Shape> source = source_of(context, heads);
+std::optional<Continuation> read_continuation(Value& context, std::int64_t heads, bool turned) {
+  const std::optional<Shape> source = source_of(context, heads, turned);
   if (!source) return {};
   StridedView view(*source);
+  if (turned && !view.transpose({0, 1, 3, 2})) return {};
   if (context.shape().rank() == 3 && !view.reshape(context.shape())) return {};
   std::optional<Continuation> best;
   for (Value* value = &context;;) {
     const std::optional<Form> form = form_of(view, *source);
-    const bool sized = (*source)[3].known() || form == Form::bsh || form == Form::bnsh;
+    const bool sized = (*source)[3].known() || form == Form::bsh || form == Form::bnsh || form == Form::bnhs;
     if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form};
     Node* reader = only_reader(*value);
     if (!reader || reader->input(0) != value || reader->outputs().size() != 1 || !view.follow(*reader->output()))
@@ -95,6 +101,7 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
   };
   if (to.form == Form::sbh || to.form == Form::sequence_rows)
     value = &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
+  if (to.form == Form::bnhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
   if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});
   return *value;

@@ -10,18 +10,18 @@ namespace modelflow::passes {
 /// What follows the product with the values and only moves its elements: how the fused op writes its result, and what
 /// it stands in for.
 struct Continuation {
-  /// Of `end`: as the product gives it; [batch, sequence, heads * size]; [batch, sequence, heads, size];
-  /// [sequence, batch, heads * size]; the rows of these together, [rows, heads * size].
-  enum class Form { bnsh, bsh, bsnd, sbh, rows, sequence_rows };
+  /// Of `end`: as the product gives it; with its last axes swapped; [batch, sequence, heads * size];
+  /// [batch, sequence, heads, size]; [sequence, batch, heads * size]; the rows of these together, [rows, heads * size].
+  enum class Form { bnsh, bnhs, bsh, bsnd, sbh, rows, sequence_rows };
   Value* end = nullptr;
   Form form = Form::bnsh;
 
-  std::string_view layout() const { return form == Form::bnsh ? "BNSH" : "BSH"; }
+  std::string_view layout() const { return form == Form::bnsh || form == Form::bnhs ? "BNSH" : "BSH"; }
 };
 
 /// The furthest value behind `context`, the product with the values, that can be read off a fused result; nothing when
-/// even `context` cannot.
-std::optional<Continuation> read_continuation(Value& context, std::int64_t heads);
+/// even `context` cannot. `turned`: the last two axes of `context` are swapped.
+std::optional<Continuation> read_continuation(Value& context, std::int64_t heads, bool turned);
 
 /// From the fused result to a value like `end`, with nodes in front of `before` where it takes some.
 Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, Node& before, Context& context);

@@ -2,6 +2,7 @@
 #include "passes/fuse/attention_scores.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "passes/extents.h"
 #include "passes/facts.h"
@@ -15,8 +16,13 @@ using Kind = ScoreStep::Kind;
 /// Looks at the scores with other leading axes, [batch * heads] instead of [batch, heads]; rows and columns stay.
 bool is_view(const Node& node) {
   if (!node.is("Reshape") && !node.is("Squeeze") && !node.is("Unsqueeze") && !node.is("Identity")) return false;
-  const Shape& shape = node.input(0)->shape();
+  const Shape &shape = node.input(0)->shape(), &after = node.output()->shape();
   if (!shape.has_rank() || shape.rank() < 3) return false;
+  const std::size_t rank = shape.rank();
+  // Whatever becomes of the leading axes: the same extents at the end are the same rows and columns.
+  if (after.has_rank() && after.rank() >= 3 && shape.back() == after.back() &&
+      shape[rank - 2] == after[after.rank() - 2])
+    return true;
   StridedView view(shape);
   if (!view.follow(*node.output()) || view.axes().size() < 3) return false;
   const StridedView before(shape);
@@ -123,6 +129,19 @@ Node* nan_guard(const Value& weights) {
   return nullptr;
 }
 
+/// The product of the values with the transposed weights (YOLO's attention over an image); null when there is none.
+Node* turned_product(const Node& transpose) {
+  const Ints perm = transpose.attrs.ints("perm");
+  Ints swapped(perm.size());
+  std::iota(swapped.begin(), swapped.end(), 0);
+  if (!transpose.is("Transpose") || perm.size() < 3) return nullptr;
+  std::swap(swapped[perm.size() - 1], swapped[perm.size() - 2]);
+  Node* product = perm == swapped ? only_reader(*transpose.output()) : nullptr;
+  const bool fits = product && is_product(*product) && product->input(1) == transpose.output() &&
+                    product->input(0) != product->input(1);
+  return fits ? product : nullptr;
+}
+
 /// On from the softmax to the product with the values.
 Verdict read_context(Core& core) {
   Value* weights = core.softmax->output();
@@ -138,7 +157,15 @@ Verdict read_context(Core& core) {
     if (!reader) return no("the weights are read elsewhere too", weights->name());
     if (is_product(*reader) && reader->input(0) == weights && reader->input(1) != weights) {
       core.context = reader;
+      core.values = reader->input(1);
       core.nodes.insert(reader);
+      return yes();
+    }
+    if (Node* product = turned_product(*reader)) {
+      core.context = product;
+      core.values = product->input(0);
+      core.turned = true;
+      core.nodes.insert({reader, product});
       return yes();
     }
     if (!is_view(*reader) || reader->input(0) != weights) return no("");

@@ -29,6 +29,8 @@ struct Core {
   Node* softmax = nullptr;
   bool nan_guard = false;       ///< weights that are no numbers become 0
   Node* context = nullptr;      ///< weights V
+  Value* values = nullptr;      ///< V
+  bool turned = false;          ///< both are written the other way round: V^T weights^T
   std::set<const Node*> nodes;  ///< all of the above
 };
 
@@ -41,6 +43,7 @@ struct Masking {
   float scale = 1;
   bool causal = false;
   Value* mask = nullptr;  ///< additive, float32, of rank 2 to 4
+  bool windows = false;   ///< it has the batches of one image and is repeated for all (Swin)
 };
 
 /// Turns the steps into a scale, a flag and one additive mask, whose nodes it makes in front of `before`. A no when

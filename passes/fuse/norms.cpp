@@ -25,10 +25,22 @@ Verdict check(const Node& norm, const Node& sum, Extents& extents) {
   return yes();
 }
 
+/// A Reshape of the rows in front of a LayerNorm over the last axis, which does not mind; null when there is none.
+Node* rows_reshaped(const Node& norm) {
+  Node* view = norm.input(0)->producer();
+  if (!view || !view->is("Reshape") || norm.attrs.integer("axis") != -1 || !only_reader(*view->input(0)))
+    return nullptr;
+  const Shape &before = view->input(0)->shape(), &after = view->output()->shape();
+  const bool same = before.has_rank() && after.has_rank() && before.rank() > 0 && after.rank() > 0 &&
+                    before.back().known() && before.back() == after.back();
+  return same && &view->graph() == &norm.graph() ? view : nullptr;
+}
+
 /// LayerNorm of a sum: the sum is computed on the way, and written too when something else reads it.
 bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Value& x = *norm.input(0);
-  Node* sum = x.producer();
+  Node* view = rows_reshaped(norm);
+  Node* sum = view ? view->input(0)->producer() : x.producer();
   if (norm.attrs.text("residual", "none") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph())
     return false;
   if (const Verdict verdict = check(norm, *sum, extents); !verdict) {
@@ -49,10 +61,15 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   made->name = norm.name;
   made->doc = norm.doc;
   extents.forget(x);
+  extents.forget(*sum->output());
   extents.forget(*norm.output());
-  graph.replace(*norm.output(), *made->output());
+  const auto shaped = [&](Value& rows, Node& before) -> Value& {
+    return view ? Build(graph, before, context).op("Reshape", {&rows, view->input(1)}, view->attrs) : rows;
+  };
+  graph.replace(*norm.output(), shaped(*made->output(), norm));
   graph.erase(norm);
-  if (keep) graph.replace(x, *made->output(1));
+  if (keep) graph.replace(x, shaped(*made->output(1), view ? *view : *sum));
+  if (view) graph.erase(*view);
   graph.erase(*sum);
   context.hit("layer-norm-residual");
   return true;

@@ -1,28 +1,66 @@
 // Mean over the image -> 1x1 convolution -> activation -> 1x1 convolution -> gate -> product with the image (and a sum
-// with it, in PP-OCR) -> modelflow.SqueezeExcite: two passes over the image and no node in between.
+// with it, in PP-OCR) -> modelflow.SqueezeExcite: two passes over the image and no node in between. Keras has its
+// channels last and turns the means for its convolutions.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 
 namespace modelflow::passes {
 namespace {
 
-/// The mean over all spatial axes, which stay as 1.
-bool is_mean(const Node& node, std::size_t rank) {
-  if (node.is("GlobalAveragePool")) return true;
-  if (!node.is("ReduceMean") || node.attrs.integer("keepdims", 1) == 0) return false;
-  Ints axes = node.attrs.ints("axes");
-  if (node.input(1)) {
-    if (!node.input(1)->constant()) return false;
-    axes = node.input(1)->constant()->to_ints();
+/// The channels of a mean over all axes between or behind batch and channels: first, last, or no such mean.
+enum class Channels { none, second, last };
+
+Channels channels_of(const Node& mean) {
+  if (mean.is("GlobalAveragePool")) return Channels::second;
+  const std::size_t rank = rank_of(mean.input(0)).value_or(0);
+  const std::optional<Ints> axes = setting(mean, "axes", 1);
+  std::optional<Ints> sorted = axes ? positive(*axes, static_cast<std::int64_t>(rank)) : std::nullopt;
+  if (!sorted || rank < 3) return Channels::none;
+  std::sort(sorted->begin(), sorted->end());
+  Ints spatial(rank - 2);
+  std::iota(spatial.begin(), spatial.end(), 1);
+  if (*sorted == spatial) return Channels::last;
+  std::iota(spatial.begin(), spatial.end(), 2);
+  return *sorted == spatial ? Channels::second : Channels::none;
+}
+
+/// One number for each image and channel, as [batch, channels, 1, ...] or [batch, 1, ..., channels].
+bool has_form(const Value& value, std::size_t rank, const Dim& count, Channels channels) {
+  if (rank_of(&value) != rank) return false;
+  const std::size_t place = channels == Channels::last ? rank - 1 : 1;
+  for (std::size_t i = 1; i < rank; ++i)
+    if (!(value.shape()[i] == (i == place ? count : Dim(1)))) return false;
+  return true;
+}
+
+/// Leaves the numbers in their order and moves axes of extent 1 only.
+bool moves_ones(const Node& node) {
+  if (node.is("Reshape") || node.is("Squeeze") || node.is("Unsqueeze")) return true;
+  const Shape& shape = node.input(0)->shape();
+  const Ints perm = node.attrs.ints("perm");
+  if (!node.is("Transpose") || !shape.has_rank() || perm.size() != shape.rank()) return false;
+  Ints order;
+  for (const std::int64_t axis : perm)
+    if (shape[static_cast<std::size_t>(axis)].number() != 1) order.push_back(axis);
+  return std::is_sorted(order.begin(), order.end());
+}
+
+/// What `value`, one number for each image and channel, is called where it has this form at last; null when it never
+/// has.
+Value* formed(Value& value, std::size_t rank, const Dim& count, Channels channels, std::vector<Node*>& nodes) {
+  Value* form = &value;
+  while (Node* reader = only_reader(*form)) {
+    if (reader->input(0) != form || !moves_ones(*reader)) break;
+    nodes.push_back(reader);
+    form = reader->output();
   }
-  for (std::int64_t& axis : axes) axis += axis < 0 ? static_cast<std::int64_t>(rank) : 0;
-  std::sort(axes.begin(), axes.end());
-  Ints spatial;
-  for (std::size_t i = 2; i < rank; ++i) spatial.push_back(static_cast<std::int64_t>(i));
-  return axes == spatial;
+  return has_form(*form, rank, count, channels) ? form : nullptr;
 }
 
 /// A 1x1 convolution that is the only reader of `x`; null when it is anything else.
@@ -39,36 +77,61 @@ Node* pointwise(const Value& x) {
 
 struct Block {
   Value* x;
-  Node* mean;
-  Node* squeeze;
-  Node* excite;
-  Node* product;
-  Node* sum = nullptr;
-  Node& last() const { return sum ? *sum : *product; }
+  Channels channels;
+  Node *squeeze, *excite;
+  Activation gate;
+  std::vector<Node*> nodes;  ///< all that goes, in running order
+  bool sum = false;
 };
 
 /// The other operand of a two-operand node.
 Value* other(const Node& node, const Value& value) { return node.input(node.input(0) == &value ? 1 : 0); }
 
+/// The activation of the second convolution as a gate between 0 and 1; nothing when it is none. A sixth of ReLU6 is a
+/// HardSigmoid whose shift has gone into the convolution.
+std::optional<Activation> gate_of(const Node& excite) {
+  const Attrs& attrs = excite.attrs;
+  const Activation activation{attrs.text("activation"), attrs.number("alpha"), attrs.number("beta")};
+  const float scale = attrs.number("post_scale", 1);
+  if (attrs.number("post_shift") != 0) return {};
+  if (activation.kind == "Sigmoid" || activation.kind == "HardSigmoid")
+    return scale == 1 ? std::optional(activation) : std::nullopt;
+  const bool sixth =
+      activation.kind == "Clip" && activation.alpha == 0 && std::abs(scale * activation.beta - 1) < 1e-6F;
+  return sixth ? std::optional(Activation{"HardSigmoid", scale, 0}) : std::nullopt;
+}
+
 std::optional<Block> read(Node& mean, Context& context) {
-  Node* squeeze = pointwise(*mean.output());
-  if (!squeeze || !is_mean(mean, squeeze->input(1)->constant()->rank())) return {};
-  Node* excite = pointwise(*squeeze->output());
-  if (!excite) return {};
-  const std::string gate = excite->attrs.text("activation");
-  const bool affine = excite->attrs.number("post_scale", 1) != 1 || excite->attrs.number("post_shift") != 0;
-  if ((gate != "Sigmoid" && gate != "HardSigmoid") || affine) {
-    context.miss("squeeze-excite", excite, "the gate is neither Sigmoid nor HardSigmoid", 3);
+  Block block{mean.input(0), channels_of(mean), nullptr, nullptr, {}, {&mean}};
+  const std::size_t rank = rank_of(block.x).value_or(0);
+  if (block.channels == Channels::none || rank < 3) return {};
+  const Dim& channels = block.x->shape()[block.channels == Channels::last ? rank - 1 : 1];
+  if (!channels.known()) return {};
+  const Value* means = formed(*mean.output(), rank, channels, Channels::second, block.nodes);
+  block.squeeze = means ? pointwise(*means) : nullptr;
+  if (!block.squeeze) return {};
+  block.nodes.push_back(block.squeeze);
+  const Dim fewer = block.squeeze->input(1)->shape()[0];
+  const Value* squeezed = formed(*block.squeeze->output(), rank, fewer, Channels::second, block.nodes);
+  block.excite = squeezed ? pointwise(*squeezed) : nullptr;
+  if (!block.excite) return {};
+  block.nodes.push_back(block.excite);
+  const std::optional<Activation> activation = gate_of(*block.excite);
+  if (!activation) {
+    context.miss("squeeze-excite", block.excite, "the gate is neither Sigmoid nor HardSigmoid", 3);
     return {};
   }
-  Node* product = only_reader(*excite->output());
-  if (!product || !product->is("Mul") || other(*product, *excite->output()) != mean.input(0)) {
-    context.miss("squeeze-excite", excite, "the gate is not multiplied with what it was computed from", 3);
+  block.gate = *activation;
+  Value* gate = formed(*block.excite->output(), rank, channels, block.channels, block.nodes);
+  Node* product = gate ? only_reader(*gate) : nullptr;
+  if (!product || !product->is("Mul") || other(*product, *gate) != block.x) {
+    context.miss("squeeze-excite", block.excite, "the gate is not multiplied with what it was computed from", 3);
     return {};
   }
-  Block block{mean.input(0), &mean, squeeze, excite, product};
+  block.nodes.push_back(product);
   Node* sum = only_reader(*product->output());
-  if (sum && sum->is("Add") && other(*sum, *product->output()) == block.x) block.sum = sum;
+  block.sum = sum && sum->is("Add") && other(*sum, *product->output()) == block.x;
+  if (block.sum) block.nodes.push_back(sum);
   return block;
 }
 
@@ -80,23 +143,23 @@ Value* bias_of(const Node& conv) {
 }
 
 bool fuse_block(const Block& block, Context& context) {
-  Graph& graph = block.mean->graph();
-  const Attrs &first = block.squeeze->attrs, &second = block.excite->attrs;
+  Graph& graph = block.squeeze->graph();
+  Node& last = *block.nodes.back();
+  const Attrs& first = block.squeeze->attrs;
   Attrs attrs;
   for (const char* name : {"activation", "alpha", "beta", "post_scale", "post_shift"})
     attrs.set(name, *first.find(name));
-  attrs.set("gate", second.text("activation")).set("gate_alpha", Attr(second.number("alpha")));
-  attrs.set("gate_beta", Attr(second.number("beta"))).set("skip", block.sum ? 1 : 0).set("layout", "NCHW");
+  attrs.set("gate", block.gate.kind).set("gate_alpha", Attr(block.gate.alpha));
+  attrs.set("gate_beta", Attr(block.gate.beta)).set("skip", block.sum ? 1 : 0);
+  attrs.set("layout", block.channels == Channels::last ? "NHWC" : "NCHW");
   std::vector<Value*> inputs = {block.x, block.squeeze->input(1), bias_of(*block.squeeze), block.excite->input(1),
                                 bias_of(*block.excite)};
   Node* fused = make_fused(graph, context, "squeeze-excite", "modelflow.SqueezeExcite", std::move(inputs),
-                           std::move(attrs), block.last());
+                           std::move(attrs), last);
   if (!fused) return false;
   fused->name = block.excite->name;
-  graph.replace(*block.last().output(), *fused->output());
-  for (Node* node : {block.sum, block.product, block.excite, block.squeeze, block.mean}) {
-    if (node) graph.erase(*node);
-  }
+  graph.replace(*last.output(), *fused->output());
+  for (auto node = block.nodes.rbegin(); node != block.nodes.rend(); ++node) graph.erase(**node);
   context.hit("squeeze-excite");
   return true;
 }

@@ -1,3 +1,5 @@
+#include "passes/normalize/linear.h"
+
 #include "modelflow/modelflow.h"
 #include "passes/extents.h"
 #include "passes/facts.h"
@@ -7,14 +9,21 @@ namespace modelflow::passes {
 
 using namespace pattern;
 
-namespace {
-
 Verdict plain_gemm(const Match& m) {
   const Attrs& attrs = m.node("product").attrs;
   if (attrs.integer("transA") != 0) return no("the left operand is transposed");
   if (attrs.number("alpha", 1) != 1) return no("alpha is not 1");
   return m["c"] && attrs.number("beta", 1) != 1 ? no("beta is not 1") : yes();
 }
+
+Verdict bias_is_vector(const Match& m) {
+  for (const char* name : {"b", "c"})
+    if (const Value* bias = m[name]; bias && rank_of(bias).value_or(9) > 1)
+      return no("the bias is no vector", bias->name());
+  return yes();
+}
+
+namespace {
 
 /// The reshapes only flatten the leading dims of x and bring them back: y is x with another last dim.
 Verdict leading_dims_return(const Match& m) {
@@ -30,13 +39,6 @@ Verdict leading_dims_return(const Match& m) {
   std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
   for (std::size_t i = 0; i + 1 < rank; ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
   return open <= 1 ? yes() : no("the leading dims may change", y.name());
-}
-
-Verdict bias_is_vector(const Match& m) {
-  for (const char* name : {"b", "c"})
-    if (const Value* bias = m[name]; bias && rank_of(bias).value_or(9) > 1)
-      return no("the bias is no vector", bias->name());
-  return yes();
 }
 
 std::vector<Value*> on_all_dims(const Match& m, Build& build) {
@@ -61,49 +63,6 @@ std::vector<Value*> gemm_and_sum(const Match& m, Build& build) {
   return {&build.op("Add", {&build.op("Gemm", {m["a"], m["b"]}, std::move(attrs)), m["c"]})};
 }
 
-/// Rows that are transposed before a linear layer and back again behind it: the layer does not mind their order.
-Verdict rows_return(const Match& m) {
-  const Ints perm = m.root().attrs.ints("perm");
-  if (perm.size() < 2 || perm.back() + 1 != static_cast<std::int64_t>(perm.size())) return no("moves the last axis");
-  const Value& x = m.value("x");
-  if (!x.type.is_tensor() || !x.shape().has_rank()) return no("its rank is unknown", x.name());
-  bool transposed = false;
-  const Value* value = &x;
-  for (const Node* node = value->producer(); node && only_reader(*value); node = value->producer()) {
-    transposed = transposed || node->is("Transpose");
-    if (transposed || !(node->is("Reshape") || node->is("Squeeze") || node->is("Unsqueeze"))) break;
-    value = node->input(0);
-  }
-  return transposed ? yes() : no("its input is not transposed", x.name());
-}
-
-/// Between layer and Transpose there is no Reshape, or one that leaves the last axis alone.
-Verdict last_axis_stays(const Match& m) {
-  if (!m["target"]) return yes();
-  const std::optional<Ints> target = const_ints(m["target"]);
-  const Value& y = *m.node("reshape").output();
-  if (!target || target->empty() || !y.shape().has_rank()) return no("the target is not constant");
-  const Shape w = Shape::of(m.constant("w").dims());
-  const bool transposed = m.node("product").attrs.integer("transB") != 0;
-  return y.shape().back() == w[transposed ? 0 : 1] ? yes() : no("the last axis is reshaped too", y.name());
-}
-
-std::vector<Value*> rows_first(const Match& m, Build& build) {
-  Value *w = &m.value("w"), *x = &m.value("x");
-  if (m["target"]) {
-    Ints target = *const_ints(m["target"]);
-    if (!x->shape().back().known()) return build.refuse(no("its width is unknown", x->name()));
-    target.back() = x->shape().back().value();
-    x = &build.op("Reshape", {x, &build.constant(tensor_of(target), "shape")}, m.node("reshape").attrs);
-  }
-  x = &build.op("Transpose", {x}, m.root().attrs);
-  if (m.node("product").attrs.integer("transB") != 0) w = &build.op("Transpose", {w}, {{"perm", Ints{1, 0}}});
-  Value* y = &build.op("MatMul", {x, w});
-  for (const char* bias : {"b", "c"})
-    if (m[bias]) y = &build.op("Add", {y, m[bias]});
-  return {y};
-}
-
 }  // namespace
 
 Pass normalize_linear() {
@@ -112,38 +71,31 @@ Pass normalize_linear() {
   const auto restored = [](Pattern y) { return open(op("Reshape", {std::move(y)})); };
   const Pattern gemm = op("Gemm", {flat, w, optional(any("c"))}, "product");
   const Pattern matmul = op("MatMul", {flat, w}, "product");
-  const Pattern any_gemm = op("Gemm", {x, w, optional(any("c"))}, "product");
-  const Pattern any_matmul = op("MatMul", {x, w}, "product");
-  const Pattern biased = either({any_gemm, any_matmul + constant("b"), any_matmul});
-  const Pattern reshaped = op("Reshape", {biased, constant("target")}, "reshape");
-  return rewrite("normalize-linear", "Writes linear layers without the reshapes around 2-D products.",
-                 {
-                     {.name = "gemm-between-reshapes",
-                      .doc = "Reshape(Gemm(Reshape(x), w, b)) -> MatMul(x, w) + b",
-                      .from = restored(gemm),
-                      .when = {plain_gemm, bias_is_vector, leading_dims_return},
-                      .into = on_all_dims},
-                     {.name = "matmul-between-reshapes",
-                      .doc = "Reshape(MatMul(Reshape(x), w)) -> MatMul(x, w)",
-                      .from = restored(matmul),
-                      .when = {leading_dims_return},
-                      .into = on_all_dims},
-                     {.name = "biased-matmul-between-reshapes",
-                      .doc = "Reshape(MatMul(Reshape(x), w) + b) -> MatMul(x, w) + b",
-                      .from = restored(matmul + constant("c")),
-                      .when = {bias_is_vector, leading_dims_return},
-                      .into = on_all_dims},
-                     {.name = "gemm-with-computed-sum",
-                      .doc = "Gemm(a, b, c) with a computed c -> Gemm(a, b) + c",
-                      .from = op("Gemm", {any("a"), any("b"), any("c")}, "product"),
-                      .when = {computed_c},
-                      .into = gemm_and_sum},
-                     {.name = "linear-between-transposes",
-                      .doc = "Transpose(Reshape(x' W + b)) of rows that x' = Transpose(x) turned -> x W + b",
-                      .from = op("Transpose", {either({reshaped, biased})}),
-                      .when = {plain_gemm, bias_is_vector, last_axis_stays, rows_return},
-                      .into = rows_first},
-                 });
+  std::vector<Rule> rules = {
+      {.name = "gemm-between-reshapes",
+       .doc = "Reshape(Gemm(Reshape(x), w, b)) -> MatMul(x, w) + b",
+       .from = restored(gemm),
+       .when = {plain_gemm, bias_is_vector, leading_dims_return},
+       .into = on_all_dims},
+      {.name = "matmul-between-reshapes",
+       .doc = "Reshape(MatMul(Reshape(x), w)) -> MatMul(x, w)",
+       .from = restored(matmul),
+       .when = {leading_dims_return},
+       .into = on_all_dims},
+      {.name = "biased-matmul-between-reshapes",
+       .doc = "Reshape(MatMul(Reshape(x), w) + b) -> MatMul(x, w) + b",
+       .from = restored(matmul + constant("c")),
+       .when = {bias_is_vector, leading_dims_return},
+       .into = on_all_dims},
+      {.name = "gemm-with-computed-sum",
+       .doc = "Gemm(a, b, c) with a computed c -> Gemm(a, b) + c",
+       .from = op("Gemm", {any("a"), any("b"), any("c")}, "product"),
+       .when = {computed_c},
+       .into = gemm_and_sum},
+  };
+  for (Rule& rule : turned_linear_rules()) rules.push_back(std::move(rule));
+  return rewrite("normalize-linear", "Writes linear layers without the reshapes and transposes around them.",
+                 std::move(rules));
 }
 
 }  // namespace modelflow::passes

@@ -1,0 +1,104 @@
+// An extent that is read off a view, or off the result of a linear layer, keeps both from being fused away. The value
+// that they were made of has the same one.
+#include "modelflow/modelflow.h"
+#include "passes/clean/clean.h"
+#include "passes/extents.h"
+#include "passes/facts.h"
+#include "passes/strided_view.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+/// One axis of a value.
+struct Place {
+  Value* value;
+  std::size_t axis;
+};
+
+/// The axis of the input of a view that is this axis of its result.
+std::optional<std::size_t> axis_before(const Node& view, std::size_t axis) {
+  const Shape& shape = view.input(0)->shape();
+  StridedView seen(shape);
+  if (!seen.follow(*view.output()) || axis >= seen.axes().size()) return {};
+  const StridedView::Axis runs = StridedView::joined(seen.axes()[axis]);
+  if (runs.size() != 1 || runs[0].axis == StridedView::kRepeated || runs[0].stride.number() != 1) return {};
+  return runs[0].extent == shape[runs[0].axis] ? std::optional(runs[0].axis) : std::nullopt;
+}
+
+/// A constant of one axis does not widen what it is added to, except perhaps along the last axis.
+std::optional<std::size_t> other_than_vector(const Node& node) {
+  for (const std::size_t i : {0, 1})
+    if (node.input(i)->constant() && node.input(i)->constant()->rank() <= 1) return 1 - i;
+  return {};
+}
+
+/// The same extent one node further back; nothing where it begins.
+std::optional<Place> step(const Place& place) {
+  const Node* node = place.value->producer();
+  if (!node || !node->domain().empty() || &node->graph() != &place.value->graph()) return {};
+  Value* x = node->input(0);
+  const std::optional<std::size_t> rank = x ? rank_of(x) : std::nullopt;
+  if (!rank || rank_of(place.value).value_or(0) <= place.axis) return {};
+  const bool last = place.axis + 1 == rank_of(place.value);
+  for (const char* op : {"Transpose", "Reshape", "Squeeze", "Unsqueeze"}) {
+    if (!node->is(op)) continue;
+    const std::optional<std::size_t> axis = axis_before(*node, place.axis);
+    return axis ? std::optional(Place{x, *axis}) : std::nullopt;
+  }
+  if (node->is("MatMul") && !last && node->input(1)->constant() && node->input(1)->constant()->rank() == 2)
+    return *rank >= 2 ? std::optional(Place{x, place.axis}) : std::nullopt;
+  if (node->is("Add") && !last) {
+    const std::optional<std::size_t> other = other_than_vector(*node);
+    return other ? std::optional(Place{node->input(*other), place.axis}) : std::nullopt;
+  }
+  return {};
+}
+
+/// Gather of one extent of a whole Shape; nothing for other nodes.
+std::optional<Place> read_extent(const Node& gather) {
+  if (!gather.is("Gather") || gather.attrs.integer("axis") != 0 || !gather.input(0)) return {};
+  const Node* shape = gather.input(0)->producer();
+  const std::optional<Ints> index = const_ints(gather.input(1));
+  if (!shape || !shape->is("Shape") || shape->attrs.has("start") || shape->attrs.has("end")) return {};
+  if (!index || index->size() != 1 || &shape->graph() != &gather.graph()) return {};
+  const auto rank = static_cast<std::int64_t>(rank_of(shape->input(0)).value_or(0));
+  const std::optional<Ints> axis = positive(*index, rank);
+  if (!axis) return {};
+  return Place{shape->input(0), static_cast<std::size_t>(axis->front())};
+}
+
+bool read_at_source(Node& gather, Context& context) {
+  const std::optional<Place> place = read_extent(gather);
+  if (!place) return false;
+  Place source = *place;
+  while (const std::optional<Place> before = step(source)) source = *before;
+  if (source.value == place->value) return false;
+  Build build(gather.graph(), gather, context);
+  const Tensor& index = *gather.input(1)->constant();
+  const Ints axis = {static_cast<std::int64_t>(source.axis)};
+  Value& at = build.constant(tensor_of(axis).reshaped(index.dims()), "axis");
+  Value& extent = build.op("Gather", {&build.op("Shape", {source.value}), &at}, gather.attrs);
+  gather.graph().replace(*gather.output(), extent);
+  gather.graph().erase(gather);
+  context.hit("shape-source");
+  return true;
+}
+
+}  // namespace
+
+Pass shape_sources() {
+  return {.name = "shape-sources",
+          .doc = "Reads an extent of a view or of a linear layer's result off the value that it was made of.",
+          .run = [](Graph& graph, Context& context) {
+            std::vector<Node*> gathers;
+            for (const auto& node : graph.nodes())
+              if (node->is("Gather")) gathers.push_back(node.get());
+            int changes = 0;
+            for (Node* gather : gathers) changes += read_at_source(*gather, context);
+            if (changes) graph.prune();
+            return changes;
+          }};
+}
+
+}  // namespace modelflow::passes

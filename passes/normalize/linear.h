@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "modelflow/pattern.h"
+
+namespace modelflow::passes {
+
+std::vector<Rule> turned_linear_rules();  ///< a Transpose behind a linear layer
+
+/// Of the Gemm that a match calls "product": neither A is transposed nor the sum weighted.
+Verdict plain_gemm(const Match& m);
+/// What a match calls "b" or "c", where it is there, is of one axis at most.
+Verdict bias_is_vector(const Match& m);
+
+}  // namespace modelflow::passes
