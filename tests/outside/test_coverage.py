@@ -151,6 +151,7 @@ def page(results):
     total = len(counted)
     share = {PEERS[p]: sum(peer_reaches(c, c.peers[p]) for c, _ in counted) for p in PEERS}
     listed = list(misses(results))
+    plain = sorted({c.construct for c, _ in results if not c.fused})
     return "\n".join([
         "# Coverage", "",
         "One construct, many spellings: small graphs as exporters write them (tests/corpus, synthetic weights), and whether each becomes",
@@ -162,7 +163,7 @@ def page(results):
         "no more computing nodes remain than we have fused ops, whatever they are (views such as Reshape do not count). ONNX Runtime is asked",
         "for the graph of its level extended. Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(versions.items())) + ".", "",
         *table(results), "",
-        "Also in the corpus, with nothing to fuse: " + ", ".join(sorted({c.construct for c, _ in results if not c.fused})) + ".", "",
+        *([f"Also in the corpus, with nothing to fuse: {', '.join(plain)}.", ""] if plain else []),
         "## Misses", "",
         *(listed or ["None."]), "",
     ])
