@@ -34,7 +34,7 @@ float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
 }
 
 struct StepProduct {
-  static constexpr int kRows = 1;
+  static constexpr bool kManyRows = false;
 
   template <int Rows, int Gates>
   static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,

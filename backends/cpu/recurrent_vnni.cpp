@@ -47,32 +47,39 @@ MODELFLOW_CELL void add_products(__m512i& sum, const __m512i& x, const __m512i& 
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
 }
 
-/// The columns of some gates: sum[row][first + i] in float32.
-template <int Rows, int Gates, int First, int Count>
-MODELFLOW_CELL void add_columns(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                Units (&sum)[Rows][Gates]) {
+struct VnniProduct {
+  static constexpr bool kManyRows = true;
+
+  template <int Rows, int Gates>
+  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                      Units (&sum)[Rows][Gates]);
+};
+
+template <int Rows, int Gates>
+MODELFLOW_CELL void VnniProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                          Units (&sum)[Rows][Gates]) {
   // An addition takes five cycles and one or two start in each.
-  constexpr int kSums = Rows * Count, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;
+  constexpr int kSums = Rows * Gates, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;
   const std::size_t count = fours(part.depth);
-  const std::byte* b = part.packed + block * block_bytes(part.depth, Gates) + First * 64;
-  __m512i apart[kApart][Rows][Count];
+  const std::byte* b = part.packed + block * block_bytes(part.depth, Gates);
+  __m512i apart[kApart][Rows][Gates];
 #pragma GCC unroll 8
   for (int i = 0; i < kApart; ++i)
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
-      for (int g = 0; g < Count; ++g) apart[i][r][g] = _mm512_setzero_si512();
+      for (int g = 0; g < Gates; ++g) apart[i][r][g] = _mm512_setzero_si512();
   const auto step = [&](std::size_t k, int i) __attribute__((always_inline)) {
-    __m512i w[Count];
+    __m512i w[Gates];
 #pragma GCC unroll 4
-    for (int g = 0; g < Count; ++g) w[g] = _mm512_loadu_si512(b + (i * Gates + g) * 64);
+    for (int g = 0; g < Gates; ++g) w[g] = _mm512_loadu_si512(b + (i * Gates + g) * 64);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       std::int32_t four = 0;
       std::memcpy(&four, rows[r].steps + k * kFour, sizeof four);
       const __m512i x = _mm512_set1_epi32(four);
 #pragma GCC unroll 4
-      for (int g = 0; g < Count; ++g) add_products(apart[i][r][g], x, w[g]);
+      for (int g = 0; g < Gates; ++g) add_products(apart[i][r][g], x, w[g]);
     }
   };
   std::size_t k = 0;
@@ -81,34 +88,21 @@ MODELFLOW_CELL void add_columns(const RecurrentPart& part, const RecurrentRow* r
     for (int i = 0; i < kApart; ++i) step(k + static_cast<std::size_t>(i), i);
   }
   for (; k < count; ++k, b += Gates * 64) step(k, 0);
-  const float* scale = part.scale + (block * Gates + First) * kUnits;
+  const float* scale = part.scale + block * Gates * kUnits;
 #pragma GCC unroll 8
   for (int r = 0; r < Rows; ++r) {
     const __m512 unit = _mm512_set1_ps(rows[r].unit);
 #pragma GCC unroll 4
-    for (int g = 0; g < Count; ++g) {
+    for (int g = 0; g < Gates; ++g) {
       __m512i total = apart[0][r][g];
 #pragma GCC unroll 8
       for (int i = 1; i < kApart; ++i) total = _mm512_add_epi32(total, apart[i][r][g]);
       total = _mm512_sub_epi32(total, _mm512_loadu_si512(b + g * 64));
       const __m512 by_gate = _mm512_mul_ps(_mm512_loadu_ps(scale + g * static_cast<int>(kUnits)), unit);
-      sum[r][First + g] = reinterpret_cast<Units>(_mm512_mul_ps(_mm512_cvtepi32_ps(total), by_gate));
+      sum[r][g] = reinterpret_cast<Units>(_mm512_mul_ps(_mm512_cvtepi32_ps(total), by_gate));
     }
   }
 }
-
-struct VnniProduct {
-  static constexpr int kRows = 8;
-
-  /// As in float32: where the sums of all gates do not fit in 32 registers, two and two.
-  template <int Rows, int Gates>
-  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                      Units (&sum)[Rows][Gates]) {
-    constexpr int kAtOnce = Rows * Gates <= 24 ? Gates : 2;
-    add_columns<Rows, Gates, 0, kAtOnce>(part, rows, block, sum);
-    if constexpr (kAtOnce < Gates) add_columns<Rows, Gates, kAtOnce, Gates - kAtOnce>(part, rows, block, sum);
-  }
-};
 
 }  // namespace
 
