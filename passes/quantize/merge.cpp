@@ -68,6 +68,16 @@ std::optional<QuantizedWeights> weights_of(Value& weights, const Context& contex
   return quantize_weights(*weights.constant(), axis, {.least_scales = least});
 }
 
+/// Whether a bias in steps of x_scale * w_scale is off by no more than half a step of y: a bias that arrived with other
+/// scales may not be.
+bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tensor& w_scales, float y_scale) {
+  const auto q = steps.as<std::int32_t>();
+  const auto b = bias.as<float>(), w = w_scales.as<float>();
+  for (std::size_t i = 0; i < b.size(); ++i)
+    if (std::abs(q[i] * (static_cast<double>(x_scale) * w[i]) - b[i]) > y_scale / 2) return false;
+  return true;
+}
+
 bool merge_conv(Node& conv, Context& context) {
   const auto x = read_side(conv.input(0)), y = write_side(conv.output());
   const bool added = conv.attrs.text("residual", "none") != "none";
@@ -80,14 +90,16 @@ bool merge_conv(Node& conv, Context& context) {
   const auto w = weights_of(*conv.input(1), context, 0, least);
   if (!w) return false;
   const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
+  const Tensor steps = quantize_bias(bias ? *bias : zeros, x->q.scale, w->scales);
+  if (!context.plan && bias && !close_to(steps, *bias, x->q.scale, w->scales, y->q.scale)) return false;
   const std::string stem = conv.input(1)->name();
   Attrs attrs = quantized_attrs(conv);
   set(attrs, "x", x->q);
   set(attrs, "y", y->q);
   set(attrs, "residual", residual ? residual->q : Quantization{1, 0});
-  std::vector<Value*> inputs = {
-      x->value, &graph.add_constant(w->values, stem + "_quantized"), &graph.add_constant(w->scales, stem + "_scale"),
-      &graph.add_constant(quantize_bias(bias ? *bias : zeros, x->q.scale, w->scales), stem + "_bias")};
+  std::vector<Value*> inputs = {x->value, &graph.add_constant(w->values, stem + "_quantized"),
+                                &graph.add_constant(w->scales, stem + "_scale"),
+                                &graph.add_constant(steps, stem + "_bias")};
   if (residual) inputs.push_back(residual->value);
   Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QConv", std::move(inputs), attrs, conv);
   if (!made) return false;

@@ -198,8 +198,8 @@ for line in sys.stdin.read().splitlines():
         try:
             so = ort.SessionOptions()
             so.intra_op_num_threads, so.log_severity_level = 1, 4
+            so.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it would quantize float weights itself
             if plugin != "-": so.register_custom_ops_library(plugin)
-            else: so.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL  # it would quantize weights itself
             np.save(result, ort.InferenceSession(model, so, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0])
         except BaseException:
             pass
