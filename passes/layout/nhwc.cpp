@@ -171,7 +171,7 @@ class Islands {
         if (const auto same = same_.find(old); same != same_.end()) graph_.replace(*old, *same->second);
         const auto last = last_.find(old);
         if (last == last_.end() || (old->uses().empty() && !old->is_graph_output())) continue;
-        graph_.replace(*old, view(*last->second, to_first(facts_.rank(old)), *old, node));
+        graph_.replace(*old, view(*last->second, false, *old, node));
       }
       graph_.erase(node);
     }
@@ -180,14 +180,15 @@ class Islands {
   /// The channels-last form of a value that a member reads.
   Value& last(Value& value, Node& before) {
     if (const auto found = last_.find(&value); found != last_.end()) return *found->second;
-    Value& made = view(value, to_last(facts_.rank(&value)), value, before);
+    Value& made = view(value, true, value, before);
     last_[&value] = &made;
     return made;
   }
 
-  /// Transposes; with no extent but one behind the channels that is a Reshape, which moves nothing.
-  Value& view(Value& from, const Ints& perm, const Value& plain, Node& before) {
-    const std::size_t rank = perm.size();
+  /// Transposes (with one spatial axis the same perm leads both ways); with no extent but one behind the channels that
+  /// is a Reshape, which moves nothing.
+  Value& view(Value& from, bool to_last_order, const Value& plain, Node& before) {
+    const std::size_t rank = facts_.rank(&plain);
     const Shape shape = facts_.extents.of(plain);
     bool ones = true;
     for (std::size_t i = 2; i < rank; ++i) ones &= shape[i] == Dim(1);
@@ -195,14 +196,15 @@ class Islands {
     if (ones && rank > 2) {
       Ints dims(rank, 1);
       dims[0] = 0;
-      dims[perm == to_last(rank) ? rank - 1 : 1] = shape[1].known() ? shape[1].value() : -1;
+      dims[to_last_order ? rank - 1 : 1] = shape[1].known() ? shape[1].value() : -1;
       Value& target = graph_.add_constant(tensor_of(dims), "dims");
       node = &graph_.add("Reshape", {&from, &target}, {.before = &before});
     } else {
+      const Ints perm = to_last_order ? to_last(rank) : to_first(rank);
       node = &graph_.add("Transpose", {&from}, {.before = &before, .attrs = {{"perm", perm}}});
     }
     Value& made = *node->output();
-    made.type = perm == to_last(rank) ? last_type(plain, from.type) : plain.type;
+    made.type = to_last_order ? last_type(plain, from.type) : plain.type;
     if (!made.type.is_tensor() || !made.shape().has_rank()) infer_types(*node, facts_.context.model);
     return made;
   }
