@@ -9,10 +9,10 @@
 //     (float[N] x) => (float16[N] y) { y = Cast<to=10>(x) }
 //     => unchanged
 //
-// "unchanged: RULE: part of the reason" also asks for the miss that the pass must have reported. Four things are
-// proven: the structure of the result, its numbers (both models run in ONNX Runtime), that a second run changes
-// nothing, and that the result survives writing and reading. MODELFLOW_UPDATE=1 writes the results into the files
-// instead.
+// "unchanged: RULE: part of the reason" also asks for the miss that the pass must have reported. Five things are
+// proven: the structure of the result, its numbers (both models run in ONNX Runtime), that every value has the type
+// that its node gives it, that a second run changes nothing, and that the result survives writing and reading.
+// MODELFLOW_UPDATE=1 writes the results into the files instead.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -190,6 +190,31 @@ void expect_miss(const std::string& expected, const Outcome& outcome) {
   ADD_FAILURE() << "no miss of " << rule << " says \"" << reason << "\"; reported:" << seen;
 }
 
+bool contradict(const Type& a, const Type& b) {
+  if (!a.is_tensor() || !b.is_tensor()) return false;
+  if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) return true;
+  if (!a.shape.has_rank() || !b.shape.has_rank()) return false;
+  if (a.shape.rank() != b.shape.rank()) return true;
+  for (std::size_t i = 0; i < a.shape.rank(); ++i)
+    if (a.shape[i].known() && b.shape[i].known() && a.shape[i] != b.shape[i]) return true;
+  return false;
+}
+
+/// What a pass noted of its values against what the nodes say when they are asked anew.
+void expect_types(const Model& model) {
+  Model anew = model;
+  for (const auto& node : anew.graph().nodes())
+    for (Value* output : node->outputs())
+      if (output && !output->is_graph_output()) output->type = {};
+  infer_types(anew);
+  for (const auto& node : model.graph().nodes())
+    for (const Value* output : node->outputs()) {
+      const Value* other = output ? anew.graph().find(output->name()) : nullptr;
+      if (!other || !contradict(output->type, other->type)) continue;
+      ADD_FAILURE() << output->name() << " is " << output->shape().str() << ", not " << other->shape().str();
+    }
+}
+
 class PassCase : public testing::TestWithParam<Case> {};
 
 TEST_P(PassCase, Holds) {
@@ -209,6 +234,7 @@ TEST_P(PassCase, Holds) {
     EXPECT_TRUE(equal(outcome.model, parse(c, expected))) << "the result is\n" << graph_text(outcome.model);
     EXPECT_EQ(transform(c, outcome.model, runtime).changes, 0) << "a second run changes\n" << graph_text(outcome.model);
   }
+  expect_types(outcome.model);
   EXPECT_TRUE(equal(Model::from_text(outcome.model.to_text()), outcome.model)) << outcome.model.to_text();
   const std::string bytes = outcome.model.to_bytes();
   EXPECT_TRUE(equal(Model::from_bytes(std::as_bytes(std::span(bytes))), outcome.model));
