@@ -80,6 +80,6 @@ cmake_build() {
   shift 4
   rm -rf "${WORK:?}/$name"
   run_logged "$name-configure" "$CMAKE" -S "$source" -B "$WORK/$name" -G Ninja \
-    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib "$@"
+    -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR=lib "-DCMAKE_PROJECT_INCLUDE=$HERE/setup.d/precompile.cmake" "$@"
   run_logged "$name" "$CMAKE" --build "$WORK/$name" --target "$target" -j "$(jobs)"
 }
