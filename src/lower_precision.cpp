@@ -239,13 +239,19 @@ class Lowering {
     QuantizationReport& q = *report_.quantization;
     q.drop = made.drop;
     q.outputs = made.errors;
-    const Model& fused = precise_.corrected.forms.fused;
-    const auto errors = op_errors(runtime_, {fused, Pipeline::emit(fused)}, {made.fused, Pipeline::emit(made.fused)},
-                                  samples_.judges().front(), {.threads = options_.threads});
+    const std::map<std::string, double> errors = errors_of_ops(made);
     for (QuantizedReport& row : q.ops) {
       if (!made.quantized.contains(row.node)) keep_float(row, "it costs too much accuracy");
       if (const auto found = errors.find(row.node); found != errors.end()) row.sqnr = found->second;
     }
+  }
+
+  /// Nothing is known of them where nobody wants the model run.
+  std::map<std::string, double> errors_of_ops(const Attempt& made) const {
+    if (samples_.judges().empty()) return {};
+    const Model& fused = precise_.corrected.forms.fused;
+    return op_errors(runtime_, {fused, Pipeline::emit(fused)}, {made.fused, Pipeline::emit(made.fused)},
+                     samples_.judges().front(), {.threads = options_.threads});
   }
 
   const Precise& precise_;

@@ -47,6 +47,26 @@ Model network(std::int64_t opset = 17) {
   return model;
 }
 
+/// Two dense layers, [N, 128] -> [N, 512] -> [N, 128].
+Model perceptron() {
+  Model model;
+  model.opsets[""] = 17;
+  model.ir_version = 8;
+  Graph& graph = model.graph();
+  graph.name = "perceptron";
+  Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 128})));
+  const auto dense = [&](Value& in, std::int64_t from, std::int64_t to, const char* name) {
+    Value& w = graph.add_constant(random({from, to}, static_cast<unsigned>(to), 0.1f));
+    return graph.add("MatMul", {&in, &w}, {.name = name}).output();
+  };
+  Value* hidden = graph.add("Relu", {dense(x, 128, 512, "first")}).output();
+  Value* y = dense(*hidden, 512, 128, "second");
+  graph.rename(*y, "y");
+  y->type = Type::tensor(DType::f32, Shape({Dim::symbol("N"), 128}));
+  graph.add_output(*y);
+  return model;
+}
+
 Options int8(std::size_t samples) {
   Options options;
   options.precision = Precision::i8;
@@ -71,10 +91,12 @@ class LowerPrecisionTest : public testing::Test {
     if (!runtime_) GTEST_SKIP() << why;
   }
 
-  Tensor run(const Model& model, const std::filesystem::path& plugin) {
+  static Feeds image() { return {{"x", random({2, 8, 16, 16}, 7)}}; }
+
+  Tensor run(const Model& model, const std::filesystem::path& plugin, const Feeds& feeds = image()) {
     const std::string bytes = model.to_bytes();
     const auto session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 2, .plugin = plugin});
-    return session->run({{"x", random({2, 8, 16, 16}, 7)}}).at(0);
+    return session->run(feeds).at(0);
   }
 
   /// |a - b| / |a|
@@ -184,11 +206,22 @@ TEST_F(LowerPrecisionTest, ProductsNeedNoSamples) {
   Options options;
   options.precision = Precision::i8_dynamic;
   options.measure = false;
-  options.max_drop = 100;
-  Model model = network();
+  const Model model = perceptron();
   const Result result = optimize(model, options);
-  EXPECT_EQ(count(result.report, "modelflow.QConv"), 0);
-  EXPECT_LT(distance(run(model, {}), run(result.model, plugin_path())), 0.05);
+  EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 2);
+  const Feeds feeds = {{"x", random({6, 128}, 7)}};
+  EXPECT_LT(distance(run(model, {}, feeds), run(result.model, plugin_path(), feeds)), 0.02);
+  EXPECT_EQ(count(optimize(network(), options).report, "modelflow.QConv"), 0);
+}
+
+TEST_F(LowerPrecisionTest, NothingIsRunWhereNobodyWantsIt) {
+  Options options;
+  options.precision = Precision::i8_dynamic;
+  options.measure = options.verify = false;
+  const Result result = optimize(perceptron(), options);
+  EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 2);
+  EXPECT_FALSE(result.report.verified);
+  for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_FALSE(row.sqnr) << row.node;
 }
 
 TEST(LowerPrecision, WithoutSamplesInt8IsAUsageError) {
