@@ -103,6 +103,23 @@ TEST(OnnxRead, RefusesRecursionOfFunctions) {
   refusal(model(graph, chain), ErrorKind::limit);
 }
 
+TEST(OnnxRead, RefusesCallsThatLeaveOutWhatIsNeeded) {
+  // F(a, low) calls G(a, low), which clips: `a` is needed, `low` is not.
+  const auto function = [](const std::string& name, const std::string& body) {
+    return field(25, field(1, name) + field(4, "a") + field(4, "low") + field(5, "b") + field(7, body) +
+                         field(9, field(2, 17)) + field(10, "f"));
+  };
+  const std::string functions = field(8, field(1, "f") + field(2, 1)) +
+                                function("F", node("G", {"a", "low"}, {"b"}, field(7, "f"))) +
+                                function("G", node("Clip", {"a", "low"}, {"b"}));
+  const auto calling = [&](const std::vector<std::string>& inputs) {
+    return model(field(1, node("F", inputs, {"y"}, field(7, "f"))) + field(11, value("x")) + field(12, value("y")),
+                 functions);
+  };
+  expect_refusal(calling({"", "x"}), "leaves out input 'a', which the body of F needs");
+  EXPECT_EQ(Model::from_bytes(span(calling({"x"}))).graph().nodes().size(), 1U);
+}
+
 TEST(OnnxRead, NestingHasALimit) {
   std::string graph = field(2, "g");
   for (int i = 0; i < 45; ++i) {

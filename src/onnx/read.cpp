@@ -135,6 +135,7 @@ Model read_model(ModelProto& proto, ExternalFiles& files) {
     }
   }
   check_functions(model);
+  check_calls(model);
   for (TrainingInfoProto& training : *proto.mutable_training_info()) {
     if (training.has_initialization()) reader.load_external(*training.mutable_initialization());
     if (training.has_algorithm()) reader.load_external(*training.mutable_algorithm());

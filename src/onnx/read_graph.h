@@ -45,5 +45,7 @@ std::string label(const NodeProto& node);
 void check_schema(const NodeProto& node, const GraphReader::Opsets& opsets);
 /// Throws Error(invalid_input) on recursion, Error(limit) on too many functions or too deep calls.
 void check_functions(const Model& model);
+/// Throws Error(invalid_input) where a call leaves out what the function needs. No function may be recursive.
+void check_calls(const Model& model);
 
 }  // namespace modelflow::proto
