@@ -154,6 +154,9 @@ Shape Extents::derived(const Node& node) {
   if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
   const bool one = same || node.is("Clip") || node.is("Dropout");
+  // The residual stands last.
+  if (node.is("modelflow.LayerNorm") && node.attrs.text("residual", "none") != "none")
+    shape = broadcast(shape, in(node.inputs().size() - 1));
   for (std::size_t i = 1; !one && i < node.inputs().size(); ++i) shape = broadcast(shape, in(i));
   return shape;
 }

@@ -139,7 +139,8 @@ class Lowering {
 
   static bool is_quantized(const Node& node) {
     const FusedOp* op = find_fused_op(node.op());
-    return op && (op->output_type != DType::f32 || op->input_types.size() > 1);
+    if (!op || op->input_types.size() == 1) return op && op->output_type != DType::f32;
+    return std::ranges::any_of(op->input_types, [](DType t) { return t != DType::f32 && t != DType::undefined; });
   }
 
   /// The quantized ops, the one that costs the most accuracy for the time it saves first.

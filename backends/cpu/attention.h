@@ -1,8 +1,27 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace modelflow::cpu {
+
+/// What is added to scores: numbers, or one of two numbers by a flag; neither: nothing.
+struct AttentionMask {
+  const float* numbers = nullptr;
+  const std::uint8_t* flags = nullptr;
+  std::size_t row = 0, column = 0;  ///< steps, 0 where the mask is repeated; column is 0 or 1
+  float on = 0, off = 0;            ///< what flags mean
+
+  explicit operator bool() const { return numbers || flags; }
+  float operator[](std::size_t key) const { return numbers ? numbers[key * column] : flags[key * column] ? on : off; }
+  /// The mask from this row and key on.
+  AttentionMask from(std::size_t r, std::size_t key) const {
+    AttentionMask rest = *this;
+    if (numbers) rest.numbers += r * row + key * column;
+    if (flags) rest.flags += r * row + key * column;
+    return rest;
+  }
+};
 
 /// One query head against the keys and values of its head: y = softmax(scale * q k^T + mask) v. Matrices are row-major;
 /// `*_row` are floats from one row to the next.
@@ -11,8 +30,7 @@ struct AttentionHead {
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   float* y = nullptr;
   std::size_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
-  const float* mask = nullptr;                ///< may be null
-  std::size_t mask_row = 0, mask_column = 0;  ///< 0 where the mask is repeated; mask_column is 0 or 1
+  AttentionMask mask;
   float scale = 1;
   bool causal = false;  ///< row i sees the keys up to i
   bool guard = false;   ///< rows that are NaN become 0
@@ -21,7 +39,8 @@ struct AttentionHead {
 /// A row of queries against some of the keys: the largest score, the sum of exp(score - max), and that sum weighted by
 /// the values.
 struct AttentionRow {
-  const float *q = nullptr, *mask = nullptr;  ///< `mask` at key 0; may be null
+  const float* q = nullptr;
+  AttentionMask mask;  ///< from key 0 on
   float* values = nullptr;
   float max = 0, sum = 0;
 };

@@ -79,8 +79,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
     for (__m512& lanes : lanes_of) lanes = _mm512_set1_ps(kNothing);
     for (std::size_t i = begin; i < end; ++i) {
       if (key == 0) ahead.row(h, r.first + i);
-      const float* mask = h.mask ? h.mask + (r.first + i) * h.mask_row + key * h.mask_column : nullptr;
-      lanes_of[i - begin] = largest(r.scores + i * r.scores_row, seen(i), mask, h.mask_column);
+      lanes_of[i - begin] = largest(r.scores + i * r.scores_row, seen(i), h.mask.from(r.first + i, key));
     }
     float max[4], sum[4];
     _mm_storeu_ps(max, _mm_max_ps(largest4(lanes_of), _mm_loadu_ps(r.max + begin)));

@@ -62,8 +62,15 @@ MODELFLOW_INLINE __m128 largest4(const __m512 (&x)[4]) {
       x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_max_ps(a, b); });
 }
 
+/// What the mask adds to up to 16 scores from key j on.
+MODELFLOW_INLINE __m512 numbers(const AttentionMask& mask, std::size_t j, __mmask16 m) {
+  if (mask.numbers) return _mm512_maskz_loadu_ps(m, mask.numbers + j);
+  const __m128i flags = _mm_maskz_loadu_epi8(m, mask.flags + j);
+  return _mm512_mask_blend_ps(_mm_test_epi8_mask(flags, flags), _mm512_set1_ps(mask.off), _mm512_set1_ps(mask.on));
+}
+
 /// Adds the mask to a row of scores; the largest of what comes out, lane by lane.
-MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const float* mask, std::size_t mask_column) {
+MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const AttentionMask& mask) {
   const __m512 nothing = _mm512_set1_ps(kNothing);
   __m512 best = nothing;
   if (!mask) {
@@ -72,10 +79,10 @@ MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const float* mask, std:
     }
     return best;
   }
-  const __m512 all = _mm512_set1_ps(mask_column ? 0 : *mask);
+  const __m512 all = _mm512_set1_ps(mask.column || n == 0 ? 0 : mask[0]);
   for (std::size_t j = 0; j < n; j += 16) {
     const __mmask16 m = lanes(n - j);
-    const __m512 add = mask_column ? _mm512_maskz_loadu_ps(m, mask + j) : all;
+    const __m512 add = mask.column ? numbers(mask, j, m) : all;
     const __m512 x = _mm512_add_ps(_mm512_maskz_loadu_ps(m, s + j), add);
     _mm512_mask_storeu_ps(s + j, m, x);
     best = _mm512_mask_max_ps(best, m, best, x);

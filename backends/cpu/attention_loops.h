@@ -87,8 +87,9 @@ void product(const float* a, std::size_t lda, std::size_t rows, const float* b, 
 }
 
 /// Adds the mask to the scores of n keys; the rest up to `end` becomes nothing.
-void add_mask(const float* mask, std::size_t column, std::size_t n, std::size_t end, float* s) {
-  for (std::size_t j = 0; mask && j < n; ++j) s[j] += mask[j * column];
+void add_mask(const AttentionMask& mask, std::size_t n, std::size_t end, float* s) {
+  for (std::size_t j = 0; mask.numbers && j < n; ++j) s[j] += mask.numbers[j * mask.column];
+  for (std::size_t j = 0; mask.flags && j < n; ++j) s[j] += mask.flags[j * mask.column] ? mask.on : mask.off;
   for (std::size_t j = n; j < end; ++j) s[j] = kNothing;
 }
 
@@ -146,8 +147,7 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
     float sums[kBlockRows];
     for (std::size_t r = 0; r < rows; ++r) {
       float* s = scratch + r * scores_row;
-      const float* mask = h.mask ? h.mask + (row + r) * h.mask_row : nullptr;
-      add_mask(mask, h.mask_column, h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
+      add_mask(h.mask.from(row + r, 0), h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
       sums[r] = softmax(s, padded(seen)).sum;
     }
     // The panels of the values are as long as all keys.
@@ -180,7 +180,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
     for (; d < h.depth; ++d) rest += q[d] * k[d];
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
-  add_mask(row.mask ? row.mask + begin * h.mask_column : nullptr, h.mask_column, count, padded(count), scores);
+  add_mask(row.mask.from(0, begin), count, padded(count), scores);
   const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;
   for (std::size_t j = 0; j < count; ++j) {

@@ -62,11 +62,18 @@ void AttentionProblem::read_separate(const Invocation& call) {
 }
 
 void AttentionProblem::read_mask(const View& view) {
-  mask_.data = floats(view, "mask");
+  if (attrs_.boolean_mask) {
+    if (view.dtype != DType::boolean) fail("the mask is " + std::string(name(view.dtype)) + ", not boolean");
+    mask_.flags = static_cast<const std::uint8_t*>(view.data);
+    mask_.on = attrs_.mask_true;
+    mask_.off = attrs_.mask_false;
+  } else {
+    mask_.numbers = floats(view, "mask");
+  }
   const std::size_t rank = view.dims.size();
   if (rank < 2 || rank > 4) fail("the mask is " + text(view.dims) + ", not of rank 2 to 4");
   const std::size_t full[] = {batch, heads, rows, keys};
-  std::size_t* const strides[] = {&mask_.batch, &mask_.head, &mask_.row, &mask_.column};
+  std::size_t* const strides[] = {&mask_batch_, &mask_head_, &mask_.row, &mask_.column};
   std::size_t step = 1;
   for (std::size_t i = 4; i-- > 0;) {
     const auto dim = i + rank < 4 ? std::size_t{1} : static_cast<std::size_t>(view.dims[i + rank - 4]);
@@ -109,9 +116,10 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   h.k_row = k_.row;
   h.v_row = v_.row;
   h.y_row = y_.row;
-  if (mask_.data) h.mask = mask_.data + b % mask_batches_ * mask_.batch + n * mask_.head;
-  h.mask_row = mask_.row;
-  h.mask_column = mask_.column;
+  h.mask = mask_;
+  const std::size_t first = b % mask_batches_ * mask_batch_ + n * mask_head_;
+  if (h.mask.numbers) h.mask.numbers += first;
+  if (h.mask.flags) h.mask.flags += first;
   h.scale = attrs_.scale;
   h.causal = attrs_.causal;
   h.guard = attrs_.nan_guard;
@@ -125,12 +133,14 @@ double AttentionProblem::head_flops() const {
 
 Verdict accepts_attention(const Call& call) {
   if (call.inputs.empty()) return no("needs an input");
-  for (const Operand& operand : call.inputs) {
-    if (operand.dtype != DType::f32)
-      return no("is " + std::string(name(operand.dtype)) + ", not float32", operand.name);
-  }
   try {
     const AttentionAttrs attrs(call.attrs);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const Operand& operand = call.in(i);
+      const DType type = attrs.type_of(i);
+      if (operand.dtype != type)
+        return no("is " + std::string(name(operand.dtype)) + ", not " + std::string(name(type)), operand.name);
+    }
     if (call.inputs.size() != attrs.inputs())
       return no("the attributes ask for " + std::to_string(attrs.inputs()) + " inputs");
     ops::AttentionDims dims;

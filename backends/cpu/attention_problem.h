@@ -32,7 +32,9 @@ struct AttentionProblem {
   void read_mask(const View& view);
 
   const ops::AttentionAttrs& attrs_;
-  Place q_, k_, v_, y_, mask_;
+  Place q_, k_, v_, y_;
+  AttentionMask mask_;  ///< of the first head
+  std::size_t mask_batch_ = 0, mask_head_ = 0;
   std::size_t mask_batches_ = 1;  ///< then the mask begins anew
 };
 

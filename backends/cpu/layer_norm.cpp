@@ -1,6 +1,7 @@
 // Layer and RMS normalization, row by row: a row is read from memory once and stays in the first cache until written.
 #include <algorithm>
 
+#include "backends/cpu/broadcast.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/share.h"
@@ -19,51 +20,64 @@ class LayerNorm : public Implementation {
         epsilon_(call.attrs.number("epsilon")) {}
 
   void run(Invocation& call) const override {
-    const View x = call.input(0);
-    check(call, x);
+    check(call);
+    std::vector<std::span<const std::int64_t>> dims = {call.input(0).dims};
+    if (residual_) dims.push_back(call.input(call.inputs() - 1).dims);
+    const Broadcast shape("LayerNorm", dims);
+    const std::span<const std::int64_t> y = shape.dims();
+    if (y.size() < axes_) fail("x has fewer axes than are normalized");
+    for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
+      if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
+    }
     NormRow first;
-    first.n = size(x.dims.last(axes_));
-    const std::size_t n = first.n, rows = size(x.dims.first(x.dims.size() - axes_));
+    first.n = size(y.last(axes_));
     first.epsilon = epsilon_;
-    first.x = floats(x);
     first.scale = floats(call.input(1));
     if (!rms_) first.bias = floats(call.input(2));
-    if (residual_) first.residual = floats(call.input(call.inputs() - 1));
-    first.y = static_cast<float*>(call.output(0, x.dims));
-    if (keep_sum_) first.sum = static_cast<float*>(call.output(1, x.dims));
-    if (rows * n == 0) return;
-    const auto normalize = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
-    const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
-    share(call, rows, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
-      for (std::size_t r = begin; r < end; ++r) {
-        NormRow row = first;
-        row.x += r * n;
-        row.y += r * n;
-        if (row.residual) row.residual += r * n;
-        if (row.sum) row.sum += r * n;
-        normalize(row);
-      }
-    });
+    first.y = static_cast<float*>(call.output(0, y));
+    if (keep_sum_) first.sum = static_cast<float*>(call.output(1, y));
+    if (shape.elements() > 0) normalize(shape, first, call);
   }
 
  private:
   static const float* floats(const View& view) { return static_cast<const float*>(view.data); }
   static std::size_t size(std::span<const std::int64_t> dims) { return static_cast<std::size_t>(element_count(dims)); }
+  [[noreturn]] static void fail(const char* what) {
+    throw Error(ErrorKind::invalid_input, std::string("LayerNorm: ") + what);
+  }
 
-  void check(const Invocation& call, const View& x) const {
-    const auto fail = [](const char* what) {
-      throw Error(ErrorKind::invalid_input, std::string("LayerNorm: ") + what);
-    };
+  void normalize(const Broadcast& shape, const NormRow& first, Invocation& call) const {
+    const std::size_t n = first.n, rows = shape.elements() / n;
+    const auto row_loop = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
+    const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
+    const float* const operands[] = {floats(call.input(0)),
+                                     residual_ ? floats(call.input(call.inputs() - 1)) : nullptr};
+    // What repeats is written out, a row at a time.
+    const bool whole = shape.whole(0) && (!residual_ || shape.whole(1));
+    float* copies = whole ? nullptr : reinterpret_cast<float*>(call.scratch(parts * 2 * n * sizeof(float)));
+    share(call, rows, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
+      const auto row_of = [&](std::size_t i, std::size_t r) {
+        if (shape.whole(i)) return operands[i] + r * n;
+        float* copy = copies + (2 * part + i) * n;
+        shape.gather(i, operands[i], r * n, n, copy);
+        return static_cast<const float*>(copy);
+      };
+      for (std::size_t r = begin; r < end; ++r) {
+        NormRow row = first;
+        row.x = row_of(0, r);
+        if (residual_) row.residual = row_of(1, r);
+        row.y += r * n;
+        if (row.sum) row.sum += r * n;
+        row_loop(row);
+      }
+    });
+  }
+
+  void check(const Invocation& call) const {
     if (call.inputs() != 2U + (rms_ ? 0 : 1) + (residual_ ? 1 : 0)) fail("wrong number of inputs");
     for (std::size_t i = 0; i < call.inputs(); ++i) {
       if (call.input(i).dtype != DType::f32) fail("an input is not float32");
     }
-    if (x.dims.size() < axes_) fail("x has fewer axes than are normalized");
-    for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
-      if (!std::ranges::equal(call.input(i).dims, x.dims.last(axes_))) fail("scale or bias does not fit x");
-    }
-    if (residual_ && !std::ranges::equal(call.input(call.inputs() - 1).dims, x.dims))
-      fail("the residual has not the shape of x");
   }
 
   bool rms_, residual_, keep_sum_;

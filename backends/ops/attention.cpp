@@ -26,6 +26,9 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       has_mask(attrs.integer("has_mask") != 0),
       nan_guard(attrs.integer("nan_guard") != 0),
       packed(attrs.integer("packed") != 0),
+      boolean_mask(attrs.integer("boolean_mask") != 0),
+      mask_true(attrs.number("mask_true")),
+      mask_false(attrs.number("mask_false")),
       windows(attrs.integer("windows") != 0),
       q(layout_of(attrs, "q_layout")),
       k(layout_of(attrs, "k_layout")),
@@ -109,6 +112,7 @@ std::vector<std::string> attributes(const Call& call, int) {
   const AttentionAttrs attention(call.attrs);
   std::vector<std::string> names = {"num_heads", "scale"};
   if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
+  if (attention.has_mask && attention.boolean_mask) names.insert(names.end(), {"mask_true", "mask_false"});
   return names;
 }
 
@@ -130,11 +134,14 @@ Verdict infer(Call& call) {
 
 const FusedOp attention_op = {
     .kind = "Attention",
-    .doc = "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not.",
+    .doc =
+        "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not. A mask "
+        "holds numbers, or flags for one of two numbers.",
     .names = 4,
     .min_inputs = 1,
     .max_inputs = 4,
-    .input_types = {DType::f32},
+    // The second is the keys or, behind packed operands, the mask, which is float32 or boolean.
+    .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined},
     .body = attention_body,
     .inputs = inputs,
     .attributes = attributes,
@@ -147,6 +154,9 @@ const FusedOp attention_op = {
                  {"has_mask", std::int64_t{0}},
                  {"nan_guard", std::int64_t{0}},
                  {"packed", std::int64_t{0}},
+                 {"boolean_mask", std::int64_t{0}},
+                 {"mask_true", 0.0f},
+                 {"mask_false", 0.0f},
                  {"windows", std::int64_t{0}},
                  {"q_layout", std::string("BSH")},
                  {"k_layout", std::string("BSH")},

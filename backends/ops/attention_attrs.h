@@ -13,11 +13,18 @@ struct AttentionAttrs {
   std::int64_t heads = 1, kv_heads = 1;
   float scale = 1;
   bool causal = false, has_mask = false, nan_guard = false, packed = false;
-  bool windows = false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
+  bool boolean_mask = false;            ///< the mask is boolean, and means one of two numbers
+  float mask_true = 0, mask_false = 0;  ///< these
+  bool windows =
+      false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
   Layout q = Layout::bsh, k = Layout::bsh, v = Layout::bsh, y = Layout::bsh;
 
   std::size_t mask_index() const { return packed ? 1 : 3; }
   std::size_t inputs() const { return mask_index() + has_mask; }
+  /// Of the operand at this index.
+  DType type_of(std::size_t i) const {
+    return boolean_mask && has_mask && i == mask_index() ? DType::boolean : DType::f32;
+  }
 };
 
 /// The extents of one attention as far as they are known.

@@ -106,14 +106,21 @@ class Body {
 
   void mask() {
     scores_ = "masked";
-    if (!attention_.windows) return line("masked = Add (scores, mask)");
+    std::string numbers = "mask";
+    if (attention_.boolean_mask) {
+      numbers = "mask_numbers";
+      line("on = Constant <value_float: float = @mask_true> ()");
+      line("off = Constant <value_float: float = @mask_false> ()");
+      line("mask_numbers = Where (mask, on, off)");
+    }
+    if (!attention_.windows) return line("masked = Add (scores, " + numbers + ")");
     extent("windows", "mask", 0);
     for (int axis = 0; axis < 4; ++axis) extent("scores_" + std::to_string(axis), "scores", axis);
     line("images = Div (scores_0, windows)");
     line("by_image = Concat <axis = 0> (images, windows, scores_1, scores_2, scores_3)");
     line("by_batch = Concat <axis = 0> (scores_0, scores_1, scores_2, scores_3)");
     line("of_images = Reshape (scores, by_image)");
-    line("masked_images = Add (of_images, mask)");
+    line("masked_images = Add (of_images, " + numbers + ")");
     line("masked = Reshape (masked_images, by_batch)");
   }
 

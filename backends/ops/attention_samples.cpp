@@ -14,6 +14,7 @@ struct Sample {
   bool causal = false, nan_guard = false, packed = false;
   const char* layouts = "ssss";  ///< of q, k, v and y: s for BSH, n for BNSH
   bool windows = false;
+  bool flags = false;  ///< the mask is boolean
 };
 
 std::vector<Sample> self_attention() {
@@ -32,6 +33,9 @@ std::vector<Sample> self_attention() {
       {1, 300, 300, 2, 1, 40, 40, {1, 300}, 0, true, true, true},
       {1, 430, 430, 1, 1, 8, 8, {}, 0, true, false, true},
       {6, 49, 49, 3, 3, 32, 32, {2, 3, 49, 49}, 0, false, false, true, "ssss", true},
+      {2, 40, 40, 2, 2, 24, 24, {2, 1, 40, 40}, 3, false, true, true, "ssss", false, true},
+      {1, 420, 420, 1, 1, 8, 8, {1, 420}, 0, true, false, true, "ssss", false, true},
+      {4, 9, 9, 2, 1, 8, 8, {2, 2, 9, 9}, 4, false, false, true, "sssn", true, true},
   };
 }
 
@@ -54,6 +58,9 @@ std::vector<Sample> separate() {
       {1, 3, 700, 2, 2, 20, 8, {}, 0, true, false, false, "nsss"},
       {8, 5, 21, 4, 2, 16, 16, {4, 1, 5, 21}, 0, false, true, false, "nsns", true},
       {0, 4, 4, 2, 2, 8, 8, {2, 2, 4, 4}, 0, false, false, false, "ssss", true},
+      {2, 1, 1100, 4, 2, 16, 24, {2, 1, 1, 1100}, 0, false, true, false, "nnns", false, true},
+      {1, 30, 21, 3, 3, 12, 12, {30, 1}, 4, false, true, false, "snsn", false, true},
+      {0, 4, 4, 2, 2, 8, 8, {4, 4}, 0, false, false, false, "ssss", false, true},
   };
 }
 
@@ -67,6 +74,17 @@ Tensor mask_of(const Sample& sample) {
       out[i] = noise.as<float>()[static_cast<std::size_t>(i)];
       if (i % 7 == 5) out[i] = i % 2 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest();
       if (sample.masked_row && i / width % sample.masked_row == 1) out[i] = -std::numeric_limits<float>::infinity();
+    }
+  });
+}
+
+/// Flags: rows that nothing is allowed in among them.
+Tensor flags_of(const Sample& sample) {
+  return Tensor::make(DType::boolean, sample.mask, [&](std::byte* bytes) {
+    const std::int64_t width = sample.mask.back();
+    for (std::int64_t i = 0; i < element_count(sample.mask); ++i) {
+      const bool nothing = sample.masked_row && i / width % sample.masked_row == 1;
+      bytes[i] = static_cast<std::byte>(!nothing && i % 5 != 3);
     }
   });
 }
@@ -91,7 +109,14 @@ void add(Samples& all, const Sample& s) {
                    all.operand("k", operand_dims(s.layouts[1], s.batch, s.keys, s.kv_heads, s.head_dim)),
                    all.operand("v", operand_dims(s.layouts[2], s.batch, s.keys, s.kv_heads, s.value_dim))};
   }
-  if (!s.mask.empty()) {
+  if (s.flags) {
+    // Without a guard a row of nothing is a mean: the lowest number, not -inf.
+    call.attrs.set("boolean_mask", 1).set("mask_true", 0.0f);
+    call.attrs.set("mask_false",
+                   s.nan_guard ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest());
+    const Tensor& mask = all.weights.emplace_back(flags_of(s));
+    call.inputs.push_back({"mask", DType::boolean, Shape::of(s.mask), &mask});
+  } else if (!s.mask.empty()) {
     call.inputs.push_back(all.operand("mask", s.mask));
     if (s.masked_row || s.nan_guard) call.inputs.back().constant = &all.weights.emplace_back(mask_of(s));
   }

@@ -3,6 +3,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/broadcast.h"
 #include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
@@ -84,6 +85,25 @@ Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {
   return yes();
 }
 
+/// What x and the residual broadcast to; unknown where one of them is.
+Verdict read_sum(const Operand& x, const Operand& residual, Shape& sum) {
+  const Shape &a = x.shape, &b = residual.shape;
+  sum = Shape();
+  if (!a.has_rank() || !b.has_rank()) return yes();
+  std::vector<Dim> dims(std::max(a.rank(), b.rank()));
+  const auto at = [&](const Shape& shape, std::size_t i) {
+    const std::size_t missing = dims.size() - shape.rank();
+    return i < missing ? Dim(1) : shape[i - missing];
+  };
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const std::optional<Dim> dim = broadcast(at(a, i), at(b, i));
+    if (!dim) return no("is " + b.str() + " and does not broadcast with x", residual.name);
+    dims[i] = *dim;
+  }
+  sum = Shape(std::move(dims));
+  return yes();
+}
+
 Verdict infer(Call& call) {
   const LayerNormAttrs norm(call.attrs);
   if (norm.axes == 0) return no("axis is not negative");
@@ -92,17 +112,13 @@ Verdict infer(Call& call) {
   if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
   if (call.inputs.size() != norm.inputs())
     return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");
-  const Shape& x = call.in(0).shape;
+  Shape x = call.in(0).shape;
+  if (norm.residual) {
+    if (Verdict v = read_sum(call.in(0), call.inputs.back(), x); !v) return v;
+  }
   if (x.has_rank() && x.rank() < norm.axes) return no("has fewer axes than are normalized", call.in(0).name);
   for (std::size_t i = 1; i < (norm.rms ? 2U : 3U); ++i) {
     if (Verdict v = fits(call.in(i), x, norm.axes); !v) return v;
-  }
-  if (norm.residual) {
-    const Operand& residual = call.inputs.back();
-    if (x.has_rank() && residual.shape.has_rank()) {
-      if (residual.shape.rank() != x.rank()) return no("differs in rank from x", residual.name);
-      if (Verdict v = fits(residual, x, x.rank()); !v) return v;
-    }
   }
   call.outputs.resize(norm.keep_sum ? 2 : 1);
   for (Operand& output : call.outputs) {
@@ -116,16 +132,18 @@ struct Sample {
   Dims x;
   int axes = 1;
   bool rms = false, residual = false, keep_sum = false;
+  Dims other = {};  ///< of the residual when it is not of the shape of x
 };
 
 void add(Samples& all, const Sample& sample) {
-  const Dims scale(sample.x.end() - sample.axes, sample.x.end());
+  const Dims& widest = sample.other.size() > sample.x.size() ? sample.other : sample.x;
+  const Dims scale(widest.end() - sample.axes, widest.end());
   Attrs attrs{{"axis", std::int64_t{-sample.axes}}, {"epsilon", 1e-5f}};
   attrs.set("rms", sample.rms ? 1 : 0).set("residual", sample.residual ? "before" : "none");
   attrs.set("keep_sum", sample.keep_sum ? 1 : 0);
   Call call{"LayerNorm", std::move(attrs), {all.operand("x", sample.x), all.operand("scale", scale, 4)}, {}};
   if (!sample.rms) call.inputs.push_back(all.operand("bias", scale, 4));
-  if (sample.residual) call.inputs.push_back(all.operand("residual", sample.x));
+  if (sample.residual) call.inputs.push_back(all.operand("residual", sample.other.empty() ? sample.x : sample.other));
   if (!infer(call)) throw Error(ErrorKind::internal, "a sample of LayerNorm contradicts itself");
   call.outputs[0].name = "y";
   if (sample.keep_sum) call.outputs[1].name = "sum";
@@ -142,6 +160,10 @@ std::vector<Call> samples() {
       add(all, {.x = {1, 1, 384}, .rms = rms, .residual = true});
       add(all, {.x = {3, 33, 1024}, .rms = rms, .residual = true, .keep_sum = true});
       add(all, {.x = {2, 3, 4, 21}, .axes = 2, .rms = rms});
+      add(all, {.x = {2, 13, 40}, .rms = rms, .residual = true, .other = {1, 13, 40}});
+      add(all, {.x = {2, 1, 3, 18}, .rms = rms, .residual = true, .keep_sum = true, .other = {5, 1, 18}});
+      add(all, {.x = {70}, .rms = rms, .residual = true, .other = {3, 9, 70}});
+      add(all, {.x = {1, 4, 6}, .axes = 2, .rms = rms, .residual = true, .other = {3, 1, 6}});
       add(all, {.x = {2, 0, 16}, .rms = rms, .residual = true, .keep_sum = true});
     }
     add(all, {.x = {4096, 64}});

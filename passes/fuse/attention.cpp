@@ -49,15 +49,6 @@ Verdict check_standard(const Node& node) {
   return node.attrs.number("softcap") == 0 ? yes() : no("the scores are capped");
 }
 
-/// The mask of the standard op as numbers to add.
-Value* additive(Value* mask, Node& before, Context& context) {
-  if (!mask || mask->dtype() != DType::boolean) return mask;
-  Build build(before.graph(), before, context);
-  Value& zero = build.constant(Tensor::scalar(0.0f), "zero");
-  Value& low = build.constant(Tensor::scalar(-std::numeric_limits<float>::infinity()), "low");
-  return &build.op("Where", {mask, &zero, &low});
-}
-
 Verdict fuse_standard(Node& node, Context& context) {
   if (Verdict v = check_standard(node); !v) return v;
   const std::int64_t queries = node.attrs.integer("q_num_heads"), keys = node.attrs.integer("kv_num_heads");
@@ -73,7 +64,8 @@ Verdict fuse_standard(Node& node, Context& context) {
     masking.causal = node.attrs.integer("is_causal") != 0;
     masking.scale =
         node.attrs.has("scale") ? node.attrs.number("scale") : 1 / std::sqrt(static_cast<float>(size.value()));
-    masking.mask = additive(node.input(3), node, context);
+    masking.mask = node.input(3);
+    masking.mask_false = -std::numeric_limits<float>::infinity();  // of a boolean one
     const std::size_t rank = masking.mask ? rank_of(masking.mask).value_or(0) : 2;
     return rank >= 2 && rank <= 4 ? yes() : no("the mask is not of rank 2 to 4");
   };

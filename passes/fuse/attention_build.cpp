@@ -125,13 +125,15 @@ class Builder {
     attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
     if (masking.windows) attrs.set("windows", 1);
+    const bool flags = masking.mask && masking.mask->dtype() == DType::boolean;
+    if (flags) attrs.set("boolean_mask", 1).set("mask_true", masking.mask_true).set("mask_false", masking.mask_false);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
     std::vector<Value*> inputs = {packed_};
     if (!packed_) inputs = {operand(*chosen_.q), operand(*chosen_.k), operand(*chosen_.v)};
     if (masking.mask) inputs.push_back(masking.mask);
     for (const Value* input : inputs)
-      if (input->dtype() != DType::f32) return no("not float32", input->name());
+      if (input->dtype() != DType::f32 && !(flags && input == masking.mask)) return no("not float32", input->name());
     Node& end = *found_.end;
     Node* fused =
         make_fused(graph_, context_, "attention", "modelflow.Attention", std::move(inputs), std::move(attrs), end);

@@ -1,11 +1,13 @@
-// The steps between product and softmax as one scale, one flag and one additive mask. What a step does to the scores
-// it does to the mask alone: scores + mask then end where the steps would have led.
+// The steps between product and softmax as one scale, one flag and one mask. What a step does to the scores it does to
+// the mask alone: scores + mask then end where the steps would have led. Flags that say which of two numbers to add
+// stay flags as long as nothing else joins them.
 #include <cmath>
 #include <limits>
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
+#include "passes/fuse/epilogue.h"
 
 namespace modelflow::passes {
 namespace {
@@ -21,7 +23,7 @@ class MaskBuilder {
     switch (step.kind) {
       case Kind::scale:
         masking_.scale *= step.number;
-        if (mask_) mask_ = &op("Mul", {mask_, &number(step.number)});
+        if (numbers()) mask_ = &op("Mul", {mask_, &number(step.number)});
         return yes();
       case Kind::add:
         return add(step);
@@ -34,7 +36,8 @@ class MaskBuilder {
 
   Verdict finish() {
     if (!mask_) return yes();
-    if (mask_->dtype() != DType::f32) return no("the mask is not float32", mask_->name());
+    if (mask_->dtype() != DType::f32 && mask_->dtype() != DType::boolean)
+      return no("the mask is not float32", mask_->name());
     const std::optional<std::size_t> rank = rank_of(mask_);
     if (!rank || *rank > 4) return no("the mask has no rank up to 4", mask_->name());
     if (*rank < 2) mask_ = &op("Reshape", {mask_, &ints({1, -1})});
@@ -101,25 +104,47 @@ class MaskBuilder {
     return yes();
   }
 
+  /// What there is so far as numbers to add; null when there is nothing.
+  Value* numbers() {
+    if (mask_ && mask_->dtype() == DType::boolean)
+      mask_ = &op("Where", {mask_, &number(masking_.mask_true), &number(masking_.mask_false)});
+    return mask_;
+  }
+
   Verdict add(const ScoreStep& step) {
     Value* value = step.value;
     if (spans(*value, step.scores) && is_causal_bias(*value)) {
       masking_.causal = true;
       return yes();
     }
+    value = &lean(*value);
+    if (const Node* node = choice_of_numbers(*value))
+      return flags(*node->input(0), *scalar(node->input(1)), *scalar(node->input(2)), step.scores);
     if (Verdict v = aligned(value, step.scores); !v) return v;
-    value = &lean_sum(*value);
-    mask_ = mask_ ? &op("Add", {mask_, value}) : value;
+    mask_ = numbers() ? &op("Add", {mask_, value}) : value;
     return yes();
   }
 
-  /// Where(condition, number, number) of the lean condition.
-  Value& lean_sum(Value& value) {
-    Value& mask = lean(value);
-    const Node* node = mask.producer();
-    if (!node || !node->is("Where") || !const_number(node->input(1)) || !const_number(node->input(2))) return mask;
-    Value& condition = lean(*node->input(0));
-    return &condition == node->input(0) ? mask : op("Where", {&condition, node->input(1), node->input(2)});
+  /// Where(condition, number, number) of the extents of the condition; null for anything else.
+  static const Node* choice_of_numbers(const Value& value) {
+    const Node* node = value.producer();
+    if (!node || !node->is("Where") || !scalar(node->input(1)) || !scalar(node->input(2))) return nullptr;
+    return rank_of(node->input(0)) == rank_of(&value) ? node : nullptr;
+  }
+
+  /// Adds one of two numbers.
+  Verdict flags(Value& condition, float on, float off, const Shape& scores) {
+    Value* value = &condition;
+    if (Verdict v = aligned(value, scores); !v) return v;
+    value = &lean(*value);
+    if (mask_) {
+      mask_ = &op("Add", {numbers(), &op("Where", {value, &number(on), &number(off)})});
+      return yes();
+    }
+    mask_ = value;
+    masking_.mask_true = on;
+    masking_.mask_false = off;
+    return yes();
   }
 
   Verdict choose(const ScoreStep& step) {
@@ -134,13 +159,14 @@ class MaskBuilder {
         condition = rest;
       }
     }
+    // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
+    const float lowest = std::isinf(step.number) ? step.number : std::numeric_limits<float>::lowest();
+    const bool keep = step.kind == Kind::keep;
+    if (!mask_) return flags(*condition, keep ? 0 : lowest, keep ? lowest : 0, step.scores);
     if (Verdict v = aligned(condition, step.scores); !v) return v;
     condition = &lean(*condition);
-    // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
-    Value& low = number(std::isinf(step.number) ? step.number : std::numeric_limits<float>::lowest());
-    Value& kept = mask_ ? *mask_ : number(0);
-    const bool keep = step.kind == Kind::keep;
-    mask_ = &op("Where", {condition, keep ? &kept : &low, keep ? &low : &kept});
+    Value *kept = numbers(), &low = number(lowest);
+    mask_ = &op("Where", {condition, keep ? kept : &low, keep ? &low : kept});
     return yes();
   }
 

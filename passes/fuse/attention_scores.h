@@ -42,8 +42,9 @@ Verdict read_core(Node& softmax, Core& core);
 struct Masking {
   float scale = 1;
   bool causal = false;
-  Value* mask = nullptr;  ///< additive, float32, of rank 2 to 4
-  bool windows = false;   ///< it has the batches of one image and is repeated for all (Swin)
+  Value* mask = nullptr;                ///< of rank 2 to 4: float32, added, or boolean
+  float mask_true = 0, mask_false = 0;  ///< what a boolean mask adds
+  bool windows = false;                 ///< it has the batches of one image and is repeated for all (Swin)
 };
 
 /// Turns the steps into a scale, a flag and one additive mask, whose nodes it makes in front of `before`. A no when

@@ -15,12 +15,12 @@ std::vector<Node*> nodes_of(Graph& graph, std::string_view op) {
   return nodes;
 }
 
-Verdict check(const Node& norm, const Node& sum, Extents& extents) {
+Verdict check(const Node& norm, const Node& sum) {
   for (std::size_t i = 1; i < norm.inputs().size(); ++i) {
     if (!norm.input(i)->is_initializer()) return no("is computed, perhaps behind the sum", norm.input(i)->name());
   }
   for (const Value* input : sum.inputs()) {
-    if (!(extents.of(*input) == extents.of(*sum.output()))) return no("may be enlarged by the sum", input->name());
+    if (!input->shape().has_rank()) return no("its rank is unknown", input->name());
   }
   return yes();
 }
@@ -43,7 +43,7 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Node* sum = view ? view->input(0)->producer() : x.producer();
   if (norm.attrs.text("residual", "none") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph())
     return false;
-  if (const Verdict verdict = check(norm, *sum, extents); !verdict) {
+  if (const Verdict verdict = check(norm, *sum); !verdict) {
     context.miss("layer-norm-residual", &norm, verdict.reason);
     return false;
   }
@@ -52,8 +52,10 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Attrs attrs = norm.attrs;
   attrs.set("residual", "before").set("keep_sum", keep ? 1 : 0);
   std::vector<Value*> inputs = norm.inputs();
-  inputs[0] = sum->input(0);
-  inputs.push_back(sum->input(1));
+  // The result may take the place of x, if that is all of it.
+  const bool first = extents.of(*sum->input(0)) == extents.of(*sum->output());
+  inputs[0] = sum->input(first ? 0 : 1);
+  inputs.push_back(sum->input(first ? 1 : 0));
   // At the place of the sum, because others may read it before the normalization runs.
   Node* made = make_fused(graph, context, "layer-norm-residual", "modelflow.LayerNorm", std::move(inputs),
                           std::move(attrs), *sum, keep ? 2 : 1);
