@@ -54,12 +54,27 @@ Element equals(const Element& a, const Element& b) {
   return differ ? Element{Dim(0), true} : Element{};
 }
 
+// Which of two is larger is known for numbers and equal dims only.
+Element extreme(const Element& a, const Element& b, bool larger) {
+  if (a.value == b.value) return a;
+  const auto x = a.value.number(), y = b.value.number();
+  if (!x || !y) return {};
+  return (*x > *y) == larger ? a : b;
+}
+Element largest(const Element& a, const Element& b) { return extreme(a, b, true); }
+Element smallest(const Element& a, const Element& b) { return extreme(a, b, false); }
+
 struct Operation {
   std::string_view op;
   Element (*apply)(const Element&, const Element&);
 };
-constexpr std::array<Operation, 5> operations = {
-    {{"Add", add}, {"Sub", subtract}, {"Mul", multiply}, {"Div", divide}, {"Equal", equals}}};
+constexpr std::array<Operation, 7> operations = {{{"Add", add},
+                                                  {"Sub", subtract},
+                                                  {"Mul", multiply},
+                                                  {"Div", divide},
+                                                  {"Equal", equals},
+                                                  {"Max", largest},
+                                                  {"Min", smallest}}};
 
 const Element& at(const Elements& elements, std::size_t i) { return elements.size() == 1 ? elements[0] : elements[i]; }
 
@@ -177,7 +192,7 @@ std::optional<Elements> Contents::arithmetic(const Node& node) {
     return result;
   }
   for (const Operation& operation : operations) {
-    if (node.op() != operation.op) continue;
+    if (node.op() != operation.op || node.inputs().size() != 2) continue;
     const std::optional<std::size_t> size = broadcast({a, b});
     if (!size) return std::nullopt;
     for (std::size_t i = 0; i < *size; ++i) result.push_back(operation.apply(at(*a, i), at(*b, i)));

@@ -1,5 +1,7 @@
 // An extent that is read off a view, or off the result of a linear layer, keeps both from being fused away. The value
 // that they were made of has the same one.
+#include <algorithm>
+
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
 #include "passes/extents.h"
@@ -55,30 +57,51 @@ std::optional<Place> step(const Place& place) {
   return {};
 }
 
-/// Gather of one extent of a whole Shape; nothing for other nodes.
-std::optional<Place> read_extent(const Node& gather) {
+/// Gather of extents of a whole Shape: their places in order; none for other nodes.
+std::vector<Place> read_extents(const Node& gather) {
   if (!gather.is("Gather") || gather.attrs.integer("axis") != 0 || !gather.input(0)) return {};
   const Node* shape = gather.input(0)->producer();
   const std::optional<Ints> index = const_ints(gather.input(1));
   if (!shape || !shape->is("Shape") || shape->attrs.has("start") || shape->attrs.has("end")) return {};
-  if (!index || index->size() != 1 || &shape->graph() != &gather.graph()) return {};
+  if (!index || &shape->graph() != &gather.graph()) return {};
   const auto rank = static_cast<std::int64_t>(rank_of(shape->input(0)).value_or(0));
-  const std::optional<Ints> axis = positive(*index, rank);
-  if (!axis) return {};
-  return Place{shape->input(0), static_cast<std::size_t>(axis->front())};
+  const std::optional<Ints> axes = positive(*index, rank);
+  std::vector<Place> places;
+  for (const std::int64_t axis : axes.value_or(Ints{}))
+    places.push_back({shape->input(0), static_cast<std::size_t>(axis)});
+  return places;
+}
+
+/// The value furthest back that has all these extents, and where.
+std::vector<Place> common_source(std::vector<Place> places) {
+  std::vector<std::vector<Place>> paths;
+  for (Place place : places) {
+    paths.push_back({place});
+    while (const std::optional<Place> before = step(paths.back().back())) paths.back().push_back(*before);
+  }
+  const auto on_path = [](const std::vector<Place>& path, const Value* value) {
+    return std::find_if(path.begin(), path.end(), [&](const Place& place) { return place.value == value; });
+  };
+  for (const Place& source : paths.front()) {
+    std::vector<Place> found;
+    for (const auto& path : paths)
+      if (const auto at = on_path(path, source.value); at != path.end()) found.push_back(*at);
+    if (found.size() == paths.size()) places = std::move(found);
+  }
+  return places;
 }
 
 bool read_at_source(Node& gather, Context& context) {
-  const std::optional<Place> place = read_extent(gather);
-  if (!place) return false;
-  Place source = *place;
-  while (const std::optional<Place> before = step(source)) source = *before;
-  if (source.value == place->value) return false;
+  const std::vector<Place> places = read_extents(gather);
+  if (places.empty()) return false;
+  const std::vector<Place> sources = common_source(places);
+  if (sources[0].value == places[0].value) return false;
+  Ints axes;
+  for (const Place& source : sources) axes.push_back(static_cast<std::int64_t>(source.axis));
   Build build(gather.graph(), gather, context);
   const Tensor& index = *gather.input(1)->constant();
-  const Ints axis = {static_cast<std::int64_t>(source.axis)};
-  Value& at = build.constant(tensor_of(axis).reshaped(index.dims()), "axis");
-  Value& extent = build.op("Gather", {&build.op("Shape", {source.value}), &at}, gather.attrs);
+  Value& at = build.constant(tensor_of(axes).reshaped(index.dims()), "axis");
+  Value& extent = build.op("Gather", {&build.op("Shape", {sources[0].value}), &at}, gather.attrs);
   gather.graph().replace(*gather.output(), extent);
   gather.graph().erase(gather);
   context.hit("shape-source");
@@ -89,7 +112,7 @@ bool read_at_source(Node& gather, Context& context) {
 
 Pass shape_sources() {
   return {.name = "shape-sources",
-          .doc = "Reads an extent of a view or of a linear layer's result off the value that it was made of.",
+          .doc = "Reads extents of a view or of a linear layer's result off the value that it was made of.",
           .run = [](Graph& graph, Context& context) {
             std::vector<Node*> gathers;
             for (const auto& node : graph.nodes())

@@ -13,13 +13,25 @@ namespace {
 
 using Kind = ScoreStep::Kind;
 
+/// The last two extents, those of 1 left out; nothing when there are not two, or one of the last two is 1 itself.
+std::optional<std::pair<Dim, Dim>> rows_and_columns(const Shape& shape, bool skip) {
+  std::vector<Dim> dims = shape.dims();
+  if (skip) std::erase_if(dims, [](const Dim& dim) { return dim.number() == 1; });
+  if (dims.size() < 2 || dims.back().number() == 1 || dims[dims.size() - 2].number() == 1) return {};
+  return std::pair(dims[dims.size() - 2], dims.back());
+}
+
 /// Looks at the scores with other leading axes, [batch * heads] instead of [batch, heads]; rows and columns stay.
 bool is_view(const Node& node) {
   if (!node.is("Reshape") && !node.is("Squeeze") && !node.is("Unsqueeze") && !node.is("Identity")) return false;
   const Shape &shape = node.input(0)->shape(), &after = node.output()->shape();
   if (!shape.has_rank() || shape.rank() < 3) return false;
   const std::size_t rank = shape.rank();
-  // Whatever becomes of the leading axes: the same extents at the end are the same rows and columns.
+  // Whatever becomes of the leading axes: the same extents at the end are the same rows and columns. Axes of extent 1
+  // may stand anywhere, also between and behind them.
+  if (const auto last = after.has_rank() ? rows_and_columns(shape, false) : std::nullopt;
+      last && last == rows_and_columns(after, true))
+    return true;
   if (after.has_rank() && after.rank() >= 3 && shape.back() == after.back() &&
       shape[rank - 2] == after[after.rank() - 2])
     return true;

@@ -79,6 +79,45 @@ std::vector<Value*> product_of(const Match& m, Build& build) {
   return {&ordered(build, build.op("MatMul", {&a, &b}), e.batch + e.rows + e.columns, e.y)};
 }
 
+/// How many axes of x stay, how many go, for abc,cd->abd and abcd,cde->abe: the last ones of x with all of a constant.
+struct Linear {
+  std::size_t rows, summed;
+};
+
+std::optional<Linear> linear_form(const Equation& e) {
+  std::size_t summed = 0;
+  while (summed < e.b.size() && has(e.a, e.b[summed])) ++summed;
+  if (summed == 0 || summed == e.b.size() || summed >= e.a.size()) return {};
+  const std::string rows = e.a.substr(0, e.a.size() - summed);
+  const bool fits = e.a == rows + e.b.substr(0, summed) && e.y == rows + e.b.substr(summed);
+  return fits ? std::optional(Linear{rows.size(), summed}) : std::nullopt;
+}
+
+Verdict is_linear(const Match& m) {
+  const std::optional<Equation> e = equation_of(m.root());
+  if (!e) return no("the equation has an ellipsis, a repeated axis or no two operands");
+  if (!linear_form(*e)) return no("not the last axes of one operand with all of a constant");
+  if (rank_of(&m.value("x")) != e->a.size()) return no("its rank is unknown", m.value("x").name());
+  const Tensor& w = m.constant("w");
+  return w.rank() == e->b.size() && w.elements() > 0 ? yes() : no("its rank is another", m.value("w").name());
+}
+
+std::vector<Value*> linear_of(const Match& m, Build& build) {
+  const Linear form = *linear_form(*equation_of(m.root()));
+  const Tensor& w = m.constant("w");
+  const std::span<const std::int64_t> dims = w.dims(), summed = dims.first(form.summed),
+                                      columns = dims.subspan(form.summed);
+  const auto ending_in = [&](Value& value, Ints last) -> Value& {
+    Ints target(form.rows, 0);
+    target.insert(target.end(), last.begin(), last.end());
+    return build.op("Reshape", {&value, &build.constant(tensor_of(target), "shape")});
+  };
+  const std::int64_t depth = element_count(summed), width = element_count(columns);
+  Value& x = summed.size() == 1 ? m.value("x") : ending_in(m.value("x"), {depth});
+  Value& y = build.op("MatMul", {&x, &build.constant(w.reshaped({depth, width}), "w")});
+  return {columns.size() == 1 ? &y : &ending_in(y, Ints(columns.begin(), columns.end()))};
+}
+
 }  // namespace
 
 Pass normalize_einsum() {
@@ -87,7 +126,12 @@ Pass normalize_einsum() {
                    .doc = "Einsum(bqhd,bkhd->bhqk) -> MatMul between Transposes",
                    .from = op("Einsum", {any("a"), any("b")}),
                    .when = {is_product},
-                   .into = product_of}});
+                   .into = product_of},
+                  {.name = "einsum-to-linear",
+                   .doc = "Einsum(abc,cde->abde) with a constant -> Reshape(MatMul(x, w))",
+                   .from = op("Einsum", {any("x"), constant("w")}),
+                   .when = {is_linear},
+                   .into = linear_of}});
 }
 
 }  // namespace modelflow::passes

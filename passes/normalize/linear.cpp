@@ -25,28 +25,83 @@ Verdict bias_is_vector(const Match& m) {
 
 namespace {
 
-/// The reshapes only flatten the leading dims of x and bring them back: y is x with another last dim.
+/// How many dims stand in front of those that make up `width` together; nothing when none do.
+std::optional<std::size_t> dims_before(const Shape& shape, std::int64_t width) {
+  std::int64_t product = 1;
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    if (!shape[i].known() || shape[i].value() < 1) return {};
+    product *= shape[i].value();
+    // Of several, as [.., 1, 8] for 8, the fewest.
+    if (product == width) return i;
+  }
+  return {};
+}
+
+std::int64_t columns_of(const Match& m) {
+  const bool transposed = m.node("product").attrs.integer("transB") != 0;
+  return m.constant("w").dims()[transposed ? 0 : 1];
+}
+
+/// The reshapes only flatten the leading dims of x and bring them back. What follows them may be several dims, heads
+/// and their size, on either side.
 Verdict leading_dims_return(const Match& m) {
   const Value &x = m.value("x"), &flat = *m.node("product").input(0), &y = *m.root().output();
   for (const Value* v : {&x, &flat, &y})
     if (!v->type.is_tensor() || !v->shape().has_rank()) return no("its rank is unknown", v->name());
-  const std::size_t rank = x.shape().rank();
-  if (rank < 2 || y.shape().rank() != rank || flat.shape().rank() != 2) return no("the rank changes", y.name());
-  if (!(x.shape().back() == flat.shape().back())) return no("the last dim is reshaped too", x.name());
-  const Shape& w = m.value("w").constant() ? Shape::of(m.constant("w").dims()) : m.value("w").shape();
-  const bool transposed = m.node("product").attrs.integer("transB") != 0;
-  if (!(y.shape().back() == w[transposed ? 0 : 1])) return no("the last dim is reshaped too", y.name());
+  if (flat.shape().rank() != 2 || m.constant("w").rank() != 2) return no("the product is of another rank", flat.name());
+  if (!flat.shape()[1].known()) return no("its width is unknown", flat.name());
+  const std::optional<std::size_t> lead = dims_before(x.shape(), flat.shape()[1].value());
+  const bool matrix = x.shape().rank() == 2 && y.shape().rank() == 2;
+  if (!lead || *lead < (matrix ? 1 : 2)) return no("rows are reshaped too", x.name());
+  const std::optional<std::size_t> least = dims_before(y.shape(), columns_of(m));
+  if (!least || *least < *lead) return no("rows are reshaped too", y.name());
+  for (std::size_t i = *lead; i < *least; ++i)
+    if (!(y.shape()[i].number() == 1)) return no("rows are reshaped too", y.name());
   std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
-  for (std::size_t i = 0; i + 1 < rank; ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
+  for (std::size_t i = 0; i < *lead; ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
   return open <= 1 ? yes() : no("the leading dims may change", y.name());
 }
 
+/// `value` with its dims from `lead` on replaced by these.
+Value& ending_in(Build& build, Value& value, std::size_t lead, std::span<const Dim> dims) {
+  if (rank_of(&value) == lead + 1 && dims.size() == 1) return value;
+  Ints target(lead, 0);
+  for (const Dim& dim : dims) target.push_back(dim.value());
+  return build.op("Reshape", {&value, &build.constant(tensor_of(target), "shape")});
+}
+
 std::vector<Value*> on_all_dims(const Match& m, Build& build) {
+  const Shape &y = m.root().output()->shape(), &flat = m.node("product").input(0)->shape();
+  const std::size_t lead = *dims_before(m.value("x").shape(), flat[1].value());
   Value* w = &m.value("w");
   if (m.node("product").attrs.integer("transB") != 0) w = &build.op("Transpose", {w}, {{"perm", Ints{1, 0}}});
-  Value* y = &build.op("MatMul", {&m.value("x"), w});
-  if (Value* c = m["c"]) y = &build.op("Add", {y, c});
-  return {y};
+  Value* product = &build.op("MatMul", {&ending_in(build, m.value("x"), lead, std::span(&flat[1], 1)), w});
+  if (Value* c = m["c"]) product = &build.op("Add", {product, c});
+  return {&ending_in(build, *product, lead, std::span(y.dims()).subspan(lead))};
+}
+
+/// The heads of a linear layer's result plus one number for each place in them.
+Verdict bias_of_heads(const Match& m) {
+  const Value &heads = *m.node("heads").output(), &x = m.value("x");
+  const Tensor& c = m.constant("c");
+  const std::int64_t columns = m.constant("w").dims().back();
+  if (m.constant("w").rank() != 2 || rank_of(&x).value_or(0) < 2) return no("the product is of another form", x.name());
+  Dims dims = c.dims();
+  while (dims.size() > 1 && dims.front() == 1) dims.erase(dims.begin());
+  if (!heads.shape().has_rank() || heads.shape().rank() <= dims.size() || c.rank() > heads.shape().rank())
+    return no("the bias is of another rank", m.value("c").name());
+  if (element_count(dims) != columns) return no("the bias has not one number per column", m.value("c").name());
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    if (heads.shape()[heads.shape().rank() - dims.size() + i].number() != dims[i])
+      return no("the bias does not stand over the last dims", m.value("c").name());
+  return yes();
+}
+
+std::vector<Value*> bias_before_heads(const Match& m, Build& build) {
+  const Tensor& c = m.constant("c");
+  Value& bias = build.constant(c.reshaped({c.elements()}), m.value("c").name());
+  Value& sum = build.op("Add", {m.node("heads").input(0), &bias});
+  return {&build.op("Reshape", {&sum, m.node("heads").input(1)}, m.node("heads").attrs)};
 }
 
 /// C that is computed is a sum like any other, a residual perhaps. Gemm takes no C from opset 11 on.
@@ -87,6 +142,11 @@ Pass normalize_linear() {
        .from = restored(matmul + constant("c")),
        .when = {bias_is_vector, leading_dims_return},
        .into = on_all_dims},
+      {.name = "bias-behind-heads",
+       .doc = "Reshape(x w) + b over heads and their size -> Reshape(x w + b)",
+       .from = op("Reshape", {op("MatMul", {any("x"), w}), any("shape")}, "heads") + constant("c"),
+       .when = {bias_of_heads},
+       .into = bias_before_heads},
       {.name = "gemm-with-computed-sum",
        .doc = "Gemm(a, b, c) with a computed c -> Gemm(a, b) + c",
        .from = op("Gemm", {any("a"), any("b"), any("c")}, "product"),

@@ -6,8 +6,9 @@ namespace modelflow::passes {
 
 std::vector<Pass> normalize() {
   return {
-      raise_opset(),      normalize_qoperator(), import_quantized(), widen_float16(),     normalize_activations(),
-      normalize_linear(), normalize_einsum(),    normalize_norms(),  normalize_softmax(), drop_unit_axes(),
+      raise_opset(),           normalize_qoperator(), import_quantized(), widen_float16(),
+      normalize_activations(), normalize_linear(),    normalize_einsum(), normalize_norms(),
+      normalize_softmax(),     drop_unit_axes(),      recurrent_loops(),  unroll_loops(),
   };
 }
 

@@ -30,6 +30,11 @@ Pass normalize_softmax();
 /// Convolutions over more axes than they work along -> over those alone.
 Pass drop_unit_axes();
 
+/// A Loop or Scan over the steps of an LSTM or a GRU -> the standard op.
+Pass recurrent_loops();
+/// Loops of a few steps -> their steps.
+Pass unroll_loops();
+
 /// All of the above in running order; meant to be repeated until nothing changes.
 std::vector<Pass> normalize();
 
