@@ -26,6 +26,7 @@ constexpr std::array kKernels = {
     &cpu::group_norm,
     &cpu::attention_avx512,
     &cpu::attention_any,
+    &cpu::rotary,
     &cpu::lstm_avx512,
     &cpu::lstm_any,
     &cpu::gru_avx512,

@@ -24,6 +24,7 @@ extern const Kernel layer_norm;
 extern const Kernel group_norm;
 extern const Kernel attention_avx512;
 extern const Kernel attention_any;
+extern const Kernel rotary;
 extern const Kernel lstm_avx512;
 extern const Kernel lstm_any;
 extern const Kernel gru_avx512;

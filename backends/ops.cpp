@@ -20,6 +20,7 @@ constexpr std::array kFusedOps = {
     &ops::layer_norm_op,
     &ops::group_norm_op,
     &ops::attention_op,
+    &ops::rotary_op,
     &ops::lstm_op,
     &ops::gru_op,
     &ops::qconv_op,

@@ -17,6 +17,7 @@ extern const FusedOp pointwise_op;
 extern const FusedOp layer_norm_op;
 extern const FusedOp group_norm_op;
 extern const FusedOp attention_op;
+extern const FusedOp rotary_op;
 extern const FusedOp lstm_op;
 extern const FusedOp gru_op;
 extern const FusedOp qconv_op;

@@ -3,14 +3,15 @@
 #include <cstddef>
 
 #include "backends/cpu/activation.h"
+#include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::cpu {
 
 /// Columns of B that lie side by side in packed form: two 16-float registers.
 inline constexpr std::size_t kGemmPanel = 32;
 
-/// C[m, n] = activation(scale * A B + bias + residual), or residual added after the activation. All row-major; `ld*`
-/// are floats from one row to the next. B is either plain (ldb = its row length, panel = kGemmPanel) or packed by
+/// C[m, n] = activation(scale * A B + bias + residual), or the residual after it, added or multiplied. All row-major;
+/// `ld*` are floats from one row to the next. B is either plain (ldb = its row length, panel = kGemmPanel) or packed by
 /// pack_b_avx512 (ldb = kGemmPanel, panel = kGemmPanel * k).
 struct Gemm {
   std::size_t m = 0, n = 0, k = 0;
@@ -24,7 +25,7 @@ struct Gemm {
   const float* bias = nullptr;  ///< [n]
   const float* residual = nullptr;
   std::size_t ldr = 0;
-  bool residual_after = false;
+  ops::MatMulAttrs::Residual residual_use = ops::MatMulAttrs::Residual::before;  ///< where there is one
   ActivationSpec activation;
 };
 

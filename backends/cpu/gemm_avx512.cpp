@@ -151,17 +151,22 @@ constexpr TileFunction kTiles[kMaxRows][4] = {MODELFLOW_TILES(1), MODELFLOW_TILE
                                               MODELFLOW_TILES(4), MODELFLOW_TILES(5), MODELFLOW_TILES(6)};
 #undef MODELFLOW_TILES
 
+using Use = ops::MatMulAttrs::Residual;
+
 // Activation (and a residual that comes after it) on a tile that was just written.
 void finish(const Gemm& g, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns) {
   with_activation(g.activation, [&](auto f) {
     for (std::size_t r = m; r < m + rows; ++r) {
       float* c = g.c + r * g.ldc;
-      const float* residual = g.residual_after && g.residual ? g.residual + r * g.ldr : nullptr;
+      const float* residual = g.residual && g.residual_use != Use::before ? g.residual + r * g.ldr : nullptr;
       for (std::size_t j = n; j < n + columns; j += 16) {
         const std::size_t left = n + columns - j;
         const __mmask16 mask = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
         __m512 x = f(_mm512_maskz_loadu_ps(mask, c + j));
-        if (residual) x = _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, residual + j));
+        if (residual) {
+          const __m512 other = _mm512_maskz_loadu_ps(mask, residual + j);
+          x = g.residual_use == Use::times ? _mm512_mul_ps(x, other) : _mm512_add_ps(x, other);
+        }
         _mm512_mask_storeu_ps(c + j, mask, x);
       }
     }
@@ -194,12 +199,12 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
   if (!depth.first) {
     t.base = t.c;
     t.base_ld = g.ldc;
-  } else if (g.residual && !g.residual_after) {
+  } else if (g.residual && g.residual_use == Use::before) {
     t.base = g.residual + m * g.ldr + n;
     t.base_ld = g.ldr;
   }
   kTiles[rows - 1][registers - 1](t);
-  const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_after);
+  const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_use != Use::before);
   if (depth.last && more) finish(g, m, rows, n, columns);
 }
 

@@ -83,7 +83,7 @@ class MatMulAvx512 : public Implementation {
     g.ldc = g.ldr = p.n;
     g.scale = attrs_.scale;
     g.bias = p.bias;
-    g.residual_after = attrs_.residual == MatMulAttrs::Residual::after;
+    if (p.residual) g.residual_use = attrs_.residual;
     g.activation = activation_;
     return g;
   }

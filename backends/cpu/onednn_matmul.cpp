@@ -119,10 +119,11 @@ class OnednnMatMul : public Implementation {
 
   dnnl::primitive_attr primitive_attr(const memory::desc& y) const {
     dnnl::post_ops ops;
-    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, y); };
-    if (attrs_.residual == MatMulAttrs::Residual::before) add();
+    using Use = MatMulAttrs::Residual;
+    if (attrs_.residual == Use::before) ops.append_binary(dnnl::algorithm::binary_add, y);
     append_activation(ops, activation_);
-    if (attrs_.residual == MatMulAttrs::Residual::after) add();
+    if (attrs_.residual == Use::after) ops.append_binary(dnnl::algorithm::binary_add, y);
+    if (attrs_.residual == Use::times) ops.append_binary(dnnl::algorithm::binary_mul, y);
     dnnl::primitive_attr attr;
     attr.set_post_ops(ops);
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -3,17 +3,18 @@
 #include <cstddef>
 
 #include "backends/cpu/activation.h"
+#include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::cpu {
 
-/// What follows a product C [m, n]: activation(C + bias + residual), or the residual added after the activation. C and
-/// the residual are dense.
+/// What follows a product C [m, n]: activation(C + bias + residual), or the residual after the activation, added or
+/// multiplied. C and the residual are dense.
 struct ProductEpilogue {
   float* c = nullptr;
   std::size_t n = 0;
   const float* bias = nullptr;  ///< [n]
   const float* residual = nullptr;
-  bool residual_after = false;
+  ops::MatMulAttrs::Residual residual_use = ops::MatMulAttrs::Residual::none;
   ActivationSpec activation;
 };
 

@@ -28,8 +28,9 @@ MODELFLOW_INLINE void finish(const ProductEpilogue& e, std::size_t m, std::size_
   const __m512 none = _mm512_setzero_ps();
   const __m512 bias[2] = {e.bias ? columns.load(e.bias + n, 0) : none, e.bias ? columns.load(e.bias + n, 1) : none};
   const std::size_t row = e.n, first = m * row + n;
-  const float* before = e.residual_after || !e.residual ? nullptr : e.residual + first;
-  const float* after = e.residual_after && e.residual ? e.residual + first : nullptr;
+  using Use = ops::MatMulAttrs::Residual;
+  const auto residual = [&](Use use) { return e.residual_use == use ? e.residual + first : nullptr; };
+  const float *before = residual(Use::before), *after = residual(Use::after), *times = residual(Use::times);
   with_activation(e.activation, [&](auto f) {
     float* c = e.c + first;
     for (std::size_t r = 0; r < rows; ++r, c += row) {
@@ -39,6 +40,7 @@ MODELFLOW_INLINE void finish(const ProductEpilogue& e, std::size_t m, std::size_
         if (before) x = _mm512_add_ps(x, columns.load(before + r * row, v));
         x = f(x);
         if (after) x = _mm512_add_ps(x, columns.load(after + r * row, v));
+        if (times) x = _mm512_mul_ps(x, columns.load(times + r * row, v));
         _mm512_mask_storeu_ps(c + 16 * v, columns.lanes[v], x);
       }
     }

@@ -11,7 +11,6 @@
 namespace modelflow::cpu {
 namespace {
 
-using ops::MatMulAttrs;
 using ops::QMatMulAttrs;
 
 class QMatMulVnni : public Implementation {
@@ -95,7 +94,7 @@ class QMatMulVnni : public Implementation {
     g.b = packed_.get();
     g.row_scale = units;
     g.column_scale = p.b_scale;
-    g.out = {y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_};
+    g.out = {y, p.n, p.bias, p.residual, attrs_.residual, activation_};
     return g;
   }
 

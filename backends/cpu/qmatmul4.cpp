@@ -10,7 +10,6 @@
 namespace modelflow::cpu {
 namespace {
 
-using ops::MatMulAttrs;
 using ops::QMatMul4Attrs;
 
 /// An odd number of cache lines, so that the rows of a tile do not meet in the same set of L1.
@@ -44,7 +43,6 @@ class QMatMul4Vnni : public Implementation {
     const std::size_t row = row_bytes(p.k);
     auto* a = reinterpret_cast<std::int8_t*>(call.scratch(p.m * row));
     auto* steps = reinterpret_cast<BlockSteps*>(call.scratch(p.m * p.blocks * sizeof(BlockSteps)));
-    const bool after = attrs_.residual == MatMulAttrs::Residual::after;
     const Vnni4Gemm g{.n = p.n,
                       .blocks = p.blocks,
                       .block = attrs_.block,
@@ -53,7 +51,7 @@ class QMatMul4Vnni : public Implementation {
                       .lda = row,
                       .steps = steps,
                       .b = packed_.get(),
-                      .out = {y, p.n, p.bias, p.residual, after, activation_}};
+                      .out = {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
     const auto quantize = [&](std::size_t m0, std::size_t m1) {
       quantize_blocks_vnni(p.a + m0 * p.k, m1 - m0, p.blocks, attrs_.block, a + m0 * row, row, steps + m0 * p.blocks);
     };

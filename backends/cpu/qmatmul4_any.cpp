@@ -9,7 +9,6 @@
 namespace modelflow::cpu {
 namespace {
 
-using ops::MatMulAttrs;
 using ops::QMatMul4Attrs;
 
 /// One row of a: its steps, and what one is worth in each block.
@@ -54,8 +53,7 @@ class QMatMul4Any : public Implementation {
     const QMatMul4Problem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    const bool after = attrs_.residual == MatMulAttrs::Residual::after;
-    const ProductEpilogue out{y, p.n, p.bias, p.residual, after, activation_};
+    const ProductEpilogue out{y, p.n, p.bias, p.residual, attrs_.residual, activation_};
     const std::size_t tasks = std::min(p.m, call.threads() * 4);
     auto* steps = reinterpret_cast<std::int32_t*>(call.scratch(tasks * p.k * sizeof(std::int32_t)));
     auto* units = reinterpret_cast<float*>(call.scratch(tasks * p.blocks * sizeof(float)));

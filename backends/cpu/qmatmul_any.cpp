@@ -10,7 +10,6 @@
 namespace modelflow::cpu {
 namespace {
 
-using ops::MatMulAttrs;
 using ops::QMatMulAttrs;
 
 /// Steps of a row, relative to the zero point, and the size of one.
@@ -53,7 +52,7 @@ class QMatMulAny : public Implementation {
     const QMatMulProblem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    const ProductEpilogue out{y, p.n, p.bias, p.residual, attrs_.residual == MatMulAttrs::Residual::after, activation_};
+    const ProductEpilogue out{y, p.n, p.bias, p.residual, attrs_.residual, activation_};
     TensorSteps all{attrs_.a_scale, attrs_.a_zero_point};
     if (attrs_.per_tensor) {
       const auto [low, high] = std::minmax_element(p.a, p.a + p.m * p.k);

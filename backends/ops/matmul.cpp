@@ -18,8 +18,10 @@ MatMulAttrs::MatMulAttrs(const Attrs& attrs)
     residual = Residual::before;
   } else if (text == "after") {
     residual = Residual::after;
+  } else if (text == "times") {
+    residual = Residual::times;
   } else if (text != "none") {
-    throw Error(ErrorKind::invalid_input, "residual is '" + text + "', not none, before or after");
+    throw Error(ErrorKind::invalid_input, "residual is '" + text + "', not none, before, after or times");
   }
 }
 
@@ -51,6 +53,7 @@ std::string epilogue_body(const Attrs& attrs, int opset, std::string at) {
     at = name;
   }
   if (matmul.residual == Residual::after) node("sum", "Sum (" + at + ", residual)");
+  if (matmul.residual == Residual::times) node("gated", "Mul (" + at + ", residual)");
   return text;
 }
 
@@ -168,7 +171,7 @@ Verdict infer(Call& call) {
 
 const FusedOp matmul_op = {
     .kind = "MatMul",
-    .doc = "Matrix product with batch broadcasting, scale, bias, residual sum and activation.",
+    .doc = "Matrix product with batch broadcasting, scale, bias, activation and residual sum or factor.",
     .names = 8,
     .min_inputs = 2,
     .max_inputs = 4,

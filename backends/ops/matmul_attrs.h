@@ -10,7 +10,8 @@ namespace modelflow::ops {
 struct MatMulAttrs {
   explicit MatMulAttrs(const Attrs& attrs);
 
-  enum class Residual { none, before, after };
+  /// Added before the activation, added after it, multiplied after it.
+  enum class Residual { none, before, after, times };
   bool trans_a = false, trans_b = false, has_bias = false;
   float scale = 1;
   Residual residual = Residual::none;

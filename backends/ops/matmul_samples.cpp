@@ -23,7 +23,7 @@ Attrs dense(std::string_view activation) { return with(kBias, activation_sample(
 // Layers of BERT, ViT and PP-OCR first, then every option once on something small.
 std::vector<Sample> samples() {
   const Attrs scaled = {{"scale", 0.125f}};
-  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
+  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}}, times = {{"residual", "times"}};
   std::vector<Sample> all = {
       {{1, 128, 768}, {768, 768}, with(kBias, before)},
       {{1, 128, 768}, {768, 3072}, dense("Gelu")},
@@ -45,6 +45,8 @@ std::vector<Sample> samples() {
       {{1, 3, 129}, {2, 129, 31}, with(kBias, after)},
       {{1, 600, 40}, {40, 24}, with(dense("Relu"), after)},
       {{6, 1030}, {1030, 97}, with(dense("SiLU"), with(scaled, after))},
+      {{1, 20, 64}, {64, 172}, with(dense("SiLU"), times)},
+      {{3, 70}, {70, 33}, times, false},
   };
   for (const std::string& activation : activation_names()) {
     all.push_back({{3, 11, 40}, {40, 50}, with(dense(activation), before)});

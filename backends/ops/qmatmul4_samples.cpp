@@ -13,7 +13,7 @@ struct Sample {
 
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, zero = {{"has_zero_point", std::int64_t{1}}};
-  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
+  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}}, times = {{"residual", "times"}};
   const auto block = [](std::int64_t size) { return Attrs{{"block", size}}; };
   return {
       {{1, 1, 768}, 3072, with(bias, activation_sample("Gelu"))},
@@ -22,6 +22,7 @@ std::vector<Sample> layers() {
       {{2, 9, 96}, 50, with(with(bias, zero), after)},
       {{3, 64}, 17, with(with(activation_sample("SiLU"), before), block(16))},
       {{5, 384}, 33, with(zero, block(128))},
+      {{2, 9, 64}, 45, with(activation_sample("SiLU"), times)},
       {{7, 64}, 31, with(bias, block(64))},
       {{0, 7, 64}, 48, bias},
       {{1, 150, 32}, 130, with(bias, activation_sample("Relu"))},

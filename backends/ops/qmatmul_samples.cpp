@@ -15,7 +15,7 @@ struct Sample {
 // Layers of BERT and ViT first, then every option once on something small.
 std::vector<Sample> layers() {
   const Attrs bias = {{"has_bias", std::int64_t{1}}}, trans = {{"trans_b", std::int64_t{1}}};
-  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
+  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}}, times = {{"residual", "times"}};
   const Attrs zero = {{"has_zero_point", std::int64_t{1}}}, tensor = {{"a_per_tensor", std::int64_t{1}}};
   const Attrs known = {{"a_scale", 0.02f}, {"a_zero_point", std::int64_t{117}}};
   std::vector<Sample> all = {
@@ -38,6 +38,7 @@ std::vector<Sample> layers() {
       {{5, 70}, {65, 70}, with(with(trans, zero), activation_sample("Relu"))},
       {{2, 40}, {40, 31}, with(with(zero, after), known)},
       {{3, 4, 5, 129}, {129, 31}, with(bias, after)},
+      {{2, 9, 64}, {64, 45}, with(activation_sample("SiLU"), times)},
   };
   for (const std::string& activation : activation_names())
     all.push_back({{3, 11, 40}, {40, 50}, with(with(bias, activation_sample(activation)), before)});

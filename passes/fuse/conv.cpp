@@ -124,8 +124,8 @@ Pass fuse_conv() {
 
 std::vector<Pass> fuse() {
   return {
-      fuse_attention(),  fuse_conv(),       fuse_matmul(),    fuse_recurrent(), fuse_squeeze_excite(),
-      fuse_layer_norm(), fuse_group_norm(), fuse_pointwise(), fuse_quantized(),
+      fuse_rotary(),         fuse_attention(),  fuse_conv(),       fuse_matmul(),    fuse_recurrent(),
+      fuse_squeeze_excite(), fuse_layer_norm(), fuse_group_norm(), fuse_pointwise(), fuse_quantized(),
   };
 }
 

@@ -43,12 +43,14 @@ class Epilogue {
       if (std::optional<Step> step = take_bias(*other)) return step;
       return take_residual(*other);
     }
-    if (user_.is("Mul") || user_.is("Div")) return take_affine();
-    return {};
+    if (!user_.is("Mul") && !user_.is("Div")) return {};
+    if (std::optional<Step> step = take_affine()) return step;
+    return user_.is("Mul") ? take_factor(*user_.input(user_.input(0) == fused_.output() ? 1 : 0)) : std::nullopt;
   }
 
  private:
   bool active() const { return fused_.attrs.text("activation", "None") != "None"; }
+  bool ends_in_residual() const { return residual() == "after" || residual() == "times"; }
   std::string residual() const { return fused_.attrs.text("residual", "none"); }
   float scale() const { return fused_.attrs.number("post_scale", 1); }
   float shift() const { return fused_.attrs.number("post_shift", 0); }
@@ -58,7 +60,7 @@ class Epilogue {
   }
 
   std::optional<Step> take_activation(const Activation& activation) {
-    if (active() || affine() || residual() == "after") return {};
+    if (active() || affine() || ends_in_residual()) return {};
     Step step{"-activation", nullptr, false, fused_.attrs};
     step.attrs.set("activation", activation.kind)
         .set("alpha", Attr(activation.alpha))
@@ -102,9 +104,22 @@ class Epilogue {
     return step;
   }
 
+  /// y * what another layer computes of the same rows: the gates of SwiGLU and its like.
+  std::optional<Step> take_factor(Value& other) {
+    if (!fused_.is("modelflow.MatMul") || residual() != "none" || user_.input(0) == user_.input(1)) return {};
+    if (other.constant()) return {};
+    if (!(extents_.of(other) == extents_.of(*fused_.output()))) {
+      miss("-factor", "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");
+      return {};
+    }
+    Step step{"-factor", &other, false, fused_.attrs};
+    step.attrs.set("residual", "times");
+    return step;
+  }
+
   /// y * number, y + number and the like after the activation; before it they belong into the weights.
   std::optional<Step> take_affine() {
-    if (!active() || residual() == "after" || !fused_.attrs.has("post_scale")) return {};
+    if (!active() || ends_in_residual() || !fused_.attrs.has("post_scale")) return {};
     const bool first = user_.input(0) == fused_.output();
     const std::optional<float> number = scalar(user_.input(first ? 1 : 0));
     if (!number || user_.input(0) == user_.input(1)) return {};

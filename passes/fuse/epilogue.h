@@ -28,8 +28,9 @@ Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::str
                  Attrs attrs, Node& before, std::size_t outputs = 1);
 
 /// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
-/// added before or after the activation, a scale and shift by numbers after it. `rule` names the hits: rule + "-bias",
-/// "-activation", "-residual", "-affine". Returns how many nodes it took.
+/// added before or after the activation, a scale and shift by numbers after it, a factor of equal shape (MatMul).
+/// `rule` names the hits: rule + "-bias", "-activation", "-residual", "-affine", "-factor". Returns how many nodes it
+/// took.
 int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule);
 
 }  // namespace modelflow::passes

@@ -7,6 +7,7 @@
 /// Level O2: many nodes become one fused op. The only stage that makes fused ops out of several nodes.
 namespace modelflow::passes {
 
+Pass fuse_rotary();          ///< rotary position embedding; before fuse_attention
 Pass fuse_attention();       ///< products around a softmax and their projections; before fuse_matmul
 Pass fuse_conv();            ///< Conv, then what follows it: bias, activation, residual sum
 Pass fuse_matmul();          ///< MatMul and Gemm, their transposes and scale, then the same epilogue

@@ -1,0 +1,120 @@
+#include "passes/fuse/last_axis.h"
+
+#include <algorithm>
+
+#include "passes/facts.h"
+
+namespace modelflow::passes {
+namespace {
+
+std::optional<std::int64_t> last_extent(const Value* value) {
+  if (rank_of(value).value_or(0) == 0 || !value->shape().back().known()) return {};
+  return value->shape().back().value();
+}
+
+bool is_last(std::int64_t axis, const Value* value) {
+  return axis == -1 || axis + 1 == static_cast<std::int64_t>(rank_of(value).value_or(0));
+}
+
+std::optional<LastAxisPart> read_slice(const Node& node) {
+  const std::optional<Ints> starts = setting(node, "starts", 1), ends = setting(node, "ends", 2);
+  const std::optional<Ints> axes = setting(node, "axes", 3), steps = setting(node, "steps", 4, {1});
+  const std::optional<std::int64_t> extent = last_extent(node.input(0));
+  if (!starts || !ends || !axes || !steps || !extent) return {};
+  if (starts->size() != 1 || ends->size() != 1 || axes->size() != 1 || steps->size() != 1) return {};
+  if (!is_last(axes->front(), node.input(0)) || steps->front() < 1) return {};
+  const auto clamp = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + *extent : i, 0, *extent); };
+  const std::int64_t start = clamp(starts->front()), end = clamp(ends->front()), step = steps->front();
+  return LastAxisPart{node.input(0), start, (end - start + step - 1) / step, step};
+}
+
+std::optional<LastAxisPart> read_split(const Node& node, std::size_t output) {
+  if (!is_last(node.attrs.integer("axis"), node.input(0)) || !last_extent(node.input(0))) return {};
+  std::int64_t start = 0;
+  for (std::size_t i = 0; i <= output; ++i) {
+    const std::optional<std::int64_t> length = node.output(i) ? last_extent(node.output(i)) : std::nullopt;
+    if (!length) return {};
+    if (i == output) return LastAxisPart{node.input(0), start, *length, 1};
+    start += *length;
+  }
+  return {};
+}
+
+/// What is negated; null for other values.
+const Value* negated(const Value* value) {
+  if (const Node* node = made_by(value, "Neg")) return node->input(0);
+  Value* x = nullptr;
+  const Node* node = value ? value->producer() : nullptr;
+  return node && scaled(*node, x) == -1.0f ? x : nullptr;
+}
+
+/// -second and first, as parts of one x.
+std::optional<Crossed> crossed(const Value* opposite, const Value* straight) {
+  const Value* negative = negated(opposite);
+  const std::optional<LastAxisPart> second = negative ? read_part(*negative) : std::nullopt,
+                                    first = straight ? read_part(*straight) : std::nullopt;
+  if (!first || !second || first->x != second->x || first->start != 0) return {};
+  if (first->length != second->length || first->step != second->step || first->step > 2) return {};
+  const bool interleaved = first->step == 2;
+  if (second->start != (interleaved ? 1 : first->length)) return {};
+  return Crossed{first->x, interleaved, 2 * first->length};
+}
+
+/// What is behind a new last axis of extent 1.
+Value* without_unit_axis(const Value* value) {
+  const Node* node = value ? value->producer() : nullptr;
+  if (!node || (!node->is("Unsqueeze") && !node->is("Reshape"))) return nullptr;
+  const Shape &before = node->input(0)->shape(), &after = value->shape();
+  if (!before.has_rank() || !after.has_rank() || after.rank() != before.rank() + 1) return nullptr;
+  if (after.back().number() != 1) return nullptr;
+  // As many elements: one of the extents need not be proven.
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < before.rank(); ++i) open += before[i] == after[i] ? 0 : 1;
+  return open <= 1 ? node->input(0) : nullptr;
+}
+
+}  // namespace
+
+const Node* made_by(const Value* value, std::string_view op) {
+  const Node* node = value ? value->producer() : nullptr;
+  return node && node->is(op) && &node->graph() == &value->graph() ? node : nullptr;
+}
+
+bool joins_last_axis(const Node& node) {
+  return node.is("Concat") && node.output() && is_last(node.attrs.integer("axis"), node.output());
+}
+
+std::optional<LastAxisPart> read_part(const Value& value) {
+  const Node* node = value.producer();
+  if (!node || !node->domain().empty()) return {};
+  if (node->is("Slice")) return read_slice(*node);
+  return node->is("Split") ? read_split(*node, value.output_index()) : std::nullopt;
+}
+
+std::optional<std::pair<Value*, Value*>> read_stack(const Value& value) {
+  const Node* flat = made_by(&value, "Reshape");
+  const Node* stack = flat ? made_by(flat->input(0), "Concat") : nullptr;
+  if (!stack || !joins_last_axis(*stack) || stack->inputs().size() != 2) return {};
+  Value *first = without_unit_axis(stack->input(0)), *second = without_unit_axis(stack->input(1));
+  const std::optional<std::int64_t> half = last_extent(first);
+  if (!second || !half || last_extent(&value) != 2 * *half) return {};
+  // All other extents stay what they are: as many elements, one of the extents may be unknown.
+  const Shape &before = first->shape(), &after = value.shape();
+  if (after.rank() != before.rank()) return {};
+  std::size_t open = 0;
+  for (std::size_t i = 0; i + 1 < before.rank(); ++i) open += before[i] == after[i] ? 0 : 1;
+  return open <= 1 ? std::optional(std::pair(first, second)) : std::nullopt;
+}
+
+std::optional<Crossed> read_crossed(const Value& value) {
+  const Node* node = value.producer();
+  if (node && joins_last_axis(*node) && node->inputs().size() == 2) {
+    const std::optional<Crossed> found = crossed(node->input(0), node->input(1));
+    return found && !found->interleaved ? found : std::nullopt;
+  }
+  const std::optional<std::pair<Value*, Value*>> columns = read_stack(value);
+  const std::optional<Crossed> found = columns ? crossed(columns->first, columns->second) : std::nullopt;
+  return found && found->interleaved ? found : std::nullopt;
+}
+
+}  // namespace modelflow::passes
