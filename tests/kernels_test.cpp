@@ -202,10 +202,10 @@ TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
 TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
   // With the first opset that can say what the op means.
   constexpr std::pair<const char*, std::int64_t> kFirst[] = {
-      {"Activation", 11}, {"MatMul", 11},         {"Pointwise", 11}, {"LayerNorm", 11},
-      {"GroupNorm", 12},  {"Attention", 13},      {"LSTM", 11},      {"GRU", 11},
-      {"QConv", 13},      {"QMatMul", 11},        {"QMatMul4", 13},  {"QPool", 13},
-      {"QUpsample", 13},  {"QSqueezeExcite", 13}, {"Quantize", 13},  {"Dequantize", 13}};
+      {"Activation", 11}, {"MatMul", 11},    {"Pointwise", 11}, {"LayerNorm", 11}, {"GroupNorm", 12},
+      {"Attention", 13},  {"Rotary", 13},    {"LSTM", 11},      {"GRU", 11},       {"QConv", 13},
+      {"QMatMul", 11},    {"QMatMul4", 13},  {"QPool", 13},     {"QUpsample", 13}, {"QSqueezeExcite", 13},
+      {"Quantize", 13},   {"Dequantize", 13}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {
       if (opset < first) continue;

@@ -26,11 +26,13 @@ class Reader {
  private:
   /// A view of a constant, or one part of it.
   bool is_row(const Value* value) const {
-    const Node* node = value->producer();
-    if (!node || !(node->is("Squeeze") || node->is("Unsqueeze") || node->is("Reshape") || node->is("Split")))
-      return false;
-    const Value* from = it_.resolve(node->input(0));
-    return from && from->constant();
+    while (value && !value->constant()) {
+      const Node* node = value->producer();
+      if (!node || !(node->is("Squeeze") || node->is("Unsqueeze") || node->is("Reshape") || node->is("Split")))
+        return false;
+      value = it_.resolve(node->input(0));
+    }
+    return value != nullptr;
   }
 
   /// Of a constant, a view of one, or one row of one.

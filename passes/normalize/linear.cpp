@@ -42,10 +42,18 @@ std::int64_t columns_of(const Match& m) {
   return m.constant("w").dims()[transposed ? 0 : 1];
 }
 
+/// What is flattened in front of the product; null when nothing is. Several products may read it: it is no part of the
+/// match.
+Value* flattened(const Match& m) {
+  const Node* reshape = m.value("flat").producer();
+  return reshape && reshape->is("Reshape") ? reshape->input(0) : nullptr;
+}
+
 /// The reshapes only flatten the leading dims of x and bring them back. What follows them may be several dims, heads
 /// and their size, on either side.
 Verdict leading_dims_return(const Match& m) {
-  const Value &x = m.value("x"), &flat = *m.node("product").input(0), &y = *m.root().output();
+  if (!flattened(m)) return no("nothing is flattened in front of it", m.value("flat").name());
+  const Value &x = *flattened(m), &flat = m.value("flat"), &y = *m.root().output();
   for (const Value* v : {&x, &flat, &y})
     if (!v->type.is_tensor() || !v->shape().has_rank()) return no("its rank is unknown", v->name());
   if (flat.shape().rank() != 2 || m.constant("w").rank() != 2) return no("the product is of another rank", flat.name());
@@ -71,37 +79,58 @@ Value& ending_in(Build& build, Value& value, std::size_t lead, std::span<const D
 }
 
 std::vector<Value*> on_all_dims(const Match& m, Build& build) {
-  const Shape &y = m.root().output()->shape(), &flat = m.node("product").input(0)->shape();
-  const std::size_t lead = *dims_before(m.value("x").shape(), flat[1].value());
+  const Shape &y = m.root().output()->shape(), &flat = m.value("flat").shape();
+  Value& x = *flattened(m);
+  const std::size_t lead = *dims_before(x.shape(), flat[1].value());
   Value* w = &m.value("w");
   if (m.node("product").attrs.integer("transB") != 0) w = &build.op("Transpose", {w}, {{"perm", Ints{1, 0}}});
-  Value* product = &build.op("MatMul", {&ending_in(build, m.value("x"), lead, std::span(&flat[1], 1)), w});
+  Value* product = &build.op("MatMul", {&ending_in(build, x, lead, std::span(&flat[1], 1)), w});
   if (Value* c = m["c"]) product = &build.op("Add", {product, c});
   return {&ending_in(build, *product, lead, std::span(y.dims()).subspan(lead))};
 }
 
+/// The product that `heads` shows in other extents; null when it is none, or somebody else reads it.
+const Node* product_behind(const Value& heads) {
+  const Value* value = &heads;
+  for (const Node* node = value->producer(); node && only_reader(*value); node = value->producer()) {
+    const Tensor* w = node->is("MatMul") ? node->input(1)->constant() : nullptr;
+    if (w) return w->rank() == 2 && value != &heads && rank_of(value).value_or(0) >= 2 ? node : nullptr;
+    if (!node->is("Reshape") && !node->is("Squeeze") && !node->is("Unsqueeze")) return nullptr;
+    value = node->input(0);
+  }
+  return nullptr;
+}
+
+Dims without_leading_ones(Dims dims) {
+  while (dims.size() > 1 && dims.front() == 1) dims.erase(dims.begin());
+  return dims;
+}
+
 /// The heads of a linear layer's result plus one number for each place in them.
 Verdict bias_of_heads(const Match& m) {
-  const Value &heads = *m.node("heads").output(), &x = m.value("x");
-  const Tensor& c = m.constant("c");
-  const std::int64_t columns = m.constant("w").dims().back();
-  if (m.constant("w").rank() != 2 || rank_of(&x).value_or(0) < 2) return no("the product is of another form", x.name());
-  Dims dims = c.dims();
-  while (dims.size() > 1 && dims.front() == 1) dims.erase(dims.begin());
-  if (!heads.shape().has_rank() || heads.shape().rank() <= dims.size() || c.rank() > heads.shape().rank())
-    return no("the bias is of another rank", m.value("c").name());
-  if (element_count(dims) != columns) return no("the bias has not one number per column", m.value("c").name());
+  const Value &heads = m.value("heads"), &c = m.value("c");
+  const Node* product = product_behind(heads);
+  if (!product) return no("is no view of a product alone", heads.name());
+  const Dims dims = without_leading_ones(c.constant()->dims());
+  const Shape &rows = product->output()->shape(), &shape = heads.shape();
+  const std::size_t lead = rows.rank() - 1;
+  if (!shape.has_rank() || shape.rank() != lead + dims.size() || c.constant()->rank() > shape.rank())
+    return no("the bias is of another rank", c.name());
+  if (element_count(dims) != product->input(1)->constant()->dims()[1])
+    return no("the bias has not one number per column", c.name());
+  std::size_t open = 0;  // follows from the number of elements
+  for (std::size_t i = 0; i < lead; ++i) open += shape[i] == rows[i] ? 0 : 1;
   for (std::size_t i = 0; i < dims.size(); ++i)
-    if (heads.shape()[heads.shape().rank() - dims.size() + i].number() != dims[i])
-      return no("the bias does not stand over the last dims", m.value("c").name());
-  return yes();
+    if (shape[lead + i].number() != dims[i]) return no("the bias does not stand over the last dims", c.name());
+  return open <= 1 ? yes() : no("the leading dims may change", heads.name());
 }
 
 std::vector<Value*> bias_before_heads(const Match& m, Build& build) {
   const Tensor& c = m.constant("c");
-  Value& bias = build.constant(c.reshaped({c.elements()}), m.value("c").name());
-  Value& sum = build.op("Add", {m.node("heads").input(0), &bias});
-  return {&build.op("Reshape", {&sum, m.node("heads").input(1)}, m.node("heads").attrs)};
+  Value& rows = *product_behind(m.value("heads"))->output();
+  const Shape heads = Shape::of(without_leading_ones(c.dims()));
+  Value& sum = build.op("Add", {&rows, &build.constant(c.reshaped({c.elements()}), m.value("c").name())});
+  return {&ending_in(build, sum, rows.shape().rank() - 1, heads.dims())};
 }
 
 /// C that is computed is a sum like any other, a residual perhaps. Gemm takes no C from opset 11 on.
@@ -121,8 +150,7 @@ std::vector<Value*> gemm_and_sum(const Match& m, Build& build) {
 }  // namespace
 
 Pass normalize_linear() {
-  const Pattern x = any("x"), w = constant("w");
-  const Pattern flat = open(op("Reshape", {x}));
+  const Pattern flat = any("flat"), w = constant("w");
   const auto restored = [](Pattern y) { return open(op("Reshape", {std::move(y)})); };
   const Pattern gemm = op("Gemm", {flat, w, optional(any("c"))}, "product");
   const Pattern matmul = op("MatMul", {flat, w}, "product");
@@ -144,7 +172,7 @@ Pass normalize_linear() {
        .into = on_all_dims},
       {.name = "bias-behind-heads",
        .doc = "Reshape(x w) + b over heads and their size -> Reshape(x w + b)",
-       .from = op("Reshape", {op("MatMul", {any("x"), w}), any("shape")}, "heads") + constant("c"),
+       .from = any("heads") + constant("c"),
        .when = {bias_of_heads},
        .into = bias_before_heads},
       {.name = "gemm-with-computed-sum",

@@ -174,11 +174,49 @@ def rotate(x, cos, sin):
     return x * cos + half * sin
 
 
-@construct({"Attention": 1, "Pointwise": 2}, ["Neg"], **HEADS, cos=(B, S, D), sin=(B, S, D))
+@construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D), sin=(B, S, D))
 class Rotary(nn.Module):
     def forward(self, q, k, v, cos, sin):
         cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
         return F.scaled_dot_product_attention(rotate(q, cos, sin), rotate(k, cos, sin), v)
+
+
+@construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D // 2), sin=(B, S, D // 2))
+class Rotary_partial(nn.Module):
+    """GPT-NeoX: the first half of every head."""
+
+    def turned(self, x, cos, sin):
+        return torch.cat((rotate(x[..., : D // 2], cos, sin), x[..., D // 2:]), -1)
+
+    def forward(self, q, k, v, cos, sin):
+        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+        return F.scaled_dot_product_attention(self.turned(q, cos, sin), self.turned(k, cos, sin), v)
+
+
+@construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D // 2), sin=(B, S, D // 2))
+class Rotary_interleaved(nn.Module):
+    """GPT-J: neighbours are pairs."""
+
+    def turned(self, x, cos, sin):
+        crossed = torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+        return x * cos + crossed * sin
+
+    def forward(self, q, k, v, cos, sin):
+        cos, sin = (torch.repeat_interleave(a.unsqueeze(1), 2, 3) for a in (cos, sin))
+        return F.scaled_dot_product_attention(self.turned(q, cos, sin), self.turned(k, cos, sin), v)
+
+
+@construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D // 2), sin=(B, S, D // 2))
+class Rotary_pairs(nn.Module):
+    """Both parts of the pairs written out."""
+
+    def turned(self, x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+    def forward(self, q, k, v, cos, sin):
+        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+        return F.scaled_dot_product_attention(self.turned(q, cos, sin), self.turned(k, cos, sin), v)
 
 
 @construct({"Attention": 1, "MatMul": 4}, x=(B, 3, E), past_k=(B, H, S, D), past_v=(B, H, S, D))

@@ -44,7 +44,7 @@ def gpt2_block(how):
     return gpt2.modeling_gpt2.GPT2Block(config), lambda block, x, mask: block(x, attention_mask=mask)
 
 
-@attention("decoder", "llama_layer", {"Attention": 1, "MatMul": 7, "LayerNorm": 2, "Pointwise": 2}, ["Mul", "Neg"],
+@attention("decoder", "llama_layer", {"Attention": 1, "MatMul": 7, "LayerNorm": 2, "Rotary": 2},
            x=(B, S, E), mask=(B, 1, S, S), cos=(B, S, D), sin=(B, S, D))
 def llama_layer(how):
     config = hf.LlamaConfig(hidden_size=E, num_attention_heads=H, num_key_value_heads=1, intermediate_size=32, attn_implementation=how)

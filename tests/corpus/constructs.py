@@ -97,7 +97,7 @@ class Mlp(nn.Module):
         return x + self.down(F.gelu(self.up(x)))
 
 
-@construct({"MatMul": 3}, ["Mul"])
+@construct({"MatMul": 3})
 class Swiglu(nn.Module):
     def __init__(self):
         super().__init__()
@@ -315,7 +315,7 @@ class Instance_norm(nn.InstanceNorm2d):
         super().__init__(8, affine=True)
 
 
-@construct({"LayerNorm": 1}, ["Gather", "Add"], ids=(B, S))
+@construct({"LayerNorm": 1}, ["Gather"], ids=(B, S))
 class Embedding_layer_norm(nn.Module):
     def __init__(self):
         super().__init__()
