@@ -93,8 +93,8 @@ std::vector<Value*> on_all_dims(const Match& m, Build& build) {
 const Node* product_behind(const Value& heads) {
   const Value* value = &heads;
   for (const Node* node = value->producer(); node && only_reader(*value); node = value->producer()) {
-    const Tensor* w = node->is("MatMul") ? node->input(1)->constant() : nullptr;
-    if (w) return w->rank() == 2 && value != &heads && rank_of(value).value_or(0) >= 2 ? node : nullptr;
+    if (node->is("MatMul"))
+      return rank_of(node->input(1)) == 2 && value != &heads && rank_of(value).value_or(0) >= 2 ? node : nullptr;
     if (!node->is("Reshape") && !node->is("Squeeze") && !node->is("Unsqueeze")) return nullptr;
     value = node->input(0);
   }
@@ -116,8 +116,7 @@ Verdict bias_of_heads(const Match& m) {
   const std::size_t lead = rows.rank() - 1;
   if (!shape.has_rank() || shape.rank() != lead + dims.size() || c.constant()->rank() > shape.rank())
     return no("the bias is of another rank", c.name());
-  if (element_count(dims) != product->input(1)->constant()->dims()[1])
-    return no("the bias has not one number per column", c.name());
+  if (rows.back().number() != element_count(dims)) return no("the bias has not one number per column", c.name());
   std::size_t open = 0;  // follows from the number of elements
   for (std::size_t i = 0; i < lead; ++i) open += shape[i] == rows[i] ? 0 : 1;
   for (std::size_t i = 0; i < dims.size(); ++i)
