@@ -1,6 +1,7 @@
 #include "passes/normalize/iteration.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "passes/facts.h"
@@ -43,15 +44,21 @@ class Counting {
   std::optional<double> of(const Value* value) {
     if (!value) return {};
     if (const auto found = known_.find(value); found != known_.end()) return found->second;
-    const std::optional<double> number = value->constant() ? one_number(value) : computed(value->producer());
+    std::optional<double> number = value->constant() ? one_number(value) : computed(value->producer());
+    // What float32 does not hold would be rounded in the body.
+    if (number && static_cast<double>(static_cast<float>(*number)) != *number) number.reset();
     return known_[value] = number;
   }
 
  private:
   std::optional<double> computed(const Node* node) {
     if (!node || !node->domain().empty() || &node->graph() != it_.body) return {};
+    if (!counted(node->output()->dtype())) return {};
     for (const char* same : {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape"})
-      if (node->is(same)) return of(node->input(0));
+      if (node->is(same)) {
+        const auto x = of(node->input(0));
+        return x ? std::optional(as(node->output()->dtype(), *x)) : x;
+      }
     if (node->is("Not")) {
       const auto x = of(node->input(0));
       return x ? std::optional<double>(*x == 0) : std::nullopt;
@@ -60,6 +67,15 @@ class Counting {
     const auto a = of(node->input(0)), b = of(node->input(1));
     if (!a || !b) return {};
     return combined(node->op(), *a, *b);
+  }
+
+  static bool counted(DType type) {
+    return type == DType::i64 || type == DType::i32 || type == DType::f32 || type == DType::boolean;
+  }
+
+  static double as(DType type, double x) {
+    if (type == DType::boolean) return x != 0;
+    return type == DType::f32 ? x : std::trunc(x);
   }
 
   static std::optional<double> combined(const std::string& op, double a, double b) {
