@@ -10,6 +10,7 @@ namespace modelflow::passes {
 Stage clean(const Options& options);      ///< constants folded, the dead dropped, batch norm in convolutions
 Stage normalize(const Options& options);  ///< many spellings of one idea become one
 Stage fuse(const Options& options);       ///< many nodes become one fused op that some kernel of the target runs
+Stage equalize(const Options& options);   ///< float32 still, but ready to lose less in 8 bits
 Stage quantize(const Options& options);   ///< lower precision where asked for: fused ops in 8 bits
 Stage layout(const Options& options);     ///< channels last for whole islands, transposes only at their borders
 

@@ -1,12 +1,18 @@
 #include "src/lower_precision.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 
 #include "modelflow/pass.h"
+#include "passes/equalize/equalize.h"
 #include "passes/quantize/quantize.h"
+#include "src/calibrate/bias_shifts.h"
 #include "src/calibrate/calibrate.h"
+#include "src/calibrate/channels.h"
+#include "src/calibrate/fewest_kept.h"
 #include "src/calibrate/metric.h"
 #include "src/calibrate/op_errors.h"
 #include "src/calibrate/parted_samples.h"
@@ -25,6 +31,10 @@ constexpr double kWorthwhile = 1.03;
 constexpr double kGlance = 1.0;  // seconds for timing a point that may not be the one
 /// Samples that rank ops against each other; whether the bound is kept, all of them say.
 constexpr std::size_t kRankedBy = 4;
+/// Ops that are tried in low precision once more after the bound held without them.
+constexpr std::size_t kSecondTries = 12;
+/// What other weights that compute the same may differ by, relative to the output.
+constexpr double kSame = 1e-3;
 
 /// One choice of ops to keep in float, and what comes of it.
 struct Attempt {
@@ -33,6 +43,7 @@ struct Attempt {
   Names quantized;
   std::vector<OutputError> errors;
   double drop = 0;
+  Report report;  ///< what the passes did
 };
 
 class Lowering {
@@ -45,15 +56,20 @@ class Lowering {
         runtime_(runtime),
         plugin_(plugin),
         report_(report),
-        samples_(options, synthetic) {}
+        samples_(options, synthetic),
+        base_(precise.corrected.forms.fused) {}
 
   std::optional<Model> run() {
-    calibrate_ranges();
     reference_ = outputs_of(precise_.original, "");
     for (const Value* output : precise_.original.graph().outputs()) names_.push_back(output->name());
+    equalize();
+    const std::vector<ObservedRanges> ranges = calibrated();
     if (options_.score) full_score_ = options_.score(precise_.original);
-    Attempt best = scored(attempt({}));
+    Attempt best = with_best_ranges(ranges);
+    report_.steps.insert(report_.steps.end(), best.report.steps.begin(), best.report.steps.end());
+    report_.notes.insert(report_.notes.end(), best.report.notes.begin(), best.report.notes.end());
     if (best.quantized.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+    best = scored(std::move(best));
     list(best);
     note(best);
     if (best.drop > options_.max_drop) best = within_bound(best);
@@ -78,14 +94,68 @@ class Lowering {
     return {};
   }
 
-  void calibrate_ranges() {
-    if (options_.precision != Precision::i8) return;
+  /// Other weights that compute the same and lose less, where there are samples to choose them by.
+  void equalize() {
+    if (!options_.calibration) return;
+    plan_.channels = channel_sizes(runtime_, Pipeline::emit(base_), passes::channels_to_observe(base_.graph()),
+                                   samples_.seen(), {.threads = options_.threads});
+    if (plan_.channels.empty()) return;
+    Model equal = pipeline_.equalize(base_, plan_, precise_.corrected.disabled, report_);
+    for (const OutputError& error : errors_of(outputs_of(Pipeline::emit(equal), "", kRankedBy)))
+      if (error.relative_l2 > kSame) {
+        report_.notes.push_back("equalized weights compute something else ('" + error.output + "'): not used");
+        return;
+      }
+    base_ = std::move(equal);
+  }
+
+  /// With the bias that makes up for rounding, where that helps.
+  Attempt with_better_bias(Attempt plain) {
+    const bool off = options_.precision != Precision::i8 || options_.disabled.contains("correct-bias");
+    if (off || plain.quantized.empty()) return plain;
+    plan_.bias_shifts = bias_shifts(runtime_, base_, Pipeline::emit(base_), plain.fused, samples_.seen(),
+                                    {.threads = options_.threads});
+    if (plan_.bias_shifts.empty()) return plain;
+    Attempt better = attempt({});
+    if (better.drop <= plain.drop) return better;
+    plan_.bias_shifts.clear();
+    return plain;
+  }
+
+  std::vector<ObservedRanges> calibrated() {
+    if (options_.precision != Precision::i8) return {{}};
     Options seen = options_;
     seen.calibration = samples_.seen();
-    const Model runnable = Pipeline::emit(precise_.corrected.forms.fused);
-    plan_.ranges = calibrate(runtime_, runnable, passes::values_to_observe(runnable.graph()), seen, "", report_);
+    const Model runnable = Pipeline::emit(base_);
     if (!samples_.held_back())
       report_.notes.push_back("fewer than four samples: the same ones calibrate and judge, the error is understated");
+    return calibrate(runtime_, runnable, passes::values_to_observe(runnable.graph()), seen, "", report_);
+  }
+
+  /// What loses the least with everything in low precision.
+  Attempt with_best_ranges(const std::vector<ObservedRanges>& candidates) {
+    std::optional<Attempt> best;
+    QuantizationPlan best_plan;
+    std::string tried;
+    for (const ObservedRanges& candidate : candidates) {
+      plan_.ranges = candidate.ranges;
+      plan_.bias_shifts.clear();
+      Attempt made = with_better_bias(attempt({}));
+      tried += (best ? ", by " : "ranges by ") + std::string(name(candidate.observer)) + ": drop of " + text(made.drop);
+      if (best && best->drop <= made.drop) continue;
+      best = std::move(made);
+      best_plan = plan_;
+    }
+    plan_ = std::move(best_plan);
+    if (candidates.size() > 1 && !best->quantized.empty()) report_.notes.push_back(tried);
+    return *std::move(best);
+  }
+
+  /// "0.76 %"
+  static std::string text(double percent) {
+    std::array<char, 32> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.2f %%", percent);
+    return digits.data();
   }
 
   Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most = SIZE_MAX) const {
@@ -99,10 +169,7 @@ class Lowering {
   Attempt attempt(Names keep, std::size_t most_judges = SIZE_MAX) {
     plan_.keep_float = std::move(keep);
     Attempt made;
-    Report scratch;
-    made.fused = pipeline_.quantize(precise_.corrected.forms.fused, plan_, precise_.corrected.disabled,
-                                    steps_reported_ ? scratch : report_);
-    steps_reported_ = true;
+    made.fused = pipeline_.quantize(base_, plan_, precise_.corrected.disabled, made.report);
     for (const Node* node : fused_nodes(made.fused.graph()))
       if (is_quantized(*node)) made.quantized.insert(node->name);
     if (made.quantized.empty()) return made;
@@ -160,23 +227,17 @@ class Lowering {
     return names;
   }
 
-  /// As few of the most sensitive ops in float as the bound takes.
+  /// As few ops in float as a search finds that the bound takes.
   Attempt within_bound(const Attempt& all) {
-    const std::vector<std::string> ranked = by_sensitivity(all.quantized);
-    const auto with = [&](std::size_t count) {
-      return scored(attempt({ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count)}));
-    };
-    std::size_t low = 0, high = ranked.size();  // `low` breaks the bound, `high` keeps it
     Attempt best;
-    while (high - low > 1) {
-      const std::size_t middle = (low + high) / 2;
-      Attempt made = with(middle);
+    const auto holds = [&](const Names& keep) {
+      Attempt made = scored(attempt(keep));
       note(made);
-      const bool keeps = made.drop <= options_.max_drop;
-      (keeps ? high : low) = middle;
-      if (keeps) best = std::move(made);
-    }
-    plan_.keep_float = {ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(high)};
+      const bool within = !made.quantized.empty() && made.drop <= options_.max_drop;
+      if (within && made.quantized.size() >= best.quantized.size()) best = std::move(made);
+      return within;
+    };
+    plan_.keep_float = fewest_kept(by_sensitivity(all.quantized), holds, kSecondTries);
     return best;
   }
 
@@ -230,7 +291,7 @@ class Lowering {
     q.precision = name(options_.precision);
     q.metric = options_.score ? "score" : name(options_.metric);
     q.max_drop = options_.max_drop;
-    for (const auto& node : precise_.corrected.forms.fused.graph().nodes()) float_ops_[node->name] = node->op();
+    for (const auto& node : base_.graph().nodes()) float_ops_[node->name] = node->op();
     for (const auto& node : all.fused.graph().nodes())
       if (all.quantized.contains(node->name) && float_ops_.contains(node->name))
         q.ops.push_back({.node = node->name, .op = node->op(), .precision = q.precision, .sqnr = {}, .reason = ""});
@@ -250,8 +311,7 @@ class Lowering {
   /// Nothing is known of them where nobody wants the model run.
   std::map<std::string, double> errors_of_ops(const Attempt& made) const {
     if (samples_.judges().empty()) return {};
-    const Model& fused = precise_.corrected.forms.fused;
-    return op_errors(runtime_, {fused, Pipeline::emit(fused)}, {made.fused, Pipeline::emit(made.fused)},
+    return op_errors(runtime_, {base_, Pipeline::emit(base_)}, {made.fused, Pipeline::emit(made.fused)},
                      samples_.judges().front(), {.threads = options_.threads});
   }
 
@@ -262,12 +322,12 @@ class Lowering {
   const std::filesystem::path& plugin_;
   Report& report_;
   PartedSamples samples_;
+  Model base_;  ///< float32, what is quantized
   QuantizationPlan plan_;
   Outputs reference_;
   std::vector<std::string> names_;
   std::map<std::string, std::string> float_ops_;  // by node, as they were before
   double full_score_ = 0;
-  bool steps_reported_ = false;
 };
 
 }  // namespace

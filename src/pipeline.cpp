@@ -34,9 +34,15 @@ Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string
   if (stages.empty()) return {forms.portable, forms.portable};
   run(forms.portable, {stages.front()}, disabled, report);
   forms.fused = forms.portable;
-  run(forms.fused, {stages.begin() + 1, find(stages, "quantize")}, disabled, report);
+  run(forms.fused, {stages.begin() + 1, find(stages, "equalize")}, disabled, report);
   name_fused_nodes(forms.fused);
   return forms;
+}
+
+Model Pipeline::equalize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
+                         Report& report) const {
+  run(fused, {*find(passes::running_order(options_), "equalize")}, disabled, report, &plan);
+  return fused;
 }
 
 Model Pipeline::quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,

@@ -22,6 +22,9 @@ class Pipeline {
   };
   /// `disabled`: passes and rules to leave out besides those of the options.
   Forms fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const;
+  /// The fused model with other weights that compute the same and lose less in lower precision.
+  Model equalize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
+                 Report& report) const;
   /// The fused model in the precision that the options ask for.
   Model quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
                  Report& report) const;

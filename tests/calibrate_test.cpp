@@ -247,7 +247,7 @@ TEST(Calibrate, ValuesInsideAnInputAConstantAndAnOutput) {
   const Options options =
       options_with({Tensor::of<float>({1, 3}, {1, 2, 3}), Tensor::of<float>({2, 3}, {0, -5, 1, 7, 0, 0})});
   Report report;
-  const Ranges ranges = calibrate(*runtime, small_model(), {"x", "sum", "y", "bias"}, options, {}, report);
+  const Ranges ranges = calibrate(*runtime, small_model(), {"x", "sum", "y", "bias"}, options, {}, report).at(0).ranges;
   ASSERT_EQ(ranges.size(), 4U);
   EXPECT_EQ(ranges.at("x").low, -5);
   EXPECT_EQ(ranges.at("x").high, 7);
@@ -266,10 +266,30 @@ TEST(Calibrate, StopsWhenTheTimeIsUp) {
   Options options = options_with({Tensor::of<float>({1, 3}, {1, 2, 3}), Tensor::of<float>({1, 3}, {9, 9, 9})});
   options.max_seconds = 1e-9;
   Report report;
-  const Ranges ranges = calibrate(*runtime, small_model(), {"x"}, options, {}, report);
+  const Ranges ranges = calibrate(*runtime, small_model(), {"x"}, options, {}, report).at(0).ranges;
   EXPECT_EQ(ranges.at("x").high, 3);
   EXPECT_EQ(report.quantization.value().samples, 1U);
   EXPECT_EQ(report.notes.size(), 1U);
+}
+
+TEST(Calibrate, WhereTheChoiceIsOursBothRangesComeFromOnePass) {
+  const auto runtime = Runtime::find();
+  if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
+  std::vector<float> values = draw(3 * 5000, std::normal_distribution<float>(0, 1));
+  values[0] = 100;
+  Options options = options_with({Tensor::of<float>({5000, 3}, std::span<const float>(values))});
+  options.observer = Observer::automatic;
+  Report report;
+  const auto found = calibrate(*runtime, small_model(), {"x"}, options, {}, report);
+  ASSERT_EQ(found.size(), 2U);
+  for (const ObservedRanges& one : found) {
+    options.observer = one.observer;
+    const auto alone = calibrate(*runtime, small_model(), {"x"}, options, {}, report);
+    EXPECT_EQ(one.ranges.at("x").low, alone.at(0).ranges.at("x").low);
+    EXPECT_EQ(one.ranges.at("x").high, alone.at(0).ranges.at("x").high);
+  }
+  EXPECT_EQ(found[1].ranges.at("x").high, 100);
+  EXPECT_LT(found[0].ranges.at("x").high, 100) << "one outlier is worth less than finer steps for all others";
 }
 
 std::string refusal(const Options& options) {

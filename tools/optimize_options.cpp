@@ -48,7 +48,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--calibration", raw.calibration,
                  "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
   app.add_option("--observer", raw.observer,
-                 "how ranges are taken: mse (default), minmax, average, percentile (99.99), entropy");
+                 "how ranges are taken: auto (default: mse or minmax, measured), mse, minmax, average, percentile "
+                 "(99.99), entropy");
   app.add_option("--max-drop", raw.max_drop,
                  "per cent of the metric that low precision may cost (default: 1; 100: no bound)")
       ->check(CLI::Range(0.0, 100.0));

@@ -23,7 +23,8 @@ enum class Precision { f32, bf16, i8, i8_dynamic, i8_weights, i4_weights, automa
 
 /// Samples for calibration, one by one so that they need not fit in memory together; nullopt behind the last.
 using CalibrationData = std::function<std::optional<Feeds>(std::size_t index)>;
-enum class Observer { minmax, average, percentile, entropy, mse };
+/// automatic: both mse and minmax, and what then loses less on the samples held back.
+enum class Observer { automatic, minmax, average, percentile, entropy, mse };
 /// What max_drop bounds, in per cent, at the worst output. cosine: 100 (1 - cosine similarity); l2: 100 |a-b| / |a|;
 /// top1: rows whose largest entry is another one (outputs without such rows: as cosine).
 enum class Metric { cosine, l2, top1 };
@@ -33,7 +34,7 @@ struct Options {
   Target target = Target::host();
   Precision precision = Precision::f32;
   CalibrationData calibration = {};  ///< for Precision::i8
-  Observer observer = Observer::mse;
+  Observer observer = Observer::automatic;
   Metric metric = Metric::cosine;
   /// The user's own figure of merit, higher is better: max_drop bounds what of it is lost, in per cent, in place of
   /// `metric`. It gets a model that runtimes load.

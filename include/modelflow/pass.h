@@ -26,10 +26,18 @@ struct Range {
 };
 using Ranges = std::map<std::string, Range, std::less<>>;
 
+/// What calibration saw of one channel of a value: its largest magnitude and its mean square.
+struct ChannelSize {
+  float largest = 0, mean_square = 0;
+};
+
 /// What quantizing passes go by.
 struct QuantizationPlan {
-  Ranges ranges;
-  std::set<std::string> keep_float;  ///< names of fused nodes that stay as they are
+  Ranges ranges = {};
+  std::set<std::string> keep_float = {};                                       ///< fused nodes that stay as they are
+  std::map<std::string, std::vector<ChannelSize>, std::less<>> channels = {};  ///< by value
+  /// By fused node: what rounding takes from the mean of every output channel, before the activation.
+  std::map<std::string, std::vector<float>, std::less<>> bias_shifts = {};
 };
 
 /// What passes may use besides the graph.

@@ -78,7 +78,13 @@ bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tens
   return true;
 }
 
+/// Between neighbours in 8 bits an op has pairs on all sides, also when it is itself to stay as it is.
+bool stays_float(const Node& node, const Context& context) {
+  return context.plan && context.plan->keep_float.contains(node.name);
+}
+
 bool merge_conv(Node& conv, Context& context) {
+  if (stays_float(conv, context)) return false;
   const auto x = read_side(conv.input(0)), y = write_side(conv.output());
   const bool added = conv.attrs.text("residual", "none") != "none";
   const auto residual = added ? read_side(conv.inputs().back()) : std::optional<Side>();
@@ -162,6 +168,7 @@ bool merge_product(Node& product, Context& context) {
 }
 
 bool merge_squeeze_excite(Node& block, Context& context) {
+  if (stays_float(block, context)) return false;
   const auto x = read_side(block.input(0)), y = write_side(block.output());
   if (!x || !y) return false;
   Graph& graph = block.graph();
@@ -185,6 +192,7 @@ bool merge_squeeze_excite(Node& block, Context& context) {
 }
 
 bool merge_sum(Node& node, bool relu, Context& context) {
+  if (stays_float(node, context)) return false;
   const auto a = read_side(node.input(0)), b = read_side(node.input(1)), y = write_side(node.output());
   if (!a || !b || !y) return false;
   Attrs attrs{{"activation", std::string(relu ? "Relu" : "None")}};

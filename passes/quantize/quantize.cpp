@@ -5,7 +5,7 @@ namespace modelflow::passes {
 std::vector<Pass> quantizing(const Options& options) {
   switch (options.precision) {
     case Precision::i8:
-      return {place_quantizers(), fuse_quantized(), quantize_products(), quantize_recurrent()};
+      return {place_quantizers(), fuse_quantized(), quantize_products(), quantize_recurrent(), correct_bias()};
     case Precision::i8_dynamic:
     case Precision::i8_weights:
     case Precision::i4_weights:

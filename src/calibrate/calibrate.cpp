@@ -34,11 +34,14 @@ class Calibration {
       : runtime_(runtime), model_(model), options_(options), report_(report) {
     session_ = {.threads = options.threads, .config = {{"session.force_spinning_stop", "1"}}};
     if (model.opsets.contains(std::string(kDomain))) session_.plugin = plugin;
+    const bool both = options.observer == Observer::automatic;
+    for (const Observer how : both ? std::vector{Observer::mse, Observer::minmax} : std::vector{options.observer})
+      found_.push_back({how, {}});
     threads_ = options.threads > 0 ? static_cast<std::size_t>(options.threads)
                                    : std::max(1U, std::thread::hardware_concurrency());
   }
 
-  Ranges run(const Names& values) {
+  std::vector<ObservedRanges> run(const Names& values) {
     const std::vector<Names> groups = groups_of(computed(values));
     std::size_t samples = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -48,7 +51,7 @@ class Calibration {
     }
     if (!report_.quantization) report_.quantization.emplace();
     report_.quantization->samples = samples;
-    return std::move(ranges_);
+    return std::move(found_);
   }
 
  private:
@@ -88,7 +91,8 @@ class Calibration {
   }
 
   void keep(const std::string& name, const ValueObserver& observer) {
-    if (const auto range = observer.range()) ranges_[name] = *range;
+    for (ObservedRanges& found : found_)
+      if (const auto range = observer.range_as(found.observer)) found.ranges[name] = *range;
     if (observer.skipped() > 0)
       report_.notes.push_back("calibration: value '" + name + "' has " + std::to_string(observer.skipped()) +
                               " NaN or infinite elements, left out");
@@ -143,13 +147,13 @@ class Calibration {
   SessionOptions session_;
   std::size_t threads_ = 1;
   Clock::time_point start_ = Clock::now();
-  Ranges ranges_;
+  std::vector<ObservedRanges> found_;
 };
 
 }  // namespace
 
-Ranges calibrate(Runtime& runtime, const Model& runnable, const std::vector<std::string>& values,
-                 const Options& options, const std::filesystem::path& plugin, Report& report) {
+std::vector<ObservedRanges> calibrate(Runtime& runtime, const Model& runnable, const std::vector<std::string>& values,
+                                      const Options& options, const std::filesystem::path& plugin, Report& report) {
   return Calibration(runtime, runnable, options, plugin, report).run(values);
 }
 

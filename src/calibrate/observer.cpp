@@ -17,10 +17,10 @@ void ValueObserver::see(std::span<const float> sample) {
   if (how_ != Observer::minmax && how_ != Observer::average) histogram_.add(sample, extent);
 }
 
-std::optional<Range> ValueObserver::range() const {
+std::optional<Range> ValueObserver::range_as(Observer how) const {
   if (samples_ == 0) return std::nullopt;
   const auto n = static_cast<double>(samples_);
-  switch (how_) {
+  switch (how) {
     case Observer::minmax:
       return seen_;
     case Observer::average:
@@ -29,6 +29,7 @@ std::optional<Range> ValueObserver::range() const {
       return percentile_range(histogram_, seen_, kPercent);
     case Observer::entropy:
       return entropy_range(histogram_, seen_);
+    case Observer::automatic:
     case Observer::mse:
       return mse_range(histogram_, seen_);
   }

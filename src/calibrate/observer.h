@@ -24,7 +24,9 @@ class ValueObserver {
   explicit ValueObserver(Observer how) : how_(how) {}
   void see(std::span<const float> sample);
   /// Always reaches 0, which stands for padding and must be exact; none when no finite element was seen.
-  std::optional<Range> range() const;
+  std::optional<Range> range() const { return range_as(how_); }
+  /// As another observer would say, one that asks for nothing that this one did not keep: automatic keeps everything.
+  std::optional<Range> range_as(Observer how) const;
   /// NaN and infinite elements, which were left out.
   std::size_t skipped() const { return skipped_; }
 

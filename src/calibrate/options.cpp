@@ -17,9 +17,9 @@ constexpr std::array kPrecisions = {Named<Precision>{"float32", Precision::f32},
                                     Named<Precision>{"int4-weights", Precision::i4_weights},
                                     Named<Precision>{"auto", Precision::automatic}};
 constexpr std::array kObservers = {
-    Named<Observer>{"minmax", Observer::minmax}, Named<Observer>{"average", Observer::average},
-    Named<Observer>{"percentile", Observer::percentile}, Named<Observer>{"entropy", Observer::entropy},
-    Named<Observer>{"mse", Observer::mse}};
+    Named<Observer>{"auto", Observer::automatic},  Named<Observer>{"minmax", Observer::minmax},
+    Named<Observer>{"average", Observer::average}, Named<Observer>{"percentile", Observer::percentile},
+    Named<Observer>{"entropy", Observer::entropy}, Named<Observer>{"mse", Observer::mse}};
 constexpr std::array kMetrics = {Named<Metric>{"cosine", Metric::cosine}, Named<Metric>{"l2", Metric::l2},
                                  Named<Metric>{"top1", Metric::top1}};
 

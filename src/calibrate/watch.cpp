@@ -1,6 +1,7 @@
 #include "src/calibrate/watch.h"
 
 #include <map>
+#include <set>
 
 #include "src/verify/compare.h"
 
@@ -69,6 +70,26 @@ std::vector<Names> groups_in_memory(Runtime& runtime, const Model& model, const 
     groups.back().push_back(name);
   }
   return groups;
+}
+
+void watch(Runtime& runtime, const Model& model, const Names& values, const CalibrationData& samples, std::size_t most,
+           const SessionOptions& options, const std::function<void(const std::string&, const Tensor&)>& show) {
+  const std::optional<Feeds> first = samples(0);
+  if (!first || values.empty()) return;
+  for (const Names& group : groups_in_memory(runtime, model, values, *first, options)) {
+    const auto session = open_session(runtime, with_outputs(model, group), options);
+    const auto outputs = session->outputs();
+    const std::set<std::string> wanted(group.begin(), group.end());
+    for (std::size_t i = 0; i < most; ++i) {
+      const std::optional<Feeds> sample = samples(i);
+      if (!sample) break;
+      for (const std::string& name : group)
+        if (const auto fed = sample->find(name); fed != sample->end()) show(name, fed->second);
+      const std::vector<Tensor> results = session->run(*sample);
+      for (std::size_t k = 0; k < outputs.size(); ++k)
+        if (wanted.contains(outputs[k].first)) show(outputs[k].first, results[k]);
+    }
+  }
 }
 
 }  // namespace modelflow

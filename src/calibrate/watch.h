@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "modelflow/model.h"
+#include "modelflow/modelflow.h"
 #include "modelflow/runtime.h"
 
 namespace modelflow {
@@ -16,5 +18,11 @@ Model with_outputs(const Model& model, const std::vector<std::string>& values);
 std::vector<std::vector<std::string>> groups_in_memory(Runtime& runtime, const Model& model,
                                                        const std::vector<std::string>& values, const Feeds& sample,
                                                        const SessionOptions& session);
+
+/// Runs `model` on the first `most` samples and shows what these values of its main graph, none of them constant, came
+/// to. The samples are gone through again for values that do not fit into memory together.
+void watch(Runtime& runtime, const Model& model, const std::vector<std::string>& values, const CalibrationData& samples,
+           std::size_t most, const SessionOptions& session,
+           const std::function<void(const std::string& value, const Tensor& result)>& show);
 
 }  // namespace modelflow

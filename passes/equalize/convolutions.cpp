@@ -1,0 +1,113 @@
+// Conv, Relu, Conv: a Relu does not mind a positive factor per channel, so the first convolution may give every channel
+// another size and the second take it back. The scale of the tensor between them then fits all of its channels.
+#include <algorithm>
+#include <cmath>
+
+#include "passes/equalize/balance.h"
+#include "passes/equalize/equalize.h"
+#include "passes/equalize/reweigh.h"
+#include "passes/quantize/scale.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// f(k x) = k f(x) for k > 0.
+bool homogeneous(const Attrs& attrs) {
+  const std::string kind = attrs.text("activation", "None");
+  return (kind == "None" || kind == "Relu" || kind == "LeakyRelu") && attrs.number("post_shift", 0) == 0;
+}
+
+/// Constant weights that nobody quantized before.
+Verdict free_weights(const Node& node) {
+  const Value& weights = *node.input(1);
+  const Tensor* w = weights.constant();
+  if (!w || w->dtype() != DType::f32 || w->rank() < 3) return no("the weights are no float32 constant", weights.name());
+  if (!weights.metadata.empty()) return no("the weights arrived quantized", weights.name());
+  return finite(*w) ? yes() : no("the weights hold what is no number", weights.name());
+}
+
+Verdict check(const Node& conv, const Context& context) {
+  if (conv.attrs.text("residual", "none") != "none") return no("a residual sum fixes the sizes of its channels");
+  if (!homogeneous(conv.attrs)) return no("the activation minds a factor");
+  if (Verdict v = free_weights(conv); !v) return v;
+  if (conv.attrs.integer("has_bias")) {
+    const Tensor* bias = conv.input(2)->constant();
+    if (!bias || bias->dtype() != DType::f32) return no("the bias is no constant", conv.input(2)->name());
+  }
+  const Value& y = *conv.output();
+  if (y.is_graph_output() || y.uses().empty()) return no("is an output of the model", y.name());
+  for (const Use& use : y.uses()) {
+    if (!use.node->is("modelflow.Conv") || use.index != 0 || &use.node->graph() != &conv.graph())
+      return no("is read by what cannot take the factor back: " + use.node->label(), y.name());
+    if (Verdict v = free_weights(*use.node); !v) return v;
+  }
+  const auto known = context.plan->channels.find(y.name());
+  if (known == context.plan->channels.end()) return no("nobody looked at its channels", y.name());
+  if (known->second.size() != static_cast<std::size_t>(conv.input(1)->constant()->dims()[0]))
+    return no("has another number of channels than were seen", y.name());
+  return yes();
+}
+
+Reader reader_of(const Node& conv, std::size_t channels) {
+  const Tensor& w = *conv.input(1)->constant();
+  const auto outputs = static_cast<std::size_t>(w.dims()[0]), in_group = static_cast<std::size_t>(w.dims()[1]);
+  const auto groups = static_cast<std::size_t>(conv.attrs.integer("group", 1));
+  Reader reader{.outputs = outputs, .depthwise = in_group == 1 && outputs == channels, .size = {}, .square = {}};
+  const std::size_t columns = reader.depthwise ? 1 : channels, taps = w.as<float>().size() / (outputs * in_group);
+  reader.size.assign(outputs * columns, 0);
+  reader.square.assign(outputs * columns, 0);
+  for (std::size_t o = 0; o < outputs; ++o)
+    for (std::size_t i = 0; i < in_group; ++i) {
+      const std::size_t at = reader.depthwise ? o : o * channels + o / (outputs / groups) * in_group + i;
+      for (const float x : w.as<float>().subspan((o * in_group + i) * taps, taps)) {
+        reader.size[at] = std::max(reader.size[at], std::abs(x));
+        reader.square[at] += x * x;
+      }
+    }
+  return reader;
+}
+
+bool equalize(Node& conv, Context& context) {
+  const std::vector<ChannelSize>& channels = context.plan->channels.find(conv.output()->name())->second;
+  const std::vector<Use> uses = conv.output()->uses();
+  std::vector<Reader> readers;
+  for (const Use& use : uses) readers.push_back(reader_of(*use.node, channels.size()));
+  const auto factors = balance(channels, readers);
+  if (!factors) {
+    context.miss("equalize-convolutions", &conv, "its channels are of like sizes");
+    return false;
+  }
+  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 0, *factors));
+  if (conv.attrs.integer("has_bias")) set_constant(conv, 2, scaled_along(*conv.input(2)->constant(), 0, *factors));
+  const std::vector<float> back = inverse(*factors);
+  for (const Use& use : uses) {
+    const auto groups = static_cast<std::size_t>(use.node->attrs.integer("group", 1));
+    set_constant(*use.node, 1, scaled_along(*use.node->input(1)->constant(), 1, back, groups));
+  }
+  context.hit("equalize-convolutions");
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  if (!context.plan) return 0;
+  int changes = 0;
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("modelflow.Conv")) continue;
+    if (const Verdict verdict = check(*node, context); verdict)
+      changes += equalize(*node, context);
+    else
+      context.miss("equalize-convolutions", node.get(), verdict.reason);
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass equalize_convolutions() {
+  return {.name = "equalize-convolutions",
+          .doc = "Conv, Relu, Conv: channels of unlike sizes between them are brought to like ones, for int8",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
