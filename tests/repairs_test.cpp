@@ -18,7 +18,7 @@ using passes::Reader;
 
 TEST(FewestKept, StopsWhereTheBoundHolds) {
   const std::map<std::string, double> cost = {{"a", 5}, {"b", 3}, {"c", 1}, {"d", 0.5}, {"e", 0.1}};
-  for (const double bound : {0.0, 0.2, 2.0, 4.7, 100.0}) {
+  for (const double bound : {0.0, 0.2, 2.0, 4.7, 9.5}) {
     const auto drop = [&](const Names& keep) {
       double sum = 0;
       for (const auto& [name, harm] : cost) sum += keep.contains(name) ? 0 : harm;

@@ -32,10 +32,13 @@ std::optional<Attrs> plain(const Node& node) {
   return attrs;
 }
 
-/// Runtimes look for an op between DequantizeLinear and QuantizeLinear: what may be part of that stays.
+/// Runtimes look for an op between DequantizeLinear and QuantizeLinear: what may be part of that stays. An op of ours
+/// that is kept in float32 is no part of it; ONNX Runtime looks at the op's type alone and would make a node of our
+/// domain.
 bool begins(const Node& quantize) {
   const Value &x = *quantize.input(0), &y = *quantize.output();
-  return !read_by(y, "DequantizeLinear") && !(x.producer() && reads_from(*x.producer(), "DequantizeLinear"));
+  const Node* op = x.producer();
+  return !read_by(y, "DequantizeLinear") && !(op && op->domain().empty() && reads_from(*op, "DequantizeLinear"));
 }
 
 bool ends(const Node& dequantize) {
@@ -43,6 +46,7 @@ bool ends(const Node& dequantize) {
   const auto& uses = dequantize.output()->uses();
   return std::none_of(uses.begin(), uses.end(), [](const Use& use) {
     const Node& reader = *use.node;
+    if (!reader.domain().empty()) return false;
     const bool product = reader.is("MatMul") || reader.is("Gemm") || reader.is("Conv");
     const auto& results = reader.outputs();
     return product || reader.is("QuantizeLinear") || std::any_of(results.begin(), results.end(), [](const Value* y) {

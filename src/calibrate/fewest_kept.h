@@ -8,7 +8,8 @@
 namespace modelflow {
 
 /// Which ops to keep in float32 so that a bound holds, as few as a search finds. `holds` measures one choice; what is
-/// returned was measured and held. `ranked`: all ops, the most harmful first; keeping all of them holds by definition.
+/// returned was measured and held. `ranked`: all ops, the most harmful first; keeping all of them holds and
+/// keeping none does not, by definition.
 ///
 /// More ops in float do not always mean less error: two errors may have cancelled each other. So the bisection over the
 /// ranking only gives a first choice; then each op of it, the least harmful first, is tried in low precision again
