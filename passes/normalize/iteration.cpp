@@ -151,6 +151,15 @@ Verdict read_scan(Node& node, Iteration& it) {
   return it.trips > 0 ? yes() : no("it never runs");
 }
 
+/// A Loop or Scan of a known number of trips; a no with the reason.
+Verdict read_iteration(Node& node, Iteration& it) {
+  const Subgraph* body = node.attrs.graph("body");
+  if (!body || !(*body)->pinned.empty()) return no("");
+  it.node = &node;
+  it.body = body->get();
+  return node.is("Loop") ? read_loop(node, it) : read_scan(node, it);
+}
+
 }  // namespace
 
 const Iteration::State* Iteration::state_of(const Value* inside) const {
@@ -195,12 +204,22 @@ bool Iteration::counts(const Value* value) const {
          (next->input(1) == counter && one_number(next->input(0)) == 1.0);
 }
 
-Verdict read_iteration(Node& node, Iteration& it) {
-  const Subgraph* body = node.attrs.graph("body");
-  if (!body || !(*body)->pinned.empty()) return no("");
-  it.node = &node;
-  it.body = body->get();
-  return node.is("Loop") ? read_loop(node, it) : read_scan(node, it);
+int rewrite_loops(Graph& graph, Context& context, const char* rule,
+                  Verdict (*rewrite)(const Iteration& iteration, Context& context)) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (node->is("Loop") || node->is("Scan")) nodes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : nodes) {
+    Iteration iteration;
+    Verdict verdict = read_iteration(*node, iteration);
+    if (verdict) verdict = rewrite(iteration, context);
+    if (verdict) context.hit(rule);
+    if (!verdict && !verdict.reason.empty()) context.miss(rule, node, verdict.reason);
+    changes += verdict.ok;
+  }
+  if (changes) graph.prune();
+  return changes;
 }
 
 }  // namespace modelflow::passes

@@ -7,6 +7,7 @@
 
 #include "modelflow/graph.h"
 #include "modelflow/kernel.h"
+#include "modelflow/pass.h"
 
 namespace modelflow::passes {
 
@@ -37,7 +38,9 @@ struct Iteration {
   bool counts(const Value* value) const;
 };
 
-/// Reads a Loop or Scan of a known number of trips; a no with the reason.
-Verdict read_iteration(Node& node, Iteration& iteration);
+/// Reads every Loop and Scan of the graph that has a known number of trips and lets `rewrite` put something in its
+/// place. What is not rewritten is a miss of `rule` with the reason, if there is one. How many were.
+int rewrite_loops(Graph& graph, Context& context, const char* rule,
+                  Verdict (*rewrite)(const Iteration& iteration, Context& context));
 
 }  // namespace modelflow::passes

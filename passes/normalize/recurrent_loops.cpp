@@ -154,9 +154,7 @@ class Rewrite {
   Value* all_ = nullptr;
 };
 
-Verdict convert(Node& node, Context& context) {
-  Iteration it;
-  if (Verdict v = read_iteration(node, it); !v) return v;
+Verdict convert(const Iteration& it, Context& context) {
   for (const State& h : it.states) {
     const std::optional<std::size_t> rank = rank_of(h.initial);
     if (rank != 2 || !h.initial->shape()[1].known()) continue;
@@ -167,20 +165,7 @@ Verdict convert(Node& node, Context& context) {
   return no("its body is no step of an LSTM or GRU");
 }
 
-int run(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Loop") || node->is("Scan")) nodes.push_back(node.get());
-  int changes = 0;
-  for (Node* node : nodes) {
-    const Verdict verdict = convert(*node, context);
-    if (verdict) context.hit("recurrent-loop");
-    if (!verdict && !verdict.reason.empty()) context.miss("recurrent-loop", node, verdict.reason);
-    changes += verdict.ok;
-  }
-  if (changes) graph.prune();
-  return changes;
-}
+int run(Graph& graph, Context& context) { return rewrite_loops(graph, context, "recurrent-loop", convert); }
 
 }  // namespace
 

@@ -77,9 +77,7 @@ class Unrolling {
   std::vector<std::vector<Value*>> collected_;
 };
 
-Verdict unroll(Node& node, Context& context) {
-  Iteration it;
-  if (Verdict v = read_iteration(node, it); !v) return v;
+Verdict unroll(const Iteration& it, Context& context) {
   if (it.trips > kMostSteps) return no("it has " + std::to_string(it.trips) + " steps");
   const std::size_t nodes = nodes_in(*it.body) * static_cast<std::size_t>(it.trips);
   if (nodes > kMostNodes) return no("it would become " + std::to_string(nodes) + " nodes");
@@ -87,20 +85,7 @@ Verdict unroll(Node& node, Context& context) {
   return yes();
 }
 
-int run(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Loop") || node->is("Scan")) nodes.push_back(node.get());
-  int changes = 0;
-  for (Node* node : nodes) {
-    const Verdict verdict = unroll(*node, context);
-    if (verdict) context.hit("unroll");
-    if (!verdict && !verdict.reason.empty()) context.miss("unroll", node, verdict.reason);
-    changes += verdict.ok;
-  }
-  if (changes) graph.prune();
-  return changes;
-}
+int run(Graph& graph, Context& context) { return rewrite_loops(graph, context, "unroll", unroll); }
 
 }  // namespace
 
