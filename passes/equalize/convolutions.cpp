@@ -11,12 +11,6 @@
 namespace modelflow::passes {
 namespace {
 
-/// f(k x) = k f(x) for k > 0.
-bool homogeneous(const Attrs& attrs) {
-  const std::string kind = attrs.text("activation", "None");
-  return (kind == "None" || kind == "Relu" || kind == "LeakyRelu") && attrs.number("post_shift", 0) == 0;
-}
-
 /// Constant weights that nobody quantized before.
 Verdict free_weights(const Node& node) {
   const Value& weights = *node.input(1);
@@ -41,9 +35,9 @@ Verdict check(const Node& conv, const Context& context) {
       return no("is read by what cannot take the factor back: " + use.node->label(), y.name());
     if (Verdict v = free_weights(*use.node); !v) return v;
   }
-  const auto known = context.plan->channels.find(y.name());
-  if (known == context.plan->channels.end()) return no("nobody looked at its channels", y.name());
-  if (known->second.size() != static_cast<std::size_t>(conv.input(1)->constant()->dims()[0]))
+  const std::vector<ChannelSize>* channels = channels_of(y, context);
+  if (!channels) return no("nobody looked at its channels", y.name());
+  if (channels->size() != static_cast<std::size_t>(conv.input(1)->constant()->dims()[0]))
     return no("has another number of channels than were seen", y.name());
   return yes();
 }
@@ -67,39 +61,24 @@ Reader reader_of(const Node& conv, std::size_t channels) {
   return reader;
 }
 
-bool equalize(Node& conv, Context& context) {
-  const std::vector<ChannelSize>& channels = context.plan->channels.find(conv.output()->name())->second;
-  const std::vector<Use> uses = conv.output()->uses();
-  std::vector<Reader> readers;
-  for (const Use& use : uses) readers.push_back(reader_of(*use.node, channels.size()));
-  const auto factors = balance(channels, readers);
-  if (!factors) {
-    context.miss("equalize-convolutions", &conv, "its channels are of like sizes");
-    return false;
-  }
-  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 0, *factors));
-  if (conv.attrs.integer("has_bias")) set_constant(conv, 2, scaled_along(*conv.input(2)->constant(), 0, *factors));
-  const std::vector<float> back = inverse(*factors);
-  for (const Use& use : uses) {
-    const auto groups = static_cast<std::size_t>(use.node->attrs.integer("group", 1));
-    set_constant(*use.node, 1, scaled_along(*use.node->input(1)->constant(), 1, back, groups));
-  }
-  context.hit("equalize-convolutions");
-  return true;
+void enlarge(Node& conv, std::span<const float> factors) {
+  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 0, factors));
+  if (conv.attrs.integer("has_bias")) set_constant(conv, 2, scaled_along(*conv.input(2)->constant(), 0, factors));
+}
+
+void take_back(Node& conv, std::span<const float> factors) {
+  const auto groups = static_cast<std::size_t>(conv.attrs.integer("group", 1));
+  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 1, factors, groups));
 }
 
 int run(Graph& graph, Context& context) {
-  if (!context.plan) return 0;
-  int changes = 0;
-  for (const auto& node : graph.nodes()) {
-    if (!node->is("modelflow.Conv")) continue;
-    if (const Verdict verdict = check(*node, context); verdict)
-      changes += equalize(*node, context);
-    else
-      context.miss("equalize-convolutions", node.get(), verdict.reason);
-  }
-  if (changes) graph.prune();
-  return changes;
+  return reweigh(graph, context,
+                 {.rule = "equalize-convolutions",
+                  .begins = [](const Node& node) { return node.is("modelflow.Conv"); },
+                  .check = check,
+                  .reader_of = reader_of,
+                  .enlarge = enlarge,
+                  .take_back = take_back});
 }
 
 }  // namespace

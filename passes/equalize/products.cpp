@@ -25,10 +25,7 @@ std::vector<std::pair<std::size_t, std::size_t>> places(const Node& node) {
   if (node.is("modelflow.LayerNorm") && attrs.integer("axis", -1) == -1) {
     found = {{1, 0}};
     if (!attrs.integer("rms")) found.emplace_back(2, 0);
-  } else if (node.is("modelflow.MatMul") && attrs.text("residual", "none") == "none" &&
-             attrs.number("post_shift", 0) == 0) {
-    const std::string kind = attrs.text("activation", "None");
-    if (kind != "None" && kind != "Relu" && kind != "LeakyRelu") return {};
+  } else if (node.is("modelflow.MatMul") && attrs.text("residual", "none") == "none" && homogeneous(attrs)) {
     found = {{1, attrs.integer("trans_b") ? 0 : 1}};
     if (attrs.integer("has_bias")) found.emplace_back(2, 0);
   }
@@ -49,11 +46,11 @@ Verdict check(const Node& node, const Context& context) {
   for (const Use& use : y.uses())
     if (!is_reader(use) || &use.node->graph() != &node.graph())
       return no("is read by what cannot take the factor back: " + use.node->label(), y.name());
-  const auto known = context.plan->channels.find(y.name());
-  if (known == context.plan->channels.end()) return no("nobody looked at its channels", y.name());
+  const std::vector<ChannelSize>* channels = channels_of(y, context);
+  if (!channels) return no("nobody looked at its channels", y.name());
   for (const Use& use : y.uses()) {
     const Tensor& w = *use.node->input(1)->constant();
-    if (static_cast<std::size_t>(w.dims()[use.node->attrs.integer("trans_b") ? 1 : 0]) != known->second.size())
+    if (static_cast<std::size_t>(w.dims()[use.node->attrs.integer("trans_b") ? 1 : 0]) != channels->size())
       return no("has another number of channels than were seen", y.name());
     if (!finite(w)) return no("the weights hold what is no number", use.node->input(1)->name());
   }
@@ -76,39 +73,25 @@ Reader reader_of(const Node& product, std::size_t channels) {
   return reader;
 }
 
-bool equalize(Node& node, Context& context) {
-  const std::vector<ChannelSize>& channels = context.plan->channels.find(node.output()->name())->second;
-  const std::vector<Use> uses = node.output()->uses();
-  std::vector<Reader> readers;
-  for (const Use& use : uses) readers.push_back(reader_of(*use.node, channels.size()));
-  const auto factors = balance(channels, readers);
-  if (!factors) {
-    context.miss("equalize-products", &node, "its channels are of like sizes");
-    return false;
-  }
+void enlarge(Node& node, std::span<const float> factors) {
   for (const auto& [input, axis] : places(node))
-    set_constant(node, input, scaled_along(*node.input(input)->constant(), axis, *factors));
-  const std::vector<float> back = inverse(*factors);
-  for (const Use& use : uses) {
-    const std::size_t axis = use.node->attrs.integer("trans_b") ? 1 : 0;
-    set_constant(*use.node, 1, scaled_along(*use.node->input(1)->constant(), axis, back));
-  }
-  context.hit("equalize-products");
-  return true;
+    set_constant(node, input, scaled_along(*node.input(input)->constant(), axis, factors));
+}
+
+void take_back(Node& product, std::span<const float> factors) {
+  const std::size_t axis = product.attrs.integer("trans_b") ? 1 : 0;
+  set_constant(product, 1, scaled_along(*product.input(1)->constant(), axis, factors));
 }
 
 int run(Graph& graph, Context& context) {
-  if (!context.plan) return 0;
-  int changes = 0;
-  for (const auto& node : graph.nodes()) {
-    if (!node->is("modelflow.LayerNorm") && !node->is("modelflow.MatMul")) continue;
-    if (const Verdict verdict = check(*node, context); verdict)
-      changes += equalize(*node, context);
-    else
-      context.miss("equalize-products", node.get(), verdict.reason);
-  }
-  if (changes) graph.prune();
-  return changes;
+  return reweigh(
+      graph, context,
+      {.rule = "equalize-products",
+       .begins = [](const Node& node) { return node.is("modelflow.LayerNorm") || node.is("modelflow.MatMul"); },
+       .check = check,
+       .reader_of = reader_of,
+       .enlarge = enlarge,
+       .take_back = take_back});
 }
 
 }  // namespace

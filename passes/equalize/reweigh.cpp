@@ -1,8 +1,58 @@
 #include "passes/equalize/reweigh.h"
 
 #include <algorithm>
+#include <string>
 
 namespace modelflow::passes {
+namespace {
+
+std::vector<float> inverse(std::span<const float> factors) {
+  std::vector<float> result;
+  for (const float f : factors) result.push_back(1 / f);
+  return result;
+}
+
+Verdict reweigh(Node& node, Context& context, const Reweighing& how) {
+  if (Verdict v = how.check(node, context); !v) return v;
+  const std::vector<ChannelSize>& channels = *channels_of(*node.output(), context);
+  const std::vector<Use> uses = node.output()->uses();
+  std::vector<Reader> readers;
+  for (const Use& use : uses) readers.push_back(how.reader_of(*use.node, channels.size()));
+  const auto factors = balance(channels, readers);
+  if (!factors) return no("its channels are of like sizes");
+  how.enlarge(node, *factors);
+  const std::vector<float> back = inverse(*factors);
+  for (const Use& use : uses) how.take_back(*use.node, back);
+  return yes();
+}
+
+}  // namespace
+
+int reweigh(Graph& graph, Context& context, const Reweighing& how) {
+  if (!context.plan) return 0;
+  int changes = 0;
+  for (const auto& node : graph.nodes()) {
+    if (!how.begins(*node)) continue;
+    const Verdict verdict = reweigh(*node, context, how);
+    if (verdict)
+      context.hit(how.rule);
+    else
+      context.miss(how.rule, node.get(), verdict.reason);
+    changes += verdict.ok;
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+const std::vector<ChannelSize>* channels_of(const Value& value, const Context& context) {
+  const auto known = context.plan->channels.find(value.name());
+  return known == context.plan->channels.end() ? nullptr : &known->second;
+}
+
+bool homogeneous(const Attrs& attrs) {
+  const std::string kind = attrs.text("activation", "None");
+  return (kind == "None" || kind == "Relu" || kind == "LeakyRelu") && attrs.number("post_shift", 0) == 0;
+}
 
 Tensor scaled_along(const Tensor& tensor, std::size_t axis, std::span<const float> factors, std::size_t groups) {
   const Dims& dims = tensor.dims();
@@ -18,12 +68,6 @@ Tensor scaled_along(const Tensor& tensor, std::size_t axis, std::span<const floa
       reinterpret_cast<float*>(out)[i] = from[i] * factors[group * extent + at];
     }
   });
-}
-
-std::vector<float> inverse(std::span<const float> factors) {
-  std::vector<float> result;
-  for (const float f : factors) result.push_back(1 / f);
-  return result;
 }
 
 void set_constant(Node& node, std::size_t input, Tensor tensor) {
