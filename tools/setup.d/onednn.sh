@@ -1,6 +1,6 @@
 # oneDNN: static, cut down to what the CPU kernels call (convolution, deconvolution, matmul, reorder, brgemm ukernels).
 #
-# Four things turn 67 CPU minutes into about 20. What runs hot is machine code that oneDNN emits at run time, so large
+# Four things turn 67 CPU minutes into about 24. What runs hot is machine code that oneDNN emits at run time, so large
 # convolutions and matmuls still reach 150 GFLOP/s fp32 and 530 GOP/s u8s8 per Cascade Lake core:
 #   - only four kinds of primitive and only inference are registered;
 #   - source files that then nothing refers to are left out (the link check below proves it);
@@ -61,7 +61,7 @@ install_onednn() {
   debian_source onednn "$ONEDNN_DEBIAN" "$ONEDNN_ORIG" "$ONEDNN_SHA256"
   unpack_debian_source onednn "$WORK/onednn-source"
   drop_unused_sources "$WORK/onednn-source"
-  say "      compiling takes about 10 minutes on 2 cores"
+  say "      compiling takes about 12 minutes on 2 cores"
   cmake_build onednn "$WORK/onednn-source" "$ONEDNN_PREFIX" all "${ONEDNN_OPTIONS[@]}"
   run_logged onednn-install "$CMAKE" --install "$WORK/onednn"
   run_logged onednn-check check_onednn
