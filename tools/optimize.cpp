@@ -8,6 +8,7 @@
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
 #include "report_file.h"
+#include "supervised.h"
 #include "terminal.h"
 
 namespace {
@@ -54,7 +55,7 @@ void save(const Arguments& arguments, const Result& result) {
   if (report) report->replace();
 }
 
-int run(Arguments& arguments) {
+int run(Arguments& arguments, Step& at) {
   if (arguments.list) {
     print(list_of(arguments.options));
     return 0;
@@ -66,8 +67,9 @@ int run(Arguments& arguments) {
     if (!arguments.quiet) print(written(arguments));
     return 0;
   }
-  arguments.options.progress = [&progress](std::string_view step, double done) {
+  arguments.options.progress = [&](std::string_view step, double done) {
     if (interrupted) throw Interrupted{};
+    at.set(step);
     progress.show(step, done);
   };
   Result result = optimize(std::move(model), arguments.options);
@@ -78,15 +80,10 @@ int run(Arguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Arguments arguments;
+/// Every failure as one line and the exit code of its class.
+int guarded(Arguments& arguments, Step& at) {
   try {
-    if (auto code = parse_arguments(argc, argv, arguments)) return *code;
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
-    return run(arguments);
+    return run(arguments, at);
   } catch (const Interrupted&) {
     fmt::print(stderr, "optimize: interrupted; nothing written\n");
     return 130;
@@ -100,4 +97,19 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "optimize: internal error: {}\n", error.what());
     return static_cast<int>(ErrorKind::internal);
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments arguments;
+  try {
+    if (auto code = parse_arguments(argc, argv, arguments)) return *code;
+  } catch (const Error& error) {
+    fmt::print(stderr, "optimize: {}\n", error.what());
+    return static_cast<int>(error.kind());
+  }
+  std::signal(SIGINT, on_interrupt);
+  std::signal(SIGTERM, on_interrupt);
+  return supervised([&](Step& at) { return guarded(arguments, at); });
 }

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -196,6 +197,19 @@ def test_interrupt_leaves_nothing_behind(cnn, tmp_path):
     assert process.returncode in (0, 130)
     if process.returncode == 130:
         assert {p.name for p in tmp_path.iterdir()} == {"cnn.onnx"}
+
+
+def test_a_crash_is_one_line_and_keeps_the_old_file(cnn, tmp_path):
+    out = tmp_path / "out.onnx"
+    out.write_text("precious")
+    process = subprocess.Popen([BUILD / "optimize", cnn, "-o", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and not (worker := children.read_text().split()):
+        time.sleep(0.001)
+    os.kill(int(worker[0]), signal.SIGSEGV)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode in (1, 3) and len(err.splitlines()) == 1 and "crashed" in err, err
+    assert out.read_text() == "precious"
 
 
 def test_output_over_input_and_external_data(optimize, tmp_path):

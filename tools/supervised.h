@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+namespace modelflow::tools {
+
+/// Where the work has come to, readable by the process that waits for it.
+class Step {
+ public:
+  void set(std::string_view name);
+  std::string_view name() const { return text_; }
+
+ private:
+  char text_[80] = {};
+};
+
+/// The exit code of `work`, which runs in a child process: a model goes through ONNX Runtime before anything is known
+/// of it, and a damaged one can end the process that runs it. Then one line on stderr says at which step, and the code
+/// is that of invalid input when it was the original model that ran. Signals sent to this process reach the child.
+int supervised(const std::function<int(Step&)>& work);
+
+}  // namespace modelflow::tools
