@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -18,6 +20,32 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
+bool all(const Ints& values, std::int64_t value) {
+  return std::ranges::all_of(values, [&](std::int64_t v) { return v == value; });
+}
+
+std::string view_text(const char* op, const std::string& y, const std::string& x, int opset) {
+  return y + " = " + op + (opset < 13 ? " <axes = [2]> (" + x + ")\n" : " (" + x + ", rows)\n");
+}
+
+/// A convolution along one axis as one of images of one row: ONNX Runtime's fast one knows two axes only. Strides, pads
+/// and dilations of two axes cannot be made of references to those of one, so only where they do nothing.
+std::string one_row_text(const std::string& y, const std::string& x, bool has_bias, int opset) {
+  return (opset < 13 ? "" : "rows = Constant <value_ints: ints = [2]> ()\n") +
+         view_text("Unsqueeze", "x_row", x, opset) + view_text("Unsqueeze", "w_row", "w", opset) +
+         "conv_row = Conv <group: int = @group> (x_row, w_row" + (has_bias ? ", bias" : "") + ")\n" +
+         view_text("Squeeze", y, "conv_row", opset);
+}
+
+std::string conv_text(const ConvAttrs& conv, const std::string& y, const std::string& x, int opset) {
+  if (conv.rank() == 1 && all(conv.strides, 1) && all(conv.dilations, 1) && all(conv.pads, 0))
+    return one_row_text(y, x, conv.has_bias, opset);
+  return y +
+         " = Conv <kernel_shape: ints = @kernel_shape, strides: ints = @strides, dilations: ints = @dilations, "
+         "pads: ints = @pads, group: int = @group> (" +
+         x + ", w" + (conv.has_bias ? ", bias" : "") + ")\n";
+}
+
 // Residual and activation stay in channels-second order, next to Conv, where every runtime looks for them to fuse.
 std::string body(const Call& call, int opset) {
   const ConvAttrs conv(call.attrs);
@@ -32,10 +60,7 @@ std::string body(const Call& call, int opset) {
   const auto next = [&](std::string_view stem) { return name(stem, --left == 0); };
 
   const std::string product = next("conv");
-  text += product +
-          " = Conv <kernel_shape: ints = @kernel_shape, strides: ints = @strides, dilations: ints = @dilations, "
-          "pads: ints = @pads, group: int = @group> (" +
-          at + ", w" + (conv.has_bias ? ", bias" : "") + ")\n";
+  text += conv_text(conv, product, at, opset);
   at = product;
   const auto add = [&] {
     const std::string sum = next("sum");

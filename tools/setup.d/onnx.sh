@@ -1,9 +1,9 @@
-# protobuf and libonnx, static and position independent, to disappear inside libmodelflow.so.
+# protobuf-lite and libonnx, static and position independent, to disappear inside libmodelflow.so.
 #
-# Debian's own libprotobuf.a is not position independent (its thread-local arena cache uses a relocation that a
-# shared object cannot have), and its libprotobuf.so must not be used either: a second copy of onnx.proto in a process
-# that shares one protobuf descriptor pool aborts with "File already exists in database". Static and hidden, each
-# library keeps a pool of its own, and Python's onnx or ONNX Runtime may sit in the same process.
+# The lite runtime is all that reading and writing takes, a third of the files to compile, and has no descriptor pool.
+# Debian's own libprotobuf-lite.a is not position independent (its thread-local arena cache uses a relocation that a
+# shared object cannot have), and its shared library must not be used either: static and hidden, Python's onnx or
+# ONNX Runtime may sit in the same process with a protobuf of their own.
 # shellcheck shell=bash
 
 LIBRARY_FLAGS="-fvisibility=hidden -fvisibility-inlines-hidden"
@@ -17,11 +17,11 @@ PROTOBUF_OPTIONS=(
 )
 # Schemas and shape functions take microseconds; nothing here is worth the time of -O2.
 ONNX_OPTIONS=(
-  "${LIBRARY_OPTIONS[@]}" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" "-DPRECOMPILE=onnx=onnx/defs/schema.h" -DONNX_ML=ON -DONNX_BUILD_PYTHON=OFF -DONNX_GEN_PB_TYPE_STUBS=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=OFF
+  "${LIBRARY_OPTIONS[@]}" "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" "-DPRECOMPILE=onnx=onnx/defs/schema.h" -DONNX_ML=ON -DONNX_USE_LITE_PROTO=ON -DONNX_BUILD_PYTHON=OFF -DONNX_GEN_PB_TYPE_STUBS=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=OFF
 )
 
 onnx_paths() {
-  PROTOBUF_PREFIX="$DEPS/protobuf-$PROTOBUF_VERSION-$(hash_of "$PROTOBUF_DEBIAN" "${PROTOBUF_OPTIONS[@]}")"
+  PROTOBUF_PREFIX="$DEPS/protobuf-lite-$PROTOBUF_VERSION-$(hash_of "$PROTOBUF_DEBIAN" "${PROTOBUF_OPTIONS[@]}")"
   ONNX_PREFIX="$DEPS/onnx-$ONNX_VERSION-$(hash_of "$ONNX_SHA256" "$PROTOBUF_PREFIX" "${ONNX_OPTIONS[@]}")"
 }
 
@@ -33,10 +33,10 @@ write_protobuf_config() {
 set(Protobuf_VERSION 3.21.12)
 get_filename_component(_protobuf_root "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 find_package(Threads REQUIRED)
-if(NOT TARGET protobuf::libprotobuf)
-  add_library(protobuf::libprotobuf STATIC IMPORTED)
-  set_target_properties(protobuf::libprotobuf PROPERTIES
-    IMPORTED_LOCATION "${_protobuf_root}/lib/libprotobuf.a"
+if(NOT TARGET protobuf::libprotobuf-lite)
+  add_library(protobuf::libprotobuf-lite STATIC IMPORTED)
+  set_target_properties(protobuf::libprotobuf-lite PROPERTIES
+    IMPORTED_LOCATION "${_protobuf_root}/lib/libprotobuf-lite.a"
     INTERFACE_INCLUDE_DIRECTORIES "${_protobuf_root}/include"
     INTERFACE_LINK_LIBRARIES Threads::Threads)
 endif()
@@ -53,8 +53,8 @@ install_protobuf() {
   rm -rf "$PROTOBUF_PREFIX"
   debian_source protobuf "$PROTOBUF_DEBIAN" "$PROTOBUF_ORIG" "$PROTOBUF_SHA256"
   unpack_debian_source protobuf "$WORK/protobuf-source"
-  cmake_build protobuf "$WORK/protobuf-source" "$PROTOBUF_PREFIX" libprotobuf "${PROTOBUF_OPTIONS[@]}"
-  run_logged protobuf-install "$CMAKE" --install "$WORK/protobuf" --component libprotobuf
+  cmake_build protobuf "$WORK/protobuf-source" "$PROTOBUF_PREFIX" libprotobuf-lite "${PROTOBUF_OPTIONS[@]}"
+  run_logged protobuf-install "$CMAKE" --install "$WORK/protobuf" --component libprotobuf-lite
   run_logged protobuf-headers "$CMAKE" --install "$WORK/protobuf" --component protobuf-headers
   write_protobuf_config
   mark_done "$PROTOBUF_PREFIX"
@@ -79,7 +79,8 @@ install_onnx() {
   rm -rf "$ONNX_PREFIX"
   download_onnx
   cmake_build onnx "$WORK/onnx-source" "$ONNX_PREFIX" all "${ONNX_OPTIONS[@]}" \
-    "-DProtobuf_LIBRARY=$PROTOBUF_PREFIX/lib/libprotobuf.a" "-DProtobuf_INCLUDE_DIR=$PROTOBUF_PREFIX/include" \
+    "-DProtobuf_LIBRARY=$PROTOBUF_PREFIX/lib/libprotobuf-lite.a" \
+    "-DProtobuf_LITE_LIBRARY=$PROTOBUF_PREFIX/lib/libprotobuf-lite.a" "-DProtobuf_INCLUDE_DIR=$PROTOBUF_PREFIX/include" \
     "-DPython3_EXECUTABLE=$PYTHON"
   run_logged onnx-install "$CMAKE" --install "$WORK/onnx"
   mark_done "$ONNX_PREFIX"

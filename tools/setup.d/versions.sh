@@ -23,9 +23,8 @@ readonly ORT_OLDEST_VERSION=1.21.1
 # Debian packages of the release the machine runs (tried on bookworm).
 readonly SYSTEM_PACKAGES=(
   build-essential dpkg-dev cmake ninja-build git ca-certificates
-  python3 python3-dev python3-venv
-  libprotobuf-dev protobuf-compiler
-  libeigen3-dev libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libhwy-dev zlib1g-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-venv
+  protobuf-compiler
+  libcli11-dev nlohmann-json3-dev libfmt-dev libxxhash-dev zlib1g-dev libgtest-dev
   fonts-dejavu-core fonts-liberation
 )
