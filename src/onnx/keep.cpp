@@ -18,7 +18,7 @@ bool keep_attributes(const NodeProto& node, NodeProto& kept) {
     TensorProto tensor;
     if (attribute.has_t() && keep(attribute.t(), true, tensor)) *entry.mutable_t() = tensor;
     keep_unknown(attribute, entry);
-    any |= entry.has_doc_string() || entry.has_t() || entry.unknown_fields().field_count();
+    any |= entry.has_doc_string() || entry.has_t() || !entry.unknown_fields().empty();
   }
   return any;
 }

@@ -16,10 +16,15 @@ bool typed(const TensorProto& kept);
 /// Writes name, doc and metadata that keep() saved.
 void restore(const TensorProto& kept, TensorProto& tensor);
 
-/// Keeps fields of newer format versions.
+/// Keeps fields of newer format versions: bytes in protobuf's lite runtime, parsed in the full one.
+inline void append_fields(const std::string& fields, std::string& kept) { kept += fields; }
+template <class Fields>
+void append_fields(const Fields& fields, Fields& kept) {
+  kept.MergeFrom(fields);
+}
 template <class Message>
 void keep_unknown(const Message& message, Message& kept) {
-  if (message.unknown_fields().field_count()) kept.mutable_unknown_fields()->MergeFrom(message.unknown_fields());
+  if (!message.unknown_fields().empty()) append_fields(message.unknown_fields(), *kept.mutable_unknown_fields());
 }
 
 }  // namespace modelflow::proto

@@ -225,12 +225,12 @@ std::vector<Shape> split(const Node& node, ShapeValues& values) {
   return shapes;
 }
 
-struct Rule {
+struct ShapeRule {
   std::string_view op;
   Shape (*shape)(const Node&, ShapeValues&);
 };
 
-constexpr Rule kRules[] = {
+constexpr ShapeRule kRules[] = {
     {"Reshape", reshape},
     {"Flatten", flatten},
     {"Concat", concat},
@@ -257,7 +257,7 @@ std::vector<Shape> symbolic_shapes(const Node& node, ShapeValues& values) {
   std::vector<Shape> shapes(node.outputs().size());
   if (!node.domain().empty() || shapes.empty()) return shapes;
   if (node.op() == "Split") return split(node, values);
-  for (const Rule& rule : kRules) {
+  for (const ShapeRule& rule : kRules) {
     if (rule.op == node.op()) shapes[0] = rule.shape(node, values);
   }
   return shapes;
