@@ -11,7 +11,8 @@
 namespace modelflow::proto {
 namespace {
 
-/// What a call leaves out must be optional wherever the body reads it: in place of the call the body would be invalid.
+/// A call has no more operands and results than its function, and what it leaves out is optional wherever the body
+/// reads it: in place of the call the body would be invalid.
 class Calls {
  public:
   explicit Calls(const Model& model) {
@@ -34,11 +35,21 @@ class Calls {
 
   void check(const Node& call, const Function& function) {
     const auto& formal = function.body->inputs();
+    at_most(formal.size(), call.inputs(), "inputs", call, function);
+    at_most(function.body->outputs().size(), call.outputs(), "outputs", call, function);
     for (std::size_t i = 0; i < formal.size(); ++i) {
       if (call.input(i) || !needed(*formal[i], function)) continue;
       throw Error(ErrorKind::invalid_input, call.label() + " leaves out input '" + formal[i]->name() +
                                                 "', which the body of " + function.name + " needs");
     }
+  }
+
+  static void at_most(std::size_t most, std::vector<Value*> given, const char* what, const Node& call,
+                      const Function& function) {
+    while (!given.empty() && !given.back()) given.pop_back();
+    if (given.size() > most)
+      throw Error(ErrorKind::invalid_input, call.label() + " has " + std::to_string(given.size()) + " " + what + ", " +
+                                                function.name + " takes " + std::to_string(most));
   }
 
   bool needed(const Value& formal, const Function& function) {
