@@ -12,7 +12,7 @@
 namespace modelflow {
 namespace {
 
-using Options = OrtCalls::Held<OrtSessionOptions>;
+using OptionsHandle = OrtCalls::Held<OrtSessionOptions>;
 
 std::filesystem::path profile_prefix() {
   static std::atomic<unsigned> count{0};  // only so that two sessions never share a file
@@ -20,10 +20,10 @@ std::filesystem::path profile_prefix() {
          ("modelflow-profile-" + std::to_string(getpid()) + "-" + std::to_string(count++));
 }
 
-Options make_options(const OrtCalls& ort, const SessionOptions& options) {
+OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   OrtSessionOptions* raw = nullptr;
   ort.check(ort->CreateSessionOptions(&raw));
-  Options held = OrtCalls::hold(raw, ort->ReleaseSessionOptions);
+  OptionsHandle held = OrtCalls::hold(raw, ort->ReleaseSessionOptions);
   ort.check(ort->SetSessionLogSeverityLevel(raw, ORT_LOGGING_LEVEL_FATAL));
   ort.check(ort->SetSessionGraphOptimizationLevel(raw, options.optimize ? ORT_ENABLE_ALL : ORT_DISABLE_ALL));
   if (options.threads > 0) ort.check(ort->SetIntraOpNumThreads(raw, options.threads));
@@ -209,7 +209,7 @@ class OrtSessionObject : public Session {
 std::unique_ptr<Session> make_session(std::shared_ptr<const OrtCalls> ort, OrtEnv* env, const ModelSource& source,
                                       const SessionOptions& options) {
   const OrtCalls& calls = *ort;
-  const Options held = make_options(calls, options);
+  const OptionsHandle held = make_options(calls, options);
   OrtSession* session = nullptr;
   if (!source.file.empty())
     calls.check(calls->CreateSession(env, source.file.c_str(), held.get(), &session));
