@@ -232,6 +232,17 @@ TEST_F(LowerPrecisionTest, Bfloat16NeedsNoSamplesAndNoMachineThatHasIt) {
   for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_EQ(row.precision, "bf16") << row.node;
 }
 
+TEST_F(LowerPrecisionTest, OldOpsetsAreRaisedForBfloat16) {
+  Options options;
+  options.precision = Precision::bf16;
+  options.target = Target::parse("cpu:amx");
+  options.measure = false;
+  const Result result = optimize(network(11), options);
+  EXPECT_EQ(result.model.opset(), 13);
+  EXPECT_EQ(count(result.report, "modelflow.ConvBf16"), 3) << result.report.text();
+  EXPECT_LT(distance(run(network(), {}), run(result.model, plugin_path())), 0.01);
+}
+
 TEST_F(LowerPrecisionTest, WeightsInBfloat16LeaveActivationsAlone) {
   Options options;
   options.precision = Precision::bf16_weights;
