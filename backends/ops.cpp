@@ -23,6 +23,8 @@ constexpr std::array kFusedOps = {
     &ops::rotary_op,
     &ops::lstm_op,
     &ops::gru_op,
+    &ops::matmul_bf16_op,
+    &ops::conv_bf16_op,
     &ops::qconv_op,
     &ops::qmatmul_op,
     &ops::qmatmul4_op,

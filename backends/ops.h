@@ -20,6 +20,8 @@ extern const FusedOp attention_op;
 extern const FusedOp rotary_op;
 extern const FusedOp lstm_op;
 extern const FusedOp gru_op;
+extern const FusedOp matmul_bf16_op;
+extern const FusedOp conv_bf16_op;
 extern const FusedOp qconv_op;
 extern const FusedOp qmatmul_op;
 extern const FusedOp qmatmul4_op;

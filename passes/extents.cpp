@@ -110,7 +110,7 @@ Dim Extents::declared(const Value& value, std::size_t axis) const {
 
 Shape Extents::derived(const Node& node) {
   const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
-  const bool ours = node.is("modelflow.Conv") || node.is("modelflow.QConv");
+  const bool ours = node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16");
   if (ours || node.is("Conv")) {
     const Shape& w = node.input(1)->shape();
     if (!w.known() || w.rank() < 3) return {};

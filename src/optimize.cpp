@@ -5,6 +5,7 @@
 #include "src/correct.h"
 #include "src/flow/flow.h"
 #include "src/lower_precision.h"
+#include "src/measure/bf16_price.h"
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
@@ -15,12 +16,8 @@ namespace modelflow {
 namespace {
 
 void refuse_what_is_not_there(const Options& options) {
-  if (options.precision == Precision::bf16)
-    throw Error(ErrorKind::unsupported,
-                options.target.isa < Isa::avx512_bf16
-                    ? "bfloat16 would not pay: " + options.target.str() +
-                          " has no arithmetic for it; int8 and int8-dynamic are what it is fast in"
-                    : "bfloat16 is not there yet: int8 and int8-dynamic are");
+  if (options.precision == Precision::bf16 && options.target.isa < Isa::avx512_bf16)
+    throw Error(ErrorKind::unsupported, bf16_price(options));
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.precision != Precision::f32 && options.level == Level::O0)

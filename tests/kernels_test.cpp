@@ -199,13 +199,39 @@ TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
   for (const FusedOp* op : fused_ops()) ASSERT_NO_FATAL_FAILURE(walk(*op, 17)) << op->kind;
 }
 
+/// oneDNN takes bfloat16 on every CPU with AVX-512 (by its reference code where there are no instructions for it), so
+/// that the calls of machines with the arithmetic are tested here; they alone are offered these kernels.
+TEST_F(KernelsTest, Bfloat16KernelsForMachinesWithTheArithmetic) {
+  if (host_isa() < Isa::avx512) GTEST_SKIP() << "needs AVX-512";
+  HostThreads threads(3);
+  std::map<std::string_view, int> taken;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->needs < Isa::avx512_bf16) continue;
+    for (Call call : find_fused_op(kernel->op)->samples()) {
+      if (call.attrs.has("round_a")) call.attrs.set("round_a", 1);
+      constexpr std::int64_t kMost = 100'000;  // weights: the reference code takes its time
+      if (!kernel->accepts(call) || call.in(1).constant->elements() > kMost) continue;
+      ++taken[kernel->name];
+      const Feeds feeds = feeds_of(call);
+      const Tensor want = run(model_of(call, 17), feeds, {.optimize = false});
+      std::vector<Tensor> operands;
+      for (const Operand& in : call.inputs) operands.push_back(in.constant ? *in.constant : feeds.at(in.name));
+      HostInvocation invocation(threads, operands);
+      kernel->create(call, Target::host())->run(invocation);
+      ASSERT_NO_FATAL_FAILURE(expect_near(want, invocation.result(0, DType::f32), describe(call)));
+    }
+  }
+  EXPECT_EQ(taken.size(), 2u);
+  for (const auto& [name, samples] : taken) EXPECT_GE(samples, 7) << name;
+}
+
 TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
   // With the first opset that can say what the op means.
   constexpr std::pair<const char*, std::int64_t> kFirst[] = {
-      {"Activation", 11}, {"MatMul", 11},    {"Pointwise", 11}, {"LayerNorm", 11}, {"GroupNorm", 12},
-      {"Attention", 13},  {"Rotary", 13},    {"LSTM", 11},      {"GRU", 11},       {"QConv", 13},
-      {"QMatMul", 11},    {"QMatMul4", 13},  {"QPool", 13},     {"QUpsample", 13}, {"QSqueezeExcite", 13},
-      {"Quantize", 13},   {"Dequantize", 13}};
+      {"Activation", 11}, {"MatMul", 11},     {"Pointwise", 11},  {"LayerNorm", 11}, {"GroupNorm", 12},
+      {"Attention", 13},  {"Rotary", 13},     {"LSTM", 11},       {"GRU", 11},       {"QConv", 13},
+      {"QMatMul", 11},    {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13}, {"QSqueezeExcite", 13},
+      {"Quantize", 13},   {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {
       if (opset < first) continue;

@@ -214,6 +214,60 @@ TEST_F(LowerPrecisionTest, ProductsNeedNoSamples) {
   EXPECT_EQ(count(optimize(network(), options).report, "modelflow.QConv"), 0);
 }
 
+/// Planned for another machine, run on this one.
+TEST_F(LowerPrecisionTest, Bfloat16NeedsNoSamplesAndNoMachineThatHasIt) {
+  Options options;
+  options.precision = Precision::bf16;
+  options.target = Target::parse("cpu:amx");
+  options.measure = false;
+  const Model model = perceptron();
+  const Result result = optimize(model, options);
+  EXPECT_EQ(count(result.report, "modelflow.MatMulBf16"), 2) << result.report.text();
+  const Feeds feeds = {{"x", random({6, 128}, 7)}};
+  const Tensor want = run(model, {}, feeds), got = run(result.model, plugin_path(), feeds);
+  EXPECT_LT(distance(want, got), 0.01);
+  EXPECT_GT(distance(want, got), 1e-4) << "nothing was rounded";
+  EXPECT_LT(distance(run(result.model, {}, feeds), got), 1e-3);
+  ASSERT_TRUE(result.report.quantization);
+  for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_EQ(row.precision, "bf16") << row.node;
+}
+
+TEST_F(LowerPrecisionTest, OldOpsetsAreRaisedForBfloat16) {
+  Options options;
+  options.precision = Precision::bf16;
+  options.target = Target::parse("cpu:amx");
+  options.measure = false;
+  const Result result = optimize(network(11), options);
+  EXPECT_EQ(result.model.opset(), 13);
+  EXPECT_EQ(count(result.report, "modelflow.ConvBf16"), 3) << result.report.text();
+  EXPECT_LT(distance(run(network(), {}), run(result.model, plugin_path())), 0.01);
+}
+
+TEST_F(LowerPrecisionTest, WeightsInBfloat16LeaveActivationsAlone) {
+  Options options;
+  options.precision = Precision::bf16_weights;
+  options.target = Target::parse("cpu:avx512");
+  options.measure = false;
+  const Result result = optimize(perceptron(), options);
+  EXPECT_EQ(count(result.report, "modelflow.MatMulBf16"), 2) << result.report.text();
+  const Feeds feeds = {{"x", random({3, 128}, 7)}};
+  EXPECT_LT(distance(run(result.model, {}, feeds), run(result.model, plugin_path(), feeds)), 1e-5);
+}
+
+TEST(LowerPrecision, WithoutArithmeticForItBfloat16IsRefusedWithItsPrice) {
+  Options options;
+  options.precision = Precision::bf16;
+  options.target = Target::parse("cpu:avx512");
+  try {
+    optimize(network(), options);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("times as long as in float32 (by the cost model)"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(LowerPrecisionTest, NothingIsRunWhereNobodyWantsIt) {
   Options options;
   options.precision = Precision::i8_dynamic;

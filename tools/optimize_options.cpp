@@ -17,6 +17,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o fast.onnx --input-shapes x:1,3,640,640
   optimize model.onnx -o fast.onnx --precision int8 --calibration samples/   8 bits, calibrated on samples/*.npz
   optimize model.onnx -o fast.onnx --precision int8-dynamic                  8 bits without data: transformers
+  optimize model.onnx -o fast.onnx --precision bf16                          bfloat16, for CPUs that multiply it (AMX)
   optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
@@ -44,7 +45,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
   app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, ...");
   app.add_option("--precision", raw.precision,
-                 "float32 (default); int8 (needs --calibration), int8-dynamic, int8-weights, int4-weights, auto");
+                 "float32 (default); int8 (needs --calibration), int8-dynamic, bf16 (for CPUs that multiply it), "
+                 "bf16-weights, int8-weights, int4-weights, auto");
   app.add_option("--calibration", raw.calibration,
                  "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
   app.add_option("--observer", raw.observer,

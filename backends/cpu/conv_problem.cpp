@@ -77,7 +77,7 @@ ConvProblem ConvNode::problem(Invocation& call) const {
   return p;
 }
 
-Verdict accepts_conv(const Call& call, std::size_t max_rank) {
+Verdict accepts_conv(const Call& call, std::size_t max_rank, DType weights) {
   std::optional<ops::ConvAttrs> conv;
   try {
     conv.emplace(call.attrs);
@@ -85,8 +85,9 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank) {
     return no(error.what());
   }
   if (call.inputs.size() != conv->inputs()) return no("the attributes ask for other inputs");
-  for (const Operand& in : call.inputs) {
-    if (in.dtype != DType::f32) return no("is not float32", in.name);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const DType want = i == 1 ? weights : DType::f32;
+    if (call.in(i).dtype != want) return no("is not " + std::string(name(want)), call.in(i).name);
   }
   return accepts_weights(*conv, call.in(1), max_rank);
 }

@@ -52,8 +52,9 @@ struct ConvNode {
   ConvProblem problem(Invocation& call) const;
 };
 
-/// What every convolution kernel asks for: float32, constant weights of known dims, one or two spatial axes.
-Verdict accepts_conv(const Call& call, std::size_t max_rank);
+/// What every convolution kernel asks for: float32 (weights may be given another type), constant weights of known dims,
+/// at most `max_rank` spatial axes.
+Verdict accepts_conv(const Call& call, std::size_t max_rank, DType weights = DType::f32);
 /// The part of it that is the same for all element types.
 Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
 /// Multiplications and additions; unknown dims count as one.

@@ -2,6 +2,7 @@
 #include <mutex>
 #include <optional>
 
+#include "backends/cpu/bf16.h"
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/onednn.h"
 #include "backends/kernels.h"
@@ -17,7 +18,7 @@ using tag = memory::format_tag;
 constexpr auto kFloat = memory::data_type::f32;
 
 /// What runs for one set of extents. The convolution itself is channels last, oneDNN's fast order on every machine;
-/// operands in channels-second order are reordered around it.
+/// operands in channels-second order are reordered around it, which rounds x where bfloat16 is multiplied.
 struct Prepared {
   dnnl::convolution_forward::primitive_desc desc;
   dnnl::convolution_forward primitive;
@@ -50,8 +51,9 @@ memory::dims channels_second(const Dims& dims, bool last) {
 
 class OnednnConv : public Implementation {
  public:
-  explicit OnednnConv(const Call& call)
-      : conv_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
+  /// `type`: of the numbers that are multiplied, x and the weights.
+  OnednnConv(const Call& call, memory::data_type type)
+      : type_(type), conv_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
 
   void run(Invocation& call) const override {
     const Dims x = checked_dims(call);
@@ -146,13 +148,13 @@ class OnednnConv : public Implementation {
     plan_for_threads(threads);
     const std::size_t rank = conv_.rank();
     const memory::dims x_dims = channels_second(x, conv_.x_last), y_dims = channels_second(y, conv_.y_last);
-    const memory::desc x_last(x_dims, kFloat, order(rank, true)), y_last(y_dims, kFloat, order(rank, true));
+    const memory::desc x_last(x_dims, type_, order(rank, true)), y_last(y_dims, kFloat, order(rank, true));
     memory::dims w_dims(weights_.dims().begin(), weights_.dims().end());
     if (conv_.group > 1) {
       w_dims[0] /= conv_.group;
       w_dims.insert(w_dims.begin(), conv_.group);
     }
-    const memory::desc plain(w_dims, kFloat, weights_order(rank, conv_.group > 1)), any(w_dims, kFloat, tag::any);
+    const memory::desc plain(w_dims, type_, weights_order(rank, conv_.group > 1)), any(w_dims, type_, tag::any);
     const memory::desc bias = conv_.has_bias ? memory::desc({weights_.dims()[0]}, kFloat, tag::a) : memory::desc();
     memory::dims dilations, before, after;
     for (std::size_t i = 0; i < rank; ++i) {
@@ -193,6 +195,7 @@ class OnednnConv : public Implementation {
   }
 
   static constexpr std::size_t kMostShapes = 64;
+  memory::data_type type_;
   ConvAttrs conv_;
   ActivationSpec activation_;
   Tensor weights_;
@@ -202,8 +205,23 @@ class OnednnConv : public Implementation {
 
 Verdict accepts(const Call& call) { return accepts_conv(call, 3); }
 
+Verdict accepts_bf16(const Call& call) {
+  if (Verdict v = accepts_conv(call, 3, DType::bf16); !v) return v;
+  return call.in(1).constant->dims()[1] > 1 ? yes() : no("one channel per filter: there are no pairs to multiply");
+}
+
 double cost(const Call& call, const Target& target) {
   return std::max(target.compute(conv_flops(call), 0.6), target.stream(conv_bytes(call)));
+}
+
+/// See bf16_gain: the rates are those of the instructions, and no machine that has them was at hand.
+double cost_bf16(const Call& call, const Target& target) {
+  const Shape& w = call.in(1).shape;
+  const double x = 4 * call.in(0).shape.known_elements();
+  const double gain = bf16_gain(target, w.has_rank() && w[1].known() ? static_cast<double>(w[1].value()) : 1);
+  const double rounding = 1.5 * x / (target.l2_bandwidth * target.cores);
+  return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding,
+                  target.stream(conv_bytes(call) - 2 * w.known_elements()));
 }
 
 }  // namespace
@@ -214,7 +232,18 @@ const Kernel onednn_conv = {
     .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<OnednnConv>(call);
+      return std::make_unique<OnednnConv>(call, kFloat);
+    },
+};
+
+const Kernel onednn_conv_bf16 = {
+    .op = "ConvBf16",
+    .name = "cpu.onednn_conv_bf16",
+    .needs = Isa::avx512_bf16,
+    .accepts = accepts_bf16,
+    .cost = cost_bf16,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<OnednnConv>(call, memory::data_type::bf16);
     },
 };
 

@@ -8,6 +8,7 @@
 namespace modelflow::cpu {
 namespace {
 
+using ops::MatMulBf16Attrs;
 using ops::QMatMul4Attrs;
 using ops::QMatMulAttrs;
 
@@ -62,12 +63,12 @@ Verdict accepts(const Call& call, DType weights) {
   return a.has_rank() && a.rank() < 2 ? no("rank below 2", call.in(0).name) : yes();
 }
 
-// Rows of y times columns, k deep.
-ProductWork work(const Call& call, double n, double k) {
+// Rows of y times columns, k deep. `per_number`: operations that bring a number of a into low precision.
+ProductWork work(const Call& call, double n, double k, double per_number = 5) {
   ProductWork work;
   const double rows = elements(call.outputs.at(0).shape) / std::max(n, 1.0);
   work.steps = 2 * rows * n * k;
-  work.epilogue = 5 * rows * k + rows * n * (4 + activation_flops(activation_of(call.attrs).kind));
+  work.epilogue = per_number * rows * k + rows * n * (4 + activation_flops(activation_of(call.attrs).kind));
   for (const Operand& operand : call.outputs) work.bytes += 4 * elements(operand.shape);
   for (std::size_t i = 0; i < call.inputs.size(); ++i) work.bytes += (i == 1 ? 1 : 4) * elements(call.in(i).shape);
   return work;
@@ -117,6 +118,26 @@ QMatMul4Problem::QMatMul4Problem(const QMatMul4Attrs& attrs, const Invocation& c
   if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
 }
 
+MatMulBf16Problem::MatMulBf16Problem(const MatMulBf16Attrs& attrs, const Invocation& call) {
+  const Reader read{"MatMulBf16", call};
+  read.count(attrs.inputs());
+  const View av = call.input(0), bv = call.input(1);
+  a = read.data<float>(0, "a");
+  if (bv.dtype != DType::bf16)
+    read.fail("b is " + std::string(name(bv.dtype)) + ", not " + std::string(name(DType::bf16)));
+  b = static_cast<const std::uint16_t*>(bv.data);
+  if (av.dims.size() < 2 || bv.dims.size() != 2) read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims));
+  k = static_cast<std::size_t>(av.dims.back());
+  n = static_cast<std::size_t>(bv.dims[1 - attrs.trans_b]);
+  if (static_cast<std::size_t>(bv.dims[attrs.trans_b]) != k || k == 0)
+    read.fail("inner dims of " + text(av.dims) + " and " + text(bv.dims) + " differ or are 0");
+  y.assign(av.dims.begin(), av.dims.end());
+  m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
+  y.back() = static_cast<std::int64_t>(n);
+  if (attrs.has_bias) bias = read.floats(2, "bias", {y.back()});
+  if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
+}
+
 TensorSteps tensor_steps(float low, float high) {
   low = std::min(low, 0.0f), high = std::max(high, 0.0f);
   const float scale = low == high ? 1 : (high - low) / 255;
@@ -134,6 +155,20 @@ Verdict accepts_qmatmul4(const Call& call) {
   if (Verdict v = accepts<QMatMul4Attrs>(call, DType::u8); !v) return v;
   const Shape& b = call.in(1).shape;
   return b.has_rank() && b.rank() != 3 ? no("is not of rank 3", call.in(1).name) : yes();
+}
+
+Verdict accepts_matmul_bf16(const Call& call) {
+  if (Verdict v = accepts<MatMulBf16Attrs>(call, DType::bf16); !v) return v;
+  const Shape& b = call.in(1).shape;
+  return b.has_rank() && b.rank() != 2 ? no("is not of rank 2", call.in(1).name) : yes();
+}
+
+ProductWork matmul_bf16_work(const Call& call) {
+  const Shape& b = call.in(1).shape;
+  const double n = elements(Shape({b[1 - (call.attrs.integer("trans_b") != 0)]}));
+  ProductWork made = work(call, n, elements(b) / std::max(n, 1.0), call.attrs.integer("round_a") ? 3 : 0);
+  made.bytes += elements(b);  // two bytes each
+  return made;
 }
 
 ProductWork qmatmul_work(const Call& call) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backends/ops/matmul_bf16_attrs.h"
 #include "backends/ops/qmatmul4_attrs.h"
 #include "backends/ops/qmatmul_attrs.h"
 #include "modelflow/kernel.h"
@@ -27,6 +28,16 @@ struct QMatMul4Problem {
   const std::uint8_t* b = nullptr;
 };
 
+/// The same for MatMulBf16, where b is bfloat16.
+struct MatMulBf16Problem {
+  MatMulBf16Problem(const ops::MatMulBf16Attrs& attrs, const Invocation& call);
+
+  Dims y;
+  std::size_t m = 0, n = 0, k = 0;
+  const float *a = nullptr, *bias = nullptr, *residual = nullptr;
+  const std::uint16_t* b = nullptr;
+};
+
 /// Steps that all of a is quantized in.
 struct TensorSteps {
   float scale;
@@ -38,6 +49,7 @@ TensorSteps tensor_steps(float low, float high);
 /// What every kernel of these ops can run at all.
 Verdict accepts_qmatmul(const Call& call);
 Verdict accepts_qmatmul4(const Call& call);
+Verdict accepts_matmul_bf16(const Call& call);
 
 /// What a product in low precision takes, unknown dims as 1.
 struct ProductWork {
@@ -47,5 +59,6 @@ struct ProductWork {
 };
 ProductWork qmatmul_work(const Call& call);
 ProductWork qmatmul4_work(const Call& call);
+ProductWork matmul_bf16_work(const Call& call);
 
 }  // namespace modelflow::cpu

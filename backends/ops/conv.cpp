@@ -105,20 +105,7 @@ const FusedOp conv_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = conv_samples,
-    .defaults = {{"kernel_shape", Ints{}},
-                 {"strides", Ints{}},
-                 {"dilations", Ints{}},
-                 {"pads", Ints{}},
-                 {"group", std::int64_t{1}},
-                 {"has_bias", std::int64_t{0}},
-                 {"residual", std::string("none")},
-                 {"x_layout", std::string("NCHW")},
-                 {"y_layout", std::string("NCHW")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = conv_defaults(),
 };
 
 }  // namespace modelflow::ops

@@ -62,24 +62,30 @@ Dims ConvAttrs::output_dims(std::span<const std::int64_t> x, std::int64_t m) con
   return y;
 }
 
+Attrs conv_defaults() {
+  return {{"kernel_shape", Ints{}},
+          {"strides", Ints{}},
+          {"dilations", Ints{}},
+          {"pads", Ints{}},
+          {"group", std::int64_t{1}},
+          {"has_bias", std::int64_t{0}},
+          {"residual", std::string("none")},
+          {"x_layout", std::string("NCHW")},
+          {"y_layout", std::string("NCHW")},
+          {"activation", std::string("None")},
+          {"alpha", 0.0f},
+          {"beta", 0.0f},
+          {"post_scale", 1.0f},
+          {"post_shift", 0.0f}};
+}
+
 Call conv_call(Dims x, Dims w, Attrs attrs) {
   const std::size_t rank = w.size() - 2;
-  const auto otherwise = [&attrs](const char* name, Attr value) {
-    if (!attrs.has(name)) attrs.set(name, std::move(value));
-  };
-  otherwise("kernel_shape", Ints(w.begin() + 2, w.end()));
-  otherwise("strides", Ints(rank, 1));
-  otherwise("dilations", Ints(rank, 1));
-  otherwise("pads", Ints(2 * rank, 0));
-  otherwise("group", std::int64_t{1});
-  otherwise("has_bias", std::int64_t{0});
-  for (const auto& [name, value] : {std::pair{"residual", "none"}, {"x_layout", "NCHW"}, {"y_layout", "NCHW"}})
-    otherwise(name, std::string(value));
-  otherwise("activation", std::string("None"));
-  otherwise("alpha", 0.0f);
-  otherwise("beta", 0.0f);
-  otherwise("post_scale", 1.0f);
-  otherwise("post_shift", 0.0f);
+  Attrs given = std::move(attrs);
+  attrs = conv_defaults();
+  attrs.set("kernel_shape", Ints(w.begin() + 2, w.end()));
+  attrs.set("strides", Ints(rank, 1)).set("dilations", Ints(rank, 1)).set("pads", Ints(2 * rank, 0));
+  for (const auto& [name, value] : given) attrs.set(name, value);
   const ConvAttrs conv(attrs);
   const Dims y = conv.output_dims(x, w[0]);
   Call call;

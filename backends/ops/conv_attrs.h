@@ -38,6 +38,9 @@ struct ConvInputs {
 /// Shape and dtype of y from those of x and w; a no when operands and attributes contradict each other.
 Verdict infer_conv(Call& call, const ConvAttrs& conv, ConvInputs at);
 
+/// Every attribute of Conv (and of ConvBf16) with its default value.
+Attrs conv_defaults();
+
 /// A Conv call for samples, tests and benchmarks: shapes of x and w (plain ONNX), everything else at its default.
 /// The constants are not filled in.
 Call conv_call(Dims x, Dims w, Attrs attrs = {});

@@ -114,7 +114,7 @@ std::optional<Role> role_of(const Node& node, Facts& facts) {
 }
 
 std::optional<Role> conv_role(const Node& node, Facts& facts) {
-  if (!node.is("modelflow.Conv") && !node.is("modelflow.QConv")) return {};
+  if (!node.is("modelflow.Conv") && !node.is("modelflow.QConv") && !node.is("modelflow.ConvBf16")) return {};
   if (node.attrs.text("x_layout") == "NHWC" || node.attrs.text("y_layout") == "NHWC") return {};
   if (facts.rank(node.input(1)) < 3) return {};
   Call call = call_of(node);

@@ -11,7 +11,7 @@ namespace {
 
 /// Fused ops with the attributes x_layout and y_layout.
 bool has_layouts(const Node& node) {
-  static constexpr std::array kOps = {"modelflow.Conv", "modelflow.QConv", "modelflow.Quantize",
+  static constexpr std::array kOps = {"modelflow.Conv", "modelflow.QConv", "modelflow.ConvBf16", "modelflow.Quantize",
                                       "modelflow.Dequantize"};
   return std::any_of(kOps.begin(), kOps.end(), [&](const char* op) { return node.is(op); });
 }

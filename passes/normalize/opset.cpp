@@ -1,4 +1,5 @@
-// Scales per channel (DequantizeLinear with an axis) came with opset 13. Between 11 and 13 five ops changed their form.
+// Scales per channel (DequantizeLinear with an axis) and bfloat16 came with opset 13. Between 11 and 13 five ops
+// changed their form.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
@@ -63,7 +64,9 @@ bool arrives_quantized(const Graph& graph) {
 int run(Graph& graph, Context& context) {
   const std::int64_t opset = context.model.opset();
   if (opset >= kTo) return 0;
-  if (context.options.precision != Precision::i8 && !arrives_quantized(graph)) return 0;
+  const Precision precision = context.options.precision;
+  const bool bf16 = precision == Precision::bf16 || precision == Precision::bf16_weights;
+  if (precision != Precision::i8 && !bf16 && !arrives_quantized(graph)) return 0;
   Verdict verdict = opset < kFrom ? no("the model has opset " + std::to_string(opset)) : yes();
   if (verdict && !context.model.functions.empty()) verdict = no("the model has functions of its own");
   if (verdict) {
@@ -72,11 +75,13 @@ int run(Graph& graph, Context& context) {
     if (verdict) verdict = adapt(graph);
   }
   if (!verdict) {
-    context.note("int8 convolutions need opset 13, and this model cannot be raised to it: " + verdict.reason);
+    context.note(std::string(bf16 ? "bfloat16 needs" : "int8 convolutions need") +
+                 " opset 13, and this model cannot be raised to it: " + verdict.reason);
     return 0;
   }
   context.model.opsets[""] = kTo;
-  context.note("opset raised from " + std::to_string(opset) + " to 13: scales per channel need it");
+  context.note("opset raised from " + std::to_string(opset) +
+               " to 13: " + (bf16 ? "casts to bfloat16 need it" : "scales per channel need it"));
   return 1;
 }
 
@@ -85,7 +90,8 @@ int run(Graph& graph, Context& context) {
 Pass raise_opset() {
   return {
       .name = "raise-opset",
-      .doc = "Opset 11 and 12 to 13, for int8 and for models that arrive quantized: scales per channel came with it",
+      .doc =
+          "Opset 11 and 12 to 13, for int8, bfloat16 and models that arrive quantized: scales per channel came with it",
       .run = run,
       .whole_model = true};
 }

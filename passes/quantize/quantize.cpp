@@ -10,6 +10,9 @@ std::vector<Pass> quantizing(const Options& options) {
     case Precision::i8_weights:
     case Precision::i4_weights:
       return {quantize_products(), quantize_recurrent()};
+    case Precision::bf16:
+    case Precision::bf16_weights:
+      return {to_bfloat16()};
     default:
       return {};
   }

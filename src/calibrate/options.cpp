@@ -11,6 +11,7 @@ using Named = std::pair<std::string_view, T>;
 
 constexpr std::array kPrecisions = {Named<Precision>{"float32", Precision::f32},
                                     Named<Precision>{"bf16", Precision::bf16},
+                                    Named<Precision>{"bf16-weights", Precision::bf16_weights},
                                     Named<Precision>{"int8", Precision::i8},
                                     Named<Precision>{"int8-dynamic", Precision::i8_dynamic},
                                     Named<Precision>{"int8-weights", Precision::i8_weights},
@@ -49,6 +50,7 @@ std::string_view name(Metric metric) { return name_in(kMetrics, metric); }
 Precision parse_precision(std::string_view text) {
   if (text == "fp32" || text == "f32") return Precision::f32;
   if (text == "bfloat16") return Precision::bf16;
+  if (text == "bfloat16-weights") return Precision::bf16_weights;
   return parse_in(kPrecisions, "precision", text);
 }
 

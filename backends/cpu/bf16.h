@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// How many products of bfloat16 numbers the target makes in the time of one in float32, by its instructions: AMX sums
+/// over 32 numbers that lie side by side (`depth` of them do), vdpbf16ps over 2. One where it has neither.
+double bf16_gain(const Target& target, double depth);
+
+/// Numbers rounded to bfloat16, as float32, on the threads of the call. Any CPU.
+const float* rounded_to_bf16(const float* in, std::size_t count, const Target& target, Invocation& call);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,142 @@
+// MatMulBf16 where the CPU has arithmetic for bfloat16: oneDNN's matmul on AMX tiles or vdpbf16ps.
+#include <map>
+#include <mutex>
+
+#include "backends/cpu/bf16.h"
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/qmatmul_problem.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using dnnl::memory;
+using ops::MatMulAttrs;
+using ops::MatMulBf16Attrs;
+using tag = memory::format_tag;
+
+/// A primitive for one number of rows, what rounds them for it, and the weights as it likes them.
+struct Prepared {
+  dnnl::matmul::primitive_desc desc;
+  dnnl::matmul primitive;
+  memory::desc given;
+  dnnl::reorder rounding;
+  std::shared_ptr<const std::byte> packed;
+};
+
+class OnednnMatMulBf16 : public Implementation {
+ public:
+  explicit OnednnMatMulBf16(const Call& call)
+      : attrs_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
+
+  void run(Invocation& call) const override {
+    const MatMulBf16Problem p(attrs_, call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.m == 0 || p.n == 0) return;
+    onednn_guard("MatMulBf16", [&] { execute(p, *prepare(p, call.threads()), y, call); });
+  }
+
+ private:
+  void execute(const MatMulBf16Problem& p, const Prepared& ready, float* y, Invocation& call) const {
+    const auto at = [&](const memory::desc& desc, const void* data) {
+      return memory(desc, onednn_engine(), const_cast<void*>(data));  // oneDNN does not write to its inputs
+    };
+    OnednnStream stream(call);
+    const memory given = at(ready.given, p.a);
+    const memory a = at(ready.desc.src_desc(), call.scratch(ready.desc.src_desc().get_size()));
+    ready.rounding.execute(stream.stream(), {{DNNL_ARG_FROM, given}, {DNNL_ARG_TO, a}});
+    const void* b = ready.packed ? static_cast<const void*>(ready.packed.get()) : p.b;
+    std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, a},
+                                            {DNNL_ARG_WEIGHTS, at(ready.desc.weights_desc(), b)},
+                                            {DNNL_ARG_DST, at(ready.desc.dst_desc(), y)}};
+    if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
+    const bool before = attrs_.residual == MatMulAttrs::Residual::before;
+    const int position = before ? 0 : (activation_.kind != Activation::none) + activation_.affine();
+    if (p.residual)
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, at(ready.desc.dst_desc(), p.residual));
+    stream.execute(ready.primitive, ready.desc.scratchpad_desc(), std::move(args));
+  }
+
+  std::shared_ptr<const Prepared> prepare(const MatMulBf16Problem& p, std::size_t threads) const {
+    std::lock_guard lock(mutex_);
+    // A model with ever new extents must not grow for ever.
+    if (prepared_.size() > kMostShapes && !prepared_.contains(p.m)) prepared_.clear();
+    std::shared_ptr<const Prepared>& slot = prepared_[p.m];
+    if (!slot) slot = make(p, threads);
+    return slot;
+  }
+
+  std::shared_ptr<const Prepared> make(const MatMulBf16Problem& p, std::size_t threads) const {
+    plan_for_threads(threads);
+    const auto bf16 = memory::data_type::bf16, f32 = memory::data_type::f32;
+    const auto m = static_cast<memory::dim>(p.m), n = static_cast<memory::dim>(p.n), k = static_cast<memory::dim>(p.k);
+    const memory::desc y({m, n}, f32, tag::ab), plain({k, n}, bf16, attrs_.trans_b ? tag::ba : tag::ab);
+    const memory::desc given({m, k}, f32, tag::ab), a({m, k}, bf16, tag::ab);
+    const dnnl::matmul::primitive_desc desc(onednn_engine(), a, memory::desc({k, n}, bf16, tag::any),
+                                            p.bias ? memory::desc({1, n}, f32, tag::ab) : memory::desc(), y, attr(y));
+    const dnnl::reorder rounding({onednn_engine(), given, onednn_engine(), a});
+    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), given, rounding, nullptr});
+    if (desc.weights_desc() != plain) made->packed = onednn_packed(weights_, plain, desc.weights_desc());
+    return made;
+  }
+
+  dnnl::primitive_attr attr(const memory::desc& y) const {
+    dnnl::post_ops ops;
+    using Use = MatMulAttrs::Residual;
+    if (attrs_.residual == Use::before) ops.append_binary(dnnl::algorithm::binary_add, y);
+    append_activation(ops, activation_);
+    if (attrs_.residual == Use::after) ops.append_binary(dnnl::algorithm::binary_add, y);
+    if (attrs_.residual == Use::times) ops.append_binary(dnnl::algorithm::binary_mul, y);
+    dnnl::primitive_attr attr;
+    attr.set_post_ops(ops);
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attr;
+  }
+
+  static constexpr std::size_t kMostShapes = 64;
+  MatMulBf16Attrs attrs_;
+  ActivationSpec activation_;
+  Tensor weights_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::size_t, std::shared_ptr<const Prepared>> prepared_;
+};
+
+/// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.
+constexpr double kFewRows = 4;
+
+double rows_of(const Call& call) {
+  const Shape& a = call.in(0).shape;
+  if (!a.known() || a.rank() == 0) return kFewRows;
+  return a.known_elements() / std::max(static_cast<double>(a[a.rank() - 1].value()), 1.0);
+}
+
+Verdict accepts(const Call& call) {
+  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
+  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
+  if (rows_of(call) < kFewRows) return no("has few rows", call.in(0).name);
+  const Tensor* b = call.in(1).constant;
+  return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
+}
+
+/// By the rates of the instructions, half of them kept: no machine that has them was at hand.
+double cost(const Call& call, const Target& target) {
+  const ProductWork work = matmul_bf16_work(call);
+  const Dims& b = call.in(1).constant->dims();
+  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
+  return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
+}
+
+}  // namespace
+
+const Kernel onednn_matmul_bf16 = {
+    .op = "MatMulBf16",
+    .name = "cpu.onednn_matmul_bf16",
+    .needs = Isa::avx512_bf16,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<OnednnMatMulBf16>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

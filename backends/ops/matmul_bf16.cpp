@@ -1,0 +1,141 @@
+#include <optional>
+
+#include "backends/ops.h"
+#include "backends/ops/activation_body.h"
+#include "backends/ops/matmul_bf16_attrs.h"
+#include "backends/ops/read_attrs.h"
+#include "backends/ops/sample_weights.h"
+
+namespace modelflow::ops {
+
+MatMulBf16Attrs::MatMulBf16Attrs(const Attrs& attrs) {
+  const MatMulAttrs matmul(attrs);
+  if (matmul.trans_a || matmul.scale != 1)
+    throw Error(ErrorKind::invalid_input, "MatMulBf16 has neither trans_a nor scale");
+  trans_b = matmul.trans_b;
+  has_bias = matmul.has_bias;
+  residual = matmul.residual;
+  round_a = attrs.integer("round_a") != 0;
+}
+
+namespace {
+
+std::vector<std::string> inputs(const Call& call) {
+  const MatMulBf16Attrs matmul(call.attrs);
+  std::vector<std::string> names = {matmul.round_a ? "a_full" : "a", "b_short"};
+  if (matmul.has_bias) names.emplace_back("bias");
+  if (matmul.has_residual()) names.emplace_back("residual");
+  return names;
+}
+
+// The body of MatMul behind the casts.
+std::string body(const Call& call, int opset) {
+  if (opset < 13)
+    throw Error(ErrorKind::unsupported, "bfloat16 needs the Cast of opset 13, the model has " + std::to_string(opset));
+  const std::string_view open = "{\n";
+  const std::string rounded =
+      MatMulBf16Attrs(call.attrs).round_a ? "a_short = Cast <to = 16> (a_full)\na = Cast <to = 1> (a_short)\n" : "";
+  return std::string(open) + rounded + "b = Cast <to = 1> (b_short)\n" +
+         matmul_op.body(call, opset).substr(open.size());
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }
+
+Verdict infer(Call& call) {
+  Verdict why;
+  const std::optional<MatMulBf16Attrs> read = read_attrs<MatMulBf16Attrs>(call, why);
+  if (!read) return why;
+  const Shape& b = call.in(1).shape;
+  if (!b.has_rank() || b.rank() != 2) return no("is not of rank 2", call.in(1).name);
+  Call product = call;
+  product.inputs[1].dtype = DType::f32;
+  if (Verdict v = matmul_op.infer(product); !v) return v;
+  call.outputs = product.outputs;
+  call.outputs[0].dtype = DType::f32;
+  return yes();
+}
+
+struct Sample {
+  Dims a;
+  std::int64_t n;
+  Attrs attrs = {};
+};
+
+// Decode steps of language models first, then every option once on something small.
+std::vector<Sample> layers() {
+  const auto flag = [](const char* name) { return Attrs{{name, std::int64_t{1}}}; };
+  const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}}, times = {{"residual", "times"}};
+  const Attrs gelu = with(flag("has_bias"), activation_sample("Gelu"));
+  return {
+      {{1, 1, 768}, 3072, gelu},
+      {{1, 8, 768}, 768, with(flag("has_bias"), before)},
+      {{1, 1, 300}, 1000, flag("trans_b")},
+      {{1, 40, 128}, 513, with(gelu, flag("round_a"))},
+      {{3, 5, 33}, 17, with(with(activation_sample("SiLU"), after), flag("trans_b"))},
+      {{7, 65}, 31, with(flag("round_a"), before)},
+      {{1, 1}, 45},
+      {{3, 41}, 33},
+      {{6, 40}, 64, flag("has_bias")},
+      {{12, 40}, 45, flag("has_bias")},
+      {{0, 7, 64}, 48, flag("has_bias")},
+      {{1, 150, 32}, 130, with(flag("has_bias"), activation_sample("Relu"))},
+      {{2, 9, 64}, 45, with(with(activation_sample("SiLU"), times), flag("round_a"))},
+      {{3, 64}, 70, with(times, flag("trans_b"))},
+      {{5, 20}, 37, with(activation_sample("HardSwish"), {{"post_scale", 1.5f}, {"post_shift", -0.25f}})},
+  };
+}
+
+Call call_of(Samples& made, const Sample& sample) {
+  Attrs attrs = {{"trans_b", std::int64_t{0}}, {"round_a", std::int64_t{0}},      {"has_bias", std::int64_t{0}},
+                 {"post_scale", 1.0f},         {"residual", std::string("none")}, {"post_shift", 0.0f}};
+  attrs = with(with(std::move(attrs), activation_sample("None")), sample.attrs);
+  const MatMulBf16Attrs matmul(attrs);
+  const std::int64_t k = sample.a.back();
+  Dims y = sample.a;
+  y.back() = sample.n;
+  const Dims dims = matmul.trans_b ? Dims{sample.n, k} : Dims{k, sample.n};
+  const Tensor& b = made.weights.emplace_back(to_bf16(sample_weights(dims, k)));
+  Call call{"MatMulBf16", std::move(attrs), {}, {{"y", DType::f32, Shape::of(y)}}};
+  call.inputs = {made.operand("a", sample.a), {"b", DType::bf16, Shape::of(dims), &b}};
+  if (matmul.has_bias) call.inputs.push_back(made.operand("bias", {sample.n}, 9));
+  if (matmul.has_residual()) call.inputs.push_back(made.operand("residual", y));
+  return call;
+}
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    for (const Sample& sample : layers()) all.calls.push_back(call_of(all, sample));
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+const FusedOp matmul_bf16_op = {
+    .kind = "MatMulBf16",
+    .doc =
+        "Matrix product by weights in bfloat16, of activations as they are or rounded to it, summed in float32; bias, "
+        "residual, activation.",
+    .names = 6,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .input_types = {DType::f32, DType::bf16, DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"trans_b", std::int64_t{0}},
+                 {"round_a", std::int64_t{0}},
+                 {"has_bias", std::int64_t{0}},
+                 {"residual", std::string("none")},
+                 {"activation", std::string("None")},
+                 {"alpha", 0.0f},
+                 {"beta", 0.0f},
+                 {"post_scale", 1.0f},
+                 {"post_shift", 0.0f}},
+};
+
+}  // namespace modelflow::ops

@@ -1,0 +1,138 @@
+// Products and convolutions by constants -> MatMulBf16 and ConvBf16: weights in bfloat16, sums in float32. Whatever is
+// no long sum of products stays in float32, because bfloat16 has 8 significant bits: normalizations, softmax and the
+// probabilities behind it, reductions, quotients by something small, positions and indices.
+#include "modelflow/bf16.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include "modelflow/modelflow.h"
+#include "passes/layout/roles.h"
+#include "passes/quantize/quantize.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Shorter sums do not fill a tile of AMX, and what computes with so few numbers (boxes out of distributions,
+/// positions) is exact for a reason.
+constexpr std::int64_t kLeastDepth = 32;
+
+bool is_conv(const Node& node) { return node.is("modelflow.Conv"); }
+
+/// Both, or weights alone: where memory decides, and activations stay as they are.
+bool rounds_activations(const Context& context) { return context.options.precision == Precision::bf16; }
+
+/// How many products each result sums.
+std::int64_t depth_of(const Node& node, const Dims& weights) {
+  if (!is_conv(node)) return weights[node.attrs.integer("trans_b") != 0];
+  return element_count(std::span(weights).subspan(1));
+}
+
+Verdict check(const Node& node, const Context& context) {
+  if (context.model.opset() < 13) return no("the opset is below 13");
+  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  const Value& w = *node.input(1);
+  const Tensor* weights = w.constant();
+  if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", w.name());
+  if (is_conv(node) ? weights->elements() == 0 : weights->rank() != 2)
+    return no("is empty, or not of rank 2", w.name());
+  if (node.attrs.integer("trans_a")) return no("a is transposed");
+  if (!w.metadata.empty()) return no("arrived quantized", w.name());
+  const std::int64_t depth = depth_of(node, weights->dims());
+  return depth < kLeastDepth ? no("a sum over " + std::to_string(depth) + " is too short", w.name()) : yes();
+}
+
+std::string bf16_kind(const Node& node) { return is_conv(node) ? "ConvBf16" : "MatMulBf16"; }
+
+Attrs attrs_of(const Node& node, const Context& context) {
+  Attrs attrs = node.attrs;
+  if (is_conv(node)) return attrs;
+  for (const char* name : {"scale", "trans_a"}) attrs.erase(name);
+  attrs.set("round_a", rounds_activations(context) ? 1 : 0);
+  return attrs;
+}
+
+/// In the order of channels that the layout stage gives convolutions: the kernels of float32 depend on it.
+Call channels_last(Call call) {
+  if (!call.attrs.has("x_layout")) return call;
+  call.attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
+  for (Operand* operand : {&call.inputs[0], &call.outputs[0]}) operand->shape = last_shape(operand->shape);
+  if (call.attrs.text("residual", "none") != "none") call.inputs.back().shape = last_shape(call.inputs.back().shape);
+  return call;
+}
+
+/// Yes when some kernel of the target takes the op in bfloat16 and is faster than the one that it has.
+Verdict pays(const Node& node, const Context& context) {
+  Call plain = call_of(node), rounded = plain;
+  rounded.op = bf16_kind(node);
+  rounded.attrs = attrs_of(node, context);
+  rounded.inputs[1].dtype = DType::bf16;  // kernels look at the dims of the constant only, before they are made
+  plain = channels_last(std::move(plain)), rounded = channels_last(std::move(rounded));
+  const Choice now = choose_kernel(plain, context.target), then = choose_kernel(rounded, context.target);
+  if (!then.kernel) return no(then.reason);
+  if (now.kernel && then.kernel->cost(rounded, context.target) >= now.kernel->cost(plain, context.target))
+    return no("is not faster in bfloat16 on this target");
+  return yes();
+}
+
+/// The weights in bfloat16, a factor of the product inside; nothing when one of them does not fit.
+std::optional<Tensor> rounded_weights(const Node& node) {
+  const Tensor& weights = *node.input(1)->constant();
+  const float factor = is_conv(node) ? 1 : node.attrs.number("scale", 1);
+  bool fits = true;
+  Tensor made = Tensor::make(DType::bf16, weights.dims(), [&](std::byte* bytes) {
+    std::ranges::transform(weights.as<float>(), reinterpret_cast<std::uint16_t*>(bytes), [&](float w) {
+      const std::uint16_t bits = to_bf16(w * factor);
+      fits &= std::isfinite(from_bf16(bits));
+      return bits;
+    });
+  });
+  return fits ? std::optional(std::move(made)) : std::nullopt;
+}
+
+Verdict lower(Node& node, Context& context) {
+  if (Verdict v = check(node, context); !v) return v;
+  if (Verdict v = pays(node, context); !v) return v;
+  const std::optional<Tensor> weights = rounded_weights(node);
+  if (!weights) return no("holds numbers that are not finite", node.input(1)->name());
+  Graph& graph = node.graph();
+  std::vector<Value*> inputs = node.inputs();
+  inputs[1] = &graph.add_constant(*weights, node.input(1)->name() + "_bf16");
+  Node& made = graph.add("modelflow." + bf16_kind(node), inputs,
+                         {.before = &node, .attrs = attrs_of(node, context), .name = node.name});
+  infer_types(made, context.model);
+  made.doc = node.doc;
+  graph.replace(*node.output(), *made.output());
+  graph.erase(node);
+  return yes();
+}
+
+int run(Graph& graph, Context& context) {
+  if (!context.plan) return 0;
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (node->is("modelflow.MatMul") || (is_conv(*node) && rounds_activations(context))) nodes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : nodes) {
+    if (const Verdict verdict = lower(*node, context); !verdict) {
+      context.miss("to-bf16", node, verdict.reason);
+      continue;
+    }
+    context.hit("to-bf16");
+    ++changes;
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass to_bfloat16() {
+  return {.name = "to-bf16",
+          .doc = "Products (and convolutions, where the target multiplies bfloat16) by constants: weights in bfloat16",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
