@@ -42,6 +42,8 @@ bool is_zero(const Value& value) {
     const Tensor* filler = node->attrs.tensor("value");
     return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
   }
+  if (node->is("Concat"))
+    return std::ranges::all_of(node->inputs(), [](const Value* input) { return input && is_zero(*input); });
   static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
                                          "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
   const bool moves = std::any_of(kMoving.begin(), kMoving.end(), [&](const char* op) { return node->is(op); });

@@ -41,6 +41,25 @@ Value* reversed(Value& value, std::int64_t axis, Build& build) {
   return source ? &build.op("Transpose", {source}, {{"perm", perm}}) : nullptr;
 }
 
+/// The axis of extent 1 that a Squeeze, or a Reshape, leaves out; nothing when the node does anything else.
+std::optional<std::int64_t> dropped_axis(const Node& node) {
+  const Shape &x = node.input(0)->shape(), &y = node.output()->shape();
+  if (!x.has_rank()) return {};
+  if (node.is("Squeeze")) {
+    const auto axes = setting(node, "axes", 1);
+    const auto inside = axes ? positive(*axes, static_cast<std::int64_t>(x.rank())) : std::nullopt;
+    return inside && inside->size() == 1 ? std::optional(inside->front()) : std::nullopt;
+  }
+  if (!node.is("Reshape") || !y.has_rank() || y.rank() + 1 != x.rank()) return {};
+  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
+    if (!(x[axis].number() == 1)) continue;
+    std::size_t open = 0;  // an extent that is not proven equal follows from the number of elements
+    for (std::size_t i = 0, j = 0; i < x.rank(); ++i) open += i == axis || x[i] == y[j++] ? 0 : 1;
+    if (open <= 1) return static_cast<std::int64_t>(axis);
+  }
+  return {};
+}
+
 /// On from Y to where everything that reads it is reversed along the steps again; null when something is not.
 Node* reversed_back(Value& y) {
   std::int64_t steps = 0;
@@ -51,11 +70,8 @@ Node* reversed_back(Value& y) {
     if (node->is("Transpose")) {
       const Ints perm = node->attrs.ints("perm");
       steps = std::ranges::find(perm, steps) - perm.begin();
-    } else if (node->is("Squeeze")) {
-      const auto axes = setting(*node, "axes", 1);
-      const auto inside = axes ? positive(*axes, static_cast<std::int64_t>(rank_of(value).value_or(0))) : std::nullopt;
-      if (!inside || inside->size() != 1 || inside->front() == steps) return nullptr;
-      steps -= inside->front() < steps;
+    } else if (const std::optional<std::int64_t> dropped = dropped_axis(*node); dropped && *dropped != steps) {
+      steps -= *dropped < steps;
     } else {
       return nullptr;
     }
