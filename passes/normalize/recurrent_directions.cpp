@@ -8,6 +8,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/normalize/normalize.h"
+#include "passes/strided_view.h"
 
 namespace modelflow::passes {
 namespace {
@@ -43,16 +44,30 @@ bool choose_half(const Node& node, const Value& value, Source& source) {
   return true;
 }
 
-/// A Reshape that does no more than leave out the axis of directions.
-bool drops_directions(const Node& node, const Ints& axes) {
+/// A Reshape of one direction that moves nothing but axes of extent 1, or leaves out the one of directions. Axes of
+/// extent 1 cannot be told apart: those that are left stand in their order.
+bool reshape_axes(const Node& node, Ints& axes, std::int64_t directions) {
   const Shape &x = node.input(0)->shape(), &y = node.output()->shape();
-  if (!node.is("Reshape") || !x.has_rank() || !y.has_rank() || y.rank() + 1 != axes.size()) return false;
-  std::size_t open = 0;
-  for (std::size_t i = 0, j = 0; i < axes.size(); ++i) {
-    if (axes[i] == directions_axis(axes.size() == 4 ? 0 : 1)) continue;
-    open += x[i] == y[j++] ? 0 : 1;
+  if (!node.is("Reshape") || !x.has_rank() || !y.has_rank() || x.rank() != axes.size() || y.rank() > x.rank())
+    return false;
+  StridedView view(x);
+  if (!view.follow(*node.output())) return false;
+  Ints order, units;
+  std::set<std::int64_t> seen;
+  for (const StridedView::Axis& axis : view.axes()) {
+    const StridedView::Axis runs = StridedView::joined(axis);
+    if (runs.size() > 1 || (runs.size() == 1 && runs[0].stride.number() != 1)) return false;
+    order.push_back(runs.empty() ? -1 : axes[runs[0].axis]);
+    if (!runs.empty() && !seen.insert(order.back()).second) return false;
   }
-  return open <= 1;
+  for (const std::int64_t axis : axes)
+    if (!seen.contains(axis) && (y.rank() == x.rank() || axis != directions)) units.push_back(axis);
+  if (std::ranges::count(order, -1) != static_cast<std::ptrdiff_t>(units.size())) return false;
+  auto next = units.begin();
+  for (std::int64_t& axis : order)
+    if (axis == -1) axis = *next++;
+  axes = order;
+  return true;
 }
 
 std::optional<Source> source_of(Value& value) {
@@ -76,10 +91,11 @@ std::optional<Source> source_of(Value& value) {
   if (one_way && directions != axes.end()) {
     const auto given = node->is("Squeeze") ? setting(*node, "axes", 1) : std::nullopt;
     const auto dropped = given ? positive(*given, static_cast<std::int64_t>(axes.size())) : std::nullopt;
-    if (dropped == Ints{directions - axes.begin()} || drops_directions(*node, axes)) {
+    if (dropped == Ints{directions - axes.begin()}) {
       axes.erase(directions);
       return source;
     }
+    if (reshape_axes(*node, axes, directions_axis(source->output))) return source;
   }
   return choose_half(*node, value, *source) ? source : std::nullopt;
 }
@@ -151,8 +167,11 @@ void merge(Node& forward, Node& reverse, Context& context) {
     Attrs split = {{"axis", directions_axis(i)}};
     if (build.opset() >= 18) split.set("num_outputs", 2);
     const Node& parts = *build.op("Split", {both.output(i)}, split, 2).producer();
-    if (forward.output(i)) graph.replace(*forward.output(i), *parts.output(0));
-    if (reverse.output(i)) graph.replace(*reverse.output(i), *parts.output(1));
+    for (const auto& [old, half] : {std::pair{&forward, parts.output(0)}, std::pair{&reverse, parts.output(1)}}) {
+      if (!old->output(i)) continue;
+      half->type = old->output(i)->type;
+      graph.replace(*old->output(i), *half);
+    }
   }
   graph.prune();
   graph.sort();  // readers of one direction may have stood in front of the other

@@ -7,6 +7,7 @@
 #include "passes/extents.h"
 #include "passes/facts.h"
 #include "passes/normalize/recurrent_directions.h"
+#include "passes/strided_view.h"
 
 namespace modelflow::passes {
 namespace {
@@ -41,40 +42,28 @@ Value* reversed(Value& value, std::int64_t axis, Build& build) {
   return source ? &build.op("Transpose", {source}, {{"perm", perm}}) : nullptr;
 }
 
-/// The axis of extent 1 that a Squeeze, or a Reshape, leaves out; nothing when the node does anything else.
-std::optional<std::int64_t> dropped_axis(const Node& node) {
-  const Shape &x = node.input(0)->shape(), &y = node.output()->shape();
-  if (!x.has_rank()) return {};
-  if (node.is("Squeeze")) {
-    const auto axes = setting(node, "axes", 1);
-    const auto inside = axes ? positive(*axes, static_cast<std::int64_t>(x.rank())) : std::nullopt;
-    return inside && inside->size() == 1 ? std::optional(inside->front()) : std::nullopt;
-  }
-  if (!node.is("Reshape") || !y.has_rank() || y.rank() + 1 != x.rank()) return {};
-  for (std::size_t axis = 0; axis < x.rank(); ++axis) {
-    if (!(x[axis].number() == 1)) continue;
-    std::size_t open = 0;  // an extent that is not proven equal follows from the number of elements
-    for (std::size_t i = 0, j = 0; i < x.rank(); ++i) open += i == axis || x[i] == y[j++] ? 0 : 1;
-    if (open <= 1) return static_cast<std::int64_t>(axis);
+/// Where the steps, the first axis of Y, stand in a view of it; nothing where they are mixed with others.
+std::optional<std::int64_t> steps_in(const StridedView& view, const Dim& steps) {
+  for (std::size_t i = 0; i < view.axes().size(); ++i) {
+    const StridedView::Axis runs = StridedView::joined(view.axes()[i]);
+    if (runs.size() == 1 && runs[0].axis == 0 && runs[0].extent == steps && runs[0].stride.number() == 1)
+      return static_cast<std::int64_t>(i);
   }
   return {};
 }
 
 /// On from Y to where everything that reads it is reversed along the steps again; null when something is not.
 Node* reversed_back(Value& y) {
+  if (!y.type.is_tensor() || !y.shape().has_rank()) return nullptr;
+  StridedView view(y.shape());
   std::int64_t steps = 0;
   Value* value = &y;
   for (Node* node = only_reader(*value); node; node = only_reader(*value)) {
-    if (node->input(0) != value) return nullptr;
+    if (node->input(0) != value || !node->output()) return nullptr;
     if (reverses(*node, steps)) return node;
-    if (node->is("Transpose")) {
-      const Ints perm = node->attrs.ints("perm");
-      steps = std::ranges::find(perm, steps) - perm.begin();
-    } else if (const std::optional<std::int64_t> dropped = dropped_axis(*node); dropped && *dropped != steps) {
-      steps -= *dropped < steps;
-    } else {
-      return nullptr;
-    }
+    const auto at = view.follow(*node->output()) ? steps_in(view, y.shape()[0]) : std::nullopt;
+    if (!at) return nullptr;
+    steps = *at;
     value = node->output();
   }
   return nullptr;
