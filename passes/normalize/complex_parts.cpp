@@ -119,9 +119,8 @@ void drop_roots(Value& size, Graph& graph) {
   for (const Use& use : uses) {
     const Node& node = *use.node;
     const bool product = node.is("Mul") && node.input(0) == node.input(1);
-    const bool power = node.is("Pow") && use.index == 0 && const_number(node.input(1)) == 2.0;
-    const bool last_use = use.index == 0;
-    if ((product || power) && last_use && &node.graph() == &graph) graph.replace(*node.output(), sum);
+    const bool power = node.is("Pow") && const_number(node.input(1)) == 2.0;
+    if ((product || power) && use.index == 0 && &node.graph() == &graph) graph.replace(*node.output(), sum);
   }
 }
 
@@ -168,11 +167,6 @@ void serve_parts(Value& z, Value& real, Value& imaginary, Context& context) {
         break;
     }
   }
-}
-
-Value& complex_of(Build& build, Value& real, Value& imaginary) {
-  const auto axis = static_cast<std::int64_t>(real.shape().rank());
-  return build.op("Concat", {&with_last_axis(build, real), &with_last_axis(build, imaginary)}, {{"axis", axis}});
 }
 
 }  // namespace modelflow::passes

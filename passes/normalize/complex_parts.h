@@ -11,7 +11,5 @@ namespace modelflow::passes {
 bool read_as_parts(const Value& z);
 /// Gives all these readers what they want, made of the parts, each of the shape of `z` without the last axis.
 void serve_parts(Value& z, Value& real, Value& imaginary, Context& context);
-/// The parts in turns in a new last axis.
-Value& complex_of(Build& build, Value& real, Value& imaginary);
 
 }  // namespace modelflow::passes
