@@ -28,7 +28,8 @@ const std::map<std::string_view, PointwiseOp> kOps = {
     {"Mul", PointwiseOp::mul},   {"Div", PointwiseOp::div},
     {"Max", PointwiseOp::max},   {"Min", PointwiseOp::min},
     {"Neg", PointwiseOp::neg},   {"Abs", PointwiseOp::abs},
-    {"Sqrt", PointwiseOp::sqrt}, {"Reciprocal", PointwiseOp::reciprocal}};
+    {"Sqrt", PointwiseOp::sqrt}, {"Reciprocal", PointwiseOp::reciprocal},
+    {"Log", PointwiseOp::log}};
 
 /// One line: reads operands and tiles, writes tile `to`; the last line writes the result itself.
 struct Step {

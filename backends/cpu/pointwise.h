@@ -4,7 +4,7 @@
 
 namespace modelflow::cpu {
 
-enum class PointwiseOp { add, sub, mul, div, max, min, neg, abs, sqrt, reciprocal, activation };
+enum class PointwiseOp { add, sub, mul, div, max, min, neg, abs, sqrt, reciprocal, log, activation };
 
 /// y[i] = op(a[i], b[i]) for n floats; ops of one operand read `a` alone. Not for `activation`.
 using PointwiseStep = void (*)(PointwiseOp op, const float* a, const float* b, float* y, std::size_t n);

@@ -70,9 +70,10 @@ void RecurrentProblem::allocate(Invocation& call) {
   std::size_t next = 0;
   const auto output = [&](const Dims& dims) { return static_cast<float*>(call.output(next++, dims)); };
   if (attrs.y) {
-    y = output(attrs.y_layout == "SDBH"   ? Dims{s, d, n, h}
-               : attrs.y_layout == "SBDH" ? Dims{s, n, d, h}
-                                          : Dims{n, s, d, h});
+    const bool turned = attrs.y_batch_first();
+    y = output(attrs.y_layout == "SDBH" ? Dims{s, d, n, h}
+               : attrs.y_joined()       ? Dims{turned ? n : s, turned ? s : n, d * h}
+                                        : Dims{turned ? n : s, turned ? s : n, d, h});
     if (lengths) std::fill_n(y, seq * batch * dirs * hidden, 0.0f);  // what lies behind the end of a sequence
   }
   if (attrs.y_h) y_h = output({d, n, h});
@@ -81,9 +82,9 @@ void RecurrentProblem::allocate(Invocation& call) {
 
 float* RecurrentProblem::y_row(std::size_t step, std::size_t dir, std::size_t row) const {
   if (!y) return nullptr;
-  const std::size_t at = attrs.y_layout == "SDBH"   ? (step * dirs + dir) * batch + row
-                         : attrs.y_layout == "SBDH" ? (step * batch + row) * dirs + dir
-                                                    : (row * seq + step) * dirs + dir;
+  const std::size_t at = attrs.y_layout == "SDBH" ? (step * dirs + dir) * batch + row
+                         : attrs.y_batch_first()  ? (row * seq + step) * dirs + dir
+                                                  : (step * batch + row) * dirs + dir;
   return y + at * hidden;
 }
 

@@ -10,8 +10,8 @@ namespace modelflow::ops {
 namespace {
 
 constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
-constexpr std::string_view kOne[] = {"Neg",  "Abs",  "Sqrt", "Reciprocal", "Relu",    "Sigmoid",
-                                     "Tanh", "SiLU", "Mish", "Gelu",       "GeluTanh"};
+constexpr std::string_view kOne[] = {"Neg",     "Abs",  "Sqrt", "Reciprocal", "Log",  "Relu",
+                                     "Sigmoid", "Tanh", "SiLU", "Mish",       "Gelu", "GeluTanh"};
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw Error(ErrorKind::invalid_input, "Pointwise: program '" + std::string(text) + "': " + why);

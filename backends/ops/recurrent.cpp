@@ -52,6 +52,14 @@ std::string results(const RecurrentAttrs& attrs) {
   return text;
 }
 
+/// Y in another order of axes.
+std::string ordered_text(const RecurrentAttrs& attrs) {
+  const std::string perm = attrs.y_batch_first() ? "[2, 0, 1, 3]" : "[0, 2, 1, 3]";
+  if (!attrs.y_joined()) return "y = Transpose <perm = " + perm + "> (all)\n";
+  return "ordered = Transpose <perm = " + perm + "> (all)\njoined = Constant <value = int64[3] {0, 0, -1}> ()\n" +
+         "y = Reshape (ordered, joined)\n";
+}
+
 std::string body(const Call& call, int opset) {
   if (opset < 7)
     throw Error(ErrorKind::unsupported, call.op + " needs opset 7, the model has " + std::to_string(opset));
@@ -68,8 +76,7 @@ std::string body(const Call& call, int opset) {
   if (attrs.clip > 0) text += ", clip: float = @clip";
   if (!attrs.lstm) text += ", linear_before_reset: int = @linear_before_reset";
   text += "> (" + arguments(attrs) + ")\n";
-  if (attrs.y && attrs.y_layout == "SBDH") text += "y = Transpose <perm = [0, 2, 1, 3]> (all)\n";
-  if (attrs.y && attrs.y_layout == "BSDH") text += "y = Transpose <perm = [2, 0, 1, 3]> (all)\n";
+  if (attrs.y && attrs.y_layout != "SDBH") text += ordered_text(attrs);
   return text + "}";
 }
 

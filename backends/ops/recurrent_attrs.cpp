@@ -63,8 +63,8 @@ RecurrentAttrs::RecurrentAttrs(const Call& call)
   if (!reverse && !bidirectional && direction != "forward") fail("direction is '" + direction + "'");
   x_batch_first = x_layout == "BSI";
   if (!x_batch_first && x_layout != "SBI") fail("x_layout is '" + x_layout + "', not SBI or BSI");
-  if (y_layout != "SDBH" && y_layout != "SBDH" && y_layout != "BSDH")
-    fail("y_layout is '" + y_layout + "', not SDBH, SBDH or BSDH");
+  if (!contains("SDBH SBDH BSDH SBH BSH", y_layout))
+    fail("y_layout is '" + y_layout + "', not SDBH, SBDH, BSDH, SBH or BSH");
   y = contains(outputs, "Y");
   y_h = contains(outputs, "Y_h");
   y_c = contains(outputs, "Y_c");
@@ -98,10 +98,11 @@ Verdict infer_recurrent(Call& call) {
     output.shape = Shape({dirs, e.batch, hidden});
   }
   if (!read->y) return yes();
-  const std::string& layout = read->y_layout;
-  call.outputs[0].shape = layout == "SDBH"   ? Shape({e.seq, dirs, e.batch, hidden})
-                          : layout == "SBDH" ? Shape({e.seq, e.batch, dirs, hidden})
-                                             : Shape({e.batch, e.seq, dirs, hidden});
+  std::vector<Dim> dims = {e.seq, e.batch, dirs, hidden};
+  if (read->y_layout == "SDBH") dims = {e.seq, dirs, e.batch, hidden};
+  if (read->y_batch_first()) std::swap(dims[0], dims[1]);
+  if (read->y_joined()) dims = {dims[0], dims[1], dirs * hidden};
+  call.outputs[0].shape = Shape(std::move(dims));
   return yes();
 }
 

@@ -32,6 +32,8 @@ struct RecurrentAttrs {
   std::int64_t dirs() const { return bidirectional ? 2 : 1; }
   std::size_t outputs() const { return std::size_t{y} + y_h + y_c; }
   std::size_t inputs() const;
+  bool y_batch_first() const { return y_layout.starts_with('B'); }
+  bool y_joined() const { return y_layout.size() == 3; }
   std::size_t bias_index() const { return quantized ? 5 : 3; }
   std::size_t lengths_index() const { return bias_index() + has_bias; }
   std::size_t state_index() const { return lengths_index() + has_lengths; }

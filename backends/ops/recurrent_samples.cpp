@@ -34,6 +34,8 @@ std::vector<Sample> layers(bool lstm) {
       {5, 2, 18, 17, with(bias, with(of("x_layout", "BSI"), of("outputs", "Y_h")))},
       {5, 3, 18, 17, with(both, {{"clip", 0.3f}})},
       {70, 2, 48, 64, with(both, batch_first)},
+      {5, 3, 18, 17, with(both, with(of("x_layout", "BSI"), of("y_layout", "BSH")))},
+      {4, 3, 18, 17, with(bias, with(of("y_layout", "SBH"), of("outputs", all)))},
       {3, 1, 256, 300, with(bias, batch_first)},
   };
 }

@@ -6,7 +6,7 @@ std::vector<Pass> clean() {
   return {
       constant_nodes(), prune(),      inline_branches(), fold_shapes(), shape_sources(), transpose_weights(),
       fold_constants(), identities(), duplicates(),      chains(),      views(),         fold_batch_norm(),
-      fold_affine(),    fold_pad(),   prune(),
+      fold_affine(),    fold_pad(),   move_strides(),    prune(),
   };
 }
 

@@ -91,11 +91,50 @@ std::vector<Place> common_source(std::vector<Place> places) {
   return places;
 }
 
+/// The input of the graph, and its axis, that has this extent for sure.
+std::optional<Place> input_with(const Graph& graph, const Dim& extent) {
+  for (Value* input : graph.inputs()) {
+    if (!input->type.is_tensor() || !input->shape().has_rank()) continue;
+    for (std::size_t axis = 0; axis < input->shape().rank(); ++axis)
+      if (input->shape()[axis] == extent) return Place{input, axis};
+  }
+  return {};
+}
+
+/// Extents that inference proved to be numbers or those of graph inputs: read there, one by one.
+bool read_at_inputs(Node& gather, const std::vector<Place>& places, Context& context) {
+  Graph& graph = gather.graph();
+  if (places[0].value->is_graph_input() || graph.parent() || gather.output()->dtype() != DType::i64) return false;
+  std::vector<std::pair<std::optional<Place>, std::int64_t>> sources;
+  for (const Place& place : places) {
+    const Dim& extent = place.value->shape()[place.axis];
+    sources.emplace_back(input_with(graph, extent), extent.number().value_or(-1));
+    if (!sources.back().first && !extent.known()) return false;
+  }
+  Build build(graph, gather, context);
+  const bool scalar = gather.input(1)->constant()->rank() == 0;
+  std::vector<Value*> parts;
+  for (const auto& [place, number] : sources) {
+    const auto axis = static_cast<std::int64_t>(place ? place->axis : 0);
+    const auto constant = [&](std::int64_t v) -> Value& {
+      return build.constant(scalar ? Tensor::scalar<std::int64_t>(v) : tensor_of({v}), "extent");
+    };
+    parts.push_back(number >= 0 ? &constant(number)
+                                : &build.op("Gather", {&build.op("Shape", {place->value}), &constant(axis)}));
+  }
+  graph.replace(*gather.output(),
+                parts.size() == 1 ? *parts[0] : build.op("Concat", parts, {{"axis", std::int64_t{0}}}));
+  graph.erase(gather);
+  context.hit("shape-of-input");
+  return true;
+}
+
 bool read_at_source(Node& gather, Context& context) {
   const std::vector<Place> places = read_extents(gather);
   if (places.empty()) return false;
   const std::vector<Place> sources = common_source(places);
-  if (sources[0].value == places[0].value) return false;
+  if (sources[0].value == places[0].value)
+    return gather.input(1)->constant()->rank() <= 1 && read_at_inputs(gather, places, context);
   Ints axes;
   for (const Place& source : sources) axes.push_back(static_cast<std::int64_t>(source.axis));
   Build build(gather.graph(), gather, context);

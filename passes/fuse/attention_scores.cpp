@@ -29,7 +29,11 @@ bool is_view(const Node& node) {
   const std::size_t rank = shape.rank();
   // Whatever becomes of the leading axes: the same extents at the end are the same rows and columns. Axes of extent 1
   // may stand anywhere, also between and behind them.
-  if (const auto last = after.has_rank() ? rows_and_columns(shape, false) : std::nullopt;
+  // With five axes and one of extent 1 among them, that one is none of the scores' own (Keras writes [B, heads, S, S,
+  // 1] and [B, heads, S, 1, S]).
+  const auto is_one = [](const Dim& dim) { return dim.number() == 1; };
+  const bool spare = rank >= 5 && std::ranges::count_if(shape.dims(), is_one) == 1;
+  if (const auto last = after.has_rank() ? rows_and_columns(shape, spare) : std::nullopt;
       last && last == rows_and_columns(after, true))
     return true;
   if (after.has_rank() && after.rank() >= 3 && shape.back() == after.back() &&

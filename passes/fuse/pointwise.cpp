@@ -12,7 +12,7 @@
 namespace modelflow::passes {
 namespace {
 
-constexpr std::array kArithmetic = {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "Reciprocal"};
+constexpr std::array kArithmetic = {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "Reciprocal", "Log"};
 constexpr std::array kPlainActivations = {"Relu", "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"};
 constexpr std::size_t kMostInputs = 8, kMostNodes = 16;
 

@@ -8,6 +8,7 @@
 #include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/recurrent_result.h"
 
 namespace modelflow::passes {
 namespace {
@@ -41,6 +42,8 @@ bool is_zero(const Value& value) {
     const Tensor* filler = node->attrs.tensor("value");
     return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
   }
+  if (node->is("Concat"))
+    return std::ranges::all_of(node->inputs(), [](const Value* input) { return input && is_zero(*input); });
   static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
                                          "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
   const bool moves = std::any_of(kMoving.begin(), kMoving.end(), [&](const char* op) { return node->is(op); });
@@ -155,73 +158,6 @@ Node* convert(Node& node, Context& context) {
   return fused;
 }
 
-/// Y of one direction without the axis of directions.
-bool drops_direction(const Node& node, std::int64_t hidden) {
-  if (node.is("Squeeze")) return setting(node, "axes", 1) == Ints{1};
-  if (!node.is("Reshape") || node.attrs.integer("allowzero") != 0) return false;
-  const std::optional<Ints> target = const_ints(node.input(1));
-  return target && target->size() == 3 && (*target)[0] == 0 && (*target)[1] != 0 && (*target)[2] == hidden;
-}
-
-/// What stands behind Y: a Transpose that it can do itself, perhaps behind a node that drops the axis of directions.
-struct Behind {
-  std::string_view y_layout;
-  Node* transpose = nullptr;
-  Node* dropped = nullptr;
-};
-
-std::optional<Behind> behind_y(const Node& fused) {
-  Node* next = only_reader(*fused.output());
-  if (!next || fused.attrs.text("y_layout") != "SDBH" || !fused.attrs.text("outputs").starts_with("Y")) return {};
-  const std::string outputs = fused.attrs.text("outputs");
-  if (outputs != "Y" && !outputs.starts_with("Y ")) return {};
-  if (next->is("Transpose")) {
-    const Ints perm = next->attrs.ints("perm");
-    if (perm == Ints{0, 2, 1, 3}) return Behind{"SBDH", next};
-    if (perm == Ints{2, 0, 1, 3}) return Behind{"BSDH", next};
-    return {};
-  }
-  if (fused.attrs.text("direction") == "bidirectional" || !drops_direction(*next, fused.attrs.integer("hidden_size")))
-    return {};
-  Node* last = only_reader(*next->output());
-  if (!last || !last->is("Transpose") || last->attrs.ints("perm") != Ints{1, 0, 2}) return {};
-  return Behind{"BSDH", last, next};
-}
-
-/// y [batch, seq, 1, hidden] without the third axis.
-Value& without_direction(Value& y, Node& before, Context& context) {
-  const bool input = context.model.opset() >= 13;
-  std::vector<Value*> inputs = {&y};
-  if (input) inputs.push_back(&before.graph().add_constant(tensor_of({2}), "axes"));
-  Attrs attrs;
-  if (!input) attrs.set("axes", Attr(Ints{2}));
-  Node& made = before.graph().add("Squeeze", std::move(inputs), {.before = &before, .attrs = std::move(attrs)});
-  infer_types(made, context.model);
-  return *made.output();
-}
-
-/// Y in the order of axes that its reader wants.
-int turn_y(Node& fused, Context& context) {
-  const std::optional<Behind> behind = behind_y(fused);
-  if (!behind) return 0;
-  Graph& graph = fused.graph();
-  Attrs attrs = fused.attrs;
-  attrs.set("y_layout", Attr(std::string(behind->y_layout)));
-  Node* made = make_fused(graph, context, "recurrent-transpose", "modelflow." + fused.op(), fused.inputs(), attrs,
-                          fused, fused.outputs().size());
-  if (!made) return 0;
-  made->name = fused.name;
-  made->doc = fused.doc;
-  Value& y = *made->output();
-  graph.replace(*behind->transpose->output(), behind->dropped ? without_direction(y, *behind->transpose, context) : y);
-  graph.erase(*behind->transpose);
-  if (behind->dropped) graph.erase(*behind->dropped);
-  for (std::size_t i = 1; i < fused.outputs().size(); ++i) graph.replace(*fused.output(i), *made->output(i));
-  graph.erase(fused);
-  context.hit("recurrent-transpose");
-  return 1;
-}
-
 int run(Graph& graph, Context& context) {
   std::vector<Node*> nodes, fused;
   for (const auto& node : graph.nodes()) {
@@ -231,7 +167,7 @@ int run(Graph& graph, Context& context) {
     if (Node* made = convert(*node, context)) fused.push_back(made);
   }
   auto changes = static_cast<int>(fused.size());
-  for (Node* node : fused) changes += turn_y(*node, context);
+  for (Node* node : fused) changes += order_y(*node, context);
   if (changes) graph.prune();
   return changes;
 }

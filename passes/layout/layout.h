@@ -13,6 +13,7 @@ Pass quantized_borders();   ///< what rounds to 8-bit numbers and back where the
 Pass absorb_transposes();   ///< a Transpose beside an op that reads and writes either order becomes an attribute
 Pass absorb_activations();  ///< what follows an op that only layout makes
 Pass absorb_upsamples();    ///< repeated pixels that a Concat reads
+Pass unit_transposes();     ///< Transposes that move nothing
 
 std::vector<Pass> layout();
 

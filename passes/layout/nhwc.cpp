@@ -233,7 +233,8 @@ Pass channels_last() {
 }
 
 std::vector<Pass> layout() {
-  return {channels_last(), quantized_borders(), absorb_transposes(), absorb_activations(), absorb_upsamples()};
+  return {channels_last(),      quantized_borders(), absorb_transposes(),
+          absorb_activations(), absorb_upsamples(),  unit_transposes()};
 }
 
 }  // namespace modelflow::passes

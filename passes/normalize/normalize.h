@@ -21,6 +21,9 @@ Pass normalize_linear();
 /// Einsum that is a matrix product -> Transpose and MatMul.
 Pass normalize_einsum();
 
+/// STFT and DFT of constant length -> products with a constant basis.
+Pass normalize_spectra();
+
 /// Layer, RMS, group and instance normalization -> modelflow.LayerNorm and modelflow.GroupNorm, at every opset.
 Pass normalize_norms();
 
@@ -30,8 +33,16 @@ Pass normalize_softmax();
 /// Convolutions over more axes than they work along -> over those alone.
 Pass drop_unit_axes();
 
+/// Split, convolutions, Concat -> a convolution in groups.
+Pass group_convolutions();
+
+/// A convolution over blocks of an image (Focus, SpaceToDepth) -> one over the image.
+Pass widen_over_blocks();
+
 /// A Loop or Scan over the steps of an LSTM or a GRU -> the standard op.
 Pass recurrent_loops();
+/// Two LSTM, GRU or RNN nodes, one for each direction -> one for both.
+Pass merge_directions();
 /// Loops of a few steps -> their steps.
 Pass unroll_loops();
 

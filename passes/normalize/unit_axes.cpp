@@ -75,6 +75,16 @@ std::vector<Value*> transposed_alone(const Match& m, Build& build) {
   return {&build.op("Transpose", {&m.value("x")}, {{"perm", perm}})};
 }
 
+/// Only axes of extent 1 are repeated: the extents decide, not the order of elements.
+Verdict repeats_unit_axes(const Match& m) {
+  const std::optional<Ints> repeats = const_ints(m["repeats"]);
+  const Value& x = m.value("x");
+  if (!repeats || rank_of(&x) != repeats->size()) return no("how often is not constant", m.value("repeats").name());
+  for (std::size_t i = 0; i < repeats->size(); ++i)
+    if ((*repeats)[i] != 1 && !(x.shape()[i] == Dim(1))) return no("more than one element is repeated", x.name());
+  return yes();
+}
+
 }  // namespace
 
 Pass drop_unit_axes() {
@@ -90,8 +100,15 @@ Pass drop_unit_axes() {
                        .from = open(op("Squeeze", {turned})),
                        .when = {same_axis},
                        .into = transposed_alone};
+  const Rule tile{.name = "tile-of-unit-axes",
+                  .doc = "Tile of axes of extent 1 -> Expand, which is a view",
+                  .from = op("Tile", {any("x"), constant("repeats")}),
+                  .when = {repeats_unit_axes},
+                  .into = [](const Match& m, Build& build) -> std::vector<Value*> {
+                    return {&build.op("Expand", {&m.value("x"), &m.value("repeats")})};
+                  }};
   return rewrite("drop-unit-axes", "Convolutions of one axis that are written as ones of two -> Conv of one axis",
-                 {rule, transpose});
+                 {rule, transpose, tile});
 }
 
 }  // namespace modelflow::passes

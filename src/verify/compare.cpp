@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/verify/exact_spectra.h"
 #include "src/verify/feeds.h"
 
 namespace modelflow {
@@ -85,7 +86,9 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
   try {
     const std::vector<std::vector<Feeds>> groups =
         options.inputs.empty() ? feed_groups(original, options) : std::vector<std::vector<Feeds>>{options.inputs};
-    const auto session = open_session(runtime, original, {.threads = options.threads, .optimize = false});
+    const std::optional<Model> exact = with_exact_spectra(original);
+    const auto session =
+        open_session(runtime, exact ? *exact : original, {.threads = options.threads, .optimize = false});
     for (const auto& [name, type] : session->outputs()) reference.names.push_back(name);
     reference.random.assign(reference.names.size(), false);
     for (const std::vector<Feeds>& group : groups)

@@ -16,7 +16,8 @@ namespace modelflow {
 /// reassociation may break a tie of an ArgMax or TopK, or move a rounding by one.
 OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance);
 
-/// The original's results without graph optimisation, on the feeds that it accepts.
+/// The original's results without graph optimisation, on the feeds that it accepts; of STFT and DFT the exact ones (see
+/// src/verify/exact_spectra.h).
 struct Reference {
   std::vector<Feeds> feeds;
   std::vector<std::vector<Tensor>> outputs;  ///< [feeds][outputs]

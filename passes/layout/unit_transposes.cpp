@@ -1,0 +1,58 @@
+// A Transpose that moves axes of extent 1 only leaves the elements where they are: a Reshape, which copies nothing.
+// Last of all, because other passes look for Transposes.
+#include <algorithm>
+
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/layout/layout.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Dims for a Reshape to the transposed shape; nothing when the order of elements changes or too little is known.
+std::optional<Ints> target_of(const Node& node) {
+  const Ints perm = node.attrs.ints("perm");
+  const Shape& x = node.input(0)->shape();
+  if (!x.has_rank() || perm.size() != x.rank()) return {};
+  Ints larger, target;
+  for (const std::int64_t axis : perm)
+    if (!(x[static_cast<std::size_t>(axis)].number() == 1)) larger.push_back(axis);
+  if (!std::is_sorted(larger.begin(), larger.end())) return {};
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    const Dim& dim = x[static_cast<std::size_t>(perm[i])];
+    const bool stays = perm[i] == static_cast<std::int64_t>(i);
+    if (!dim.known() && !stays) ++open;
+    target.push_back(dim.known() ? dim.value() : stays ? 0 : -1);
+    if (target.back() == 0 && !stays) return {};  // no elements at all
+  }
+  return open <= 1 ? std::optional(target) : std::nullopt;
+}
+
+int run(Graph& graph, Context& context) {
+  std::vector<Node*> transposes;
+  for (const auto& node : graph.nodes())
+    if (node->is("Transpose")) transposes.push_back(node.get());
+  int changes = 0;
+  for (Node* node : transposes) {
+    const std::optional<Ints> target = target_of(*node);
+    if (!target) continue;
+    Build build(graph, *node, context);
+    Value& x = *node->input(0);
+    graph.replace(*node->output(), build.op("Reshape", {&x, &build.constant(tensor_of(*target), "shape")}));
+    graph.erase(*node);
+    context.hit("transpose-of-unit-axes");
+    ++changes;
+  }
+  return changes;
+}
+
+}  // namespace
+
+Pass unit_transposes() {
+  return {.name = "unit-transposes",
+          .doc = "A Transpose that moves nothing but axes of extent 1 -> Reshape, which copies nothing",
+          .run = run};
+}
+
+}  // namespace modelflow::passes

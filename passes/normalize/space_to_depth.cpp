@@ -1,0 +1,209 @@
+// An image cut into blocks whose pixels become channels, and a convolution behind it -> a convolution over the image
+// with windows and strides as many times as large: the same products, and nothing is moved. Blocks come as strided
+// slices (the Focus layer of YOLOv5), as SpaceToDepth, or as Reshape, Transpose, Reshape (pixel_unshuffle of PyTorch).
+#include <algorithm>
+
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/normalize/normalize.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+/// Where a channel of the blocks comes from.
+struct Place {
+  std::int64_t channel, row, column;
+};
+
+struct Blocks {
+  Value* image = nullptr;
+  std::int64_t size = 0;  ///< rows and columns of a block
+  std::vector<Place> places;
+};
+
+/// The number of channels of an image; 0 when it is none.
+std::int64_t channels_of(const Value& value) {
+  const bool image = rank_of(&value) == 4 && value.shape()[1].known();
+  return image ? value.shape()[1].value() : 0;
+}
+
+std::optional<Blocks> from_op(const Node& node) {
+  const std::int64_t channels = channels_of(*node.input(0));
+  if (!node.is("SpaceToDepth") || channels == 0) return {};
+  Blocks blocks{node.input(0), node.attrs.integer("blocksize"), {}};
+  for (std::int64_t row = 0; row < blocks.size; ++row)
+    for (std::int64_t column = 0; column < blocks.size; ++column)
+      for (std::int64_t c = 0; c < channels; ++c) blocks.places.push_back({c, row, column});
+  return blocks;
+}
+
+/// Every so many rows or columns, or both, in one Slice or two.
+struct Strided {
+  Value* image;
+  std::int64_t start[2] = {0, 0}, step[2] = {1, 1};
+};
+
+bool add_slice(const Node& node, Strided& strided) {
+  const std::optional<Ints> starts = const_ints(node.input(1)), ends = const_ints(node.input(2)),
+                            given = const_ints(node.input(3)), steps = const_ints(node.input(4));
+  const auto axes = given ? positive(*given, 4) : std::nullopt;
+  if (!starts || !ends || !axes || !steps || rank_of(node.input(0)) != 4) return false;
+  for (std::size_t i = 0; i < axes->size(); ++i) {
+    if ((*axes)[i] < 2) return false;
+    const auto at = static_cast<std::size_t>((*axes)[i] - 2);
+    const Dim& extent = node.input(0)->shape()[static_cast<std::size_t>((*axes)[i])];
+    const std::int64_t all = extent.known() ? extent.value() : INT32_MAX;
+    if (strided.step[at] != 1 || (*steps)[i] < 1 || (*starts)[i] < 0 || (*ends)[i] < all) return false;
+    strided.start[at] = (*starts)[i];
+    strided.step[at] = (*steps)[i];
+  }
+  strided.image = node.input(0);
+  return true;
+}
+
+std::optional<Strided> read_slices(Value& value) {
+  Strided strided{&value};
+  while (const Node* node = strided.image->producer())
+    if (!node->is("Slice") || !add_slice(*node, strided)) break;
+  return strided.image != &value ? std::optional(strided) : std::nullopt;
+}
+
+/// No row or column is left over: the extent says so, or that the first and the last of a block come as often.
+bool divides(const Blocks& blocks, std::size_t axis) {
+  const Dim& extent = blocks.image->shape()[axis];
+  if (extent.known()) return extent.value() % blocks.size == 0;
+  const auto there = [&](std::int64_t start) {
+    return std::ranges::any_of(blocks.places, [&](const Place& p) { return (axis == 2 ? p.row : p.column) == start; });
+  };
+  return there(0) && there(blocks.size - 1);
+}
+
+std::optional<Blocks> from_slices(const Node& concat) {
+  if (!concat.is("Concat") || rank_of(concat.output()) != 4) return {};
+  if (positive({concat.attrs.integer("axis")}, 4) != Ints{1}) return {};
+  Blocks blocks;
+  for (Value* part : concat.inputs()) {
+    const std::optional<Strided> strided = part ? read_slices(*part) : std::nullopt;
+    if (!strided || strided->step[0] != strided->step[1]) return {};
+    if (blocks.image && (strided->image != blocks.image || strided->step[0] != blocks.size)) return {};
+    blocks.image = strided->image;
+    blocks.size = strided->step[0];
+    if (strided->start[0] >= blocks.size || strided->start[1] >= blocks.size) return {};
+    for (std::int64_t c = 0; c < channels_of(*blocks.image); ++c)
+      blocks.places.push_back({c, strided->start[0], strided->start[1]});
+  }
+  if (!blocks.image || !divides(blocks, 2) || !divides(blocks, 3)) return {};
+  return blocks;
+}
+
+/// [N, C, h, b, w, b], its third, fourth and sixth axes brought together in any order behind N, and joined.
+std::optional<Blocks> from_views(const Node& join) {
+  const Node* turn = join.is("Reshape") ? join.input(0)->producer() : nullptr;
+  const Node* cut = turn && turn->is("Transpose") ? turn->input(0)->producer() : nullptr;
+  if (!cut || !cut->is("Reshape") || rank_of(turn->input(0)) != 6 || rank_of(join.output()) != 4) return {};
+  const Ints perm = turn->attrs.ints("perm");
+  const Shape &apart = turn->input(0)->shape(), &y = join.output()->shape();
+  const std::int64_t channels = channels_of(*cut->input(0));
+  if (channels == 0 || perm[0] != 0 || perm[4] != 2 || perm[5] != 4) return {};
+  if (apart[1].number() != channels || !apart[3].known() || !(apart[3] == apart[5])) return {};
+  const std::int64_t size = apart[3].value();
+  // Rows and columns are cut by the size, not shared out otherwise: with channels and blocks fixed, one of the two may
+  // be unknown.
+  const Shape& x = cut->input(0)->shape();
+  const bool rows = apart[2] * Dim(size) == x[2], columns = apart[4] * Dim(size) == x[3];
+  if (size < 2 || y[1].number() != channels * size * size || (!rows && !columns)) return {};
+  Blocks blocks{cut->input(0), size, {}};
+  const std::int64_t extent[6] = {0, channels, 0, size, 0, size};
+  for (std::int64_t i = 0; i < channels * size * size; ++i) {
+    std::int64_t at[6] = {}, rest = i;
+    for (const std::size_t axis : {3, 2, 1}) {
+      const auto from = static_cast<std::size_t>(perm[axis]);
+      at[from] = rest % extent[from];
+      rest /= extent[from];
+    }
+    blocks.places.push_back({at[1], at[3], at[5]});
+  }
+  return blocks;
+}
+
+Verdict over_blocks(const Node& conv, const Blocks& blocks) {
+  const Value* w = conv.input(1);
+  if (!w || !w->constant() || w->constant()->rank() != 4 || w->dtype() != DType::f32)
+    return no("the weights are no float32 constant", conv.label());
+  if (conv.attrs.integer("group", 1) != 1) return no("the convolution is grouped", conv.label());
+  for (const std::int64_t d : conv.attrs.ints("dilations"))
+    if (d != 1) return no("the window has holes", conv.label());
+  const std::string how = conv.attrs.text("auto_pad", "NOTSET");
+  if (how != "NOTSET" && how != "VALID" && !how.empty()) return no("the border depends on the extents", conv.label());
+  if (w->constant()->dims()[1] != static_cast<std::int64_t>(blocks.places.size())) return no("channels do not fit");
+  return yes();
+}
+
+/// The weights where the image has what they multiply.
+Tensor spread(const Tensor& w, const Blocks& blocks) {
+  const Dims& d = w.dims();
+  const std::int64_t b = blocks.size, channels = channels_of(*blocks.image);
+  const auto from = w.as<float>();
+  return Tensor::make(DType::f32, {d[0], channels, d[2] * b, d[3] * b}, [&](std::byte* bytes) {
+    auto* to = reinterpret_cast<float*>(bytes);
+    for (std::size_t at = 0; at < from.size(); ++at) {
+      const auto i = static_cast<std::int64_t>(at);
+      const std::int64_t column = i % d[3], row = i / d[3] % d[2], filter = i / d[3] / d[2] / d[1];
+      const Place& place = blocks.places[static_cast<std::size_t>(i / d[3] / d[2] % d[1])];
+      const std::int64_t y = row * b + place.row, x = column * b + place.column;
+      to[((filter * channels + place.channel) * d[2] * b + y) * d[3] * b + x] += from[at];
+    }
+  });
+}
+
+bool widen(Node& conv, Context& context) {
+  const Node* cut = conv.input(0)->producer();
+  if (!cut || !cut->domain().empty()) return false;
+  std::optional<Blocks> blocks = from_op(*cut);
+  if (!blocks) blocks = from_slices(*cut);
+  if (!blocks) blocks = from_views(*cut);
+  if (!blocks || blocks->size < 2) return false;
+  // Pixels that nobody reads would be multiplied by zeros.
+  const std::int64_t pixels = channels_of(*blocks->image) * blocks->size * blocks->size;
+  if (static_cast<std::int64_t>(blocks->places.size()) != pixels || pixels == 0) return false;
+  if (const Verdict verdict = over_blocks(conv, *blocks); !verdict) {
+    context.miss("blocks-into-convolution", &conv, verdict.reason);
+    return false;
+  }
+  Build build(conv.graph(), conv, context);
+  const Tensor& w = *conv.input(1)->constant();
+  std::vector<Value*> inputs = conv.inputs();
+  inputs[0] = blocks->image;
+  inputs[1] = &build.constant(spread(w, *blocks), conv.input(1)->name());
+  Attrs attrs = conv.attrs;
+  for (const auto& [name, otherwise] : {std::pair{"strides", Ints{1, 1}}, std::pair{"pads", Ints{0, 0, 0, 0}}}) {
+    Ints values = attrs.ints(name, otherwise);
+    for (std::int64_t& value : values) value *= blocks->size;
+    attrs.set(name, Attr(values));
+  }
+  attrs.set("kernel_shape", Attr(Ints{w.dims()[2] * blocks->size, w.dims()[3] * blocks->size}));
+  conv.graph().replace(*conv.output(), build.op("Conv", inputs, attrs));
+  context.hit("blocks-into-convolution");
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  std::vector<Node*> convs;
+  for (const auto& node : graph.nodes())
+    if (node->is("Conv")) convs.push_back(node.get());
+  int changes = 0;
+  for (Node* conv : convs) changes += widen(*conv, context);
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass widen_over_blocks() {
+  return {.name = "space-to-depth",
+          .doc = "A convolution behind an image cut into blocks -> a convolution with a larger window and stride",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
