@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <limits>
 
 #include "backends/cpu/pointwise.h"
 
@@ -21,23 +19,33 @@ void each(const float* a, const float* b, float* y, std::size_t n, F f) {
   for (std::size_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
 }
 
-/// Natural logarithm to about 1 ulp, without a call or a branch, so that the loop vectorizes. x = m * 2^e with m around
-/// 1 and the polynomial for m - 1 of the Cephes library's logf.
+/// Natural logarithm to about 1 ulp, without a call or a branch, so that the loop vectorizes; tests of floats would be
+/// branches, because they may trap, tests of their bits are none. x = m * 2^e with m around 1 and the polynomial for
+/// m - 1 of the Cephes library's logf.
 inline float logarithm(float x) {
-  constexpr float kSmallest = std::numeric_limits<float>::min(), kInfinity = std::numeric_limits<float>::infinity();
-  const bool tiny = x < kSmallest;
-  const auto bits = std::bit_cast<std::uint32_t>(tiny ? x * 8388608.0f : x);
+  constexpr std::uint32_t kInfinity = 0x7f800000, kSmallest = 0x00800000;
+  const auto given = std::bit_cast<std::uint32_t>(x);
+  const auto tiny = static_cast<std::int32_t>(given < kSmallest);
+  const auto scaled = x * static_cast<float>(1 + tiny * 8388607);
+  const auto bits = std::bit_cast<std::uint32_t>(scaled);
   const std::int32_t exponent = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;  // m lies in [sqrt(1/2), sqrt(2))
   const float m = std::bit_cast<float>(bits - (static_cast<std::uint32_t>(exponent) << 23)) - 1, z = m * m;
-  const float e = static_cast<float>(exponent - (tiny ? 23 : 0));
-  float p = 7.0376836292e-2f;
-  for (const float c : {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f,
-                        2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f})
-    p = p * m + c;
+  const auto e = static_cast<float>(exponent - tiny * 23);
+  float p = 7.0376836292e-2f * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
   const float low = p * m * z - 2.12194440e-4f * e - 0.5f * z;
   const float y = m + low + 0.693359375f * e;
-  const float special = x == 0 ? -kInfinity : x == kInfinity ? x : std::numeric_limits<float>::quiet_NaN();
-  return x > 0 && x < kInfinity ? y : special;
+  // Of 0 minus infinity, of infinity itself, of what is below 0 no number.
+  const auto mask = [](bool is) { return 0u - static_cast<std::uint32_t>(is); };
+  const std::uint32_t plain = mask(given - 1 < kInfinity - 1), zero = mask(given << 1 == 0);
+  const std::uint32_t other = (zero & 0xff800000u) | (~zero & (0x7fc00000u ^ (mask(given == kInfinity) & 0x00400000u)));
+  return std::bit_cast<float>((plain & std::bit_cast<std::uint32_t>(y)) | (~plain & other));
 }
 
 // y may be a or b; for ops of one operand b is a.
