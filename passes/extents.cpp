@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "modelflow/shape.h"
+#include "passes/facts.h"
 
 namespace modelflow::passes {
 namespace {
@@ -110,7 +111,7 @@ Dim Extents::declared(const Value& value, std::size_t axis) const {
 
 Shape Extents::derived(const Node& node) {
   const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
-  const bool ours = node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16");
+  const bool ours = is_fused_conv(node);
   if (ours || node.is("Conv")) {
     const Shape& w = node.input(1)->shape();
     if (!w.known() || w.rank() < 3) return {};

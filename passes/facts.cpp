@@ -65,6 +65,15 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank) {
   return axes;
 }
 
+bool explicit_pads(const Node& node) {
+  const std::string how = node.attrs.text("auto_pad", "NOTSET");
+  return how == "NOTSET" || how == "VALID" || how.empty();
+}
+
+bool is_fused_conv(const Node& node) {
+  return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16");
+}
+
 bool deterministic(const Node& node) {
   static constexpr std::array<std::string_view, 6> random = {"RandomNormal",      "RandomUniform", "RandomNormalLike",
                                                              "RandomUniformLike", "Multinomial",   "Bernoulli"};
@@ -91,6 +100,15 @@ std::optional<std::size_t> rank_of(const Value* value) {
   if (value->constant()) return value->constant()->rank();
   if (!value->type.is_tensor() || !value->shape().has_rank()) return std::nullopt;
   return value->shape().rank();
+}
+
+Tensor stacked(const std::vector<const Tensor*>& parts) {
+  Dims dims = parts.at(0)->dims();
+  dims.at(0) = 0;
+  for (const Tensor* part : parts) dims[0] += part->dims()[0];
+  return Tensor::make(parts[0]->dtype(), dims, [&](std::byte* to) {
+    for (const Tensor* part : parts) to = std::copy_n(part->data(), part->bytes(), to);
+  });
 }
 
 Tensor tensor_of(const Ints& values) {

@@ -21,6 +21,11 @@ std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
+/// True where the pads of a window are those that the node says: auto_pad takes them from no extents and no strides.
+bool explicit_pads(const Node& node);
+/// One of our convolutions, in whatever precision.
+bool is_fused_conv(const Node& node);
+
 /// True for a standard op whose outputs depend on its inputs alone.
 bool deterministic(const Node& node);
 /// True when the types of both values are tensors of provably equal dtype and shape.
@@ -28,6 +33,8 @@ bool same_type(const Value& a, const Value& b);
 /// Read by one MatMul only, at most scaled by a number on the way.
 bool feeds_product(const Value& value);
 std::optional<std::size_t> rank_of(const Value* value);
+/// Constants that differ in their first extent at most, one behind the other along that axis.
+Tensor stacked(const std::vector<const Tensor*>& parts);
 /// A constant of one axis and type int64, as shapes, axes and the like are given.
 Tensor tensor_of(const Ints& values);
 /// float32 or float64: what constants are folded in.

@@ -65,6 +65,10 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
 
 }  // namespace
 
+int residual_position(bool before, const ActivationSpec& activation) {
+  return before ? 0 : (activation.kind != Activation::none) + activation.affine();
+}
+
 void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
   append_plain(ops, a);
   if (a.affine()) ops.append_eltwise(dnnl::algorithm::eltwise_linear, a.scale, a.shift);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <map>
+#include <memory>
+#include <mutex>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_threadpool.hpp>
 #include <oneapi/dnnl/dnnl_threadpool_iface.hpp>
@@ -31,6 +34,30 @@ class OnednnStream : private dnnl::threadpool_interop::threadpool_iface {
   Invocation& call_;
   dnnl::stream stream_;
 };
+
+/// What was prepared for the extents seen so far. A model with ever new ones must not grow for ever: it starts over
+/// then.
+template <class Key, class Prepared>
+class PreparedFor {
+ public:
+  /// `make` gives a std::shared_ptr<const Prepared>; it runs once per key, on one thread at a time.
+  template <class Make>
+  std::shared_ptr<const Prepared> get(const Key& key, const Make& make) {
+    std::lock_guard lock(mutex_);
+    if (made_.size() > kMost && !made_.contains(key)) made_.clear();
+    std::shared_ptr<const Prepared>& slot = made_[key];
+    if (!slot) slot = make();
+    return slot;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::mutex mutex_;
+  std::map<Key, std::shared_ptr<const Prepared>> made_;
+};
+
+/// Where the operand of a residual stands among the post-ops: before the activation, or behind it.
+int residual_position(bool before, const ActivationSpec& activation);
 
 /// Appends the activation as an eltwise post-op (nothing for none).
 void append_activation(dnnl::post_ops& ops, const ActivationSpec& activation);

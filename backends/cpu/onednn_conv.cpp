@@ -1,5 +1,3 @@
-#include <map>
-#include <mutex>
 #include <optional>
 
 #include "backends/cpu/bf16.h"
@@ -120,28 +118,16 @@ class OnednnConv : public Implementation {
         {DNNL_ARG_SCRATCHPAD, room(ready.desc.scratchpad_desc())}};
     if (conv_.has_bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.bias_desc(), call.input(2).data));
     if (conv_.residual != Residual::none) {
-      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position()) | DNNL_ARG_SRC_1,
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(conv_.residual == Residual::before, activation_)) |
+                       DNNL_ARG_SRC_1,
                    given(conv_.residual_index(), ready.y_given, ready.added_reorder, ready.desc.dst_desc()));
     }
     ready.primitive.execute(stream.stream(), args);
     if (ready.y_reorder) ready.y_reorder->execute(stream.stream(), {{DNNL_ARG_FROM, y}, {DNNL_ARG_TO, y_given}});
   }
 
-  int residual_position() const {
-    if (conv_.residual == Residual::before) return 0;
-    return (activation_.kind != Activation::none) + activation_.affine();
-  }
-
   std::shared_ptr<const Prepared> prepare(const Dims& x, const Dims& y, std::size_t threads) const {
-    std::lock_guard lock(mutex_);
-    std::shared_ptr<const Prepared>& slot = prepared_[x];
-    if (slot) return slot;
-    std::shared_ptr<const Prepared> made = make(x, y, threads);
-    if (prepared_.size() > kMostShapes) {  // a model with ever new extents must not grow for ever
-      prepared_.clear();
-      return made;
-    }
-    return slot = made;
+    return prepared_.get(x, [&] { return make(x, y, threads); });
   }
 
   std::shared_ptr<const Prepared> make(const Dims& x, const Dims& y, std::size_t threads) const {
@@ -194,13 +180,11 @@ class OnednnConv : public Implementation {
     return attr;
   }
 
-  static constexpr std::size_t kMostShapes = 64;
   memory::data_type type_;
   ConvAttrs conv_;
   ActivationSpec activation_;
   Tensor weights_;
-  mutable std::mutex mutex_;
-  mutable std::map<Dims, std::shared_ptr<const Prepared>> prepared_;
+  mutable PreparedFor<Dims, Prepared> prepared_;
 };
 
 Verdict accepts(const Call& call) { return accepts_conv(call, 3); }

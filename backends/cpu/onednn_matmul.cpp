@@ -1,8 +1,7 @@
-#include <map>
-#include <mutex>
+#include <array>
 
 #include "backends/cpu/matmul_problem.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn_product.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -72,7 +71,9 @@ class OnednnMatMul : public Implementation {
                                             {DNNL_ARG_SCRATCHPAD, at(ready.desc.scratchpad_desc(), scratch)}};
     if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
     if (p.residual) {
-      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position()) | DNNL_ARG_SRC_1,
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(
+                       residual_position(attrs_.residual == MatMulAttrs::Residual::before, activation_)) |
+                       DNNL_ARG_SRC_1,
                    at(ready.desc.dst_desc(), p.residual + i * size));
     }
     const float scale = attrs_.scale;
@@ -83,22 +84,8 @@ class OnednnMatMul : public Implementation {
     ready.primitive.execute(stream, args);
   }
 
-  int residual_position() const {
-    if (attrs_.residual == MatMulAttrs::Residual::before) return 0;
-    return (activation_.kind != Activation::none) + activation_.affine();
-  }
-
   std::shared_ptr<const Prepared> prepare(const MatMulProblem& p, std::size_t threads) const {
-    const std::array<std::size_t, 3> key = {p.m, p.n, p.k};
-    std::lock_guard lock(mutex_);
-    std::shared_ptr<const Prepared>& slot = prepared_[key];
-    if (slot) return slot;
-    std::shared_ptr<const Prepared> made = make(p, threads);
-    if (prepared_.size() > kMostShapes) {  // a model with ever new extents must not grow for ever
-      prepared_.clear();
-      return made;
-    }
-    return slot = made;
+    return prepared_.get({p.m, p.n, p.k}, [&] { return make(p, threads); });
   }
 
   std::shared_ptr<const Prepared> make(const MatMulProblem& p, std::size_t threads) const {
@@ -118,25 +105,15 @@ class OnednnMatMul : public Implementation {
   }
 
   dnnl::primitive_attr primitive_attr(const memory::desc& y) const {
-    dnnl::post_ops ops;
-    using Use = MatMulAttrs::Residual;
-    if (attrs_.residual == Use::before) ops.append_binary(dnnl::algorithm::binary_add, y);
-    append_activation(ops, activation_);
-    if (attrs_.residual == Use::after) ops.append_binary(dnnl::algorithm::binary_add, y);
-    if (attrs_.residual == Use::times) ops.append_binary(dnnl::algorithm::binary_mul, y);
-    dnnl::primitive_attr attr;
-    attr.set_post_ops(ops);
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    dnnl::primitive_attr attr = product_attr(attrs_.residual, activation_, y);
     if (attrs_.scale != 1) attr.set_scales_mask(DNNL_ARG_SRC, 0);
     return attr;
   }
 
-  static constexpr std::size_t kMostShapes = 64;
   MatMulAttrs attrs_;
   ActivationSpec activation_;
   Tensor weights_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::array<std::size_t, 3>, std::shared_ptr<const Prepared>> prepared_;
+  mutable PreparedFor<std::array<std::size_t, 3>, Prepared> prepared_;
 };
 
 double cost(const Call& call, const Target& target) {

@@ -1,9 +1,6 @@
 // MatMulBf16 where the CPU has arithmetic for bfloat16: oneDNN's matmul on AMX tiles or vdpbf16ps.
-#include <map>
-#include <mutex>
-
 #include "backends/cpu/bf16.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn_product.h"
 #include "backends/cpu/qmatmul_problem.h"
 #include "backends/kernels.h"
 
@@ -51,19 +48,14 @@ class OnednnMatMulBf16 : public Implementation {
                                             {DNNL_ARG_DST, at(ready.desc.dst_desc(), y)}};
     if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
     const bool before = attrs_.residual == MatMulAttrs::Residual::before;
-    const int position = before ? 0 : (activation_.kind != Activation::none) + activation_.affine();
+    const int position = residual_position(before, activation_);
     if (p.residual)
       args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, at(ready.desc.dst_desc(), p.residual));
     stream.execute(ready.primitive, ready.desc.scratchpad_desc(), std::move(args));
   }
 
   std::shared_ptr<const Prepared> prepare(const MatMulBf16Problem& p, std::size_t threads) const {
-    std::lock_guard lock(mutex_);
-    // A model with ever new extents must not grow for ever.
-    if (prepared_.size() > kMostShapes && !prepared_.contains(p.m)) prepared_.clear();
-    std::shared_ptr<const Prepared>& slot = prepared_[p.m];
-    if (!slot) slot = make(p, threads);
-    return slot;
+    return prepared_.get(p.m, [&] { return make(p, threads); });
   }
 
   std::shared_ptr<const Prepared> make(const MatMulBf16Problem& p, std::size_t threads) const {
@@ -73,32 +65,18 @@ class OnednnMatMulBf16 : public Implementation {
     const memory::desc y({m, n}, f32, tag::ab), plain({k, n}, bf16, attrs_.trans_b ? tag::ba : tag::ab);
     const memory::desc given({m, k}, f32, tag::ab), a({m, k}, bf16, tag::ab);
     const dnnl::matmul::primitive_desc desc(onednn_engine(), a, memory::desc({k, n}, bf16, tag::any),
-                                            p.bias ? memory::desc({1, n}, f32, tag::ab) : memory::desc(), y, attr(y));
+                                            p.bias ? memory::desc({1, n}, f32, tag::ab) : memory::desc(), y,
+                                            product_attr(attrs_.residual, activation_, y));
     const dnnl::reorder rounding({onednn_engine(), given, onednn_engine(), a});
     auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), given, rounding, nullptr});
     if (desc.weights_desc() != plain) made->packed = onednn_packed(weights_, plain, desc.weights_desc());
     return made;
   }
 
-  dnnl::primitive_attr attr(const memory::desc& y) const {
-    dnnl::post_ops ops;
-    using Use = MatMulAttrs::Residual;
-    if (attrs_.residual == Use::before) ops.append_binary(dnnl::algorithm::binary_add, y);
-    append_activation(ops, activation_);
-    if (attrs_.residual == Use::after) ops.append_binary(dnnl::algorithm::binary_add, y);
-    if (attrs_.residual == Use::times) ops.append_binary(dnnl::algorithm::binary_mul, y);
-    dnnl::primitive_attr attr;
-    attr.set_post_ops(ops);
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
-  }
-
-  static constexpr std::size_t kMostShapes = 64;
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
   Tensor weights_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::size_t, std::shared_ptr<const Prepared>> prepared_;
+  mutable PreparedFor<std::size_t, Prepared> prepared_;
 };
 
 /// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.

@@ -26,10 +26,10 @@ struct Reader {
     if (call.inputs() != inputs) fail("takes " + std::to_string(inputs) + " inputs");
   }
   template <class T>
-  const T* data(std::size_t i, const char* what) const {
+  const T* data(std::size_t i, const char* what, DType want = dtype_of<T>) const {
     const View view = call.input(i);
-    if (view.dtype == dtype_of<T>) return static_cast<const T*>(view.data);
-    fail(std::string(what) + " is " + std::string(name(view.dtype)) + ", not " + std::string(name(dtype_of<T>)));
+    if (view.dtype == want) return static_cast<const T*>(view.data);
+    fail(std::string(what) + " is " + std::string(name(view.dtype)) + ", not " + std::string(name(want)));
   }
   const float* floats(std::size_t i, const char* what, const Dims& dims) const {
     const View view = call.input(i);
@@ -37,6 +37,20 @@ struct Reader {
     return data<float>(i, what);
   }
 };
+
+/// y, m, n and k of a product by weights of rank 2.
+template <class Problem>
+void read_extents(const Reader& read, bool trans_b, Problem& p) {
+  const View a = read.call.input(0), b = read.call.input(1);
+  if (a.dims.size() < 2 || b.dims.size() != 2) read.fail("a is " + text(a.dims) + ", b is " + text(b.dims));
+  p.k = static_cast<std::size_t>(a.dims.back());
+  p.n = static_cast<std::size_t>(b.dims[1 - trans_b]);
+  if (static_cast<std::size_t>(b.dims[trans_b]) != p.k || p.k == 0)
+    read.fail("inner dims of " + text(a.dims) + " and " + text(b.dims) + " differ or are 0");
+  p.y.assign(a.dims.begin(), a.dims.end());
+  p.m = static_cast<std::size_t>(element_count(std::span(p.y).first(p.y.size() - 1)));
+  p.y.back() = static_cast<std::int64_t>(p.n);
+}
 
 double elements(const Shape& shape) {
   double product = 1;
@@ -46,7 +60,7 @@ double elements(const Shape& shape) {
 }
 
 template <class A>
-Verdict accepts(const Call& call, DType weights) {
+Verdict accepts(const Call& call, DType weights, std::size_t rank) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const DType want = i == 1 ? weights : DType::f32, is = call.in(i).dtype;
     if (is != want) return no("is " + std::string(name(is)) + ", not " + std::string(name(want)), call.in(i).name);
@@ -59,8 +73,9 @@ Verdict accepts(const Call& call, DType weights) {
   } catch (const Error& error) {
     return no(error.what());
   }
-  const Shape& a = call.in(0).shape;
-  return a.has_rank() && a.rank() < 2 ? no("rank below 2", call.in(0).name) : yes();
+  const Shape &a = call.in(0).shape, &b = call.in(1).shape;
+  if (a.has_rank() && a.rank() < 2) return no("rank below 2", call.in(0).name);
+  return b.has_rank() && b.rank() != rank ? no("is not of rank " + std::to_string(rank), call.in(1).name) : yes();
 }
 
 // Rows of y times columns, k deep. `per_number`: operations that bring a number of a into low precision.
@@ -79,17 +94,9 @@ ProductWork work(const Call& call, double n, double k, double per_number = 5) {
 QMatMulProblem::QMatMulProblem(const QMatMulAttrs& attrs, const Invocation& call) {
   const Reader read{"QMatMul", call};
   read.count(attrs.inputs());
-  const View av = call.input(0), bv = call.input(1);
   a = read.data<float>(0, "a");
   b = read.data<std::int8_t>(1, "b");
-  if (av.dims.size() < 2 || bv.dims.size() != 2) read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims));
-  k = static_cast<std::size_t>(av.dims.back());
-  n = static_cast<std::size_t>(bv.dims[1 - attrs.trans_b]);
-  if (static_cast<std::size_t>(bv.dims[attrs.trans_b]) != k || k == 0)
-    read.fail("inner dims of " + text(av.dims) + " and " + text(bv.dims) + " differ or are 0");
-  y.assign(av.dims.begin(), av.dims.end());
-  m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
-  y.back() = static_cast<std::int64_t>(n);
+  read_extents(read, attrs.trans_b, *this);
   b_scale = read.floats(2, "b_scale", {y.back()});
   if (attrs.has_zero_point) b_zero = read.floats(3, "b_zero_point", {y.back()});
   if (attrs.has_bias) bias = read.floats(attrs.bias_index(), "bias", {y.back()});
@@ -121,19 +128,9 @@ QMatMul4Problem::QMatMul4Problem(const QMatMul4Attrs& attrs, const Invocation& c
 MatMulBf16Problem::MatMulBf16Problem(const MatMulBf16Attrs& attrs, const Invocation& call) {
   const Reader read{"MatMulBf16", call};
   read.count(attrs.inputs());
-  const View av = call.input(0), bv = call.input(1);
   a = read.data<float>(0, "a");
-  if (bv.dtype != DType::bf16)
-    read.fail("b is " + std::string(name(bv.dtype)) + ", not " + std::string(name(DType::bf16)));
-  b = static_cast<const std::uint16_t*>(bv.data);
-  if (av.dims.size() < 2 || bv.dims.size() != 2) read.fail("a is " + text(av.dims) + ", b is " + text(bv.dims));
-  k = static_cast<std::size_t>(av.dims.back());
-  n = static_cast<std::size_t>(bv.dims[1 - attrs.trans_b]);
-  if (static_cast<std::size_t>(bv.dims[attrs.trans_b]) != k || k == 0)
-    read.fail("inner dims of " + text(av.dims) + " and " + text(bv.dims) + " differ or are 0");
-  y.assign(av.dims.begin(), av.dims.end());
-  m = static_cast<std::size_t>(element_count(std::span(y).first(y.size() - 1)));
-  y.back() = static_cast<std::int64_t>(n);
+  b = read.data<std::uint16_t>(1, "b", DType::bf16);
+  read_extents(read, attrs.trans_b, *this);
   if (attrs.has_bias) bias = read.floats(2, "bias", {y.back()});
   if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
 }
@@ -145,23 +142,11 @@ TensorSteps tensor_steps(float low, float high) {
   return {scale, static_cast<std::int32_t>(std::nearbyint(zero > 0 ? std::min(zero, 255.0f) : 0.0f))};
 }
 
-Verdict accepts_qmatmul(const Call& call) {
-  if (Verdict v = accepts<QMatMulAttrs>(call, DType::i8); !v) return v;
-  const Shape& b = call.in(1).shape;
-  return b.has_rank() && b.rank() != 2 ? no("is not of rank 2", call.in(1).name) : yes();
-}
+Verdict accepts_qmatmul(const Call& call) { return accepts<QMatMulAttrs>(call, DType::i8, 2); }
 
-Verdict accepts_qmatmul4(const Call& call) {
-  if (Verdict v = accepts<QMatMul4Attrs>(call, DType::u8); !v) return v;
-  const Shape& b = call.in(1).shape;
-  return b.has_rank() && b.rank() != 3 ? no("is not of rank 3", call.in(1).name) : yes();
-}
+Verdict accepts_qmatmul4(const Call& call) { return accepts<QMatMul4Attrs>(call, DType::u8, 3); }
 
-Verdict accepts_matmul_bf16(const Call& call) {
-  if (Verdict v = accepts<MatMulBf16Attrs>(call, DType::bf16); !v) return v;
-  const Shape& b = call.in(1).shape;
-  return b.has_rank() && b.rank() != 2 ? no("is not of rank 2", call.in(1).name) : yes();
-}
+Verdict accepts_matmul_bf16(const Call& call) { return accepts<MatMulBf16Attrs>(call, DType::bf16, 2); }
 
 ProductWork matmul_bf16_work(const Call& call) {
   const Shape& b = call.in(1).shape;

@@ -1,11 +1,9 @@
 #include <list>
-#include <optional>
 #include <string>
 
 #include "backends/ops.h"
-#include "backends/ops/activation_body.h"
+#include "backends/ops/bf16_body.h"
 #include "backends/ops/conv_attrs.h"
-#include "backends/ops/read_attrs.h"
 #include "modelflow/bf16.h"
 
 namespace modelflow::ops {
@@ -19,21 +17,13 @@ std::vector<std::string> inputs(const Call& call) {
 
 // The body of Conv behind the casts: its x and w are bfloat16 numbers in float32.
 std::string body(const Call& call, int opset) {
-  if (opset < 13)
-    throw Error(ErrorKind::unsupported, "bfloat16 needs the Cast of opset 13, the model has " + std::to_string(opset));
-  const std::string open = "{\n";
-  return open + "x_short = Cast <to = 16> (x_full)\nx = Cast <to = 1> (x_short)\nw = Cast <to = 1> (w_short)\n" +
-         conv_op.body(call, opset).substr(open.size());
+  return body_behind("x_short = Cast <to = 16> (x_full)\nx = Cast <to = 1> (x_short)\nw = Cast <to = 1> (w_short)\n",
+                     conv_op, call, opset);
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) { return conv_op.attributes(call, opset); }
 
-Verdict infer(Call& call) {
-  Verdict why;
-  const std::optional<ConvAttrs> conv = read_attrs<ConvAttrs>(call, why);
-  if (!conv) return why;
-  return infer_conv(call, *conv, {.bias = conv->has_bias ? 2u : 0, .residual = conv->residual_index()});
-}
+Verdict infer(Call& call) { return conv_op.infer(call); }
 
 /// Those of Conv whose filters sum over more than one channel: the others are no products that bfloat16 is for.
 std::vector<Call> samples() {

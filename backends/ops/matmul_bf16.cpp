@@ -2,6 +2,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/bf16_body.h"
 #include "backends/ops/matmul_bf16_attrs.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -30,13 +31,9 @@ std::vector<std::string> inputs(const Call& call) {
 
 // The body of MatMul behind the casts.
 std::string body(const Call& call, int opset) {
-  if (opset < 13)
-    throw Error(ErrorKind::unsupported, "bfloat16 needs the Cast of opset 13, the model has " + std::to_string(opset));
-  const std::string_view open = "{\n";
   const std::string rounded =
       MatMulBf16Attrs(call.attrs).round_a ? "a_short = Cast <to = 16> (a_full)\na = Cast <to = 1> (a_short)\n" : "";
-  return std::string(open) + rounded + "b = Cast <to = 1> (b_short)\n" +
-         matmul_op.body(call, opset).substr(open.size());
+  return body_behind(rounded + "b = Cast <to = 1> (b_short)\n", matmul_op, call, opset);
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }

@@ -14,7 +14,7 @@ namespace {
 
 Ints strides_of(const Node& conv) {
   const std::size_t spatial = conv.input(1)->shape().rank() - 2;
-  return conv.attrs.has("strides") ? conv.attrs.ints("strides") : Ints(spatial, 1);
+  return conv.attrs.ints("strides", Ints(spatial, 1));
 }
 
 /// From the element at `first` on.
@@ -31,9 +31,7 @@ bool known_conv(const Node& node) {
 
 /// The stride of a convolution that takes every so many pixels as they are; nothing for any other.
 std::optional<Ints> picks(const Node& node) {
-  if (!known_conv(node) || !all(node.attrs.ints("pads"), 0)) return {};
-  const std::string how = node.attrs.text("auto_pad", "NOTSET");
-  if (how != "NOTSET" && how != "VALID" && !how.empty()) return {};
+  if (!known_conv(node) || !all(node.attrs.ints("pads"), 0) || !explicit_pads(node)) return {};
   const Dims& w = node.input(1)->constant()->dims();
   if (!all(w, 1, 2) || all(strides_of(node), 1)) return {};
   return strides_of(node);
@@ -44,11 +42,7 @@ std::optional<Ints> picks(const Node& node) {
 bool collect(const Value& value, std::set<Node*>& nodes) {
   Node* node = value.producer();
   if (!node || &node->graph() != &value.graph() || value.is_graph_output()) return false;
-  if (known_conv(*node)) {
-    const std::string how = node->attrs.text("auto_pad", "NOTSET");
-    const bool told = how == "NOTSET" || how == "VALID" || how.empty();  // SAME pads go by the stride
-    return told && nodes.insert(node).second;
-  }
+  if (known_conv(*node)) return explicit_pads(*node) && nodes.insert(node).second;
   if (!node->domain().empty() || !elementwise(*node)) return false;
   nodes.insert(node);
   const auto rank = rank_of(&value);

@@ -1,5 +1,7 @@
 #include "passes/layout/roles.h"
 
+#include "passes/facts.h"
+
 namespace modelflow::passes {
 namespace {
 
@@ -114,7 +116,7 @@ std::optional<Role> role_of(const Node& node, Facts& facts) {
 }
 
 std::optional<Role> conv_role(const Node& node, Facts& facts) {
-  if (!node.is("modelflow.Conv") && !node.is("modelflow.QConv") && !node.is("modelflow.ConvBf16")) return {};
+  if (!is_fused_conv(node)) return {};
   if (node.attrs.text("x_layout") == "NHWC" || node.attrs.text("y_layout") == "NHWC") return {};
   if (facts.rank(node.input(1)) < 3) return {};
   Call call = call_of(node);

@@ -1,8 +1,8 @@
 // A Transpose costs a pass over the tensor; convolutions and the borders of 8-bit islands read and write either order.
 #include <algorithm>
-#include <array>
 
 #include "passes/extents.h"
+#include "passes/facts.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 
@@ -11,9 +11,7 @@ namespace {
 
 /// Fused ops with the attributes x_layout and y_layout.
 bool has_layouts(const Node& node) {
-  static constexpr std::array kOps = {"modelflow.Conv", "modelflow.QConv", "modelflow.ConvBf16", "modelflow.Quantize",
-                                      "modelflow.Dequantize"};
-  return std::any_of(kOps.begin(), kOps.end(), [&](const char* op) { return node.is(op); });
+  return is_fused_conv(node) || node.is("modelflow.Quantize") || node.is("modelflow.Dequantize");
 }
 
 /// What stands behind a Transpose to `layout`; null when `value` is anything else.

@@ -1,7 +1,6 @@
 // Parts of an image that go through convolutions of their own and are put together again -> one grouped convolution
 // (ResNeXt and AlexNet written before frameworks had groups).
 #include <algorithm>
-#include <cstring>
 
 #include "modelflow/modelflow.h"
 #include "passes/extents.h"
@@ -47,17 +46,11 @@ const Node* cut_of(const std::vector<const Node*>& parts) {
   return split;
 }
 
-/// All of them along the first axis.
-Tensor stacked(const std::vector<const Node*>& parts, std::size_t input) {
-  const Tensor& first = *parts[0]->input(input)->constant();
-  Dims dims = first.dims();
-  dims[0] *= static_cast<std::int64_t>(parts.size());
-  return Tensor::make(DType::f32, dims, [&](std::byte* to) {
-    for (const Node* part : parts) {
-      std::memcpy(to, part->input(input)->constant()->data(), first.bytes());
-      to += first.bytes();
-    }
-  });
+/// One of their inputs, of all of them along the first axis.
+Tensor stacked_inputs(const std::vector<const Node*>& parts, std::size_t input) {
+  std::vector<const Tensor*> constants;
+  for (const Node* part : parts) constants.push_back(part->input(input)->constant());
+  return stacked(constants);
 }
 
 bool group(Node& concat, Context& context) {
@@ -72,8 +65,8 @@ bool group(Node& concat, Context& context) {
     return false;
   }
   Build build(concat.graph(), concat, context);
-  std::vector<Value*> inputs = {split->input(0), &build.constant(stacked(parts, 1), "w")};
-  if (parts[0]->input(2)) inputs.push_back(&build.constant(stacked(parts, 2), "b"));
+  std::vector<Value*> inputs = {split->input(0), &build.constant(stacked_inputs(parts, 1), "w")};
+  if (parts[0]->input(2)) inputs.push_back(&build.constant(stacked_inputs(parts, 2), "b"));
   Attrs attrs = parts[0]->attrs;
   attrs.set("group", attrs.integer("group", 1) * static_cast<std::int64_t>(parts.size()));
   concat.graph().replace(*concat.output(), build.op("Conv", inputs, attrs));

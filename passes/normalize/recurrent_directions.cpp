@@ -2,7 +2,6 @@
 #include "passes/normalize/recurrent_directions.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "modelflow/modelflow.h"
@@ -140,18 +139,10 @@ Verdict mergeable(const Node& forward, const Node& reverse) {
 }
 
 /// Both along the first axis, the one of directions.
-Value& stacked(Value& a, Value& b, Build& build) {
+Value& both_ways(Value& a, Value& b, Build& build) {
   if (!a.constant() || !b.constant() || a.dtype() != DType::f32)
     return build.op("Concat", {&a, &b}, {{"axis", std::int64_t{0}}});
-  const Tensor &first = *a.constant(), &second = *b.constant();
-  Dims dims = first.dims();
-  dims[0] += second.dims()[0];
-  return build.constant(Tensor::make(DType::f32, dims,
-                                     [&](std::byte* to) {
-                                       std::memcpy(to, first.data(), first.bytes());
-                                       std::memcpy(to + first.bytes(), second.data(), second.bytes());
-                                     }),
-                        a.name());
+  return build.constant(stacked({a.constant(), b.constant()}), a.name());
 }
 
 void merge(Node& forward, Node& reverse, Context& context) {
@@ -159,7 +150,7 @@ void merge(Node& forward, Node& reverse, Context& context) {
   Build build(graph, reverse, context);
   std::vector<Value*> inputs = forward.inputs();
   for (std::size_t i = kW; i < inputs.size(); ++i)
-    if (inputs[i] && i != kLengths) inputs[i] = &stacked(*inputs[i], *reverse.input(i), build);
+    if (inputs[i] && i != kLengths) inputs[i] = &both_ways(*inputs[i], *reverse.input(i), build);
   Attrs attrs = forward.attrs;
   attrs.set("direction", "bidirectional");
   const Node& both = *build.op(forward.op(), inputs, attrs, forward.is("LSTM") ? 3 : 2).producer();

@@ -134,8 +134,7 @@ Verdict over_blocks(const Node& conv, const Blocks& blocks) {
   if (conv.attrs.integer("group", 1) != 1) return no("the convolution is grouped", conv.label());
   for (const std::int64_t d : conv.attrs.ints("dilations"))
     if (d != 1) return no("the window has holes", conv.label());
-  const std::string how = conv.attrs.text("auto_pad", "NOTSET");
-  if (how != "NOTSET" && how != "VALID" && !how.empty()) return no("the border depends on the extents", conv.label());
+  if (!explicit_pads(conv)) return no("the border depends on the extents", conv.label());
   if (w->constant()->dims()[1] != static_cast<std::int64_t>(blocks.places.size())) return no("channels do not fit");
   return yes();
 }

@@ -8,10 +8,6 @@ using namespace pattern;
 
 namespace {
 
-Ints ints_or(const Attrs& attrs, const char* name, std::size_t count, std::int64_t otherwise) {
-  return attrs.has(name) ? attrs.ints(name) : Ints(count, otherwise);
-}
-
 /// The one axis that a Squeeze drops or an Unsqueeze adds, counted from 0.
 std::optional<std::int64_t> unit_axis(const Node& view) {
   const auto rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
@@ -28,7 +24,7 @@ Verdict idle_axis(const Match& m) {
   if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is dropped", m.root().label());
   const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
   const Attrs& conv = m.node("conv").attrs;
-  const Ints strides = ints_or(conv, "strides", spatial, 1), pads = ints_or(conv, "pads", 2 * spatial, 0);
+  const Ints strides = conv.ints("strides", Ints(spatial, 1)), pads = conv.ints("pads", Ints(2 * spatial, 0));
   if (w[i + 2] != 1 || strides.at(i) != 1 || pads.at(i) != 0 || pads.at(i + spatial) != 0)
     return no("the window covers the axis", m.node("conv").label());
   return yes();
