@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "modelflow/error.h"
@@ -76,9 +77,12 @@ TEST_F(RuntimeTest, ProfileNamesNodes) {
   const auto session = load(model, {.optimize = false, .profile = true});
   const Feeds feeds = {{"x", Tensor::of<float>({2}, {-1, 1})}};
   for (int i = 0; i < 3; ++i) EXPECT_GT(session->timed_run(feeds), 0);
-  bool found = false;
-  for (const NodeTime& time : session->profile()) found = found || (time.op == "Relu" && time.calls == 3);
-  EXPECT_TRUE(found);
+  const std::vector<NodeTime> times = session->profile();
+  const auto found = std::ranges::find(times, "Relu", &NodeTime::op);
+  ASSERT_NE(found, times.end());
+  EXPECT_EQ(found->calls, 3);
+  EXPECT_EQ(found->inputs, std::vector<Dims>{{2}});
+  EXPECT_EQ(found->outputs, std::vector<Dims>{{2}});
   EXPECT_THROW(session->profile(), Error);
 }
 

@@ -83,6 +83,13 @@ void profile(Runtime& runtime, std::vector<Side>& sides, const Feeds& feeds, con
     side.load_seconds = load_seconds;
     for (int i = 0; i < 20; ++i) session->timed_run(feeds);
     side.nodes = session->profile();
+    const Model model = Model::load(side.model);
+    std::map<std::string, const Node*> by_name;
+    for (const auto& node : model.graph().nodes()) by_name[node->name] = node.get();
+    for (const NodeTime& time : side.nodes) {
+      const auto found = by_name.find(time.name);
+      side.work.push_back(work_of(time, found == by_name.end() ? nullptr : found->second));
+    }
   }
 }
 
@@ -110,13 +117,21 @@ int run(const Settings& settings) {
   if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
   const Model model = Model::load(settings.model);
   const Feeds feeds = feeds_of(settings, model);
-  std::vector<Side> sides = sides_of(settings, model);
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  BenchReport report{.sides = sides_of(settings, model),
+                     .threads = settings.threads > 0 ? settings.threads : cores,
+                     .runtime = runtime->version(),
+                     .peak = {}};
+  std::vector<Side>& sides = report.sides;
   std::vector<std::unique_ptr<Session>> sessions;
   for (Side& side : sides) sessions.push_back(load(*runtime, side, settings, false));
   measure(sides, sessions, feeds, settings);
   sessions.clear();
-  if (settings.profile) profile(*runtime, sides, feeds, settings);
-  print((settings.json ? json_report(sides, settings.threads, runtime->version()) : text_report(sides, 15)) + "\n");
+  if (settings.profile) {
+    profile(*runtime, sides, feeds, settings);
+    report.peak = measure_peak(report.threads);
+  }
+  print((settings.json ? json_report(report) : text_report(report, 15)) + "\n");
   return 0;
 }
 

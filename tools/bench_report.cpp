@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -22,10 +23,61 @@ double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::map<std::string, double> by_op(const std::vector<NodeTime>& nodes) {
-  std::map<std::string, double> total;
-  for (const NodeTime& node : nodes) total[node.op] += node.seconds;
+/// The nodes of an op, or one alone: what they took and did.
+struct Share {
+  double seconds = 0, operations = 0;
+  double at_peak = 0;   ///< seconds that the operations take at least
+  double products = 0;  ///< seconds of the nodes that have some
+  void add(double took, const Work& work, const Peak& peak) {
+    seconds += took;
+    if (work.operations == 0) return;
+    operations += work.operations;
+    at_peak += work.share_of(peak, 1);
+    products += took;
+  }
+};
+
+std::map<std::string, Share> by_op(const Side& side, const Peak& peak) {
+  std::map<std::string, Share> total;
+  for (std::size_t i = 0; i < side.nodes.size(); ++i)
+    total[side.nodes[i].op].add(side.nodes[i].seconds, side.work[i], peak);
   return total;
+}
+
+std::string row(const Share& share, const std::string& name) {
+  if (share.products == 0) return fmt::format("  {:>10.3f} ms  {:>20}  {}\n", share.seconds * 1e3, "", name);
+  return fmt::format("  {:>10.3f} ms  {:>8.1f} GOP/s {:>4.0f} %  {}\n", share.seconds * 1e3,
+                     share.operations / share.products / 1e9, 100 * share.at_peak / share.products, name);
+}
+
+std::string profile_text(const Side& side, const Peak& peak, std::size_t top_nodes) {
+  std::string out = fmt::format(
+      "\n{}: time by op, then the slowest nodes; products in operations per second and per cent of the peak\n",
+      side.name);
+  std::vector<std::pair<std::string, Share>> ops;
+  for (const auto& entry : by_op(side, peak)) ops.push_back(entry);
+  std::ranges::stable_sort(ops, std::greater(), [](const auto& entry) { return entry.second.seconds; });
+  for (const auto& [op, share] : ops) out += row(share, op);
+  for (std::size_t i = 0; i < std::min(top_nodes, side.nodes.size()); ++i) {
+    Share share;
+    share.add(side.nodes[i].seconds, side.work[i], peak);
+    out += row(share, fmt::format("{:<20} {}", side.nodes[i].op, side.nodes[i].name));
+  }
+  return out;
+}
+
+nlohmann::ordered_json profile_json(const Side& side, const Peak& peak) {
+  nlohmann::ordered_json rows = nlohmann::json::array();
+  for (std::size_t i = 0; i < side.nodes.size(); ++i) {
+    const NodeTime& node = side.nodes[i];
+    nlohmann::ordered_json item{{"name", node.name}, {"op", node.op}, {"ms", node.seconds * 1e3}};
+    if (const Work& work = side.work[i]; work.operations > 0) {
+      item["operations"] = work.operations;
+      item["share_of_peak"] = work.share_of(peak, node.seconds);
+    }
+    rows.push_back(item);
+  }
+  return rows;
 }
 
 }  // namespace
@@ -45,31 +97,27 @@ double Side::speedup_over(const Side& first) const {
   return median(ratios);
 }
 
-std::string text_report(const std::vector<Side>& sides, std::size_t top_nodes) {
+std::string text_report(const BenchReport& report, std::size_t top_nodes) {
   std::string out = fmt::format("{:<28}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>9}\n", "side", "p50 ms", "p90 ms",
                                 "p99 ms", "mean ms", "runs/s", "load ms", "speedup");
-  for (const Side& side : sides)
+  for (const Side& side : report.sides)
     out += fmt::format("{:<28.28}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.1f}{:>10.1f}{:>8.2f}x\n", side.name,
                        side.percentile(50) * 1e3, side.percentile(90) * 1e3, side.percentile(99) * 1e3,
                        mean(side.latencies) * 1e3, 1 / mean(side.latencies), side.load_seconds * 1e3,
-                       side.speedup_over(sides.front()));
-  for (const Side& side : sides) {
-    if (side.nodes.empty()) continue;
-    out += fmt::format("\n{}: time by op, then the slowest nodes\n", side.name);
-    std::vector<std::pair<double, std::string>> ops;
-    for (const auto& [op, seconds] : by_op(side.nodes)) ops.emplace_back(seconds, op);
-    std::sort(ops.rbegin(), ops.rend());
-    for (const auto& [seconds, op] : ops) out += fmt::format("  {:>10.3f} ms  {}\n", seconds * 1e3, op);
-    for (std::size_t i = 0; i < std::min(top_nodes, side.nodes.size()); ++i)
-      out +=
-          fmt::format("  {:>10.3f} ms  {:<20} {}\n", side.nodes[i].seconds * 1e3, side.nodes[i].op, side.nodes[i].name);
-  }
+                       side.speedup_over(report.sides.front()));
+  if (report.peak.float32 > 0)
+    out += fmt::format("\npeak of this machine on {} thread(s), measured: {:.0f} GOP/s in float32, {:.0f} in int8\n",
+                       report.threads, report.peak.float32 / 1e9, report.peak.int8 / 1e9);
+  for (const Side& side : report.sides)
+    if (!side.nodes.empty()) out += profile_text(side, report.peak, top_nodes);
   return out;
 }
 
-std::string json_report(const std::vector<Side>& sides, int threads, const std::string& runtime) {
-  nlohmann::ordered_json root{{"threads", threads}, {"onnxruntime", runtime}, {"sides", nlohmann::json::array()}};
-  for (const Side& side : sides) {
+std::string json_report(const BenchReport& report) {
+  nlohmann::ordered_json root{
+      {"threads", report.threads}, {"onnxruntime", report.runtime}, {"sides", nlohmann::json::array()}};
+  if (report.peak.float32 > 0) root["peak"] = {{"float32", report.peak.float32}, {"int8", report.peak.int8}};
+  for (const Side& side : report.sides) {
     nlohmann::ordered_json item{{"name", side.name},
                                 {"model", side.model},
                                 {"plugin", side.plugin},
@@ -80,9 +128,8 @@ std::string json_report(const std::vector<Side>& sides, int threads, const std::
                                 {"p99_ms", side.percentile(99) * 1e3},
                                 {"mean_ms", mean(side.latencies) * 1e3},
                                 {"runs_per_second", 1 / mean(side.latencies)},
-                                {"speedup", side.speedup_over(sides.front())}};
-    for (const NodeTime& node : side.nodes)
-      item["nodes"].push_back({{"name", node.name}, {"op", node.op}, {"ms", node.seconds * 1e3}});
+                                {"speedup", side.speedup_over(report.sides.front())}};
+    if (!side.nodes.empty()) item["nodes"] = profile_json(side, report.peak);
     root["sides"].push_back(item);
   }
   return root.dump(2);

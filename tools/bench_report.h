@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "modelflow/runtime.h"
+#include "modelflow/roofline.h"
 
 namespace modelflow::tools {
 
@@ -15,13 +15,21 @@ struct Side {
   std::vector<double> latencies;  ///< seconds, one per run
   std::vector<double> medians;    ///< one per block, paired across sides
   std::vector<NodeTime> nodes;
+  std::vector<Work> work;  ///< of the nodes
 
   double percentile(double percent) const;  ///< of latencies, seconds
   /// Median over the blocks of first.median / this.median.
   double speedup_over(const Side& first) const;
 };
 
-std::string text_report(const std::vector<Side>& sides, std::size_t top_nodes);
-std::string json_report(const std::vector<Side>& sides, int threads, const std::string& runtime);
+struct BenchReport {
+  std::vector<Side> sides;
+  int threads = 0;
+  std::string runtime;  ///< its version
+  Peak peak;            ///< where there is a profile
+};
+
+std::string text_report(const BenchReport& report, std::size_t top_nodes);
+std::string json_report(const BenchReport& report);
 
 }  // namespace modelflow::tools

@@ -27,6 +27,7 @@ struct NodeTime {
   std::string name, op;
   double seconds = 0;  ///< mean per run
   int calls = 0;
+  std::vector<Dims> inputs = {}, outputs = {};  ///< extents of the last run
 };
 
 /// A loaded model in ONNX Runtime. Several threads may run one session at once.

@@ -57,6 +57,11 @@ double flops(const Call& call) {
         call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
     return 2 * outputs * call.in(1).shape.known_elements() / std::max(filters, 1.0);
   }
+  if (call.op == "ConvTranspose") {
+    const Shape& w = call.in(1).shape;
+    const double channels = w.has_rank() ? static_cast<double>(w[0].number().value_or(1)) : 1;
+    return 2 * call.in(0).shape.known_elements() * w.known_elements() / std::max(channels, 1.0);
+  }
   if (call.op == "MatMul" || call.op == "MatMulBf16" || call.op == "QMatMul" || call.op == "QMatMul4" ||
       call.op == "Gemm") {
     const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");

@@ -8,6 +8,19 @@
 
 namespace modelflow {
 
+namespace {
+
+/// [{"float": [1, 3]}, ...]
+std::vector<Dims> extents(const nlohmann::json& args, const char* name) {
+  std::vector<Dims> all;
+  if (!args.contains(name)) return all;
+  for (const nlohmann::json& operand : args[name])
+    for (const nlohmann::json& dims : operand) all.push_back(dims.get<Dims>());
+  return all;
+}
+
+}  // namespace
+
 std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
   std::ifstream stream(file);
   const nlohmann::json events = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
@@ -23,7 +36,11 @@ std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
     name.resize(name.size() - suffix.size());
     NodeTime& time = times[name];
     time.name = name;
-    if (event.contains("args")) time.op = event["args"].value("op_name", "");
+    if (event.contains("args")) {
+      time.op = event["args"].value("op_name", "");
+      time.inputs = extents(event["args"], "input_type_shape");
+      time.outputs = extents(event["args"], "output_type_shape");
+    }
     time.seconds += event.value("dur", 0.0) * 1e-6;
     ++time.calls;
   }

@@ -1,0 +1,14 @@
+#pragma once
+
+namespace modelflow {
+
+/// The most that the machine computes, measured by multiply-adds on registers alone, each two operations.
+struct Peak {
+  double float32 = 0;  ///< operations per second on all of the threads
+  double int8 = 0;     ///< the same with 8-bit factors; that of float32 where the CPU has no instruction for them
+};
+
+/// Takes a fifth of a second.
+Peak measure_peak(int threads);
+
+}  // namespace modelflow

@@ -1,0 +1,39 @@
+"""The command `modelflow-bench`: what it reports, not how fast anything is."""
+import json
+
+
+def sides_of(done):
+    assert done.code == 0, done.err
+    return {side["name"]: side for side in json.loads(done.out)["sides"]}
+
+
+def test_sides_and_latencies(cnn, bench, optimize, tmp_path):
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    done = bench(tmp_path / "fast.onnx", "--vs", cnn, "--rounds", 2, "--block", 0.01, "--threads", 1, "--json")
+    sides = sides_of(done)
+    assert list(sides) == [str(cnn), "without plugin", "with plugin"]
+    assert sides[str(cnn)]["speedup"] == 1
+    for side in sides.values():
+        assert 0 < side["p50_ms"] <= side["p90_ms"] <= side["p99_ms"]
+        assert "nodes" not in side
+
+
+def test_the_profile_counts_operations(cnn, bench, optimize, tmp_path):
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    shapes = ["--input-shapes", "x:2,3,32,32"]
+    quick = ["--rounds", 2, "--block", 0.01, "--threads", 1, "--profile"]
+    done = bench(tmp_path / "fast.onnx", *shapes, *quick, "--json")
+    peak = json.loads(done.out)["peak"]
+    first = 2 * (2 * 16 * 16 * 16) * (3 * 3 * 3)  # multiply-adds: images x filters x pixels, by the window
+    for side in sides_of(done).values():
+        work = {node["operations"]: node for node in side["nodes"] if "operations" in node}
+        assert first in work, side["name"]
+        for node in work.values():
+            assert abs(node["share_of_peak"] - node["operations"] / (node["ms"] * 1e-3) / peak["float32"]) < 1e-9
+    text = bench(tmp_path / "fast.onnx", *shapes, *quick)
+    assert text.code == 0 and "GOP/s" in text.out and "peak of this machine on 1 thread(s)" in text.out
+
+
+def test_what_cannot_be_measured_is_one_line(bench, tmp_path):
+    done = bench(tmp_path / "none.onnx")
+    assert done.code == 3 and done.err.count("\n") == 1 and done.out == ""
