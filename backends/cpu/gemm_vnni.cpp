@@ -1,5 +1,6 @@
 #include "backends/cpu/gemm_vnni.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/product_epilogue_avx512.h"
@@ -9,7 +10,6 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kMaxRows = 14;
 constexpr std::size_t kSteps = kVnniDepth / 4;
 // Rows of A that stay in L2 (1 MiB) beside two panels of B while all columns pass by.
 constexpr std::size_t kChunkBytes = 448 << 10;
@@ -27,8 +27,7 @@ struct Result {
 };
 
 struct Tile {
-  const std::uint8_t* a;
-  std::size_t lda;
+  const std::uint8_t* a;  // its panel
   const std::byte* b;
   std::size_t k;                       // padded
   const std::int32_t* base;            // what the sums begin with, per column
@@ -44,9 +43,6 @@ MODELFLOW_INLINE __m512i broadcast4(const std::uint8_t* at) {
   std::memcpy(&four, at, sizeof four);
   return _mm512_set1_epi32(four);
 }
-
-// Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
-constexpr int kGroup = 3;
 
 std::intptr_t address(const float* at) { return reinterpret_cast<std::intptr_t>(at); }
 
@@ -111,17 +107,13 @@ __attribute__((noinline)) void tile(const Tile& t) {
 #pragma GCC unroll 4
     for (int s = 1; s < SPLIT; ++s) acc[s][r][0] = acc[s][r][1] = _mm512_setzero_si512();
   }
-  const std::uint8_t* a[(MR + kGroup - 1) / kGroup];
-  std::size_t lda = t.lda;
-#pragma GCC unroll 5
-  for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
+  const std::uint8_t* a = t.a;
   const std::byte* b = t.b;
   const auto step = [&](int i) __attribute__((always_inline)) {
-    asm("" : "+r"(lda));  // or the compiler keeps sums of it and i in registers that it lacks
     const __m512i b0 = _mm512_loadu_si512(b + 128 * i), b1 = _mm512_loadu_si512(b + 128 * i + 64);
 #pragma GCC unroll 14
     for (int r = 0; r < MR; ++r) {
-      const __m512i av = broadcast4(a[r / kGroup] + (r % kGroup) * lda + 4 * i);
+      const __m512i av = broadcast4(a + 4 * (MR * i + r));
       acc[i % SPLIT][r][0] = _mm512_dpbusd_epi32(acc[i % SPLIT][r][0], av, b0);
       acc[i % SPLIT][r][1] = _mm512_dpbusd_epi32(acc[i % SPLIT][r][1], av, b1);
     }
@@ -148,12 +140,8 @@ __attribute__((noinline)) void tile(const Tile& t) {
     step(1);
     step(2);
     step(3);
+    a += 4 * MR * kSteps;
     b += 128 * kSteps;
-#pragma GCC unroll 5
-    for (int g = 0; g * kGroup < MR; ++g) {
-      a[g] += kVnniDepth;
-      asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
-    }
   }
   add_up<MR, SPLIT>(t, acc);
   if (!t.sums) return store<MR, SPLIT>(t.y, acc);
@@ -167,9 +155,9 @@ __attribute__((noinline)) void tile(const Tile& t) {
 using TileFunction = void (*)(const Tile&);
 // Tiles by rows: the only one of its panel, which reads B as a stream; one that fetches its half of the next panel; one
 // of many, with an eighth.
-constexpr TileFunction kOnly[kMaxRows] = {tile<1, 4, 8>,  tile<2, 4, 8>,  tile<3, 2, 8>,  tile<4, 2, 8>, tile<5, 1, 8>,
-                                          tile<6, 1, 8>,  tile<7, 1, 8>,  tile<8, 1, 8>,  tile<9, 1, 8>, tile<10, 1, 8>,
-                                          tile<11, 1, 8>, tile<12, 1, 8>, tile<13, 1, 8>, tile<14, 1, 8>};
+constexpr TileFunction kOnly[kVnniRows] = {
+    tile<1, 4, 8>, tile<2, 4, 8>, tile<3, 2, 8>,  tile<4, 2, 8>,  tile<5, 1, 8>,  tile<6, 1, 8>,  tile<7, 1, 8>,
+    tile<8, 1, 8>, tile<9, 1, 8>, tile<10, 1, 8>, tile<11, 1, 8>, tile<12, 1, 8>, tile<13, 1, 8>, tile<14, 1, 8>};
 constexpr TileFunction kHalf[] = {tile<7, 1, 4>,  tile<8, 1, 4>,  tile<9, 1, 4>,  tile<10, 1, 4>,
                                   tile<11, 1, 4>, tile<12, 1, 4>, tile<13, 1, 4>, tile<14, 1, 4>};
 constexpr TileFunction kEighth[] = {tile<7, 1, 1>,  tile<8, 1, 1>,  tile<9, 1, 1>,  tile<10, 1, 1>,
@@ -180,13 +168,14 @@ TileFunction tile_of(std::size_t rows, std::size_t number, std::size_t tiles) {
   return tiles < 8 && number < 2 ? kHalf[rows - 7] : kEighth[rows - 7];
 }
 
-struct Rows {
+/// Panels of A.
+struct Part {
   std::size_t begin, end;
 };
 
-// One panel of B by some rows of A.
-void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
-  const std::size_t depth = vnni_depth(g.k), bytes = depth * kVnniPanel, count = rows.end - rows.begin;
+// One panel of B by some panels of A.
+void multiply(const VnniGemm& g, Part part, std::size_t n, bool last) {
+  const std::size_t depth = vnni_depth(g.rows.k), bytes = depth * kVnniPanel;
   const std::byte* b = g.b + n / kVnniPanel * bytes;
   alignas(64) std::int32_t base[kVnniPanel];
   const auto* column_sums = reinterpret_cast<const std::int32_t*>(g.b + vnni_panels(g.n) * bytes) + n;
@@ -194,15 +183,15 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
     base[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(-g.zero_point) *
                                         static_cast<std::uint32_t>(column_sums[j]));
   }
-  alignas(64) std::int32_t sums[kMaxRows * kVnniPanel];
-  const std::size_t tiles = (count + kMaxRows - 1) / kMaxRows;
+  alignas(64) std::int32_t sums[kVnniRows * kVnniPanel];
+  const std::size_t tiles = part.end - part.begin;
   const std::byte* ahead = b + (tiles == 1 ? kStream : bytes);
   const std::size_t fetching = tiles == 1 ? 1 : last ? 0 : tiles < 8 ? 2 : 8;
   const bool active = g.out.activation.kind != Activation::none;
   const TwoRegisters columns(n, g.n);
   const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
-  for (std::size_t i = 0; i < tiles; ++i) {  // equal ones: 32 rows are 10 + 11 + 11
-    const std::size_t m = rows.begin + count * i / tiles, height = rows.begin + count * (i + 1) / tiles - m;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const std::size_t m = g.rows.begin(part.begin + i), height = g.rows.begin(part.begin + i + 1) - m;
     const std::size_t at = m * g.n + n;
     const Result y{g.out.c + at,
                    g.out.residual ? g.out.residual + at : nullptr,
@@ -212,7 +201,7 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
                    g.out.bias ? g.out.bias + n : nullptr,
                    {columns.lanes[0], columns.lanes[1]}};
     tile_of(height, i,
-            tiles)({g.a + m * g.lda, g.lda, b, depth, base, g.row_sum ? g.row_sum + m : nullptr,
+            tiles)({g.a + m * depth, b, depth, base, g.row_sum ? g.row_sum + m : nullptr,
                     g.column_zero ? g.column_zero + n : nullptr, active ? sums : nullptr, ahead, i < fetching, y});
     if (i < fetching) ahead += bytes / fetching;
     if (!active) continue;
@@ -222,50 +211,6 @@ void panel(const VnniGemm& g, Rows rows, std::size_t n, bool last) {
           return _mm512_mul_ps(_mm512_mul_ps(sum, _mm512_set1_ps(g.row_scale[m + r])), units[v]);
         });
   }
-}
-
-// The steps of 64 floats, in order; packs mixes the 128-bit lanes.
-MODELFLOW_INLINE __m512i in_bytes(const __m512i (&x)[4], bool is_signed) {
-  const __m512i low = _mm512_packs_epi32(x[0], x[1]), high = _mm512_packs_epi32(x[2], x[3]);
-  const __m512i bytes = is_signed ? _mm512_packs_epi16(low, high) : _mm512_packus_epi16(low, high);
-  return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), bytes);
-}
-
-// out[0, k) from 64 floats at a time; zeros are read beyond k, and whole lines are written.
-template <bool kSigned, class F>
-MODELFLOW_INLINE void quantize_row(const float* a, std::size_t k, std::uint8_t* out, F f) {
-  const __m512i flip = _mm512_set1_epi8(kSigned ? static_cast<char>(0x80) : 0);
-  std::size_t i = 0;
-  __m512i x[4];
-  for (; i + 64 <= k; i += 64) {
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < 4; ++v) x[v] = f(_mm512_loadu_ps(a + i + 16 * v));
-    _mm512_storeu_si512(out + i, _mm512_xor_si512(in_bytes(x, kSigned), flip));
-  }
-  if (i == k) return;
-#pragma GCC unroll 4
-  for (std::size_t v = 0; v < 4; ++v) {
-    const std::size_t at = i + 16 * v, left = at < k ? k - at : 0;
-    const __mmask16 lanes = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
-    x[v] = f(_mm512_maskz_loadu_ps(lanes, a + at));
-  }
-  _mm512_storeu_si512(out + i, _mm512_xor_si512(in_bytes(x, kSigned), flip));
-}
-
-MODELFLOW_INLINE float largest(const float* a, std::size_t k) {
-  __m512 most[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
-  const __m512 sign = _mm512_set1_ps(-0.0f);
-  std::size_t i = 0;
-  for (; i + 64 <= k; i += 64) {
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < 4; ++v)
-      most[v] = _mm512_max_ps(most[v], _mm512_andnot_ps(sign, _mm512_loadu_ps(a + i + 16 * v)));
-  }
-  for (; i < k; i += 16) {
-    const __mmask16 lanes = k - i < 16 ? tail_mask(k - i) : static_cast<__mmask16>(0xffff);
-    most[0] = _mm512_max_ps(most[0], _mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(lanes, a + i)));
-  }
-  return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
 }
 
 // One panel of four rows of k in the order of vpdpbusd: the four bytes of a column side by side.
@@ -295,11 +240,12 @@ void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t 
 
 }  // namespace
 
-void gemm_vnni(const VnniGemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
-  const std::size_t rows = m_end - m_begin, chunks = (rows * g.lda + kChunkBytes - 1) / kChunkBytes;
+void gemm_vnni(const VnniGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
+  const std::size_t bytes = g.rows.offset(end) - g.rows.offset(begin), panels = end - begin;
+  const std::size_t chunks = std::min((bytes + kChunkBytes - 1) / kChunkBytes, panels);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    const Rows part{m_begin + rows * chunk / chunks, m_begin + rows * (chunk + 1) / chunks};
-    for (std::size_t n = n_begin; n < n_end; n += kVnniPanel) panel(g, part, n, n + kVnniPanel >= n_end);
+    const Part part{begin + panels * chunk / chunks, begin + panels * (chunk + 1) / chunks};
+    for (std::size_t n = n_begin; n < n_end; n += kVnniPanel) multiply(g, part, n, n + kVnniPanel >= n_end);
   }
 }
 
@@ -327,62 +273,6 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
     _mm512_storeu_si512(sums + column, low);
     _mm512_storeu_si512(sums + column + 16, high);
   }
-}
-
-std::int32_t sum_vnni(const std::uint8_t* a, std::size_t n) {
-  __m512i sums = _mm512_setzero_si512();
-  for (std::size_t i = 0; i < n; i += 64) {
-    const __mmask64 lanes = n - i < 64 ? (__mmask64{1} << (n - i)) - 1 : ~__mmask64{0};
-    const __m512i bytes = _mm512_maskz_loadu_epi8(lanes, a + i);
-    sums = _mm512_add_epi64(sums, _mm512_sad_epu8(bytes, _mm512_setzero_si512()));
-  }
-  return static_cast<std::int32_t>(_mm512_reduce_add_epi64(sums));
-}
-
-void range_vnni(const float* a, std::size_t n, float* low, float* high) {
-  __m512 least[2], most[2];
-  for (int v = 0; v < 2; ++v) least[v] = most[v] = _mm512_set1_ps(a[0]);
-  std::size_t i = 0;
-  for (; i + 32 <= n; i += 32) {
-#pragma GCC unroll 2
-    for (std::size_t v = 0; v < 2; ++v) {
-      const __m512 x = _mm512_loadu_ps(a + i + 16 * v);
-      least[v] = _mm512_min_ps(least[v], x), most[v] = _mm512_max_ps(most[v], x);
-    }
-  }
-  for (; i < n; i += 16) {
-    const __mmask16 lanes = n - i < 16 ? tail_mask(n - i) : static_cast<__mmask16>(0xffff);
-    const __m512 x = _mm512_mask_loadu_ps(least[0], lanes, a + i);
-    least[0] = _mm512_min_ps(least[0], x), most[0] = _mm512_max_ps(most[0], x);
-  }
-  *low = _mm512_reduce_min_ps(_mm512_min_ps(least[0], least[1]));
-  *high = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
-}
-
-void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale) {
-  for (std::size_t r = 0; r < rows; ++r, a += k, out += quantized_row(k)) {
-    const float most = largest(a, k), range = most > 1e-30f ? most : 1e-30f;
-    scale[r] = range / 127;
-    const __m512 inverse = _mm512_set1_ps(127 / range);
-    quantize_row<true>(a, k, out, [&](__m512 x) { return _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse)); });
-  }
-}
-
-void quantize_vnni(const float* a, std::size_t rows, std::size_t k, float scale, std::int32_t zero_point,
-                   std::uint8_t* out) {
-  const __m512 unit = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1 / scale);
-  const __m512 near = _mm512_set1_ps(0.4999f), far = _mm512_set1_ps(1e6f);
-  const __m512i zero = _mm512_set1_epi32(zero_point);
-  const auto quantized = [&](__m512 x) {
-    // x / unit, as the op says it, where rounding could tell it from x * (1 / unit).
-    __m512 steps = _mm512_mul_ps(x, inverse);
-    const __m512 off = _mm512_abs_ps(_mm512_sub_ps(steps, _mm512_roundscale_ps(steps, 8)));
-    const __mmask16 close = _mm512_cmp_ps_mask(off, near, _CMP_GT_OQ);
-    if (close) steps = _mm512_mask_div_ps(steps, close, x, unit);
-    steps = _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), far), _mm512_min_ps(far, steps));
-    return _mm512_add_epi32(_mm512_cvtps_epi32(steps), zero);
-  };
-  for (std::size_t r = 0; r < rows; ++r, a += k, out += quantized_row(k)) quantize_row<false>(a, k, out, quantized);
 }
 
 }  // namespace modelflow::cpu

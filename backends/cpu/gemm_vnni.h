@@ -4,24 +4,21 @@
 #include <cstdint>
 
 #include "backends/cpu/product_epilogue.h"
+#include "backends/cpu/rows_vnni.h"
 
 namespace modelflow::cpu {
 
 /// Columns of B that lie side by side in packed form: two registers of 16 columns by 4 steps of k.
 inline constexpr std::size_t kVnniPanel = 32;
 
-/// Steps of k that rows of A and panels of B are padded to.
-inline constexpr std::size_t kVnniDepth = 16;
-
-inline std::size_t vnni_depth(std::size_t k) { return (k + kVnniDepth - 1) / kVnniDepth * kVnniDepth; }
 inline std::size_t vnni_panels(std::size_t n) { return (n + kVnniPanel - 1) / kVnniPanel; }
 
 /// C[m, n] = S * row_scale * column_scale and what the epilogue adds, where S = (A - zero_point) (B - column_zero) in
 /// int32, without saturation.
 struct VnniGemm {
-  std::size_t n = 0, k = 0;
-  const std::uint8_t* a = nullptr;  ///< readable up to vnni_depth(k) per row
-  std::size_t lda = 0;
+  RowPanels rows;
+  std::size_t n = 0;
+  const std::uint8_t* a = nullptr;  ///< in panels
   std::int32_t zero_point = 0;
   const std::byte* b = nullptr;  ///< as pack_b_vnni left it
   /// Both or none: the sum of A - zero_point for each row; the zero points of B, up to the end of the last panel.
@@ -30,9 +27,9 @@ struct VnniGemm {
   ProductEpilogue out;
 };
 
-/// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
+/// Computes the columns [n_begin, n_end) of the panels [begin, end) of rows on the calling thread. n_begin must be a
 /// multiple of kVnniPanel. Only where host_isa() >= Isa::avx512_vnni.
-void gemm_vnni(const VnniGemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
+void gemm_vnni(const VnniGemm& gemm, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end);
 
 /// Bytes that packed B takes: panels, then the int32 sum of every column.
 inline std::size_t packed_b_vnni_bytes(std::size_t k, std::size_t n) {
@@ -41,19 +38,5 @@ inline std::size_t packed_b_vnni_bytes(std::size_t k, std::size_t n) {
 
 /// Packs B [k, n], or its transpose [n, k] when `transposed`.
 void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out);
-
-/// Bytes from one quantized row to the next: whole cache lines, an odd number of them, so that the rows of a tile do
-/// not meet in the same set of L1.
-inline std::size_t quantized_row(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
-
-/// The sum of n bytes.
-std::int32_t sum_vnni(const std::uint8_t* a, std::size_t n);
-/// The smallest and the largest of n > 0 floats.
-void range_vnni(const float* a, std::size_t n, float* low, float* high);
-/// Rows of k floats in steps of scale[r] = (largest of the row) / 127, plus 128.
-void quantize_rows_vnni(const float* a, std::size_t rows, std::size_t k, std::uint8_t* out, float* scale);
-/// QuantizeLinear with one scale for all.
-void quantize_vnni(const float* a, std::size_t rows, std::size_t k, float scale, std::int32_t zero_point,
-                   std::uint8_t* out);
 
 }  // namespace modelflow::cpu

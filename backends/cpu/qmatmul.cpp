@@ -34,8 +34,8 @@ class QMatMulVnni : public Implementation {
     const QMatMulProblem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    const std::size_t row = quantized_row(p.k);
-    auto* steps = reinterpret_cast<std::uint8_t*>(call.scratch(p.m * row));
+    const RowPanels a{p.m, p.k};
+    auto* steps = reinterpret_cast<std::uint8_t*>(call.scratch(a.bytes()));
     auto* units = reinterpret_cast<float*>(call.scratch(p.m * sizeof(float)));
     const TensorSteps all = attrs_.per_tensor ? steps_of(p, call) : TensorSteps{attrs_.a_scale, attrs_.a_zero_point};
     VnniGemm g = product(p, steps, units, y);
@@ -44,23 +44,23 @@ class QMatMulVnni : public Implementation {
     g.row_sum = sums, g.column_zero = sums ? zeros_.data() : nullptr;
     const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
     const ProductSplit s = split_product({p.m, p.n, p.k, kVnniPanel, bytes}, call.threads());
-    const auto quantize = [&](std::size_t m0, std::size_t m1) {
-      quantize_rows(p, all, m0, m1, steps + m0 * row, units + m0);
-      for (std::size_t m = m0; sums && m < m1; ++m)
-        sums[m] = sum_vnni(steps + m * row, p.k) - g.zero_point * static_cast<std::int32_t>(p.k);
+    const QuantizedRows out{steps, units, sums};
+    const auto quantize = [&](std::size_t begin, std::size_t end) {
+      if (attrs_.by_row()) return quantize_rows_vnni(a, p.a, begin, end, out);
+      quantize_vnni(a, p.a, begin, end, all.scale, all.zero_point, out);
     };
-    const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(p.m, call.threads() * 2));
+    const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(a.count(), call.threads() * 2));
     SharedWork rows(parts);
     const auto multiply = [&](std::size_t task) {
       const std::size_t i = task / s.panels, j = task % s.panels, all = vnni_panels(p.n);
-      const std::size_t m0 = p.m * i / s.rows, m1 = p.m * (i + 1) / s.rows;
+      const std::size_t begin = a.count() * i / s.rows, end = a.count() * (i + 1) / s.rows;
       if (s.panels == 1) {
-        quantize(m0, m1);
+        quantize(begin, end);
       } else {  // several tasks read the same rows
-        rows.finish([&](std::size_t part) { quantize(p.m * part / parts, p.m * (part + 1) / parts); });
+        rows.finish([&](std::size_t part) { quantize(a.count() * part / parts, a.count() * (part + 1) / parts); });
       }
       const std::size_t n0 = all * j / s.panels * kVnniPanel, n1 = all * (j + 1) / s.panels * kVnniPanel;
-      gemm_vnni(g, m0, m1, n0, std::min(n1, p.n));
+      gemm_vnni(g, begin, end, n0, std::min(n1, p.n));
     };
     if (s.tasks() == 1) return multiply(0);
     call.parallel(s.tasks(), multiply);
@@ -78,19 +78,11 @@ class QMatMulVnni : public Implementation {
     return tensor_steps(*std::min_element(low, low + parts), *std::max_element(high, high + parts));
   }
 
-  void quantize_rows(const QMatMulProblem& p, const TensorSteps& all, std::size_t m0, std::size_t m1,
-                     std::uint8_t* steps, float* units) const {
-    if (attrs_.by_row()) return quantize_rows_vnni(p.a + m0 * p.k, m1 - m0, p.k, steps, units);
-    quantize_vnni(p.a + m0 * p.k, m1 - m0, p.k, all.scale, all.zero_point, steps);
-    std::fill_n(units, m1 - m0, all.scale);
-  }
-
   VnniGemm product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units, float* y) const {
     VnniGemm g;
+    g.rows = {p.m, p.k};
     g.n = p.n;
-    g.k = p.k;
     g.a = steps;
-    g.lda = quantized_row(p.k);
     g.b = packed_.get();
     g.row_scale = units;
     g.column_scale = p.b_scale;

@@ -1,6 +1,6 @@
 // LSTM and GRU with int8 weights: 64 products of 8-bit numbers in an instruction.
-#include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/recurrent_walk.h"
+#include "backends/cpu/rows_vnni.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -36,9 +36,12 @@ void pack(const RecurrentMatrix& m, const void* weights, std::byte* packed) {
   }
 }
 
+/// Whole cache lines, an odd number of them, so that the rows of a tile do not meet in the same set of L1.
+std::size_t row_bytes(std::size_t depth) { return ((depth + 63) / 64 | 1) * 64; }
+
 float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
   float unit = 0;
-  quantize_rows_vnni(in, 1, depth, steps, &unit);
+  quantize_rows_vnni({1, depth}, in, 0, 1, {steps, &unit, nullptr});
   return unit;
 }
 
@@ -109,7 +112,7 @@ MODELFLOW_CELL void VnniProduct::multiply(const RecurrentPart& part, const Recur
 const RecurrentCode recurrent_code_vnni = {.layout = "vnni",
                                            .packed_bytes = packed_bytes,
                                            .pack = pack,
-                                           .step_bytes = quantized_row,
+                                           .step_bytes = row_bytes,
                                            .quantize = quantize,
                                            .project_lstm = walk<VnniProduct, Projection<4>>,
                                            .project_gru = walk<VnniProduct, Projection<3>>,
