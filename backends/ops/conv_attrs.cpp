@@ -1,5 +1,6 @@
 #include "backends/ops/conv_attrs.h"
 
+#include <limits>
 #include <string>
 
 namespace modelflow::ops {
@@ -20,13 +21,16 @@ Residual residual_of(const Attrs& attrs) {
   throw Error(ErrorKind::invalid_input, "residual is '" + where + "', not none, before or after");
 }
 
+/// What products of two extents and sums of some of them stay within 64 bits with.
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
 Ints list(const Attrs& attrs, std::string_view name, std::size_t count, std::int64_t otherwise, std::int64_t least) {
   Ints values = attrs.ints(name, Ints(count, otherwise));
   if (values.size() != count)
     throw Error(ErrorKind::invalid_input, std::string(name) + " has " + std::to_string(values.size()) +
                                               " entries, kernel_shape asks for " + std::to_string(count));
   for (std::int64_t value : values) {
-    if (value < least) throw Error(ErrorKind::invalid_input, std::string(name) + " contains " + std::to_string(value));
+    if (value < least || value > kMost) throw Error(ErrorKind::invalid_input, std::string(name) + " contains " + std::to_string(value));
   }
   return values;
 }
@@ -41,7 +45,7 @@ ConvAttrs::ConvAttrs(const Attrs& attrs) {
   dilations = list(attrs, "dilations", kernel.size(), 1, 1);
   pads = list(attrs, "pads", 2 * kernel.size(), 0, 0);
   group = attrs.integer("group", 1);
-  if (group < 1) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
+  if (group < 1 || group > kMost) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
   has_bias = attrs.integer("has_bias") != 0;
   residual = residual_of(attrs);
   x_last = channels_last(attrs, "x_layout");

@@ -189,6 +189,7 @@ Value* GraphReader::find_input(const std::string& name, Graph& graph) {
 void GraphReader::read_node(NodeProto& proto, Graph& graph) {
   if (proto.op_type().empty()) bad("op_type is missing");
   check_schema(proto, opsets_);
+  check_windows(proto);
   std::vector<Value*> inputs;
   for (const std::string& name : proto.input()) inputs.push_back(find_input(name, graph));
   Node& node = graph.add(qualified(proto), std::move(inputs), {.outputs = 0, .name = proto.name()});

@@ -43,6 +43,8 @@ class GraphReader {
 std::string label(const NodeProto& node);
 /// Throws Error(invalid_input) when the node breaks the schema of its operator at this version; unknown operators pass.
 void check_schema(const NodeProto& node, const GraphReader::Opsets& opsets);
+/// Throws Error(invalid_input) when a window or a group has an extent, stride or number that nothing can divide by.
+void check_windows(const NodeProto& node);
 /// Throws Error(invalid_input) on recursion, Error(limit) on too many functions or too deep calls.
 void check_functions(const Model& model);
 /// Throws Error(invalid_input) where a call leaves out what the function needs. No function may be recursive.

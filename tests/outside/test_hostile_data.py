@@ -254,3 +254,20 @@ def test_quantized_models(optimize, tmp_path):
             if not defined(model):
                 continue
             np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1.001 * step_of(model), err_msg=case)
+
+
+@pytest.mark.parametrize("op", ["Conv", "MaxPool", "AveragePool", "ConvTranspose"])
+@pytest.mark.parametrize("name, value", [("strides", 0), ("strides", -1), ("strides", 2**40), ("dilations", 0), ("kernel_shape", 0)])
+def test_windows_that_nothing_can_divide_by(optimize, tmp_path, op, name, value):
+    if op == "AveragePool" and name == "dilations":
+        pytest.skip("has none at this opset")
+    pool = op.endswith("Pool")
+    attributes = {"kernel_shape": [3, 3], "strides": [1, 1]} | {name: [1, value]}
+    node = helper.make_node(op, ["x"] if pool else ["x", "w"], ["y"], name="window", **attributes)
+    w = numpy_helper.from_array(np.ones((4, 4, 3, 3), np.float32), "w")
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 4, 9, 9]), ("y", None))]
+    graph = helper.make_graph([node], "g", ports[:1], ports[1:], [] if pool else [w])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    done = optimize(tmp_path / "m.onnx", "-o", tmp_path / "out.onnx", "--no-measure")
+    assert done.code == 3 and done.err.count("\n") == 1 and "'window'" in done.err and name in done.err
+    assert not (tmp_path / "out.onnx").exists()

@@ -1,0 +1,33 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "modelflow/error.h"
+#include "src/onnx/read_graph.h"
+
+namespace modelflow::proto {
+namespace {
+
+/// Attributes of convolutions and pooling that everything divides and multiplies by.
+constexpr std::array<std::string_view, 5> kPositive = {"strides", "dilations", "kernel_shape", "group", "num_groups"};
+
+bool fits(std::int64_t value) { return value >= 1 && value <= std::numeric_limits<std::int32_t>::max(); }
+
+}  // namespace
+
+void check_windows(const NodeProto& node) {
+  const std::string domain = read_domain(node.domain());
+  if (!domain.empty() && domain != kDomain) return;
+  for (const auto& attribute : node.attribute()) {
+    if (std::ranges::find(kPositive, attribute.name()) == kPositive.end() || !attribute.ref_attr_name().empty())
+      continue;
+    const bool one = attribute.ints_size() == 0;
+    const bool fine = one ? !attribute.has_i() || fits(attribute.i()) : std::ranges::all_of(attribute.ints(), fits);
+    if (!fine)
+      throw Error(ErrorKind::invalid_input,
+                  label(node) + ": " + attribute.name() + " holds a number that is not between 1 and 2147483647");
+  }
+}
+
+}  // namespace modelflow::proto
