@@ -13,9 +13,11 @@
 #include "src/calibrate/calibrate.h"
 #include "src/calibrate/channels.h"
 #include "src/calibrate/fewest_kept.h"
+#include "src/calibrate/judge.h"
 #include "src/calibrate/metric.h"
 #include "src/calibrate/op_errors.h"
 #include "src/calibrate/parted_samples.h"
+#include "src/calibrate/roundings.h"
 #include "src/emit/inline.h"
 #include "src/measure/extract.h"
 #include "src/measure/timing.h"
@@ -24,7 +26,6 @@ namespace modelflow {
 namespace {
 
 using Names = std::set<std::string>;
-using Outputs = std::vector<std::vector<Tensor>>;  // [sample][output]
 
 /// A faster form has to be so clearly, else its error buys nothing.
 constexpr double kWorthwhile = 1.03;
@@ -57,11 +58,10 @@ class Lowering {
         plugin_(plugin),
         report_(report),
         samples_(options, synthetic),
+        judge_(runtime, precise.original, samples_.judges(), options.threads),
         base_(precise.corrected.forms.fused) {}
 
   std::optional<Model> run() {
-    reference_ = outputs_of(precise_.original, "");
-    for (const Value* output : precise_.original.graph().outputs()) names_.push_back(output->name());
     equalize();
     const std::vector<ObservedRanges> ranges = calibrated();
     if (options_.score) full_score_ = options_.score(precise_.original);
@@ -101,7 +101,7 @@ class Lowering {
                                    samples_.seen(), {.threads = options_.threads});
     if (plan_.channels.empty()) return;
     Model equal = pipeline_.equalize(base_, plan_, precise_.corrected.disabled, report_);
-    for (const OutputError& error : errors_of(outputs_of(Pipeline::emit(equal), "", kRankedBy)))
+    for (const OutputError& error : judge_.errors(Pipeline::emit(equal), "", kRankedBy))
       if (error.relative_l2 > kSame) {
         report_.notes.push_back("equalized weights compute something else ('" + error.output + "'): not used");
         return;
@@ -109,17 +109,28 @@ class Lowering {
     base_ = std::move(equal);
   }
 
-  /// With the bias that makes up for rounding, where that helps.
-  Attempt with_better_bias(Attempt plain) {
-    const bool off = options_.precision != Precision::i8 || options_.disabled.contains("correct-bias");
-    if (off || plain.quantized.empty()) return plain;
-    plan_.bias_shifts = bias_shifts(runtime_, base_, Pipeline::emit(base_), plain.fused, samples_.seen(),
-                                    {.threads = options_.threads});
-    if (plan_.bias_shifts.empty()) return plain;
+  /// With what a repair knows of the model as it is rounded so far, where the whole loses no more with it.
+  template <class Known, class Find>
+  Attempt repaired(Attempt plain, const std::string& pass, Known QuantizationPlan::*part, Find find) {
+    const std::vector<Pass> passes = passes::quantizing(options_);
+    const bool on = std::ranges::any_of(passes, [&](const Pass& p) { return p.name == pass; });
+    if (!options_.calibration || !on || options_.disabled.contains(pass) || plain.quantized.empty()) return plain;
+    plan_.*part = find(runtime_, base_, Pipeline::emit(base_), plain.fused, samples_.seen(),
+                       SessionOptions{.threads = options_.threads});
+    if ((plan_.*part).empty()) return plain;
     Attempt better = attempt({});
     if (better.drop <= plain.drop) return better;
-    plan_.bias_shifts.clear();
+    (plan_.*part).clear();
+    plain.report.notes.push_back(pass + " does not help (drop of " + text(better.drop) + ", without it " +
+                                 text(plain.drop) + "): not used");
     return plain;
+  }
+
+  /// Biases last: what other roundings of the weights leave of the error is theirs to take.
+  Attempt repaired(Attempt plain) {
+    Attempt rounded =
+        repaired(std::move(plain), "compensate-rounding", &QuantizationPlan::roundings, modelflow::roundings);
+    return repaired(std::move(rounded), "correct-bias", &QuantizationPlan::bias_shifts, modelflow::bias_shifts);
   }
 
   std::vector<ObservedRanges> calibrated() {
@@ -140,7 +151,8 @@ class Lowering {
     for (const ObservedRanges& candidate : candidates) {
       plan_.ranges = candidate.ranges;
       plan_.bias_shifts.clear();
-      Attempt made = with_better_bias(attempt({}));
+      plan_.roundings.clear();
+      Attempt made = repaired(attempt({}));
       tried += (best ? ", by " : "ranges by ") + std::string(name(candidate.observer)) + ": drop of " + text(made.drop);
       if (best && best->drop <= made.drop) continue;
       best = std::move(made);
@@ -158,14 +170,6 @@ class Lowering {
     return digits.data();
   }
 
-  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most = SIZE_MAX) const {
-    const auto session = open_session(runtime_, model, {.threads = options_.threads, .plugin = plugin});
-    Outputs outputs;
-    const std::vector<Feeds>& judges = samples_.judges();
-    for (std::size_t i = 0; i < std::min(most, judges.size()); ++i) outputs.push_back(session->run(judges[i]));
-    return outputs;
-  }
-
   Attempt attempt(Names keep, std::size_t most_judges = SIZE_MAX) {
     plan_.keep_float = std::move(keep);
     Attempt made;
@@ -175,7 +179,7 @@ class Lowering {
     if (made.quantized.empty()) return made;
     // The portable form has no use for another layout: its convolutions are standard ones.
     made.runnable = Pipeline::emit(options_.level == Level::O1 ? made.fused : lay_out(made.fused));
-    made.errors = errors_of(outputs_of(made.runnable, plugin_, most_judges));
+    made.errors = judge_.errors(made.runnable, plugin_, most_judges);
     made.drop = drop(made.errors, options_.metric);
     return made;
   }
@@ -186,17 +190,6 @@ class Lowering {
     const double score = options_.score(made.runnable);
     made.drop = full_score_ == 0 ? (score < 0 ? 100 : 0) : 100 * (full_score_ - score) / std::abs(full_score_);
     return made;
-  }
-
-  /// Against the original, over the samples that there are results of.
-  std::vector<OutputError> errors_of(const Outputs& got) const {
-    std::vector<OutputError> errors;
-    for (std::size_t k = 0; k < names_.size(); ++k) {
-      ErrorMeter meter(names_[k]);
-      for (std::size_t i = 0; i < got.size(); ++i) meter.add(reference_[i][k], got[i][k]);
-      errors.push_back(meter.error());
-    }
-    return errors;
   }
 
   Model lay_out(const Model& fused) const {
@@ -260,10 +253,10 @@ class Lowering {
   /// sees a step), but neither is further from the original than the other.
   std::string kernels_differ(const Attempt& made) const {
     if (plugin_.empty()) return "";
-    const std::vector<OutputError> bodies = errors_of(outputs_of(made.runnable, ""));
+    const std::vector<OutputError> bodies = judge_.errors(made.runnable, "");
     for (std::size_t i = 0; i < bodies.size(); ++i)
       if (made.errors[i].relative_l2 > 1e-3 + 1.5 * bodies[i].relative_l2)
-        return "output '" + names_[i] + "' of the quantized model is off by " +
+        return "output '" + bodies[i].output + "' of the quantized model is off by " +
                std::to_string(made.errors[i].relative_l2) + " with our kernels and by " +
                std::to_string(bodies[i].relative_l2) + " without them";
     return "";
@@ -322,10 +315,9 @@ class Lowering {
   const std::filesystem::path& plugin_;
   Report& report_;
   PartedSamples samples_;
+  Judge judge_;
   Model base_;  ///< float32, what is quantized
   QuantizationPlan plan_;
-  Outputs reference_;
-  std::vector<std::string> names_;
   std::map<std::string, std::string> float_ops_;  // by node, as they were before
   double full_score_ = 0;
 };

@@ -47,8 +47,10 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--precision", raw.precision,
                  "float32 (default); int8 (needs --calibration), int8-dynamic, bf16 (for CPUs that multiply it), "
                  "bf16-weights, int8-weights, int4-weights, auto");
-  app.add_option("--calibration", raw.calibration,
-                 "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from");
+  app.add_option(
+      "--calibration", raw.calibration,
+      "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from, and to "
+      "round int4-weights by");
   app.add_option("--observer", raw.observer,
                  "how ranges are taken: auto (default: mse or minmax, measured), mse, minmax, average, percentile "
                  "(99.99), entropy");
@@ -99,8 +101,11 @@ void convert_precision(const Raw& raw, Options& options) {
     throw Error(ErrorKind::usage,
                 "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
                 "--precision int8-dynamic, which needs none");
-  if (!raw.calibration.empty() && options.precision != Precision::i8 && options.precision != Precision::automatic)
-    throw Error(ErrorKind::usage, fmt::format("--calibration is for --precision int8, not for {}", raw.precision));
+  const bool reads_samples = options.precision == Precision::i8 || options.precision == Precision::i4_weights ||
+                             options.precision == Precision::automatic;
+  if (!raw.calibration.empty() && !reads_samples)
+    throw Error(ErrorKind::usage,
+                fmt::format("--calibration is for --precision int8 and int4-weights, not for {}", raw.precision));
   if (!raw.calibration.empty()) options.calibration = read_one_by_one(raw.calibration);
   if (!raw.observer.empty()) options.observer = parse_observer(raw.observer);
   if (!raw.metric.empty()) options.metric = parse_metric(raw.metric);

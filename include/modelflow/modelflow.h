@@ -34,7 +34,7 @@ struct Options {
   Level level = Level::O2;
   Target target = Target::host();
   Precision precision = Precision::f32;
-  CalibrationData calibration = {};  ///< for Precision::i8
+  CalibrationData calibration = {};  ///< for Precision::i8, and to round Precision::i4_weights by
   Observer observer = Observer::automatic;
   Metric metric = Metric::cosine;
   /// The user's own figure of merit, higher is better: max_drop bounds what of it is lost, in per cent, in place of

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,6 +32,12 @@ struct ChannelSize {
   float largest = 0, mean_square = 0;
 };
 
+/// Weights of one node in steps that make up for each other's rounding, or why there are none.
+struct Rounding {
+  std::optional<Tensor> steps = {};  ///< in the type and layout that the quantized op has them in
+  std::string why_not = {};
+};
+
 /// What quantizing passes go by.
 struct QuantizationPlan {
   Ranges ranges = {};
@@ -38,6 +45,7 @@ struct QuantizationPlan {
   std::map<std::string, std::vector<ChannelSize>, std::less<>> channels = {};  ///< by value
   /// By fused node: what rounding takes from the mean of every output channel, before the activation.
   std::map<std::string, std::vector<float>, std::less<>> bias_shifts = {};
+  std::map<std::string, Rounding, std::less<>> roundings = {};  ///< by fused node
 };
 
 /// What passes may use besides the graph.

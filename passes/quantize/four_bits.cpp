@@ -36,21 +36,29 @@ float scale_of(std::span<const float> block) {
 
 }  // namespace
 
+Tensor packed_four_bits(const BlockedWeights& extents, const std::function<int(std::int64_t, std::int64_t)>& step) {
+  const auto& [columns, depth, block] = extents;
+  return Tensor::make(DType::u8, {columns, depth / block, block / 2}, [&](std::byte* out) {
+    for (std::int64_t column = 0; column < columns; ++column)
+      for (std::int64_t row = 0; row < depth; row += 2)
+        *out++ = static_cast<std::byte>(step(column, row) | step(column, row + 1) << 4);
+  });
+}
+
 FourBits four_bits(const Tensor& weights, bool transposed, std::int64_t block) {
   const std::int64_t k = weights.dims()[transposed], n = weights.dims()[1 - transposed];
   const std::span<const float> from = weights.as<float>();
-  std::vector<float> scales(static_cast<std::size_t>(n * k / block)), some(static_cast<std::size_t>(block));
   const auto at = [&](std::int64_t column, std::int64_t row) {
     return from[static_cast<std::size_t>(transposed ? column * k + row : row * n + column)];
   };
-  Tensor values = Tensor::make(DType::u8, {n, k / block, block / 2}, [&](std::byte* out) {
-    for (std::int64_t i = 0; i < n * k / block; ++i) {
-      const std::int64_t column = i / (k / block), first = i % (k / block) * block;
-      for (std::int64_t j = 0; j < block; ++j) some[static_cast<std::size_t>(j)] = at(column, first + j);
-      const float scale = scales[static_cast<std::size_t>(i)] = scale_of(some);
-      for (std::size_t j = 0; j < some.size(); j += 2)
-        *out++ = static_cast<std::byte>(step(some[j], scale) | step(some[j + 1], scale) << 4);
-    }
+  std::vector<float> scales, some(static_cast<std::size_t>(block));
+  for (std::int64_t i = 0; i < n * k / block; ++i) {
+    const std::int64_t column = i / (k / block), first = i % (k / block) * block;
+    for (std::int64_t j = 0; j < block; ++j) some[static_cast<std::size_t>(j)] = at(column, first + j);
+    scales.push_back(scale_of(some));
+  }
+  Tensor values = packed_four_bits({n, k, block}, [&](std::int64_t column, std::int64_t row) {
+    return step(at(column, row), scales[static_cast<std::size_t>(column * (k / block) + row / block)]);
   });
   return {std::move(values), Tensor::of<float>({n, k / block}, std::span<const float>(scales))};
 }

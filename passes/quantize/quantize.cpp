@@ -8,8 +8,10 @@ std::vector<Pass> quantizing(const Options& options) {
       return {place_quantizers(), fuse_quantized(), quantize_products(), quantize_recurrent(), correct_bias()};
     case Precision::i8_dynamic:
     case Precision::i8_weights:
-    case Precision::i4_weights:
       return {quantize_products(), quantize_recurrent()};
+    case Precision::i4_weights:
+      // In 8 bits the weights' errors are small beside those of the activations, and this takes longer than all else.
+      return {quantize_products(), quantize_recurrent(), compensate_rounding()};
     case Precision::bf16:
     case Precision::bf16_weights:
       return {to_bfloat16()};
