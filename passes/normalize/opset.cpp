@@ -66,7 +66,7 @@ int run(Graph& graph, Context& context) {
   if (opset >= kTo) return 0;
   const Precision precision = context.options.precision;
   const bool bf16 = precision == Precision::bf16 || precision == Precision::bf16_weights;
-  if (precision != Precision::i8 && !bf16 && !arrives_quantized(graph)) return 0;
+  if (precision == Precision::f32 && !arrives_quantized(graph)) return 0;
   Verdict verdict = opset < kFrom ? no("the model has opset " + std::to_string(opset)) : yes();
   if (verdict && !context.model.functions.empty()) verdict = no("the model has functions of its own");
   if (verdict) {
@@ -75,7 +75,7 @@ int run(Graph& graph, Context& context) {
     if (verdict) verdict = adapt(graph);
   }
   if (!verdict) {
-    context.note(std::string(bf16 ? "bfloat16 needs" : "int8 convolutions need") +
+    context.note(std::string(bf16 ? "bfloat16 needs" : "8 bits need") +
                  " opset 13, and this model cannot be raised to it: " + verdict.reason);
     return 0;
   }
@@ -88,12 +88,12 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass raise_opset() {
-  return {
-      .name = "raise-opset",
-      .doc =
-          "Opset 11 and 12 to 13, for int8, bfloat16 and models that arrive quantized: scales per channel came with it",
-      .run = run,
-      .whole_model = true};
+  return {.name = "raise-opset",
+          .doc =
+              "Opset 11 and 12 to 13, for lower precision and models that arrive quantized: scales per channel came "
+              "with it",
+          .run = run,
+          .whole_model = true};
 }
 
 }  // namespace modelflow::passes
