@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "passes/quantize/scale.h"
+#include "passes/quantize/transposed.h"
 
 namespace modelflow::passes {
 namespace {
@@ -87,6 +88,7 @@ QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context
 
 void QuantizedValues::choose(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
+    choose_transposed(*node);
     if (!node->is("modelflow.Conv")) continue;
     if (const Verdict verdict = quantizable(*node, context_); !verdict) {
       context_.miss("place-quantizers", node.get(), verdict.reason);
@@ -98,6 +100,16 @@ void QuantizedValues::choose(const Graph& graph) {
   }
   // Readers first, so that one walk reaches whatever lies in front of a chain of carriers.
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) follow(**node);
+}
+
+/// It reads 8 bits and writes what its readers want: there is a form with float32 results.
+void QuantizedValues::choose_transposed(Node& node) {
+  const std::optional<TransposedConv> found = transposed_conv(node);
+  if (!found) return;
+  if (const Verdict verdict = quantizable(*found, context_); verdict)
+    chosen_.insert(node.input(0));
+  else
+    context_.miss("place-quantizers", &node, verdict.reason);
 }
 
 /// What is read in 8 bits is best moved in 8 bits.
