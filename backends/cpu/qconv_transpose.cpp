@@ -1,6 +1,6 @@
 // As the float form: line i of the window of one input line is a product [width, C] x [C, kw * M] of 8-bit numbers,
-// which channels last is an output line as it lies in memory. Pieces of it are activated and quantized while they lie
-// in L1.
+// which channels last is an output line as it lies in memory. A window of few results is one product for all of its
+// lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
 #include <cstring>
 
@@ -25,7 +25,9 @@ class QConvTranspose : public Implementation {
     const Tensor& w = *call.in(1).constant;
     const auto size = [&](std::size_t axis) { return static_cast<std::size_t>(w.dims()[axis]); };
     channels_ = size(0), m_ = size(1), kw_ = size(w.rank() - 1), kh_ = w.rank() == 4 ? size(2) : 1;
-    const std::size_t columns = kw_ * m_;
+    joined_ = kh_ > 1 && kh_ * kw_ * m_ <= kVnniPanel;
+    products_ = joined_ ? 1 : kh_;
+    const std::size_t columns = kh_ / products_ * kw_ * m_;
     piece_ = std::max(kPieceFloats / std::max<std::size_t>(columns, 1), kLeastRows);
     units_.assign(piece_, node_.x.scale);
     const auto scales = call.in(2).constant->as<float>();
@@ -34,8 +36,11 @@ class QConvTranspose : public Implementation {
       scale_.push_back(scales[i % m_]);
       bias_.push_back(static_cast<float>(bias[i % m_]) * (node_.x.scale * scales[i % m_]));
     }
-    packed_ = packed_weights(w, "qconv_transpose_vnni", kh_ * line_bytes(),
-                             [&](std::byte* out) { pack(w.as<std::int8_t>().data(), out); });
+    packed_ = packed_weights(w, "qconv_transpose_vnni", products_ * packed_b_vnni_bytes(channels_, columns),
+                             [&](std::byte* out) { pack(w.as<std::int8_t>().data(), columns, out); });
+    // Steps below a zero point of 0 are cut off in any case.
+    const bool cut = !node_.floats && node_.y.zero_point == 0 && node_.activation.kind == Activation::relu;
+    active_ = (node_.activation.kind != Activation::none && !cut) || node_.activation.affine();
   }
 
   void run(Invocation& call) const override {
@@ -43,8 +48,9 @@ class QConvTranspose : public Implementation {
     const std::size_t lines = r.batch * r.height, line = r.width * kw_ * m_;
     if (lines * line == 0) return;
     const std::size_t parts = std::min(tasks_for(lines * kh_ * line * (channels_ + 32) / 64, call) * 2, lines);
-    const std::size_t buffer = node_.floats ? 0 : piece_ * kw_ * m_;
-    auto* results = reinterpret_cast<float*>(call.scratch(parts * buffer * sizeof(float)));
+    const std::size_t buffer = node_.floats && !joined_ ? 0 : piece_ * scale_.size(),
+                      lined = joined_ ? 2 * buffer : buffer;
+    auto* results = reinterpret_cast<float*>(call.scratch(parts * lined * sizeof(float)));
     // Rows are read up to the next multiple of kVnniDepth, which the last one of x does not have behind it.
     auto* tail = reinterpret_cast<std::uint8_t*>(call.scratch(r.width * channels_ + kVnniDepth));
     const std::uint8_t* last = r.x + (lines - 1) * r.width * channels_;
@@ -53,52 +59,70 @@ class QConvTranspose : public Implementation {
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
       for (std::size_t l = begin; l < end; ++l) {
         const std::uint8_t* x = l + 1 < lines ? r.x + l * r.width * channels_ : tail;
-        for (std::size_t h = 0; h < kh_; ++h) expand(r, x, h, (l * kh_ + h) * line, results + i * buffer);
+        expand(r, x, l * kh_ * line, results + i * lined);
       }
     });
   }
 
  private:
-  std::size_t line_bytes() const { return packed_b_vnni_bytes(channels_, kw_ * m_); }
-
-  /// [C, M, kh, kw] -> for each line of the window [C, kw * M].
-  void pack(const std::int8_t* w, std::byte* out) const {
-    std::vector<std::int8_t> matrix(channels_ * kw_ * m_);
-    for (std::size_t i = 0; i < kh_; ++i) {
+  /// [C, M, kh, kw] -> for each product [C, columns], columns being those of all its lines.
+  void pack(const std::int8_t* w, std::size_t columns, std::byte* out) const {
+    std::vector<std::int8_t> matrix(channels_ * columns);
+    for (std::size_t p = 0; p < products_; ++p) {
       std::int8_t* to = matrix.data();
       for (std::size_t c = 0; c < channels_; ++c) {
-        for (std::size_t j = 0; j < kw_; ++j) {
-          for (std::size_t m = 0; m < m_; ++m) *to++ = w[((c * m_ + m) * kh_ + i) * kw_ + j];
+        for (std::size_t column = 0; column < columns; ++column) {
+          const std::size_t i = p + column / (kw_ * m_), j = column / m_ % kw_, m = column % m_;
+          *to++ = w[((c * m_ + m) * kh_ + i) * kw_ + j];
         }
       }
-      pack_b_vnni(matrix.data(), false, channels_, kw_ * m_, out + i * line_bytes());
+      pack_b_vnni(matrix.data(), false, channels_, columns, out + p * packed_b_vnni_bytes(channels_, columns));
     }
   }
 
-  /// One input line -> line `h` of its window, which begins at element `at` of y.
-  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t h, std::size_t at, float* results) const {
+  /// One input line -> kh output lines, the first of which begins at element `at` of y.
+  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t at, float* results) const {
     VnniGemm g;
-    g.n = kw_ * m_, g.k = channels_;
+    g.n = scale_.size(), g.k = channels_;
     g.lda = channels_, g.zero_point = node_.x.zero_point;
-    g.b = packed_.get() + h * line_bytes();
     g.row_scale = units_.data(), g.column_scale = scale_.data();
     g.out.n = g.n, g.out.bias = bias_.data();
-    const bool active = node_.activation.kind != Activation::none || node_.activation.affine();
+    const std::size_t pixel = kw_ * m_, line = r.width * pixel;
     for (std::size_t first = 0; first < r.width; first += piece_) {
-      const std::size_t rows = std::min(piece_, r.width - first), count = rows * g.n, to = at + first * g.n;
+      const std::size_t rows = std::min(piece_, r.width - first), count = rows * pixel;
       g.a = x + first * channels_;
-      g.out.c = node_.floats ? static_cast<float*>(r.y) + to : results;
-      gemm_vnni(g, 0, rows, 0, g.n);
-      // Not by the product: with few columns its registers would be empty for the most part.
-      if (active) activate_avx512(node_.activation, g.out.c, g.out.c, count);
-      if (!node_.floats)
-        byte_loops().quantize({node_.y.scale, node_.y.zero_point}, results, count,
-                              static_cast<std::uint8_t*>(r.y) + to);
+      for (std::size_t h = 0; h < kh_; ++h) {
+        const std::size_t to = at + h * line + first * pixel;
+        float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? results + piece_ * g.n : results;
+        if (h < products_) {
+          g.b = packed_.get() + h * packed_b_vnni_bytes(channels_, g.n);
+          g.out.c = joined_ ? results : floats;
+          gemm_vnni(g, 0, rows, 0, g.n);
+        }
+        if (joined_) pick_line(results + h * pixel, rows, floats);
+        // Not by the product, whose registers need not be full.
+        if (active_) activate_avx512(node_.activation, floats, floats, count);
+        if (!node_.floats)
+          byte_loops().quantize({node_.y.scale, node_.y.zero_point}, floats, count,
+                                static_cast<std::uint8_t*>(r.y) + to);
+      }
     }
+  }
+
+  /// The results of one line of the window, which lie beside those of the others.
+  void pick_line(const float* from, std::size_t rows, float* to) const {
+    const std::size_t pixel = kw_ * m_, step = scale_.size();
+    if (pixel == 2) {  // a last layer has one channel and doubles the image
+      for (std::size_t r = 0; r < rows; ++r, from += step, to += 2) to[0] = from[0], to[1] = from[1];
+      return;
+    }
+    for (std::size_t r = 0; r < rows; ++r, from += step, to += pixel) std::copy_n(from, pixel, to);
   }
 
   QConvTransposeNode node_;
-  std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0, piece_ = 0;
+  std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
+  std::size_t products_ = 0, piece_ = 0;  ///< per input line; rows of one at a time
+  bool joined_ = false, active_ = false;
   std::shared_ptr<const std::byte> packed_;
   std::vector<float> scale_, bias_, units_;
 };
