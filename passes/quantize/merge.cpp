@@ -1,4 +1,4 @@
-// DequantizeLinear, op, QuantizeLinear -> the op in 8 bits.
+// DequantizeLinear, op, QuantizeLinear -> the op in 8 bits. Transposed convolutions have a file of their own.
 #include <map>
 #include <optional>
 
