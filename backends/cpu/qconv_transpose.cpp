@@ -2,12 +2,12 @@
 // which channels last is an output line as it lies in memory. A window of few results is one product for all of its
 // lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
-#include <cstring>
 
 #include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/qconv_transpose_problem.h"
+#include "backends/cpu/rows_vnni.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
@@ -48,23 +48,27 @@ class QConvTranspose : public Implementation {
     const std::size_t lines = r.batch * r.height, line = r.width * kw_ * m_;
     if (lines * line == 0) return;
     const std::size_t parts = std::min(tasks_for(lines * kh_ * line * (channels_ + 32) / 64, call) * 2, lines);
-    const std::size_t buffer = node_.floats && !joined_ ? 0 : piece_ * scale_.size(),
-                      lined = joined_ ? 2 * buffer : buffer;
-    auto* results = reinterpret_cast<float*>(call.scratch(parts * lined * sizeof(float)));
-    // Rows are read up to the next multiple of kVnniDepth, which the last one of x does not have behind it.
-    auto* tail = reinterpret_cast<std::uint8_t*>(call.scratch(r.width * channels_ + kVnniDepth));
-    const std::uint8_t* last = r.x + (lines - 1) * r.width * channels_;
-    std::memcpy(tail, last, r.width * channels_);
-    std::memset(tail + r.width * channels_, 0, kVnniDepth);
+    const Scratch each = scratch_of();
+    std::byte* memory = call.scratch(parts * each.bytes());
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
-      for (std::size_t l = begin; l < end; ++l) {
-        const std::uint8_t* x = l + 1 < lines ? r.x + l * r.width * channels_ : tail;
-        expand(r, x, l * kh_ * line, results + i * lined);
-      }
+      for (std::size_t l = begin; l < end; ++l)
+        expand(r, r.x + l * r.width * channels_, l * kh_ * line, memory + i * each.bytes());
     });
   }
 
  private:
+  /// What a piece needs, in bytes: its rows in panels, results of a product, results of one line of the window.
+  struct Scratch {
+    std::size_t rows, results, line;
+    std::size_t bytes() const { return rows + results + line; }
+  };
+
+  Scratch scratch_of() const {
+    const auto whole = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+    return {whole(RowPanels{piece_, channels_}.bytes()), whole(piece_ * scale_.size() * sizeof(float)),
+            joined_ ? whole(piece_ * kw_ * m_ * sizeof(float)) : 0};
+  }
+
   /// [C, M, kh, kw] -> for each product [C, columns], columns being those of all its lines.
   void pack(const std::int8_t* w, std::size_t columns, std::byte* out) const {
     std::vector<std::int8_t> matrix(channels_ * columns);
@@ -81,23 +85,27 @@ class QConvTranspose : public Implementation {
   }
 
   /// One input line -> kh output lines, the first of which begins at element `at` of y.
-  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t at, float* results) const {
+  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t at, std::byte* memory) const {
+    const Scratch scratch = scratch_of();
+    auto* steps = reinterpret_cast<std::uint8_t*>(memory);
+    auto* results = reinterpret_cast<float*>(memory + scratch.rows);
+    auto* picked = reinterpret_cast<float*>(memory + scratch.rows + scratch.results);
     VnniGemm g;
-    g.n = scale_.size(), g.k = channels_;
-    g.lda = channels_, g.zero_point = node_.x.zero_point;
+    g.n = scale_.size(), g.a = steps, g.zero_point = node_.x.zero_point;
     g.row_scale = units_.data(), g.column_scale = scale_.data();
     g.out.n = g.n, g.out.bias = bias_.data();
     const std::size_t pixel = kw_ * m_, line = r.width * pixel;
     for (std::size_t first = 0; first < r.width; first += piece_) {
       const std::size_t rows = std::min(piece_, r.width - first), count = rows * pixel;
-      g.a = x + first * channels_;
+      g.rows = {rows, channels_};
+      pack_rows_vnni(g.rows, x + first * channels_, steps);
       for (std::size_t h = 0; h < kh_; ++h) {
         const std::size_t to = at + h * line + first * pixel;
-        float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? results + piece_ * g.n : results;
+        float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
         if (h < products_) {
           g.b = packed_.get() + h * packed_b_vnni_bytes(channels_, g.n);
           g.out.c = joined_ ? results : floats;
-          gemm_vnni(g, 0, rows, 0, g.n);
+          gemm_vnni(g, 0, g.rows.count(), 0, g.n);
         }
         if (joined_) pick_line(results + h * pixel, rows, floats);
         // Not by the product, whose registers need not be full.
