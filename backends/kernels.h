@@ -45,6 +45,7 @@ extern const Kernel qlstm_vnni;
 extern const Kernel qlstm_any;
 extern const Kernel qgru_vnni;
 extern const Kernel qgru_any;
+extern const Kernel qconv_transpose_vnni, qconv_transpose_float_vnni, qconv_transpose_any, qconv_transpose_float_any;
 extern const Kernel qpool;
 extern const Kernel qadd;
 extern const Kernel qupsample;

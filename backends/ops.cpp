@@ -30,6 +30,8 @@ constexpr std::array kFusedOps = {
     &ops::qmatmul4_op,
     &ops::qlstm_op,
     &ops::qgru_op,
+    &ops::qconv_transpose_op,
+    &ops::qconv_transpose_float_op,
     &ops::qpool_op,
     &ops::qadd_op,
     &ops::qupsample_op,

@@ -27,6 +27,8 @@ extern const FusedOp qmatmul_op;
 extern const FusedOp qmatmul4_op;
 extern const FusedOp qlstm_op;
 extern const FusedOp qgru_op;
+extern const FusedOp qconv_transpose_op;
+extern const FusedOp qconv_transpose_float_op;
 extern const FusedOp qpool_op;
 extern const FusedOp qadd_op;
 extern const FusedOp qupsample_op;

@@ -70,6 +70,19 @@ bool explicit_pads(const Node& node) {
   return how == "NOTSET" || how == "VALID" || how.empty();
 }
 
+bool windows_apart(const Node& node) {
+  if (!node.is("ConvTranspose") || (node.input(2) && !node.input(2)->constant())) return false;
+  const Tensor* w = node.input(1) ? node.input(1)->constant() : nullptr;
+  if (!w || w->rank() < 3 || node.attrs.integer("group", 1) != 1) return false;
+  const Ints kernel(w->dims().begin() + 2, w->dims().end());
+  const auto only = [](const Ints& values, std::int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == wanted; });
+  };
+  return node.attrs.ints("strides") == kernel && only(node.attrs.ints("pads"), 0) &&
+         only(node.attrs.ints("dilations"), 1) && only(node.attrs.ints("output_padding"), 0) &&
+         !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
+}
+
 bool is_fused_conv(const Node& node) {
   return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16");
 }

@@ -23,6 +23,9 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
 /// True where the pads of a window are those that the node says: auto_pad takes them from no extents and no strides.
 bool explicit_pads(const Node& node);
+/// ConvTranspose by constant weights whose windows lie side by side and make up the result: strides are the extents of
+/// the window, no pads, one group; a bias is constant.
+bool windows_apart(const Node& node);
 /// One of our convolutions, in whatever precision.
 bool is_fused_conv(const Node& node);
 

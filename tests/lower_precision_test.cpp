@@ -47,6 +47,30 @@ Model network(std::int64_t opset = 17) {
   return model;
 }
 
+/// A convolution and two transposed ones that write larger images, as decoders and detectors end.
+Model decoder() {
+  Model model;
+  model.opsets[""] = 17;
+  model.ir_version = 8;
+  Graph& graph = model.graph();
+  graph.name = "decoder";
+  unsigned seed = 1;
+  const auto weights = [&](Dims dims, float deviation) { return &graph.add_constant(random(dims, seed++, deviation)); };
+  Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 8, 16, 16})));
+  const Attrs window{{"strides", Ints{2, 2}}};
+  Value* first = graph.add("Conv", {&x, weights({16, 8, 1, 1}, 0.3f)}, {.name = "first"}).output();
+  const auto larger = [&](Value* in, std::int64_t from, std::int64_t to, const char* act, const char* name) {
+    Node& node = graph.add("ConvTranspose", {in, weights({from, to, 2, 2}, 0.3f), weights({to}, 0.1f)},
+                           {.attrs = window, .name = std::string(name) + "_conv"});
+    return graph.add(act, {node.output()}, {.name = name}).output();
+  };
+  Value* y = larger(larger(first, 16, 24, "Relu", "second"), 24, 1, "Sigmoid", "third");
+  graph.rename(*y, "y");
+  y->type = Type::tensor(DType::f32, Shape({Dim::symbol("N"), 1, 64, 64}));
+  graph.add_output(*y);
+  return model;
+}
+
 /// Two dense layers, [N, 128] -> [N, 512] -> [N, 128].
 Model perceptron() {
   Model model;
@@ -125,6 +149,20 @@ TEST_F(LowerPrecisionTest, ConvolutionsRunInEightBitsFromEndToEnd) {
   EXPECT_LT(distance(want, run(result.model, plugin_path())), 0.05);
   EXPECT_LT(distance(want, run(result.model, {})), 0.05);
   EXPECT_GT(distance(want, run(result.model, {})), 1e-4) << "nothing was quantized";
+}
+
+TEST_F(LowerPrecisionTest, TransposedConvolutionsTakeTheirTurnAndTheLastOneWritesFloats) {
+  const Result result = optimize(decoder(), int8(8));
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 1);
+  EXPECT_EQ(count(result.report, "modelflow.QConvTranspose"), 1) << result.report.text();
+  EXPECT_EQ(count(result.report, "modelflow.QConvTransposeFloat"), 1) << result.report.text();
+  EXPECT_EQ(count(result.report, "modelflow.Dequantize"), 0);
+  ASSERT_TRUE(result.report.quantization);
+  for (const char* name : {"second", "third"})
+    EXPECT_EQ(std::ranges::count(result.report.quantization->ops, name, &QuantizedReport::node), 1) << name;
+  const Tensor want = run(decoder(), {});
+  EXPECT_LT(distance(want, run(result.model, plugin_path())), 0.05);
+  EXPECT_LT(distance(want, run(result.model, {})), 0.05);
 }
 
 TEST_F(LowerPrecisionTest, ThePortableFormIsPlainQdq) {

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/cpu/product_epilogue_avx512.h"
 
@@ -163,6 +164,21 @@ void quantize_panel(const RowPanels& panels, const float* a, std::size_t panel, 
 }
 
 }  // namespace
+
+void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps) {
+  const std::size_t k = panels.k, whole = k / 4 * 4, depth = vnni_depth(k);
+  for (std::size_t panel = 0; panel < panels.count(); ++panel) {
+    const std::size_t first = panels.begin(panel), count = panels.begin(panel + 1) - first;
+    std::uint8_t* at = steps + panels.offset(panel);
+    const std::uint8_t* rows = a + first * k;
+    for (std::size_t i = 0; i < whole; i += 4, at += 4 * count) {
+      const std::uint8_t* from = rows + i;
+      for (std::size_t r = 0; r < count; ++r, from += k) std::memcpy(at + 4 * r, from, 4);
+    }
+    std::memset(at, 0, (depth - whole) * count);
+    for (std::size_t r = 0; whole < k && r < count; ++r) std::memcpy(at + 4 * r, rows + r * k + whole, k - whole);
+  }
+}
 
 void range_vnni(const float* a, std::size_t n, float* low, float* high) {
   __m512 least[2], most[2];

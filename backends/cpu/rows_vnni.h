@@ -37,6 +37,9 @@ void quantize_rows_vnni(const RowPanels& panels, const float* a, std::size_t beg
 void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out);
 
+/// Rows of k bytes as they are.
+void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps);
+
 /// The smallest and the largest of n > 0 floats.
 void range_vnni(const float* a, std::size_t n, float* low, float* high);
 

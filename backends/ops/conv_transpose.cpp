@@ -1,3 +1,5 @@
+#include "backends/ops/conv_transpose.h"
+
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
@@ -30,22 +32,7 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 Verdict infer(Call& call) {
   if (call.inputs.size() != (has_bias(call) ? 3u : 2u)) return no("the attributes ask for another number of inputs");
   if (Verdict v = check_activation(call.attrs); !v) return v;
-  const Ints strides = call.attrs.ints("strides");
-  const Shape &x = call.in(0).shape, &w = call.in(1).shape;
-  if (!w.known() || w.rank() != strides.size() + 2 || w.rank() < 3) return no("weights do not fit", call.in(1).name);
-  if (x.has_rank() && x.rank() != w.rank()) return no("rank differs from that of the weights", call.in(0).name);
-  if (x.has_rank() && x.back().known() && !(x.back() == w[0])) return no("channels differ", call.in(0).name);
-  std::vector<Dim> y(w.rank());
-  if (x.has_rank()) y = x.dims();
-  y.back() = w[1];
-  for (std::size_t i = 0; i < strides.size(); ++i) {
-    if (!(w[i + 2] == Dim(strides[i]))) return no("the window is not the stride", call.in(1).name);
-    y[i + 1] = y[i + 1] * Dim(strides[i]);
-  }
-  call.outputs.resize(1);
-  call.outputs[0].dtype = call.in(0).dtype;
-  call.outputs[0].shape = Shape(std::move(y));
-  return yes();
+  return infer_conv_transpose(call, true, call.in(0).dtype);
 }
 
 void add(Samples& all, Dims x, Dims w, std::int64_t bias, const char* activation) {
@@ -73,6 +60,26 @@ std::vector<Call> samples() {
 }
 
 }  // namespace
+
+Verdict infer_conv_transpose(Call& call, bool last, DType result) {
+  const Ints strides = call.attrs.ints("strides");
+  const Shape &x = call.in(0).shape, &w = call.in(1).shape;
+  if (!w.known() || w.rank() != strides.size() + 2 || w.rank() < 3) return no("weights do not fit", call.in(1).name);
+  if (x.has_rank() && x.rank() != w.rank()) return no("rank differs from that of the weights", call.in(0).name);
+  const std::size_t channel = last ? w.rank() - 1 : 1, first = last ? 1 : 2;
+  if (x.has_rank() && x[channel].known() && !(x[channel] == w[0])) return no("channels differ", call.in(0).name);
+  std::vector<Dim> y(w.rank());
+  if (x.has_rank()) y = x.dims();
+  y[channel] = w[1];
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    if (!(w[i + 2] == Dim(strides[i]))) return no("the window is not the stride", call.in(1).name);
+    y[i + first] = y[i + first] * Dim(strides[i]);
+  }
+  call.outputs.resize(1);
+  call.outputs[0].dtype = result;
+  call.outputs[0].shape = Shape(std::move(y));
+  return yes();
+}
 
 const FusedOp conv_transpose_op = {
     .kind = "ConvTranspose",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
@@ -87,13 +88,9 @@ std::optional<Role> concat_role(const Node& node, Facts& facts) {
 
 /// Windows that do not overlap.
 std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
-  const Tensor* w = node.input(1) ? node.input(1)->constant() : nullptr;
-  if (!w || w->rank() < 3 || node.attrs.integer("group", 1) != 1) return {};
-  const Ints kernel(w->dims().begin() + 2, w->dims().end());
-  const bool plain = node.attrs.ints("strides") == kernel && only(node.attrs.ints("pads"), 0) &&
-                     only(node.attrs.ints("dilations"), 1) && only(node.attrs.ints("output_padding"), 0) &&
-                     !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
-  if (!plain || (node.input(2) && !node.input(2)->constant())) return {};
+  if (!windows_apart(node)) return {};
+  const Dims& w = node.input(1)->constant()->dims();
+  const Ints kernel(w.begin() + 2, w.end());
   const bool biased = node.input(2) != nullptr;
   Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}, {"activation", std::string("None")}};
   attrs.set("alpha", Attr(0.0f)).set("beta", Attr(0.0f)).set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
@@ -112,6 +109,13 @@ std::optional<Role> either_layout_role(const Node& node, Facts& facts) {
   attrs.set("layout", "NHWC");
   if (!runs(node, facts, node.op(), attrs, node.inputs().size())) return {};
   return role_for(node.op(), std::move(attrs), node.inputs().size());
+}
+
+/// One that is fast channels last only.
+std::optional<Role> last_layout_role(const Node& node, Facts& facts) {
+  std::optional<Role> role = either_layout_role(node, facts);
+  if (role) role->plain_cost = facts.context.target.stream(100 * facts.typical.bytes(*node.output()));
+  return role;
 }
 
 /// The factor by which nearest neighbours repeat along an axis; 0 when they do not just repeat.
@@ -182,6 +186,8 @@ std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);
   for (const char* op : {"modelflow.SqueezeExcite", "modelflow.QSqueezeExcite", "modelflow.GroupNorm"})
     if (node.is(op)) return either_layout_role(node, facts);
+  if (node.is("modelflow.QConvTranspose") || node.is("modelflow.QConvTransposeFloat"))
+    return last_layout_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
   return {};

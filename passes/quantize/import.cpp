@@ -64,6 +64,7 @@ std::optional<std::size_t> channels(const Node& reader, const Value& weights) {
   const std::size_t rank = weights.shape().rank();
   if (reader.input(1) != &weights) return {};
   if (reader.is("Conv")) return 0;
+  if (reader.is("ConvTranspose") && reader.attrs.integer("group", 1) == 1) return 1;
   if (reader.is("MatMul") && rank == 2) return 1;
   if (reader.is("Gemm")) return reader.attrs.integer("transB") ? 0 : 1;
   return {};
@@ -83,7 +84,8 @@ Verdict check_weights(const Node& node, bool symmetric, std::size_t& axis) {
   const Node& reader = *output.uses()[0].node;
   const std::optional<std::size_t> filters = channels(reader, output);
   if (!filters) return no("no weights of a convolution or product", output.name());
-  if (!symmetric && reader.is("Conv")) return no("asymmetric weights", node.input(0)->name());
+  if (!symmetric && (reader.is("Conv") || reader.is("ConvTranspose")))
+    return no("asymmetric weights", node.input(0)->name());
   axis = *filters;
   std::int64_t given = node.attrs.integer("axis", 1);
   if (given < 0) given += static_cast<std::int64_t>(values.rank());

@@ -1,10 +1,12 @@
 // Which values are kept in 8 bits: what convolutions read and write, and what reaches them through ops that only move
 // elements. A convolution stays in float where it writes an output of the graph: that is where precision is asked for.
+// A transposed one has a form that reads 8 bits and writes floats there.
 #include "passes/quantize/islands.h"
 
 #include <algorithm>
 
 #include "passes/quantize/scale.h"
+#include "passes/quantize/transposed.h"
 
 namespace modelflow::passes {
 namespace {
@@ -87,6 +89,7 @@ QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context
 
 void QuantizedValues::choose(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
+    choose_transposed(*node);
     if (!node->is("modelflow.Conv")) continue;
     if (const Verdict verdict = quantizable(*node, context_); !verdict) {
       context_.miss("place-quantizers", node.get(), verdict.reason);
@@ -98,6 +101,16 @@ void QuantizedValues::choose(const Graph& graph) {
   }
   // Readers first, so that one walk reaches whatever lies in front of a chain of carriers.
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) follow(**node);
+}
+
+/// It reads 8 bits and writes what its readers want: there is a form with float32 results.
+void QuantizedValues::choose_transposed(Node& node) {
+  const std::optional<TransposedConv> found = transposed_conv(node);
+  if (!found) return;
+  if (const Verdict verdict = quantizable(*found, context_); verdict)
+    chosen_.insert(node.input(0));
+  else
+    context_.miss("place-quantizers", &node, verdict.reason);
 }
 
 /// What is read in 8 bits is best moved in 8 bits.

@@ -23,6 +23,7 @@ class QuantizedValues {
 
  private:
   void choose(const Graph& graph);
+  void choose_transposed(Node& node);
   void follow(const Node& node);
   void unify(const Graph& graph);
   const Value* root(const Value* value) const;

@@ -1,5 +1,4 @@
-// DequantizeLinear, op, QuantizeLinear -> the op in 8 bits.
-#include <cmath>
+// DequantizeLinear, op, QuantizeLinear -> the op in 8 bits. Transposed convolutions have a file of their own.
 #include <map>
 #include <optional>
 
@@ -8,45 +7,11 @@
 #include "passes/quantize/islands.h"
 #include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
-#include "passes/quantize/scale.h"
+#include "passes/quantize/sides.h"
+#include "passes/quantize/transposed.h"
 
 namespace modelflow::passes {
 namespace {
-
-/// One side of a quantized op: the u8 value, what it means, and the constants that say so.
-struct Side {
-  Value* value = nullptr;
-  Value *scale = nullptr, *zero_point = nullptr;
-  Quantization q;
-};
-
-std::optional<Side> side(Value* value, const Node& pair) {
-  const Tensor* scale = pair.input(1) ? pair.input(1)->constant() : nullptr;
-  const Tensor* zero = pair.input(2) ? pair.input(2)->constant() : nullptr;
-  if (!scale || !zero || scale->elements() != 1 || zero->elements() != 1) return {};
-  if (scale->dtype() != DType::f32 || zero->dtype() != DType::u8) return {};
-  const Quantization q{scale->as<float>()[0], zero->as<std::uint8_t>()[0]};
-  if (!std::isnormal(q.scale) || q.scale < 0) return {};  // such a pair means something, but nobody can divide by it
-  return Side{value, pair.input(1), pair.input(2), q};
-}
-
-/// What stands behind DequantizeLinear.
-std::optional<Side> read_side(const Value* value) {
-  const Node* node = value ? value->producer() : nullptr;
-  if (!node || !node->is("DequantizeLinear")) return {};
-  return side(node->input(0), *node);
-}
-
-/// The QuantizeLinear that alone reads `value`.
-std::optional<Side> write_side(const Value* value) {
-  const Node* node = only_reader(*value);
-  if (!node || !node->is("QuantizeLinear") || node->input(0) != value) return {};
-  return side(node->output(), *node);
-}
-
-void set(Attrs& attrs, const std::string& name, const Quantization& q) {
-  attrs.set(name + "_scale", Attr(q.scale)).set(name + "_zero_point", Attr(std::int64_t{q.zero_point}));
-}
 
 /// The result takes the place of what QuantizeLinear gave.
 void take_over(Node& old, Node& made, const Side& y) {
@@ -59,55 +24,23 @@ void take_over(Node& old, Node& made, const Side& y) {
   graph.erase(old);
 }
 
-/// As they arrived, else (where lower precision is asked for) quantized now.
-std::optional<QuantizedWeights> weights_of(Value& weights, const Context& context, std::size_t axis,
-                                           std::span<const float> least = {}) {
-  // A convolution takes 0 for the zero point of its weights.
-  if (auto imported = imported_weights(weights, axis)) return imported->zero_points ? std::nullopt : imported;
-  if (!context.plan) return {};
-  return quantize_weights(*weights.constant(), axis, {.least_scales = least});
-}
-
-/// Whether a bias in steps of x_scale * w_scale is off by no more than half a step of y: a bias that arrived with other
-/// scales may not be.
-bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tensor& w_scales, float y_scale) {
-  const auto q = steps.as<std::int32_t>();
-  const auto b = bias.as<float>(), w = w_scales.as<float>();
-  for (std::size_t i = 0; i < b.size(); ++i)
-    if (std::abs(q[i] * (static_cast<double>(x_scale) * w[i]) - b[i]) > y_scale / 2) return false;
-  return true;
-}
-
-/// Between neighbours in 8 bits an op has pairs on all sides, also when it is itself to stay as it is.
-bool stays_float(const Node& node, const Context& context) {
-  return context.plan && context.plan->keep_float.contains(node.name);
-}
-
 bool merge_conv(Node& conv, Context& context) {
   if (stays_float(conv, context)) return false;
   const auto x = read_side(conv.input(0)), y = write_side(conv.output());
   const bool added = conv.attrs.text("residual", "none") != "none";
-  const auto residual = added ? read_side(conv.inputs().back()) : std::optional<Side>();
+  const auto residual = read_side(added ? conv.inputs().back() : nullptr);
   if (!x || !y || (added && !residual)) return false;
   Graph& graph = conv.graph();
   const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
   if (conv.attrs.integer("has_bias") && !(bias && finite(*bias))) return false;
-  const std::vector<float> least = bias ? least_scales(bias->as<float>(), x->q.scale) : std::vector<float>();
-  const auto w = weights_of(*conv.input(1), context, 0, least);
-  if (!w) return false;
-  const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
-  const Tensor steps = quantize_bias(bias ? *bias : zeros, x->q.scale, w->scales);
-  if (!context.plan && bias && !close_to(steps, *bias, x->q.scale, w->scales, y->q.scale)) return false;
-  const std::string stem = conv.input(1)->name();
+  auto inputs = conv_inputs(graph, *x, *conv.input(1), 0, bias, y->q.scale, context);
+  if (!inputs) return false;
   Attrs attrs = quantized_attrs(conv);
   set(attrs, "x", x->q);
   set(attrs, "y", y->q);
   set(attrs, "residual", residual ? residual->q : Quantization{1, 0});
-  std::vector<Value*> inputs = {x->value, &graph.add_constant(w->values, stem + "_quantized"),
-                                &graph.add_constant(w->scales, stem + "_scale"),
-                                &graph.add_constant(steps, stem + "_bias")};
-  if (residual) inputs.push_back(residual->value);
-  Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QConv", std::move(inputs), attrs, conv);
+  if (residual) inputs->push_back(residual->value);
+  Node* made = make_fused(graph, context, "fuse-quantized", "modelflow.QConv", *std::move(inputs), attrs, conv);
   if (!made) return false;
   take_over(conv, *made, *y);
   return true;
@@ -224,6 +157,7 @@ bool merge_carrier(Node& node, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
+  int changes = merge_transposed(graph, context);
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (!node->is("QuantizeLinear")) nodes.push_back(node.get());  // those go with the op in front of them
@@ -231,7 +165,6 @@ int run(Graph& graph, Context& context) {
   std::map<const Node*, bool> sums;  // found before anything moves: extents remember values by address
   for (const Node* node : nodes)
     if (const std::optional<bool> relu = sum_of(*node, extents)) sums.emplace(node, *relu);
-  int changes = 0;
   for (Node* node : nodes) {
     if (node->is("modelflow.Conv"))
       changes += merge_conv(*node, context);

@@ -1,0 +1,75 @@
+#include "passes/quantize/sides.h"
+
+#include <cmath>
+
+#include "passes/extents.h"
+#include "passes/quantize/origin.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Whether a bias in steps of x_scale * w_scale is off by no more than half a step of y: a bias that arrived with other
+/// scales may not be.
+bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tensor& w_scales, float y_scale) {
+  const auto q = steps.as<std::int32_t>();
+  const auto b = bias.as<float>(), w = w_scales.as<float>();
+  for (std::size_t i = 0; i < b.size(); ++i)
+    if (std::abs(q[i] * (static_cast<double>(x_scale) * w[i]) - b[i]) > y_scale / 2) return false;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Side> side(Value* value, const Node& pair) {
+  const Tensor* scale = pair.input(1) ? pair.input(1)->constant() : nullptr;
+  const Tensor* zero = pair.input(2) ? pair.input(2)->constant() : nullptr;
+  if (!scale || !zero || scale->elements() != 1 || zero->elements() != 1) return {};
+  if (scale->dtype() != DType::f32 || zero->dtype() != DType::u8) return {};
+  const Quantization q{scale->as<float>()[0], zero->as<std::uint8_t>()[0]};
+  if (!std::isnormal(q.scale) || q.scale < 0) return {};  // such a pair means something, but nobody can divide by it
+  return Side{value, pair.input(1), pair.input(2), q};
+}
+
+std::optional<Side> read_side(const Value* value) {
+  const Node* node = value ? value->producer() : nullptr;
+  if (!node || !node->is("DequantizeLinear")) return {};
+  return side(node->input(0), *node);
+}
+
+std::optional<Side> write_side(const Value* value) {
+  const Node* node = only_reader(*value);
+  if (!node || !node->is("QuantizeLinear") || node->input(0) != value) return {};
+  return side(node->output(), *node);
+}
+
+void set(Attrs& attrs, const std::string& name, const Quantization& q) {
+  attrs.set(name + "_scale", Attr(q.scale)).set(name + "_zero_point", Attr(std::int64_t{q.zero_point}));
+}
+
+bool stays_float(const Node& node, const Context& context) {
+  return context.plan && context.plan->keep_float.contains(node.name);
+}
+
+std::optional<QuantizedWeights> weights_of(Value& weights, const Context& context, std::size_t axis,
+                                           std::span<const float> least) {
+  // A convolution takes 0 for the zero point of its weights.
+  if (auto imported = imported_weights(weights, axis)) return imported->zero_points ? std::nullopt : imported;
+  if (!context.plan) return {};
+  return quantize_weights(*weights.constant(), axis, {.least_scales = least});
+}
+
+std::optional<std::vector<Value*>> conv_inputs(Graph& graph, const Side& x, Value& weights, std::size_t axis,
+                                               const Tensor* bias, float y_scale, const Context& context) {
+  const std::vector<float> least = bias ? least_scales(bias->as<float>(), x.q.scale) : std::vector<float>();
+  const auto w = weights_of(weights, context, axis, least);
+  if (!w) return {};
+  const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
+  const Tensor steps = quantize_bias(bias ? *bias : zeros, x.q.scale, w->scales);
+  if (!context.plan && bias && !close_to(steps, *bias, x.q.scale, w->scales, y_scale)) return {};
+  const std::string stem = weights.name();
+  return std::vector<Value*>{x.value, &graph.add_constant(w->values, stem + "_quantized"),
+                             &graph.add_constant(w->scales, stem + "_scale"),
+                             &graph.add_constant(steps, stem + "_bias")};
+}
+
+}  // namespace modelflow::passes
