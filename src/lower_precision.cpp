@@ -18,7 +18,6 @@
 #include "src/calibrate/op_errors.h"
 #include "src/calibrate/parted_samples.h"
 #include "src/calibrate/roundings.h"
-#include "src/emit/inline.h"
 #include "src/measure/extract.h"
 #include "src/measure/timing.h"
 

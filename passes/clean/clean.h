@@ -21,6 +21,7 @@ Pass fold_batch_norm();    ///< BatchNormalization into the linear op before or 
 Pass fold_affine();        ///< Mul, Div, Add, Sub by constants into the linear op before or after it
 Pass fold_pad();           ///< Pad into Conv and pooling
 Pass move_strides();       ///< the stride of 1x1 convolutions into the convolution before
+Pass inline_functions();   ///< calls of local functions -> their bodies
 Pass inline_branches();    ///< If with a constant condition -> the nodes of the branch
 Pass prune();              ///< what nobody reads
 

@@ -1,5 +1,7 @@
 #include "src/emit/bind.h"
 
+#include "modelflow/function.h"
+
 namespace modelflow {
 namespace {
 

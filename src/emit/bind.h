@@ -8,7 +8,4 @@ namespace modelflow {
 /// values: those of the call, else the function's defaults; a reference to neither is dropped, as the format says.
 void bind_attributes(Graph& body, const Attrs& given, const Attrs& defaults);
 
-/// The local function that `node` calls; null when it is an operator.
-const Function* find_function(const Model& model, const Node& node);
-
 }  // namespace modelflow

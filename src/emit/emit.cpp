@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "modelflow/function.h"
 #include "src/emit/body.h"
-#include "src/emit/inline.h"
 
 namespace modelflow {
 namespace {

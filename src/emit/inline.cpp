@@ -1,10 +1,9 @@
-#include "src/emit/inline.h"
-
 #include <functional>
 #include <set>
 #include <unordered_map>
 
 #include "modelflow/error.h"
+#include "modelflow/function.h"
 #include "modelflow/modelflow.h"
 #include "src/emit/emit.h"
 
@@ -77,6 +76,8 @@ class Inliner {
     made.overload = node.overload;
     made.attrs = resolve(node.attrs, call_, function_);
     made.extras = node.extras;
+    made.doc = node.doc;
+    made.metadata = node.metadata;
     for (std::size_t i = 0; i < node.outputs().size(); ++i) {
       const Value* value = node.outputs()[i];
       if (value) {
@@ -108,13 +109,6 @@ class Inliner {
   Bound bound_;
 };
 
-const Function* function_of(const Node& node, const Model& model) {
-  for (const Function& function : model.functions)
-    if (function.name == node.op() && function.domain == node.domain() && function.overload == node.overload)
-      return &function;
-  return nullptr;
-}
-
 /// A body of another opset version cannot stand in the model's graph.
 bool fits(const Function& function, const Model& model) {
   for (const auto& [domain, version] : function.opsets) {
@@ -129,7 +123,7 @@ using Wanted = std::function<bool(const Function&)>;
 void inline_calls(Graph& graph, Model& model, const Wanted& wanted) {
   for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
     Node& node = **it;
-    const Function* function = function_of(node, model);
+    const Function* function = find_function(model, node);
     if (!function || !wanted(*function) || !fits(*function, model)) {
       for (Graph* inner : node.subgraphs()) inline_calls(*inner, model, wanted);
       ++it;
@@ -146,7 +140,7 @@ void inline_calls(Graph& graph, Model& model, const Wanted& wanted) {
 
 void count_calls(const Graph& graph, const Model& model, std::set<const Function*>& called) {
   for (const auto& node : graph.nodes()) {
-    const Function* function = function_of(*node, model);
+    const Function* function = find_function(model, *node);
     if (function && called.insert(function).second) count_calls(*function->body, model, called);
     for (const Graph* inner : node->subgraphs()) count_calls(*inner, model, called);
   }

@@ -4,9 +4,9 @@
 #include <set>
 #include <unordered_map>
 
+#include "modelflow/function.h"
 #include "modelflow/modelflow.h"
 #include "src/emit/body.h"
-#include "src/emit/inline.h"
 
 namespace modelflow {
 namespace {

@@ -1,6 +1,7 @@
 #include <onnx/defs/schema.h>
 
 #include "modelflow/error.h"
+#include "modelflow/function.h"
 #include "modelflow/kernel.h"
 #include "modelflow/pass.h"
 #include "src/emit/bind.h"
