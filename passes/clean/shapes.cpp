@@ -49,6 +49,14 @@ Dim inferred(const Node& node, std::size_t i, std::size_t size) {
   return y.shape()[i];
 }
 
+/// Whether a -1 that the model did not have stands beside extents to copy: when one of these is 0, no number can be
+/// told for it, and runtimes refuse the empty batch that the computed target served.
+bool fails_when_empty(const Ints& target, const Elements& wanted) {
+  const auto rest = std::find(target.begin(), target.end(), -1);
+  if (rest == target.end() || std::find(target.begin(), target.end(), 0) == target.end()) return false;
+  return wanted[static_cast<std::size_t>(rest - target.begin())].value.number() != -1;
+}
+
 /// The constant that means the same for Reshape: numbers, 0 for "as the input has it", at most one -1 for the rest.
 std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
   const Value& x = *node.input(0);
@@ -80,6 +88,10 @@ int reshape_targets(Graph& graph, Context& context, Contents& contents) {
     const std::optional<Ints> target = reshape_target(*node, *wanted);
     if (!target) {
       context.miss("reshape-target", node.get(), "more than one dim of its target is unknown");
+      continue;
+    }
+    if (fails_when_empty(*target, *wanted)) {
+      context.miss("reshape-target", node.get(), "with -1 beside a copied dim it would refuse empty tensors");
       continue;
     }
     graph.set_input(*node, 1, &graph.add_constant(tensor_of(DType::i64, false, *target), node->input(1)->name()));

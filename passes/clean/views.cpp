@@ -139,6 +139,28 @@ std::optional<Ints> target_of(const std::vector<Dim>& from, const std::vector<Di
   return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
 }
 
+/// Where another extent is copied, -1 cannot be told when that is 0: an empty batch would be refused.
+bool fails_when_empty(const Ints& target) {
+  return std::count(target.begin(), target.end(), -1) > 0 && std::count(target.begin(), target.end(), 0) > 0;
+}
+
+bool fails_when_empty(const Node& node) {
+  const std::optional<Ints> target = node.is("Reshape") ? const_ints(node.input(1)) : std::nullopt;
+  return target && node.attrs.integer("allowzero") == 0 && fails_when_empty(*target);
+}
+
+/// The axes of extent 1 by which `to` has more than `from`, where that is all the difference.
+Ints added_units(const std::vector<Dim>& from, const std::vector<Dim>& to) {
+  Ints axes;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::size_t next = i - axes.size();
+    if (next < from.size() && from[next] == to[i]) continue;
+    if (to[i].number() != 1) return {};
+    axes.push_back(static_cast<std::int64_t>(i));
+  }
+  return to.size() == from.size() + axes.size() ? axes : Ints{};
+}
+
 bool same(const std::vector<Dim>& a, const std::vector<Dim>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Dim& x, const Dim& y) { return x == y; });
 }
@@ -196,7 +218,9 @@ class Chain {
     if (const Steps joined = steps(view, x, y, true); joined.count() < best.count()) best = joined;
     if (best.count() >= length || (!best.plan.perm.empty() && transposes == 0)) return false;
     if (best.count() == 0 && y.is_graph_output()) return false;
-    return write(graph, context, best, x, y, last);
+    const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(length);
+    const bool fails = std::any_of(nodes_.begin(), end, [](const Node* node) { return fails_when_empty(*node); });
+    return write(graph, context, best, x, y, last, fails);
   }
 
   /// Reshape, Transpose, Reshape and a swap of the last two axes, each where needed.
@@ -224,9 +248,13 @@ class Chain {
     return s;
   }
 
-  static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place) {
+  /// `fails`: the chain does not take empty tensors as it is.
+  static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, bool fails) {
     const std::optional<Ints> in = target_of(x.shape().dims(), s.plan.blocks), out = target_of(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
+    const bool safe = !(s.before && fails_when_empty(*in)) && !(s.after && fails_when_empty(*out));
+    const Ints units = safe || context.model.opset() < 13 || s.before ? Ints{} : added_units(s.turned, s.to);
+    if (!safe && !fails && units.empty()) return false;
     Value* value = &x;
     const auto add = [&](const char* op, std::vector<Value*> inputs, Attrs attrs, const std::vector<Dim>& dims) {
       value = graph.add(op, std::move(inputs), {.before = &place, .attrs = std::move(attrs)}).output();
@@ -237,7 +265,10 @@ class Chain {
     };
     if (s.before) reshape(*in, s.plan.blocks);
     if (!s.plan.perm.empty()) add("Transpose", {value}, {{"perm", s.plan.perm}}, s.turned);
-    if (s.after) reshape(*out, s.to);
+    if (s.after && !units.empty())
+      add("Unsqueeze", {value, &graph.add_constant(tensor_of(units), "axes")}, {}, s.to);
+    else if (s.after)
+      reshape(*out, s.to);
     if (s.swap) add("Transpose", {value}, {{"perm", swapped(ascending(s.to.size()))}}, y.shape().dims());
     graph.replace(y, *value);
     context.hit("view-chain");
