@@ -9,7 +9,9 @@
 #include "src/measure/describe.h"
 #include "src/measure/region_timing.h"
 #include "src/measure/select.h"
+#include "src/onnx/contradiction.h"
 #include "src/pipeline.h"
+#include "src/verify/compare.h"
 #include "src/verify/verifier.h"
 
 namespace modelflow {
@@ -30,6 +32,17 @@ void refuse_what_is_not_there(const Options& options) {
 }
 
 std::string_view name(Level level) { return level == Level::O0 ? "O0" : level == Level::O1 ? "O1" : "O2"; }
+
+/// What contradicts the rules of ONNX and does not load either; what is only unknown to this runtime may be fine.
+void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
+  const std::string why = contradiction(model);
+  if (why.empty()) return;
+  try {
+    open_session(runtime, model, {});
+  } catch (const Error&) {
+    throw Error(ErrorKind::invalid_input, why);
+  }
+}
 
 /// Selection by the clock where this machine is the target and can run the model, else by the cost model.
 Selected choose(const Model& original, const Options& options, const Pipeline& pipeline, const Corrected& corrected,
@@ -105,6 +118,8 @@ Result optimize(Model model, const Options& given) {
 
   step("run the original");
   const Verifier verifier(runtime, model, options, plugin_path());
+  if (runtime && (options.verify || options.measure) && !verifier.reference().why_not.empty())
+    refuse_what_cannot_be_right(model, *runtime);
   step("optimize");
   const Pipeline pipeline(options, runtime);
   const Corrected corrected = build_correct(model, options, pipeline, verifier, report);

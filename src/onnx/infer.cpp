@@ -1,5 +1,7 @@
 #include <onnx/defs/schema.h>
 
+#include <algorithm>
+
 #include "modelflow/error.h"
 #include "modelflow/function.h"
 #include "modelflow/kernel.h"
@@ -62,6 +64,21 @@ void name_dims(Value& value) {
     changed = true;
   }
   if (changed) value.type.shape = std::move(dims);
+}
+
+// libonnx complains of a missing type as of a wrong one, and of results of subgraphs in the same way.
+bool knows_its_inputs(const Node& node) {
+  const auto& inputs = node.inputs();
+  return node.subgraphs().empty() && std::none_of(inputs.begin(), inputs.end(), [](const Value* input) {
+           return input && (input->type.kind == Type::Kind::unknown ||
+                            (input->type.is_tensor() && input->dtype() == DType::undefined));
+         });
+}
+
+// libonnx puts the class of its error in brackets before what it says.
+std::string without_class(std::string_view message) {
+  const auto end = message.starts_with('[') ? message.find("] ") : std::string_view::npos;
+  return std::string(end == std::string_view::npos ? message : message.substr(end + 2));
 }
 
 // Where libonnx gives up on symbols.
@@ -145,8 +162,10 @@ std::vector<Type> Inference::infer_standard(Node& node) {
   NodeContext context(node, *this);
   try {
     schema->GetTypeAndShapeInferenceFunction()(context);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     // what was inferred before the contradiction (mostly the dtype) is still right
+    if (contradiction_.empty() && knows_its_inputs(node))
+      contradiction_ = node.label() + ": " + without_class(error.what());
   }
   std::vector<Type> types;
   for (std::size_t i = 0; i < context.getNumOutputs(); ++i) {
@@ -178,6 +197,8 @@ std::vector<Type> Inference::infer_function(const Node& node, const Function& fu
   }
   Inference inner(model_, function.opsets, depth_ + 1);
   inner.run(*body);
+  if (contradiction_.empty() && !inner.contradiction_.empty())
+    contradiction_ = node.label() + ": in its body, " + inner.contradiction_;
   std::vector<Type> types;
   for (const Value* value : body->outputs()) types.push_back(value->type);
   return types;

@@ -22,6 +22,8 @@ class Inference {
   void run(Graph& graph);
   ShapeValues& values() { return values_; }
   const Model& model() const { return model_; }
+  /// The first node that the schema of its operator called impossible, and why; empty when there was none.
+  const std::string& contradiction() const { return contradiction_; }
 
  private:
   std::vector<Type> infer(Node& node);
@@ -33,6 +35,7 @@ class Inference {
   const Opsets& opsets_;
   int depth_;  // of local function calls
   ShapeValues values_;
+  std::string contradiction_;
   std::unordered_set<const Graph*> visited_;  // subgraphs that the schema function of their node has run
   friend class SubgraphInference;
 };
