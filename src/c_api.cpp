@@ -1,5 +1,6 @@
 #include "modelflow/c_api.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -19,6 +20,8 @@ struct modelflow_sample {
 
 namespace modelflow {
 namespace {
+
+constexpr int kMostThreads = 1024;
 
 char* duplicate(std::string_view text) {
   auto* out = static_cast<char*>(std::malloc(text.size() + 1));
@@ -54,6 +57,18 @@ double number(const std::string& text) {
   return value;
 }
 
+double positive(const std::string& text) {
+  const double value = number(text);
+  if (value > 0 && std::isfinite(value)) return value;
+  throw Error(ErrorKind::usage, "'" + text + "' is not a positive number");
+}
+
+int thread_count(const std::string& text) {
+  const double value = number(text);
+  if (value >= 0 && value <= kMostThreads && value == std::floor(value)) return static_cast<int>(value);
+  throw Error(ErrorKind::usage, "'" + text + "' is no number of threads");
+}
+
 double per_cent(const std::string& text) {
   const double value = number(text);
   if (value >= 0 && value <= 100) return value;
@@ -71,9 +86,9 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"target", [&] { options.target = Target::parse(value); }},
       {"measure", [&] { options.measure = number(value) != 0; }},
       {"verify", [&] { options.verify = number(value) != 0; }},
-      {"threads", [&] { options.threads = static_cast<int>(number(value)); }},
-      {"tolerance", [&] { options.tolerance = number(value); }},
-      {"max_seconds", [&] { options.max_seconds = number(value); }},
+      {"threads", [&] { options.threads = thread_count(value); }},
+      {"tolerance", [&] { options.tolerance = positive(value); }},
+      {"max_seconds", [&] { options.max_seconds = positive(value); }},
       {"disable", [&] { options.disabled.insert(value); }},
       {"enable", [&] { options.enabled.insert(value); }},
       {"precision", [&] { options.precision = parse_precision(value); }},

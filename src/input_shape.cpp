@@ -1,10 +1,48 @@
-#include <fmt/format.h>
+#include "src/input_shape.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <sstream>
 
 #include "modelflow/modelflow.h"
 
 namespace modelflow {
+namespace {
+
+/// The inputs that wait for data, as a message lists them.
+std::string listed(const std::vector<const Value*>& inputs) {
+  std::string text;
+  for (const Value* input : inputs)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", input->name(), input->shape().str());
+  return text.empty() ? "none" : text;
+}
+
+bool fits(const Shape& shape, const Dims& dims) {
+  if (!shape.has_rank()) return true;
+  if (shape.rank() != dims.size()) return false;
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    if (shape[axis].known() && shape[axis].value() != dims[axis]) return false;
+  return true;
+}
+
+}  // namespace
+
+void check_input_shapes(const Model& model, const std::map<std::string, Dims>& given) {
+  std::vector<const Value*> inputs;
+  for (const Value* input : model.graph().inputs())
+    if (!input->is_initializer()) inputs.push_back(input);
+  for (const auto& [name, dims] : given) {
+    const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const Value* v) { return v->name() == name; });
+    if (found == inputs.end())
+      throw Error(ErrorKind::usage,
+                  fmt::format("input shapes: the model has no input '{}'; its inputs: {}", name, listed(inputs)));
+    if (!fits((*found)->shape(), dims))
+      throw Error(ErrorKind::usage, fmt::format("input shapes: '{}' cannot be [{}], the model says {}", name,
+                                                fmt::join(dims, ","), (*found)->shape().str()));
+  }
+}
 
 std::pair<std::string, Dims> parse_input_shape(std::string_view text) {
   const auto wrong = [&](std::string_view what) {

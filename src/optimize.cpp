@@ -1,9 +1,12 @@
 // Model -> stages -> selection -> verification -> Model: read this first.
+#include <cmath>
+
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
 #include "src/calibrate/samples.h"
 #include "src/correct.h"
 #include "src/flow/flow.h"
+#include "src/input_shape.h"
 #include "src/lower_precision.h"
 #include "src/measure/bf16_price.h"
 #include "src/measure/describe.h"
@@ -17,6 +20,16 @@
 namespace modelflow {
 namespace {
 
+void refuse_wrong_numbers(const Options& options) {
+  const auto refuse = [](bool wrong, const char* what) {
+    if (wrong) throw Error(ErrorKind::usage, what);
+  };
+  refuse(options.threads < 0, "the number of threads cannot be negative");
+  refuse(!(options.tolerance > 0 && std::isfinite(options.tolerance)), "the tolerance must be a positive number");
+  refuse(!(options.max_seconds >= 0), "the time for measuring must be a number of seconds");
+  refuse(!(options.max_drop >= 0 && options.max_drop <= 100), "max_drop must lie between 0 and 100 per cent");
+}
+
 void refuse_what_is_not_there(const Options& options) {
   if (options.precision == Precision::bf16 && options.target.isa < Isa::avx512_bf16)
     throw Error(ErrorKind::unsupported, bf16_price(options));
@@ -27,7 +40,7 @@ void refuse_what_is_not_there(const Options& options) {
   if (options.target.device != Target::Device::cpu && options.level == Level::O2)
     throw Error(ErrorKind::unsupported, "no kernels for CUDA yet: use a cpu target, or level O1");
   Options all = options;
-  all.level = Level::O2;
+  all.level = Level::O2;  // a name of another level does nothing at this one
   check_names(options, stages(all));
 }
 
@@ -101,8 +114,9 @@ Options resolved(Options options, const Model& model) {
 
 Result optimize(Model model, const Options& given) {
   const Options options = resolved(given, model);
+  refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);
-  check_names(options, stages(options));
+  check_input_shapes(model, options.input_shapes);
   Result result{model, {}};
   Report& report = result.report;
   report.version = version();

@@ -98,6 +98,7 @@ std::vector<Side> sides_of(const Settings& settings, const Model& model) {
   for (const std::string& other : settings.versus) {
     Side side;
     side.name = side.model = other;
+    (void)Model::load(other);  // what is no model is said as of the first one
     sides.push_back(side);
   }
   Side plain;

@@ -1,13 +1,14 @@
 // The command `optimize model.onnx -o fast.onnx`: arguments in, library calls, report out.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <optional>
 
 #include "modelflow/modelflow.h"
+#include "modelflow/new_file.h"
 #include "optimize_options.h"
-#include "report_file.h"
 #include "supervised.h"
 #include "terminal.h"
 
@@ -19,10 +20,22 @@ using namespace modelflow::tools;
 volatile std::sig_atomic_t interrupted = 0;
 struct Interrupted {};
 
-// The first Ctrl-C ends the run at the next step, so that temporary files go; the second one kills.
+constexpr unsigned kGrace = 1;  // seconds
+constexpr int kInterruptedCode = 130;
+
+void give_up(int) { _exit(kInterruptedCode); }
+
+// The first Ctrl-C ends the run at the next step, or after the time of grace in the middle of one: files appear whole,
+// and temporary ones go with this process or with the one that waits for it. The second one kills.
 void on_interrupt(int signal) {
   interrupted = 1;
   std::signal(signal, SIG_DFL);
+  std::signal(SIGALRM, give_up);
+  alarm(kGrace);
+}
+
+void stop_if_interrupted() {
+  if (interrupted) throw Interrupted{};
 }
 
 std::string list_of(const Options& options) {
@@ -47,12 +60,44 @@ std::string result_text(const Arguments& arguments, const Report& report) {
   return report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments);
 }
 
+void save_model(const Arguments& arguments, const Model& model, Step& at) {
+  if (arguments.output.empty()) return;
+  stop_if_interrupted();
+  at.set(kSaving);
+  model.save(arguments.output, arguments.write);
+  at.set(kWritten);
+}
+
+/// What comes behind the model; where it fails, the line must not sound as if the old model were there.
+void behind_the_model(const Arguments& arguments, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (arguments.output.empty()) throw;
+    throw error.within(fmt::format("the model is written to '{}', but", arguments.output.string()));
+  }
+}
+
 /// The report first: when there is no room for it, the old model stays as well.
-void save(const Arguments& arguments, const Result& result) {
-  std::optional<ReportFile> report;
-  if (!arguments.report_file.empty()) report.emplace(arguments.report_file, result.report.json());
-  if (!arguments.output.empty()) result.model.save(arguments.output, arguments.write);
-  if (report) report->replace();
+void save(const Arguments& arguments, const Result& result, Step& at) {
+  std::optional<NewFile> report;
+  if (!arguments.report_file.empty()) {
+    const std::string text = result.report.json();
+    report.emplace(end_of_links(arguments.report_file));
+    report->write(text.data(), text.size(), 0);
+  }
+  save_model(arguments, result.model, at);
+  if (report) behind_the_model(arguments, [&] { report->replace(); });
+}
+
+/// A model that nothing was compared with is not written in silence. O0 changes nothing, and --no-verify asks for it.
+void warn_if_unverified(const Arguments& arguments, const Report& report) {
+  const Options& options = arguments.options;
+  if (report.verified || arguments.output.empty() || !options.verify || options.level == Level::O0) return;
+  std::string why = "not verified";
+  for (const std::string& note : report.notes)
+    if (note.starts_with(why + ": ")) why = note;
+  fmt::print(stderr, "optimize: warning: {}\n", why);
 }
 
 int run(Arguments& arguments, Step& at) {
@@ -62,21 +107,23 @@ int run(Arguments& arguments, Step& at) {
   }
   Progress progress(arguments.quiet || arguments.json);
   Model model = Model::load(arguments.input);
+  stop_if_interrupted();
   if (arguments.inline_only) {
-    inline_functions(std::move(model)).save(arguments.output, arguments.write);
-    if (!arguments.quiet) print(written(arguments));
+    save_model(arguments, inline_functions(std::move(model)), at);
+    if (!arguments.quiet) behind_the_model(arguments, [&] { print(written(arguments)); });
     return 0;
   }
   arguments.options.progress = [&](std::string_view step, double done) {
-    if (interrupted) throw Interrupted{};
+    stop_if_interrupted();
     at.set(step);
     progress.show(step, done);
   };
   Result result = optimize(std::move(model), arguments.options);
   progress.clear();
   result.report.input = arguments.input.string();
-  save(arguments, result);
-  print(result_text(arguments, result.report));
+  save(arguments, result, at);
+  warn_if_unverified(arguments, result.report);
+  behind_the_model(arguments, [&] { print(result_text(arguments, result.report)); });
   return 0;
 }
 
@@ -85,9 +132,9 @@ int guarded(Arguments& arguments, Step& at) {
   try {
     return run(arguments, at);
   } catch (const Interrupted&) {
-    fmt::print(stderr, "optimize: interrupted; nothing written\n");
-    return 130;
+    return kInterruptedCode;
   } catch (const Error& error) {
+    if (interrupted) return kInterruptedCode;  // as a --score command that the same Ctrl-C ended
     fmt::print(stderr, "optimize: {}\n", error.what());
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {

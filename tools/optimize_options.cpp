@@ -4,7 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
+#include "contradictions.h"
 #include "modelflow/data.h"
 #include "score.h"
 
@@ -24,8 +27,12 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx --explain                             why rules did not fire; writes nothing
 
 The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
-Exit codes: 0 written and verified, 1 internal error, 2 usage, 3 input unreadable or invalid, 4 unsupported,
-5 verification failed (nothing written), 6 output not written (old file intact), 7 limit reached, 130 interrupted.)";
+A result is compared with the original before it is written, unless ONNX Runtime is missing or cannot run the model: then
+it is written all the same, with a warning on stderr and "verified": false in the report.
+
+Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid, 4 unsupported, 5 verification failed
+(nothing written), 6 a file or the standard output could not be written (a file that was not is as it was before),
+7 limit reached, 130 interrupted.)";
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
@@ -35,6 +42,18 @@ struct Raw {
   int threads = 0;
   double tolerance = 1e-4, max_seconds = 600, max_drop = -1;
 };
+
+/// A check of a number from `least` to `most`, which NaN would pass as CLI::Range has it.
+CLI::Validator between(double least, double most) {
+  const auto wrong = [=](const std::string& text) {
+    double value = NAN;
+    const bool fits = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return fits ? "" : fmt::format("'{}' is no number from {:g} to {:g}", text, least, most);
+  };
+  return {wrong, ""};
+}
+
+constexpr double kSmallest = std::numeric_limits<double>::min(), kLargest = std::numeric_limits<double>::max();
 
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("MODEL", raw.input, "the ONNX model to optimize");
@@ -56,7 +75,7 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "(99.99), entropy");
   app.add_option("--max-drop", raw.max_drop,
                  "per cent of the metric that low precision may cost (default: 1; 100: no bound)")
-      ->check(CLI::Range(0.0, 100.0));
+      ->check(between(0, 100));
   app.add_option("--metric", raw.metric, "what --max-drop bounds: cosine (default), l2 or top1, of the worst output");
   app.add_option("--score", raw.score,
                  "a command that prints a number for the model {}, higher is better; --max-drop then bounds its loss");
@@ -80,9 +99,10 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
   app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
   app.add_option("--tolerance", raw.tolerance, "largest difference allowed, relative to the output's largest value")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")->check(CLI::PositiveNumber);
-  app.add_flag("-q,--quiet", out.quiet, "print nothing but errors");
+      ->check(between(kSmallest, kLargest));
+  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
+      ->check(between(kSmallest, kLargest));
+  app.add_flag("-q,--quiet", out.quiet, "print nothing but errors and warnings");
 }
 
 void convert_precision(const Raw& raw, Options& options) {
@@ -126,6 +146,8 @@ void check_paths(const Raw& raw, Arguments& out) {
   out.output = raw.output.empty() ? raw.second : raw.output;
   if (out.output.empty() && !out.explain)
     throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
+  out.report_file = raw.report;
+  refuse_shared_files(out);
 }
 
 void convert(const Raw& raw, Arguments& out) {
@@ -143,7 +165,6 @@ void convert(const Raw& raw, Arguments& out) {
   options.enabled.insert(raw.enable.begin(), raw.enable.end());
   for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
   if (!raw.inputs.empty()) options.inputs = read_feeds(raw.inputs);
-  out.report_file = raw.report;
   using External = WriteOptions::ExternalData;
   out.write.external_data = raw.external == "always"  ? External::always
                             : raw.external == "never" ? External::never
@@ -167,6 +188,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
     fmt::print(stderr, "optimize: {}; try 'optimize --help'\n", error.what());
     return static_cast<int>(ErrorKind::usage);
   }
+  refuse_contradictions(app);
   convert(raw, arguments);
   return std::nullopt;
 }

@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <new>
 
 #include "modelflow/error.h"
@@ -24,6 +26,31 @@ void Step::set(std::string_view name) {
 }
 
 namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder for temporary files that goes with this process, however the child ends. None where there is no room: then
+/// the child meets the same.
+class Scratch {
+ public:
+  Scratch() {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "modelflow-XXXXXX").string();
+    if (!error && mkdtemp(name.data())) path_ = name;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void use() const {
+    if (!path_.empty()) setenv("TMPDIR", path_.c_str(), 1);
+  }
+
+ private:
+  fs::path path_;
+};
 
 volatile pid_t child = 0;
 
@@ -51,9 +78,27 @@ pid_t forked() {
   return child;
 }
 
+constexpr int kInterrupted = 130;
+
+void clear_progress() {
+  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");  // the child's last
+}
+
+/// Says what an interrupted run leaves behind.
+int interrupted(int code, std::string_view step) {
+  clear_progress();
+  fmt::print(stderr, "optimize: interrupted; {}\n",
+             step == kSaving    ? "what was to be written is complete or as it was before"
+             : step == kWritten ? "the model is written"
+                                : "nothing written");
+  return code;
+}
+
+int ended_with(int code, std::string_view step) { return code == kInterrupted ? interrupted(code, step) : code; }
+
 int ended_by(int signal, std::string_view step) {
-  if (signal == SIGINT || signal == SIGTERM) return 128 + signal;
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");  // the child's last progress
+  if (signal == SIGINT || signal == SIGTERM) return interrupted(128 + signal, step);
+  clear_progress();
   const bool original = step == "run the original";
   const std::string at = step.empty() ? "" : fmt::format(" at the step '{}'", step);
   if (signal == SIGKILL) {
@@ -72,15 +117,17 @@ int supervised(const std::function<int(Step&)>& work) {
   Step alone;
   Step& step = shared == MAP_FAILED ? alone : *new (shared) Step;
   const pid_t parent = getpid();
-  if (forked() < 0) return work(step);  // no room for a second process
+  const Scratch scratch;
+  if (forked() < 0) return ended_with(work(step), step.name());  // no room for a second process
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    scratch.use();
     return getppid() == parent ? work(step) : 128 + SIGTERM;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) return static_cast<int>(ErrorKind::internal);
-  return WIFSIGNALED(status) ? ended_by(WTERMSIG(status), step.name()) : WEXITSTATUS(status);
+  return WIFSIGNALED(status) ? ended_by(WTERMSIG(status), step.name()) : ended_with(WEXITSTATUS(status), step.name());
 }
 
 }  // namespace modelflow::tools

@@ -5,6 +5,9 @@
 
 namespace modelflow::tools {
 
+/// The steps that decide what an interrupted run leaves behind; before them nothing is written.
+constexpr std::string_view kSaving = "save", kWritten = "written";
+
 /// Where the work has come to, readable by the process that waits for it.
 class Step {
  public:
@@ -17,7 +20,9 @@ class Step {
 
 /// The exit code of `work`, which runs in a child process: a model goes through ONNX Runtime before anything is known
 /// of it, and a damaged one can end the process that runs it. Then one line on stderr says at which step, and the code
-/// is that of invalid input when it was the original model that ran. Signals sent to this process reach the child.
+/// is that of invalid input when it was the original model that ran. Signals sent to this process reach the child. Code
+/// 130 means interrupted, which is said here, and temporary files go with this process even if the child has no time
+/// for that.
 int supervised(const std::function<int(Step&)>& work);
 
 }  // namespace modelflow::tools

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "modelflow/error.h"
+#include "modelflow/new_file.h"
 #include "src/onnx/external.h"
 
 namespace modelflow {
@@ -65,7 +66,7 @@ bool same_content(const fs::path& path, int fd) {
 }
 
 // rename() that does not replace; false when the name is taken.
-bool claim(const fs::path& from, const fs::path& to) {
+bool moved(const fs::path& from, const fs::path& to) {
   if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   if (errno == EEXIST) return false;
   if (errno != EINVAL && errno != ENOSYS) throw Error(ErrorKind::output, "'" + to.string() + "': " + system_message());
@@ -81,18 +82,37 @@ bool claim(const fs::path& from, const fs::path& to) {
 
 fs::path directory_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
-NewFile::NewFile(const fs::path& target) : target_(target), temporary_(temporary_name(target)) {
+NewFile::NewFile(const fs::path& target) : target_(target) {
   std::error_code error;
   fs::file_status status = fs::status(target, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(ErrorKind::output, "'" + target.string() + "' exists and is not a regular file");
   }
-  fd_ = ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail("cannot be created");
-  (void)!::flock(fd_, LOCK_EX | LOCK_NB);
-  sweep(target);
+  open();
+  sweep(target_);
   struct stat info {};
-  if (::stat(target.c_str(), &info) == 0) (void)!::fchmod(fd_, info.st_mode & 07777);
+  if (::stat(target_.c_str(), &info) == 0) (void)!::fchmod(fd_, info.st_mode & 07777);
+}
+
+// A file without a name goes with its process, however that ends; it gets its name through /proc.
+void NewFile::open() {
+  if (::access("/proc/self/fd", X_OK) == 0)
+    fd_ = ::open(directory_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+  if (fd_ >= 0) return;
+  fs::path name = temporary_name(target_);
+  fd_ = ::open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+  if (fd_ < 0) fail("cannot be created");
+  temporary_ = std::move(name);
+  (void)!::flock(fd_, LOCK_EX | LOCK_NB);
+}
+
+// Takes a name that is free; false when it is not.
+bool NewFile::claim(const fs::path& name) {
+  if (!temporary_.empty()) return moved(temporary_, name);
+  const std::string own = "/proc/self/fd/" + std::to_string(fd_);
+  if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
+  if (errno == EEXIST) return false;
+  throw Error(ErrorKind::output, "'" + name.string() + "': " + system_message());
 }
 
 NewFile::~NewFile() {
@@ -122,6 +142,11 @@ void NewFile::sync() {
 
 void NewFile::replace() {
   sync();
+  if (temporary_.empty()) {  // rename() replaces, a link does not
+    const fs::path name = temporary_name(target_);
+    if (!claim(name)) fail("cannot be named");
+    temporary_ = name;
+  }
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("cannot be replaced");
   temporary_.clear();
   sync_directory(directory_of(target_));
@@ -130,7 +155,7 @@ void NewFile::replace() {
 NewFile::Settled NewFile::settle() {
   sync();
   fs::path name = target_;
-  for (int i = 1; !claim(temporary_, name); ++i) {
+  for (int i = 1; !claim(name); ++i) {
     if (same_content(name, fd_)) return {name, false};
     name = target_.string() + "." + std::to_string(i);
   }

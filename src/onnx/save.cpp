@@ -1,7 +1,7 @@
-// How a model is saved, so that at every moment the name FILE is a complete model with complete data:
-// weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is renamed
-// over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed, unless it is
-// mapped by this process (it is the data of the model that was optimized in place).
+// How a model is saved, so that at every moment the name FILE (the end of symbolic links) is a complete model with
+// data: weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is
+// renamed over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed,
+// unless it is mapped by this process (it is the data of the model that was optimized in place).
 #include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "modelflow/error.h"
+#include "modelflow/new_file.h"
 #include "src/onnx/external.h"
 #include "src/onnx/file.h"
 #include "src/onnx/write.h"
@@ -142,7 +143,8 @@ void remove_stale(const std::vector<fs::path>& files, const fs::path& current) {
 
 }  // namespace
 
-void Model::save(const fs::path& file, const WriteOptions& options) const {
+void Model::save(const fs::path& name, const WriteOptions& options) const {
+  const fs::path file = end_of_links(name);
   DataLayout layout;
   proto::Placement place;
   if (wants_external(*this, options.external_data)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "src/input_shape.h"
+
 namespace modelflow {
 namespace {
 
@@ -32,10 +34,6 @@ std::map<std::string, std::int64_t> given_symbols(const Model& model, const std:
     const auto found = given.find(input->name());
     if (found == given.end()) continue;
     if (!input->shape().has_rank()) continue;
-    if (input->shape().rank() != found->second.size())
-      throw Error(ErrorKind::usage, "the shape given has rank " + std::to_string(found->second.size()) +
-                                        ", the model says " + input->shape().str())
-          .within("input '" + input->name() + "'");
     for (std::size_t axis = 0; axis < found->second.size(); ++axis)
       if (const Dim& dim = input->shape()[axis]; dim.symbols().size() == 1 && dim == Dim::symbol(dim.symbols()[0]))
         symbols[dim.symbols()[0]] = found->second[axis];
@@ -89,6 +87,7 @@ double elements(const std::map<std::string, Dims>& dims) {
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice
 
 std::vector<std::vector<Feeds>> feed_groups(const Model& model, const Options& options) {
+  check_input_shapes(model, options.input_shapes);
   // Batch 2 and odd sizes come second in a group: they catch a shape that was burnt in.
   static const std::vector<std::vector<Extents>> dynamic = {
       {{},

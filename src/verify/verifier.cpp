@@ -1,16 +1,24 @@
 #include "src/verify/verifier.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace modelflow {
 namespace {
 
+std::string describe(const OutputDiff& diff) {
+  if (!diff.equal_type) return "has another type or shape";
+  if (diff.max_abs == 0) return "differs";  // texts
+  if (!std::isfinite(diff.max_abs)) return "has NaN or infinity where the original has none, or the other way round";
+  if (!std::isfinite(diff.max_rel)) return fmt::format("is {:.1e} where the original is 0", diff.max_abs);
+  return fmt::format("differs by {:.1e} of its largest value", diff.max_rel);
+}
+
 std::string describe(const std::vector<OutputDiff>& diffs) {
   for (const OutputDiff& diff : diffs)
-    if (!diff.ok)
-      return "output '" + diff.output + "' " +
-             (diff.equal_type ? "differs by " + std::to_string(diff.max_rel) + " of its largest value"
-                              : std::string("has another type or shape"));
+    if (!diff.ok) return "output '" + diff.output + "' " + describe(diff);
   return "";
 }
 

@@ -34,6 +34,7 @@ def test_the_profile_counts_operations(cnn, bench, optimize, tmp_path):
     assert text.code == 0 and "GOP/s" in text.out and "peak of this machine on 1 thread(s)" in text.out
 
 
-def test_what_cannot_be_measured_is_one_line(bench, tmp_path):
-    done = bench(tmp_path / "none.onnx")
-    assert done.code == 3 and done.err.count("\n") == 1 and done.out == ""
+def test_what_cannot_be_measured_is_one_line(cnn, bench, tmp_path):
+    for arguments in ([tmp_path / "none.onnx"], [cnn, "--vs", tmp_path / "none.onnx"]):
+        done = bench(*arguments)
+        assert done.code == 3 and done.err.count("\n") == 1 and done.out == ""
