@@ -30,7 +30,8 @@ Ints list(const Attrs& attrs, std::string_view name, std::size_t count, std::int
     throw Error(ErrorKind::invalid_input, std::string(name) + " has " + std::to_string(values.size()) +
                                               " entries, kernel_shape asks for " + std::to_string(count));
   for (std::int64_t value : values) {
-    if (value < least || value > kMost) throw Error(ErrorKind::invalid_input, std::string(name) + " contains " + std::to_string(value));
+    if (value < least || value > kMost)
+      throw Error(ErrorKind::invalid_input, std::string(name) + " contains " + std::to_string(value));
   }
   return values;
 }
