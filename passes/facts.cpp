@@ -65,6 +65,16 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank) {
   return axes;
 }
 
+bool all_are(const Ints& values, std::int64_t wanted, std::size_t first) {
+  for (std::size_t i = first; i < values.size(); ++i)
+    if (values[i] != wanted) return false;
+  return true;
+}
+
+bool refuses_empty(const Ints& target) {
+  return std::ranges::count(target, -1) > 0 && std::ranges::count(target, 0) > 0;
+}
+
 bool explicit_pads(const Node& node) {
   const std::string how = node.attrs.text("auto_pad", "NOTSET");
   return how == "NOTSET" || how == "VALID" || how.empty();
@@ -75,11 +85,8 @@ bool windows_apart(const Node& node) {
   const Tensor* w = node.input(1) ? node.input(1)->constant() : nullptr;
   if (!w || w->rank() < 3 || node.attrs.integer("group", 1) != 1) return false;
   const Ints kernel(w->dims().begin() + 2, w->dims().end());
-  const auto only = [](const Ints& values, std::int64_t wanted) {
-    return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == wanted; });
-  };
-  return node.attrs.ints("strides") == kernel && only(node.attrs.ints("pads"), 0) &&
-         only(node.attrs.ints("dilations"), 1) && only(node.attrs.ints("output_padding"), 0) &&
+  return node.attrs.ints("strides") == kernel && all_are(node.attrs.ints("pads"), 0) &&
+         all_are(node.attrs.ints("dilations"), 1) && all_are(node.attrs.ints("output_padding"), 0) &&
          !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
 }
 

@@ -21,6 +21,11 @@ std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
+/// True where every number from place `first` on is `wanted`; also of none.
+bool all_are(const Ints& values, std::int64_t wanted, std::size_t first = 0);
+/// True where Reshape to `target` refuses empty tensors: beside an extent to copy (0) that is 0, no -1 can be told.
+bool refuses_empty(const Ints& target);
+
 /// True where the pads of a window are those that the node says: auto_pad takes them from no extents and no strides.
 bool explicit_pads(const Node& node);
 /// ConvTranspose by constant weights whose windows lie side by side and make up the result: strides are the extents of

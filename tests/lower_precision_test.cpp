@@ -17,13 +17,18 @@ Tensor random(const Dims& dims, unsigned seed, float deviation = 1) {
   });
 }
 
-/// Three convolutions with a residual sum, pooling between them, a dense layer behind.
-Model network(std::int64_t opset = 17) {
+Model empty_model(const char* name, std::int64_t opset = 17) {
   Model model;
   model.opsets[""] = opset;
   model.ir_version = 8;
+  model.graph().name = name;
+  return model;
+}
+
+/// Three convolutions with a residual sum, pooling between them, a dense layer behind.
+Model network(std::int64_t opset = 17) {
+  Model model = empty_model("network", opset);
   Graph& graph = model.graph();
-  graph.name = "network";
   unsigned seed = 1;
   const auto weights = [&](Dims dims, float deviation) { return &graph.add_constant(random(dims, seed++, deviation)); };
   Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 8, 16, 16})));
@@ -49,11 +54,8 @@ Model network(std::int64_t opset = 17) {
 
 /// A convolution and two transposed ones that write larger images, as decoders and detectors end.
 Model decoder() {
-  Model model;
-  model.opsets[""] = 17;
-  model.ir_version = 8;
+  Model model = empty_model("decoder");
   Graph& graph = model.graph();
-  graph.name = "decoder";
   unsigned seed = 1;
   const auto weights = [&](Dims dims, float deviation) { return &graph.add_constant(random(dims, seed++, deviation)); };
   Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 8, 16, 16})));
@@ -73,11 +75,8 @@ Model decoder() {
 
 /// Two dense layers, [N, 128] -> [N, 512] -> [N, 128].
 Model perceptron() {
-  Model model;
-  model.opsets[""] = 17;
-  model.ir_version = 8;
+  Model model = empty_model("perceptron");
   Graph& graph = model.graph();
-  graph.name = "perceptron";
   Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 128})));
   const auto dense = [&](Value& in, std::int64_t from, std::int64_t to, const char* name) {
     Value& w = graph.add_constant(random({from, to}, static_cast<unsigned>(to), 0.1f));

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "backends/cpu/typed_input.h"
+
 namespace modelflow::cpu {
 namespace {
 
@@ -15,12 +17,8 @@ using ops::QConvAttrs;
 std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 template <class T>
-const T* tensor(Invocation& call, std::size_t index, std::span<const std::int64_t> dims) {
-  const View view = call.input(index);
-  if (view.dtype != dtype_of<T>) mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
-  if (!std::ranges::equal(view.dims, dims))
-    mismatch("input " + std::to_string(index) + " is " + text(view.dims) + ", not " + text(dims));
-  return static_cast<const T*>(view.data);
+const T* tensor(const Invocation& call, std::size_t index, std::span<const std::int64_t> dims) {
+  return typed_input<T>(call, "QConv", index, dims);
 }
 
 // A bound of what comes before the rounding, in steps of y. `sum`: of a sum, in units of the scale of x.

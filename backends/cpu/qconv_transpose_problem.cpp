@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/cpu/typed_input.h"
+
 namespace modelflow::cpu {
 namespace {
 
@@ -11,17 +13,8 @@ namespace {
 }
 
 template <class T>
-const T* tensor(Invocation& call, std::size_t index, const Dims& dims) {
-  const View view = call.input(index);
-  if (view.dtype != dtype_of<T> || !std::ranges::equal(view.dims, dims))
-    mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)) + " " +
-             Shape::of({view.dims.begin(), view.dims.end()}).str() + ", not " + std::string(name(dtype_of<T>)) + " " +
-             Shape::of(dims).str());
-  return static_cast<const T*>(view.data);
-}
-
-ops::Quantization quantization(const Attrs& attrs, const std::string& side) {
-  return {attrs.number(side + "_scale", 1), static_cast<std::int32_t>(attrs.integer(side + "_zero_point"))};
+const T* tensor(const Invocation& call, std::size_t index, const Dims& dims) {
+  return typed_input<T>(call, "QConvTranspose", index, dims);
 }
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
@@ -31,8 +24,8 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 QConvTransposeNode::QConvTransposeNode(const Call& call)
     : last(call.attrs.text("layout", "NCHW") == "NHWC"),
       floats(call.op == "QConvTransposeFloat"),
-      x(quantization(call.attrs, "x")),
-      y(quantization(call.attrs, "y")),
+      x(ops::quantization(call.attrs, "x")),
+      y(ops::quantization(call.attrs, "y")),
       activation(activation_of(call.attrs)),
       strides(call.attrs.ints("strides")) {}
 

@@ -100,7 +100,7 @@ MODELFLOW_INLINE float largest(const float* a, std::size_t k) {
       most[v] = _mm512_max_ps(most[v], _mm512_andnot_ps(sign, _mm512_loadu_ps(a + i + 16 * v)));
   }
   for (; i < k; i += 16) {
-    const __mmask16 lanes = k - i < 16 ? tail_mask(k - i) : static_cast<__mmask16>(0xffff);
+    const __mmask16 lanes = lanes_of(k - i);
     most[0] = _mm512_max_ps(most[0], _mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(lanes, a + i)));
   }
   return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
@@ -192,7 +192,7 @@ void range_vnni(const float* a, std::size_t n, float* low, float* high) {
     }
   }
   for (; i < n; i += 16) {
-    const __mmask16 lanes = n - i < 16 ? tail_mask(n - i) : static_cast<__mmask16>(0xffff);
+    const __mmask16 lanes = lanes_of(n - i);
     const __m512 x = _mm512_mask_loadu_ps(least[0], lanes, a + i);
     least[0] = _mm512_min_ps(least[0], x), most[0] = _mm512_max_ps(most[0], x);
   }

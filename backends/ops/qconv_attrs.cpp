@@ -4,7 +4,6 @@
 #include <string>
 
 namespace modelflow::ops {
-namespace {
 
 Quantization quantization(const Attrs& attrs, const std::string& of) {
   const float scale = attrs.number(of + "_scale", 1);
@@ -15,8 +14,6 @@ Quantization quantization(const Attrs& attrs, const std::string& of) {
     throw Error(ErrorKind::invalid_input, of + "_zero_point is " + std::to_string(zero_point) + ", not 0 to 255");
   return {scale, static_cast<std::int32_t>(zero_point)};
 }
-
-}  // namespace
 
 QConvAttrs::QConvAttrs(const Attrs& attrs)
     : conv(attrs),

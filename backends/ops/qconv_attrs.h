@@ -10,6 +10,9 @@ struct Quantization {
   std::int32_t zero_point = 0;
 };
 
+/// The attributes `of`_scale and `of`_zero_point. Throws Error(invalid_input) where they mean nothing.
+Quantization quantization(const Attrs& attrs, const std::string& of);
+
 /// The attributes of one QConv call, read and checked once.
 struct QConvAttrs {
   ConvAttrs conv;

@@ -3,6 +3,7 @@
 
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qconv_attrs.h"
+#include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
 namespace {
@@ -52,10 +53,10 @@ Call quantized(const Call& conv, std::size_t variant, std::list<Tensor>& constan
   const float* scales = scale.as<float>().data();
   const Tensor& bias = constants.emplace_back(
       constant<std::int32_t>({w[0]}, [=](std::int64_t filter) { return 0.5f / (kX * scales[filter]); }));
-  const auto fixed = [](const char* name, const Tensor& t) {
-    return Operand{name, t.dtype(), Shape::of(t.dims()), &t};
-  };
-  call.inputs = {{"x", DType::u8, conv.in(0).shape}, fixed("w", weights), fixed("w_scale", scale), fixed("bias", bias)};
+  call.inputs = {{"x", DType::u8, conv.in(0).shape},
+                 constant_operand("w", weights),
+                 constant_operand("w_scale", scale),
+                 constant_operand("bias", bias)};
   if (ConvAttrs(conv.attrs).residual != Residual::none)
     call.inputs.push_back({"residual", DType::u8, conv.outputs[0].shape});
   call.outputs = {{"y", DType::u8, conv.outputs[0].shape}};

@@ -98,14 +98,13 @@ void add(Samples& all, const char* kind, Dims x, const Dims& w, const char* layo
     for (std::int64_t m = 0; m < w[1]; ++m)
       reinterpret_cast<std::int32_t*>(to)[m] = static_cast<std::int32_t>((m * 7919) % 4001 - 2000);
   }));
-  const auto fixed = [](const char* name, const Tensor& t) {
-    return Operand{name, t.dtype(), Shape::of(t.dims()), &t};
-  };
-  all.calls.push_back(
-      {kind,
-       std::move(attrs),
-       {{"x", DType::u8, Shape::of(x)}, fixed("w", steps), fixed("w_scale", scale), fixed("bias", bias)},
-       {}});
+  all.calls.push_back({kind,
+                       std::move(attrs),
+                       {{"x", DType::u8, Shape::of(x)},
+                        constant_operand("w", steps),
+                        constant_operand("w_scale", scale),
+                        constant_operand("bias", bias)},
+                       {}});
   if (!infer(all.calls.back())) throw Error(ErrorKind::internal, "a sample of QConvTranspose contradicts itself");
   all.calls.back().outputs[0].name = "y";
 }

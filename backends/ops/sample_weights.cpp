@@ -31,6 +31,10 @@ Attrs with(Attrs attrs, const Attrs& more) {
   return attrs;
 }
 
+Operand constant_operand(const char* name, const Tensor& tensor) {
+  return {name, tensor.dtype(), Shape::of(tensor.dims()), &tensor};
+}
+
 Operand Samples::operand(const char* name, const Dims& dims, std::int64_t depth) {
   Operand made{name, DType::f32, Shape::of(dims)};
   if (depth) made.constant = &weights.emplace_back(sample_weights(dims, depth));

@@ -15,6 +15,9 @@ Tensor sample_steps(const Dims& dims);
 /// Attributes of a sample and some more, which win.
 Attrs with(Attrs attrs, const Attrs& more);
 
+/// The operand that this tensor, which has to outlive it, is.
+Operand constant_operand(const char* name, const Tensor& tensor);
+
 /// Calls and the weights that their operands point to.
 struct Samples {
   std::vector<Call> calls;

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <set>
+
 #include "modelflow/model.h"
 
 namespace modelflow {
 
 /// The local function that a node calls; null where it is an op.
 const Function* find_function(const Model& model, const Node& node);
+
+/// The functions that calls lead to, in bodies of functions as well.
+std::set<const Function*> called_functions(const Model& model);
 
 /// Writes the function's body in place of the node that calls it; the node is erased. Values keep unique names, the
 /// results the names of the call's outputs.

@@ -97,29 +97,23 @@ class Calls {
   int changes_ = 0;
 };
 
-/// What a graph calls and which domains it uses.
-struct Used {
-  std::set<const Function*> functions;
-  std::set<std::string> domains;
-
-  void add(const Graph& graph, const Model& model) {
-    for (const auto& node : graph.nodes()) {
-      domains.insert(node->domain());
-      const Function* function = find_function(model, *node);
-      if (function && functions.insert(function).second) add(*function->body, model);
-      for (const Graph* inner : node->subgraphs()) add(*inner, model);
-    }
+void add_domains(const Graph& graph, std::set<std::string>& domains) {
+  for (const auto& node : graph.nodes()) {
+    domains.insert(node->domain());
+    for (const Graph* inner : node->subgraphs()) add_domains(*inner, domains);
   }
-};
+}
 
 int drop_uncalled(Model& model) {
-  Used used;
-  used.add(model.graph(), model);
+  const std::set<const Function*> called = called_functions(model);
+  std::set<std::string> domains;
+  add_domains(model.graph(), domains);
+  for (const Function* function : called) add_domains(*function->body, domains);
   std::vector<Function> kept;
   for (Function& function : model.functions) {
-    if (used.functions.contains(&function))
+    if (called.contains(&function))
       kept.push_back(std::move(function));
-    else if (!function.domain.empty() && !used.domains.contains(function.domain))
+    else if (!function.domain.empty() && !domains.contains(function.domain))
       model.opsets.erase(function.domain);
   }
   const auto dropped = static_cast<int>(model.functions.size() - kept.size());

@@ -9,9 +9,7 @@ namespace {
 
 bool same_type(const Node& node) { return passes::same_type(*node.input(0), *node.output(0)); }
 
-bool all(const std::optional<Ints>& values, std::int64_t wanted) {
-  return values && std::all_of(values->begin(), values->end(), [&](std::int64_t v) { return v == wanted; });
-}
+bool all(const std::optional<Ints>& values, std::int64_t wanted) { return values && all_are(*values, wanted); }
 
 bool always(const Node&) { return true; }
 bool one_input(const Node& node) { return node.inputs().size() == 1; }

@@ -49,11 +49,10 @@ Dim inferred(const Node& node, std::size_t i, std::size_t size) {
   return y.shape()[i];
 }
 
-/// Whether a -1 that the model did not have stands beside extents to copy: when one of these is 0, no number can be
-/// told for it, and runtimes refuse the empty batch that the computed target served.
+/// Whether it refuses the empty batch that the computed target served: by a -1 that the model did not have.
 bool fails_when_empty(const Ints& target, const Elements& wanted) {
+  if (!refuses_empty(target)) return false;
   const auto rest = std::find(target.begin(), target.end(), -1);
-  if (rest == target.end() || std::find(target.begin(), target.end(), 0) == target.end()) return false;
   return wanted[static_cast<std::size_t>(rest - target.begin())].value.number() != -1;
 }
 

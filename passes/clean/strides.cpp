@@ -17,13 +17,6 @@ Ints strides_of(const Node& conv) {
   return conv.attrs.ints("strides", Ints(spatial, 1));
 }
 
-/// From the element at `first` on.
-bool all(const Ints& values, std::int64_t wanted, std::size_t first = 0) {
-  for (std::size_t i = first; i < values.size(); ++i)
-    if (values[i] != wanted) return false;
-  return true;
-}
-
 bool known_conv(const Node& node) {
   return node.is("Conv") && node.input(1) && node.input(1)->constant() && node.input(1)->constant()->rank() > 2 &&
          rank_of(node.input(0)) == node.input(1)->constant()->rank();
@@ -31,9 +24,9 @@ bool known_conv(const Node& node) {
 
 /// The stride of a convolution that takes every so many pixels as they are; nothing for any other.
 std::optional<Ints> picks(const Node& node) {
-  if (!known_conv(node) || !all(node.attrs.ints("pads"), 0) || !explicit_pads(node)) return {};
+  if (!known_conv(node) || !all_are(node.attrs.ints("pads"), 0) || !explicit_pads(node)) return {};
   const Dims& w = node.input(1)->constant()->dims();
-  if (!all(w, 1, 2) || all(strides_of(node), 1)) return {};
+  if (!all_are(w, 1, 2) || all_are(strides_of(node), 1)) return {};
   return strides_of(node);
 }
 
@@ -51,7 +44,7 @@ bool collect(const Value& value, std::set<Node*>& nodes) {
     if (const Tensor* constant = input->constant()) {
       if (!rank || constant->rank() > *rank || constant->rank() + 1 < *rank) return false;
       // [1, channels, 1, 1], the first of them perhaps left out
-      if (!all(constant->dims(), 1, constant->rank() - (*rank - 2))) return false;
+      if (!all_are(constant->dims(), 1, constant->rank() - (*rank - 2))) return false;
       continue;
     }
     if (!only_reader(*input) || !(input->shape() == value.shape()) || !collect(*input, nodes)) return false;

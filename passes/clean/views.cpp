@@ -139,14 +139,9 @@ std::optional<Ints> target_of(const std::vector<Dim>& from, const std::vector<Di
   return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
 }
 
-/// Where another extent is copied, -1 cannot be told when that is 0: an empty batch would be refused.
-bool fails_when_empty(const Ints& target) {
-  return std::count(target.begin(), target.end(), -1) > 0 && std::count(target.begin(), target.end(), 0) > 0;
-}
-
 bool fails_when_empty(const Node& node) {
   const std::optional<Ints> target = node.is("Reshape") ? const_ints(node.input(1)) : std::nullopt;
-  return target && node.attrs.integer("allowzero") == 0 && fails_when_empty(*target);
+  return target && node.attrs.integer("allowzero") == 0 && refuses_empty(*target);
 }
 
 /// The axes of extent 1 by which `to` has more than `from`, where that is all the difference.
@@ -252,7 +247,7 @@ class Chain {
   static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, bool fails) {
     const std::optional<Ints> in = target_of(x.shape().dims(), s.plan.blocks), out = target_of(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
-    const bool safe = !(s.before && fails_when_empty(*in)) && !(s.after && fails_when_empty(*out));
+    const bool safe = !(s.before && refuses_empty(*in)) && !(s.after && refuses_empty(*out));
     const Ints units = safe || context.model.opset() < 13 || s.before ? Ints{} : added_units(s.turned, s.to);
     if (!safe && !fails && units.empty()) return false;
     Value* value = &x;

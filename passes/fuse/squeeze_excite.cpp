@@ -67,10 +67,7 @@ Value* formed(Value& value, std::size_t rank, const Dim& count, Channels channel
 Node* pointwise(const Value& x) {
   Node* node = only_reader(x);
   if (!node || !node->is("modelflow.Conv") || node->input(0) != &x) return nullptr;
-  const auto all = [&](const char* name, std::int64_t wanted) {
-    const Ints values = node->attrs.ints(name);
-    return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == wanted; });
-  };
+  const auto all = [&](const char* name, std::int64_t wanted) { return all_are(node->attrs.ints(name), wanted); };
   const bool plain = all("kernel_shape", 1) && all("strides", 1) && all("pads", 0) && node->attrs.integer("group") == 1;
   return plain && node->attrs.text("residual") == "none" ? node : nullptr;
 }

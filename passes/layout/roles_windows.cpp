@@ -40,10 +40,6 @@ Role role_for(std::string op, Attrs attrs, std::size_t inputs) {
   return role;
 }
 
-bool only(const Ints& values, std::int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == wanted; });
-}
-
 /// Whatever the node is called, it averages over all spatial axes.
 std::optional<Role> global(const Node& node, Facts& facts) {
   Attrs attrs{{"mode", std::string("global_average")}, {"count_include_pad", std::int64_t{0}}};
@@ -57,7 +53,7 @@ std::optional<Role> pool_role(const Node& node, Facts& facts) {
   if (rank < 3 || node.outputs().size() != 1) return {};
   if (node.is("GlobalAveragePool")) return global(node, facts);
   const std::string auto_pad = node.attrs.text("auto_pad", "NOTSET");
-  if (node.attrs.integer("ceil_mode") || !only(node.attrs.ints("dilations"), 1)) return {};
+  if (node.attrs.integer("ceil_mode") || !all_are(node.attrs.ints("dilations"), 1)) return {};
   if (auto_pad != "NOTSET" && auto_pad != "VALID") return {};
   const Ints pads(2 * (rank - 2), 0);
   Attrs attrs{{"mode", std::string(node.is("MaxPool") ? "max" : "average")}};

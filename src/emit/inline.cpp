@@ -147,8 +147,7 @@ void count_calls(const Graph& graph, const Model& model, std::set<const Function
 }
 
 void drop_uncalled(Model& model, const Wanted& wanted) {
-  std::set<const Function*> called;
-  count_calls(model.graph(), model, called);
+  const std::set<const Function*> called = called_functions(model);
   std::vector<Function> kept;
   for (Function& function : model.functions)
     if (!wanted(function) || called.contains(&function)) kept.push_back(std::move(function));
@@ -156,6 +155,12 @@ void drop_uncalled(Model& model, const Wanted& wanted) {
 }
 
 }  // namespace
+
+std::set<const Function*> called_functions(const Model& model) {
+  std::set<const Function*> called;
+  count_calls(model.graph(), model, called);
+  return called;
+}
 
 void inline_call(Node& call, const Function& function) { Inliner(call, function).run(); }
 

@@ -25,8 +25,7 @@ void check_windows(const NodeProto& node) {
     const bool one = attribute.ints_size() == 0;
     const bool fine = one ? !attribute.has_i() || fits(attribute.i()) : std::ranges::all_of(attribute.ints(), fits);
     if (!fine)
-      throw Error(ErrorKind::invalid_input,
-                  label(node) + ": " + attribute.name() + " holds a number that is not between 1 and 2147483647");
+      throw Error(ErrorKind::invalid_input, attribute.name() + " holds a number that is not between 1 and 2147483647");
   }
 }
 

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+/// The data of an operand that must be of this type and these dims; throws Error(invalid_input) in the name of `op`.
+template <class T>
+const T* typed_input(const Invocation& call, const std::string& op, std::size_t index,
+                     std::span<const std::int64_t> dims) {
+  const View view = call.input(index);
+  const auto mismatch = [&](const std::string& is) {
+    throw Error(ErrorKind::invalid_input, op + ": input " + std::to_string(index) + " is " + is);
+  };
+  const auto text = [](std::span<const std::int64_t> of) { return Shape::of({of.begin(), of.end()}).str(); };
+  if (view.dtype != dtype_of<T>) mismatch(std::string(name(view.dtype)));
+  if (!std::ranges::equal(view.dims, dims)) mismatch(text(view.dims) + ", not " + text(dims));
+  return static_cast<const T*>(view.data);
+}
+
+}  // namespace modelflow::cpu
