@@ -45,21 +45,22 @@ bool next(Dims& at, const Dims& box) {
 // The sum for one element of y, in double.
 double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int64_t n, std::int64_t m, const Dims& at) {
   const std::int64_t per_group = w.dims()[1], group = m / (w.dims()[0] / conv.group);
+  const std::size_t taps = static_cast<std::size_t>(element_count(conv.kernel));
+  const std::size_t x_step =
+      conv.x_last ? 1 : static_cast<std::size_t>(element_count(Dims(x.dims().begin() + 2, x.dims().end())));
   double sum = 0;
-  Dims tap(conv.rank(), 0);
+  Dims tap(conv.rank(), 0), from(conv.rank());
   do {
-    Dims from(conv.rank());
     bool inside = true;
     for (std::size_t i = 0; i < conv.rank(); ++i) {
       from[i] = at[i] * conv.strides[i] - conv.pads[i] + tap[i] * conv.dilations[i];
       inside = inside && from[i] >= 0 && from[i] < x.dims()[i + (conv.x_last ? 1 : 2)];
     }
     if (!inside) continue;
-    for (std::int64_t c = 0; c < per_group; ++c) {
-      const double a =
-          x.as<float>()[static_cast<std::size_t>(offset(x.dims(), conv.x_last, n, group * per_group + c, from))];
-      sum += a * w.as<float>()[static_cast<std::size_t>(offset(w.dims(), false, m, c, tap))];
-    }
+    const float* a =
+        &x.as<float>()[static_cast<std::size_t>(offset(x.dims(), conv.x_last, n, group * per_group, from))];
+    const float* b = &w.as<float>()[static_cast<std::size_t>(offset(w.dims(), false, m, 0, tap))];
+    for (std::int64_t c = 0; c < per_group; ++c, a += x_step, b += taps) sum += static_cast<double>(*a) * *b;
   } while (next(tap, conv.kernel));
   return sum;
 }

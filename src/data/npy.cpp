@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <map>
-#include <regex>
 
 #include "modelflow/error.h"
 
@@ -13,7 +13,7 @@ namespace modelflow {
 namespace {
 
 constexpr std::size_t kMostDims = 64;        // numpy's own limit
-constexpr std::uint32_t kMostHeader = 4096;  // numpy writes about 100; std::regex needs stack for every character
+constexpr std::uint32_t kMostHeader = 4096;  // numpy writes about 100
 
 [[noreturn]] void bad(std::string_view message) { throw Error(ErrorKind::invalid_input, message); }
 
@@ -28,15 +28,28 @@ DType dtype_of_descr(const std::string& descr) {
   return it->second;
 }
 
-Dims dims_of_header(const std::string& text) {
+Dims dims_of_header(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
   Dims dims;
-  static const std::regex number("[0-9]+");
-  for (std::sregex_iterator it(text.begin(), text.end(), number), end; it != end; ++it) {
-    if (it->length() > 18) bad("dims beyond all memory");
-    dims.push_back(std::stoll(it->str()));
+  for (std::size_t at = text.find_first_of(kDigits); at < text.size(); at = text.find_first_of(kDigits, at)) {
+    std::int64_t dim = 0;
+    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), dim);
+    if (error != std::errc{}) bad("dims beyond all memory");
+    dims.push_back(dim);
     if (dims.size() > kMostDims) bad("more axes than any array has");
+    at = static_cast<std::size_t>(end - text.data());
   }
   return dims;
+}
+
+// What stands between `open` and `close` behind a key of the header.
+std::string_view entry(std::string_view header, std::string_view key, char open, char close) {
+  const std::size_t at = header.find(key);
+  const std::size_t begin = at == header.npos ? at : header.find_first_not_of(' ', at + key.size());
+  const std::size_t end = begin == header.npos ? begin : header.find(close, begin + 1);
+  if (end == header.npos || header[begin] != open)
+    bad("unreadable .npy header (object and structured arrays are not supported)");
+  return header.substr(begin + 1, end - begin - 1);
 }
 
 }  // namespace
@@ -50,15 +63,12 @@ Tensor parse_npy(std::string_view bytes) {
   const std::size_t start = (wide ? 12 : 10) + std::size_t{length};
   if (length > kMostHeader) bad("unreadable .npy header");
   if (start > bytes.size()) bad("truncated .npy header");
-  const std::string header(bytes.substr(wide ? 12 : 10, length));
-  static const std::regex descr_entry("'descr': *'([^']*)'"), shape_entry("'shape': *\\(([^)]*)\\)");
-  std::smatch descr, shape;
-  if (!std::regex_search(header, descr, descr_entry) || !std::regex_search(header, shape, shape_entry))
-    bad("unreadable .npy header (object and structured arrays are not supported)");
+  const std::string_view header = bytes.substr(wide ? 12 : 10, length);
+  const std::string_view descr = entry(header, "'descr':", '\'', '\''), shape = entry(header, "'shape':", '(', ')');
   if (header.find("'fortran_order': True") != std::string::npos)
     bad("Fortran order is not supported: save np.ascontiguousarray");
-  const DType dtype = dtype_of_descr(descr[1]);
-  Dims dims = dims_of_header(shape[1]);
+  const DType dtype = dtype_of_descr(std::string(descr));
+  Dims dims = dims_of_header(shape);
   const std::size_t size = byte_count(dtype, dims);
   if (bytes.size() - start < size) bad("truncated .npy data");
   return Tensor::make(dtype, std::move(dims), [&](std::byte* out) {

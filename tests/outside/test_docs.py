@@ -31,7 +31,7 @@ def test_commands_of_the_pages(cnn, optimize, bench, tmp_path, page):
     assert len(commands) >= 3
     for command in commands:
         name, *arguments = shlex.split(command)
-        extra = ["--rounds", "2", "--block", "0.05"] if name == "modelflow-bench" else []
+        extra = ["--rounds", "2", "--block", "0.05"] if name == "modelflow-bench" else ["--max-seconds", "1"]
         done = run(BUILD / name, *arguments, *extra, cwd=tmp_path)
         assert done.code == 0, (command, done.err)
 
