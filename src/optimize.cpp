@@ -25,7 +25,8 @@ void refuse_wrong_numbers(const Options& options) {
     if (wrong) throw Error(ErrorKind::usage, what);
   };
   refuse(options.threads < 0, "the number of threads cannot be negative");
-  refuse(!(options.tolerance > 0 && std::isfinite(options.tolerance)), "the tolerance must be a positive number");
+  refuse(options.tolerance && !(*options.tolerance > 0 && std::isfinite(*options.tolerance)),
+         "the tolerance must be a positive number");
   refuse(!(options.max_seconds >= 0), "the time for measuring must be a number of seconds");
   refuse(!(options.max_drop >= 0 && options.max_drop <= 100), "max_drop must lie between 0 and 100 per cent");
 }

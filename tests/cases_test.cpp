@@ -246,14 +246,21 @@ TEST_P(PassCase, Holds) {
   EXPECT_TRUE(equal(Model::from_bytes(std::as_bytes(std::span(bytes))), outcome.model));
 
   if (!runtime) GTEST_SKIP() << "numbers not compared: " << why;
-  Options options;
-  options.tolerance = tolerance_of(c.precision);
-  const Reference reference = make_reference(*runtime, before, options);
+  const Reference reference = make_reference(*runtime, before, {});
   ASSERT_EQ(reference.why_not, "");
   emit_functions(outcome.model);
-  std::string message;
-  for (const OutputDiff& diff : compare(*runtime, reference, before, outcome.model, options, {}, &message))
-    EXPECT_TRUE(diff.ok) << diff.output << " differs by " << diff.max_rel << " " << message;
+  const auto session = open_session(*runtime, outcome.model, {.optimize = false});
+  for (std::size_t i = 0; i < reference.feeds.size(); ++i) {
+    const std::vector<Tensor> results = session->run(reference.feeds[i]);
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (reference.random[k]) continue;
+      const OutputDiff diff =
+          difference(reference.names[k], reference.outputs[i][k], results[k], tolerance_of(c.precision));
+      // One step of 8 bits: integer sums and their float form round a tie to either side.
+      const bool one_step = results[k].dtype() == DType::u8 && diff.max_abs <= 1;
+      EXPECT_TRUE(diff.ok || one_step) << diff.output << " differs by " << diff.max_rel;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Text, PassCase, testing::ValuesIn(all_cases()), [](const auto& info) {

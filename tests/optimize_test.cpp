@@ -95,6 +95,13 @@ TEST(Optimize, MeasuredNeverGetsSlowerThanItSays) {
   EXPECT_GE(result.report.speedup, 1.0) << result.report.text();
 }
 
+TEST(Optimize, AGivenToleranceIsNotExcused) {
+  if (!Runtime::find()) GTEST_SKIP();
+  Options options = quick(Level::O2);
+  options.tolerance = 1e-12;  // stock ONNX Runtime's own fusions differ by more, too
+  EXPECT_THROW(optimize(classifier(), options), Error);
+}
+
 TEST(Verifier, SeesAChangedWeight) {
   const auto runtime = Runtime::find();
   if (!runtime) GTEST_SKIP();

@@ -40,7 +40,8 @@ struct Raw {
   std::vector<std::string> shapes, disable, enable;
   bool portable = false, no_measure = false, no_verify = false;
   int threads = 0;
-  double tolerance = 1e-4, max_seconds = 600, max_drop = -1;
+  std::optional<double> tolerance;
+  double max_seconds = 600, max_drop = -1;
 };
 
 /// A check of a number from `least` to `most`, which NaN would pass as CLI::Range has it.
@@ -98,7 +99,9 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("--no-verify", raw.no_verify, "do not run original and result against each other");
   app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
   app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
-  app.add_option("--tolerance", raw.tolerance, "largest difference allowed, relative to the output's largest value")
+  app.add_option("--tolerance", raw.tolerance,
+                 "largest difference allowed, relative to the output's largest value (default: 1e-4, or what ONNX "
+                 "Runtime's own optimizations change)")
       ->check(between(kSmallest, kLargest));
   app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
       ->check(between(kSmallest, kLargest));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "passes/clean/clean.h"
+#include "passes/facts.h"
 #include "passes/linear_op.h"
 
 namespace modelflow::passes {
@@ -51,6 +52,19 @@ Verdict fits_after(const Match& m) {
   return m["b"] && !linear->over_outputs(m.constant("b")) ? no("the bias is not per channel", m["b"]->name()) : yes();
 }
 
+/// Rows that a Reshape between the product and the normalization keeps: of [rows, channels] it takes the last axis.
+Verdict fits_behind_rows(const Match& m) {
+  std::string why;
+  const std::optional<LinearOp> linear = LinearOp::of(m.node("linear"), &why);
+  if (!linear) return no(why);
+  const Dim channels(static_cast<std::int64_t>(linear->channels_out()));
+  const Value &product = *m.node("rows").input(0), &rows = *m.node("rows").output();
+  if (rank_of(&rows) != 2 || !(rows.shape()[1] == channels) || !rank_of(&product) ||
+      !(product.shape().back() == channels))
+    return no("the channels of the product are not on axis 1", rows.name());
+  return m.constant("gamma").elements() == channels.number() ? yes() : no("one scale per output channel is needed");
+}
+
 Verdict fits_before(const Match& m) {
   std::string why;
   const std::optional<LinearOp> linear = LinearOp::of(m.node("linear"), &why);
@@ -83,6 +97,12 @@ std::vector<Value*> into_next(const Match& m, Build& build) {
   return y ? std::vector<Value*>{y} : std::vector<Value*>{};
 }
 
+std::vector<Value*> into_rows(const Match& m, Build& build) {
+  const std::vector<Value*> y = into_previous(m, build);
+  if (y.empty()) return {};
+  return {&build.op("Reshape", {y[0], m["target"]}, m.node("rows").attrs)};
+}
+
 Pattern batch_norm(Pattern x) {
   return op("BatchNormalization",
             {std::move(x), constant("gamma"), constant("beta"), constant("mean"), constant("var")}, "bn");
@@ -109,6 +129,12 @@ Pass fold_batch_norm() {
            .from = batch_norm(open(op("MatMul", {x}, "linear")) + constant("b")),
            .when = {inference_form, fits_after},
            .into = into_previous},
+          {.name = "batch-norm-behind-rows",
+           .doc =
+               "BatchNormalization(Reshape(MatMul)) on rows, as LeViT writes it -> Reshape(MatMul with scaled weights)",
+           .from = batch_norm(open(op("Reshape", {open(op("MatMul", {x}, "linear")), any("target")}, "rows"))),
+           .when = {inference_form, fits_behind_rows},
+           .into = into_rows},
           {.name = "batch-norm-into-next",
            .doc =
                "Conv | Gemm | MatMul of BatchNormalization -> the op with scaled weights (shift only without padding)",

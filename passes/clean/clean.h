@@ -14,6 +14,7 @@ Pass transpose_weights();  ///< Transpose of a constant -> the transposed consta
 Pass fold_shapes();        ///< shape arithmetic over known dims -> constants, 0 and -1
 Pass shape_sources();      ///< extents of views and linear layers -> extents of what these were made of
 Pass identities();         ///< nodes that change nothing
+Pass drop_expands();       ///< Expand in front of ops that broadcast
 Pass chains();             ///< Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
 Pass views();              ///< longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most
 Pass duplicates();         ///< equal initializers and equal nodes -> one

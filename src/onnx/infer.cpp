@@ -20,11 +20,12 @@ namespace {
 
 constexpr int kMaxCallDepth = 16;  // deeper calls stay untyped
 
-// Which of two facts about one dim to keep.
+// Which of two facts about one dim to keep. An exporter calls the extents of outputs what it likes: a declared symbol
+// says less than that it is the same as another one.
 Dim merged(const Dim& old, const Dim& found, bool declared) {
   if (found.unknown()) return old;
   if (old.unknown()) return found;
-  if (declared) return old;
+  if (declared) return old.known() ? old : found;
   return old.known() && !found.known() ? old : found;
 }
 
