@@ -32,6 +32,7 @@ struct AttentionHead {
   std::size_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
   AttentionMask mask;
   float scale = 1;
+  float cap = 0;        ///< c: scores become c * tanh(scores / c) before the mask; 0: they stay
   bool causal = false;  ///< row i sees the keys up to i
   bool guard = false;   ///< rows that are NaN become 0
 };

@@ -79,6 +79,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
     for (__m512& lanes : lanes_of) lanes = _mm512_set1_ps(kNothing);
     for (std::size_t i = begin; i < end; ++i) {
       if (key == 0) ahead.row(h, r.first + i);
+      if (h.cap != 0) bend(r.scores + i * r.scores_row, seen(i), h.cap, exp);
       lanes_of[i - begin] = largest(r.scores + i * r.scores_row, seen(i), h.mask.from(r.first + i, key));
     }
     float max[4], sum[4];

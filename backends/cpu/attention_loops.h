@@ -86,6 +86,16 @@ void product(const float* a, std::size_t lda, std::size_t rows, const float* b, 
   }
 }
 
+/// s = cap * tanh(s / cap), of n scores and what remains of their last vector. Close to 0 off by half an ulp of 1,
+/// which is nothing to a softmax.
+void bend(float cap, std::size_t n, float* s) {
+  for (std::size_t j = 0; j < n; j += kLanes) {
+    const Lanes x = load(s + j) * (1 / cap), size = x < Lanes{} ? -x : x;
+    const Lanes e = exp_of_negative(size * -2.0f), t = (1.0f - e) / (1.0f + e);
+    store(s + j, (x < Lanes{} ? -t : t) * cap);
+  }
+}
+
 /// Adds the mask to the scores of n keys; the rest up to `end` becomes nothing.
 void add_mask(const AttentionMask& mask, std::size_t n, std::size_t end, float* s) {
   for (std::size_t j = 0; mask.numbers && j < n; ++j) s[j] += mask.numbers[j * mask.column];
@@ -147,6 +157,7 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
     float sums[kBlockRows];
     for (std::size_t r = 0; r < rows; ++r) {
       float* s = scratch + r * scores_row;
+      if (h.cap != 0) bend(h.cap, seen, s);
       add_mask(h.mask.from(row + r, 0), h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
       sums[r] = softmax(s, padded(seen)).sum;
     }
@@ -180,6 +191,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
     for (; d < h.depth; ++d) rest += q[d] * k[d];
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
+  if (h.cap != 0) bend(h.cap, count, scores);
   add_mask(row.mask.from(0, begin), count, padded(count), scores);
   const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;

@@ -121,6 +121,7 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   if (h.mask.numbers) h.mask.numbers += first;
   if (h.mask.flags) h.mask.flags += first;
   h.scale = attrs_.scale;
+  h.cap = attrs_.softcap;
   h.causal = attrs_.causal;
   h.guard = attrs_.nan_guard;
   return h;

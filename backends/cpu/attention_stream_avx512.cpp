@@ -88,6 +88,7 @@ void stream(const AttentionHead& h, AttentionRow* rows, std::size_t begin, std::
   const std::size_t count = end - begin;
   dot_products<R>(h, rows, begin, count, scores);
   for (std::size_t r = 0; r < R; ++r) {
+    if (h.cap != 0) bend(scores[r], count, h.cap, exp);
     rows[r].max = _mm512_reduce_max_ps(largest(scores[r], count, rows[r].mask.from(0, begin)));
     rows[r].sum = _mm512_reduce_add_ps(exponentials(scores[r], count, rows[r].max, exp));
   }

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <optional>
 
 #include "backends/ops.h"
@@ -22,6 +23,7 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
     : heads(attrs.integer("num_heads", 1)),
       kv_heads(attrs.integer("kv_heads", 1)),
       scale(attrs.number("scale", 1)),
+      softcap(attrs.number("softcap")),
       causal(attrs.integer("causal") != 0),
       has_mask(attrs.integer("has_mask") != 0),
       nan_guard(attrs.integer("nan_guard") != 0),
@@ -34,6 +36,7 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       k(layout_of(attrs, "k_layout")),
       v(layout_of(attrs, "v_layout")),
       y(layout_of(attrs, "y_layout")) {
+  if (!std::isfinite(softcap)) throw Error(ErrorKind::invalid_input, "softcap is not finite");
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
     throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
                                               std::to_string(kv_heads) + " heads of keys and values");
@@ -111,6 +114,7 @@ std::vector<std::string> inputs(const Call& call) {
 std::vector<std::string> attributes(const Call& call, int) {
   const AttentionAttrs attention(call.attrs);
   std::vector<std::string> names = {"num_heads", "scale"};
+  if (attention.softcap != 0) names.emplace_back("softcap");
   if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
   if (attention.has_mask && attention.boolean_mask) names.insert(names.end(), {"mask_true", "mask_false"});
   return names;
@@ -136,7 +140,7 @@ const FusedOp attention_op = {
     .kind = "Attention",
     .doc =
         "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not. A mask "
-        "holds numbers, or flags for one of two numbers.",
+        "holds numbers, or flags for one of two numbers; softcap c bends scores to c * tanh(scores / c).",
     .names = 4,
     .min_inputs = 1,
     .max_inputs = 4,
@@ -150,6 +154,7 @@ const FusedOp attention_op = {
     .defaults = {{"num_heads", std::int64_t{1}},
                  {"kv_heads", std::int64_t{1}},
                  {"scale", 1.0f},
+                 {"softcap", 0.0f},
                  {"causal", std::int64_t{0}},
                  {"has_mask", std::int64_t{0}},
                  {"nan_guard", std::int64_t{0}},

@@ -12,6 +12,7 @@ struct AttentionAttrs {
   enum class Layout { bsh, bnsh };
   std::int64_t heads = 1, kv_heads = 1;
   float scale = 1;
+  float softcap = 0;  ///< c: scores become c * tanh(scores / c) before any mask (Gemma 2); 0: they stay
   bool causal = false, has_mask = false, nan_guard = false, packed = false;
   bool boolean_mask = false;            ///< the mask is boolean, and means one of two numbers
   float mask_true = 0, mask_false = 0;  ///< these

@@ -28,6 +28,7 @@ class Body {
     line("q_scaled = Mul (q_heads, scale)");
     line("k_turned = Transpose <perm = [0, 1, 3, 2]> (" + keys_ + ")");
     line("scores = MatMul (q_scaled, k_turned)");
+    if (attention_.softcap != 0) cap();
     if (attention_.has_mask) mask();
     if (attention_.causal) causal();
     softmax();
@@ -104,7 +105,16 @@ class Body {
     values_ = "v_all";
   }
 
+  void cap() {
+    scores_ = "capped";
+    line("cap = Constant <value_float: float = @softcap> ()");
+    line("share = Div (scores, cap)");
+    line("bent = Tanh (share)");
+    line("capped = Mul (bent, cap)");
+  }
+
   void mask() {
+    const std::string scores = scores_;
     scores_ = "masked";
     std::string numbers = "mask";
     if (attention_.boolean_mask) {
@@ -113,13 +123,13 @@ class Body {
       line("off = Constant <value_float: float = @mask_false> ()");
       line("mask_numbers = Where (mask, on, off)");
     }
-    if (!attention_.windows) return line("masked = Add (scores, " + numbers + ")");
+    if (!attention_.windows) return line("masked = Add (" + scores + ", " + numbers + ")");
     extent("windows", "mask", 0);
     for (int axis = 0; axis < 4; ++axis) extent("scores_" + std::to_string(axis), "scores", axis);
     line("images = Div (scores_0, windows)");
     line("by_image = Concat <axis = 0> (images, windows, scores_1, scores_2, scores_3)");
     line("by_batch = Concat <axis = 0> (scores_0, scores_1, scores_2, scores_3)");
-    line("of_images = Reshape (scores, by_image)");
+    line("of_images = Reshape (" + scores + ", by_image)");
     line("masked_images = Add (of_images, " + numbers + ")");
     line("masked = Reshape (masked_images, by_batch)");
   }

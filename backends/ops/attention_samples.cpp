@@ -15,6 +15,7 @@ struct Sample {
   const char* layouts = "ssss";  ///< of q, k, v and y: s for BSH, n for BNSH
   bool windows = false;
   bool flags = false;  ///< the mask is boolean
+  float softcap = 0;
 };
 
 std::vector<Sample> self_attention() {
@@ -36,6 +37,8 @@ std::vector<Sample> self_attention() {
       {2, 40, 40, 2, 2, 24, 24, {2, 1, 40, 40}, 3, false, true, true, "ssss", false, true},
       {1, 420, 420, 1, 1, 8, 8, {1, 420}, 0, true, false, true, "ssss", false, true},
       {4, 9, 9, 2, 1, 8, 8, {2, 2, 9, 9}, 4, false, false, true, "sssn", true, true},
+      {1, 50, 50, 2, 1, 16, 16, {1, 1, 50, 50}, 3, true, true, true, "ssss", false, false, 0.3f},
+      {6, 10, 10, 2, 2, 8, 8, {2, 1, 10, 10}, 0, false, false, true, "ssss", true, false, -0.5f},
   };
 }
 
@@ -61,6 +64,8 @@ std::vector<Sample> separate() {
       {2, 1, 1100, 4, 2, 16, 24, {2, 1, 1, 1100}, 0, false, true, false, "nnns", false, true},
       {1, 30, 21, 3, 3, 12, 12, {30, 1}, 4, false, true, false, "snsn", false, true},
       {0, 4, 4, 2, 2, 8, 8, {4, 4}, 0, false, false, false, "ssss", false, true},
+      {2, 1, 700, 4, 2, 32, 32, {2, 1, 1, 700}, 0, false, false, false, "nnns", false, false, 0.2f},
+      {1, 60, 430, 2, 2, 16, 24, {}, 0, false, false, false, "snsn", false, false, 50.0f},
   };
 }
 
@@ -97,6 +102,7 @@ Dims operand_dims(char layout, std::int64_t batch, std::int64_t sequence, std::i
 void add(Samples& all, const Sample& s) {
   Call call{"Attention", {}, {}, {}};
   call.attrs.set("num_heads", s.heads).set("kv_heads", s.kv_heads).set("scale", 1.25f / static_cast<float>(s.head_dim));
+  if (s.softcap != 0) call.attrs.set("softcap", s.softcap);
   call.attrs.set("causal", s.causal ? 1 : 0).set("has_mask", s.mask.empty() ? 0 : 1);
   call.attrs.set("nan_guard", s.nan_guard ? 1 : 0).set("packed", s.packed ? 1 : 0);
   call.attrs.set("windows", s.windows ? 1 : 0);

@@ -122,6 +122,7 @@ class Builder {
     };
     Attrs attrs;
     attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared(chosen_)).set("scale", masking.scale);
+    if (masking.softcap != 0) attrs.set("softcap", masking.softcap);
     attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
     if (masking.windows) attrs.set("windows", 1);

@@ -22,8 +22,13 @@ class MaskBuilder {
   Verdict take(const ScoreStep& step) {
     switch (step.kind) {
       case Kind::scale:
-        masking_.scale *= step.number;
+        if (step.number == 0) return no("the scores are multiplied by 0");
+        (masking_.softcap != 0 ? masking_.softcap : masking_.scale) *= step.number;
         if (numbers()) mask_ = &op("Mul", {mask_, &number(step.number)});
+        return yes();
+      case Kind::tanh:
+        if (mask_ || masking_.causal || masking_.softcap != 0) return no("masked scores are capped");
+        masking_.softcap = 1;
         return yes();
       case Kind::add:
         return add(step);
@@ -35,6 +40,7 @@ class MaskBuilder {
   }
 
   Verdict finish() {
+    if (masking_.softcap != 0) masking_.scale *= masking_.softcap;  // c * tanh(s) = c * tanh(s c / c)
     if (!mask_) return yes();
     if (mask_->dtype() != DType::f32 && mask_->dtype() != DType::boolean)
       return no("the mask is not float32", mask_->name());

@@ -80,6 +80,7 @@ class Walk {
     Value* x = nullptr;
     if (const std::optional<float> number = scaled(*node, x))
       return step(*node, *x, ScoreStep{Kind::scale, *number, nullptr, {}});
+    if (node->is("Tanh")) return step(*node, *node->input(0), ScoreStep{Kind::tanh, 0, nullptr, {}});
     if (is_view(*node)) return step(*node, *node->input(0), {});
     if (node->is("Add")) return sum(*node);
     if (node->is("Where")) return choice(*node);

@@ -12,6 +12,7 @@ namespace modelflow::passes {
 struct ScoreStep {
   enum class Kind {
     scale,  ///< times `number`
+    tanh,   ///< capped (Gemma 2)
     add,    ///< plus `value`
     keep,   ///< where not `value`: `number`
     drop    ///< where `value`: `number`
@@ -41,6 +42,7 @@ Verdict read_core(Node& softmax, Core& core);
 /// How the steps enter modelflow.Attention.
 struct Masking {
   float scale = 1;
+  float softcap = 0;  ///< the scores end between this and its negative, as softcap of Attention; 0: they do not
   bool causal = false;
   Value* mask = nullptr;                ///< of rank 2 to 4: float32, added, or boolean
   float mask_true = 0, mask_false = 0;  ///< what a boolean mask adds
