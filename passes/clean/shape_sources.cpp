@@ -4,6 +4,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
+#include "passes/clean/contents.h"
 #include "passes/extents.h"
 #include "passes/facts.h"
 #include "passes/strided_view.h"
@@ -101,30 +102,35 @@ std::optional<Place> input_with(const Graph& graph, const Dim& extent) {
   return {};
 }
 
-/// Extents that inference proved to be numbers or those of graph inputs: read there, one by one.
-bool read_at_inputs(Node& gather, const std::vector<Place>& places, Context& context) {
-  Graph& graph = gather.graph();
-  if (places[0].value->is_graph_input() || graph.parent() || gather.output()->dtype() != DType::i64) return false;
-  std::vector<std::pair<std::optional<Place>, std::int64_t>> sources;
-  for (const Place& place : places) {
-    const Dim& extent = place.value->shape()[place.axis];
-    sources.emplace_back(input_with(graph, extent), extent.number().value_or(-1));
-    if (!sources.back().first && !extent.known()) return false;
+/// True where nothing is gained by reading an extent elsewhere.
+bool reads_input(const Node& node) {
+  const Node* shape = node.input(0)->producer();
+  return shape && shape->is("Shape") && shape->input(0) && shape->input(0)->is_graph_input();
+}
+
+/// Extents that are proved to be numbers or those of graph inputs: read there, one by one.
+bool read_at_inputs(Node& node, const Elements& extents, Context& context) {
+  Graph& graph = node.graph();
+  const std::size_t rank = rank_of(node.output()).value_or(2);
+  if (reads_input(node) || graph.parent() || node.output()->dtype() != DType::i64 || rank > 1) return false;
+  std::vector<std::optional<Place>> sources;
+  for (const Element& extent : extents) {
+    sources.push_back(extent.extent ? input_with(graph, extent.value) : std::nullopt);
+    if (!sources.back() && !extent.value.known()) return false;
   }
-  Build build(graph, gather, context);
-  const bool scalar = gather.input(1)->constant()->rank() == 0;
+  Build build(graph, node, context);
+  const auto constant = [&](std::int64_t v) -> Value& {
+    return build.constant(rank == 0 ? Tensor::scalar<std::int64_t>(v) : tensor_of({v}), "extent");
+  };
   std::vector<Value*> parts;
-  for (const auto& [place, number] : sources) {
-    const auto axis = static_cast<std::int64_t>(place ? place->axis : 0);
-    const auto constant = [&](std::int64_t v) -> Value& {
-      return build.constant(scalar ? Tensor::scalar<std::int64_t>(v) : tensor_of({v}), "extent");
-    };
-    parts.push_back(number >= 0 ? &constant(number)
-                                : &build.op("Gather", {&build.op("Shape", {place->value}), &constant(axis)}));
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const std::optional<std::int64_t> number = extents[i].value.number();
+    parts.push_back(number ? &constant(*number)
+                           : &build.op("Gather", {&build.op("Shape", {sources[i]->value}),
+                                                  &constant(static_cast<std::int64_t>(sources[i]->axis))}));
   }
-  graph.replace(*gather.output(),
-                parts.size() == 1 ? *parts[0] : build.op("Concat", parts, {{"axis", std::int64_t{0}}}));
-  graph.erase(gather);
+  graph.replace(*node.output(), parts.size() == 1 ? *parts[0] : build.op("Concat", parts, {{"axis", std::int64_t{0}}}));
+  graph.erase(node);
   context.hit("shape-of-input");
   return true;
 }
@@ -133,8 +139,7 @@ bool read_at_source(Node& gather, Context& context) {
   const std::vector<Place> places = read_extents(gather);
   if (places.empty()) return false;
   const std::vector<Place> sources = common_source(places);
-  if (sources[0].value == places[0].value)
-    return gather.input(1)->constant()->rank() <= 1 && read_at_inputs(gather, places, context);
+  if (sources[0].value == places[0].value) return false;
   Ints axes;
   for (const Place& source : sources) axes.push_back(static_cast<std::int64_t>(source.axis));
   Build build(gather.graph(), gather, context);
@@ -147,20 +152,29 @@ bool read_at_source(Node& gather, Context& context) {
   return true;
 }
 
+int run(Graph& graph, Context& context) {
+  Contents contents(graph);
+  std::vector<std::pair<Node*, Elements>> reads;  // before any edit: contents are remembered by value
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("Gather") && !node->is("Slice") && !node->is("Div")) continue;
+    const Elements* extents = contents.of(node->output());
+    reads.emplace_back(node.get(), extents ? *extents : Elements{});
+  }
+  int changes = 0;
+  for (const auto& [node, extents] : reads) {
+    const bool moved = node->is("Gather") && read_at_source(*node, context);
+    changes += moved || (!extents.empty() && read_at_inputs(*node, extents, context));
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
 }  // namespace
 
 Pass shape_sources() {
   return {.name = "shape-sources",
           .doc = "Reads extents of a view or of a linear layer's result off the value that it was made of.",
-          .run = [](Graph& graph, Context& context) {
-            std::vector<Node*> gathers;
-            for (const auto& node : graph.nodes())
-              if (node->is("Gather")) gathers.push_back(node.get());
-            int changes = 0;
-            for (Node* gather : gathers) changes += read_at_source(*gather, context);
-            if (changes) graph.prune();
-            return changes;
-          }};
+          .run = run};
 }
 
 }  // namespace modelflow::passes

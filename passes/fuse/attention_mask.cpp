@@ -93,9 +93,13 @@ class MaskBuilder {
       value = &op("Unsqueeze", {value, &ints({1})});
       return yes();
     }
-    if (!shape[1].known() || !shape[2].known())
-      return no("the mask joins batch and heads, and its extents are unknown", value->name());
-    value = &op("Reshape", {value, &ints({-1, heads_, shape[1].value(), shape[2].value()})});
+    if (shape[1].known() && shape[2].known()) {
+      value = &op("Reshape", {value, &ints({-1, heads_, shape[1].value(), shape[2].value()})});
+      return yes();
+    }
+    Value& extents = op("Gather", {&op("Shape", {value}), &ints({1, 2})});
+    Value& target = build_.op("Concat", {&ints({-1, heads_}), &extents}, {{"axis", std::int64_t{0}}});
+    value = &op("Reshape", {value, &target});
     return yes();
   }
 
