@@ -203,7 +203,8 @@ class Lowering {
   }
 
   /// The quantized ops, the one that costs the most accuracy first. What each saves by its own measured time was tried
-  /// in the denominator, and left fewer ops and less speed: an op that goes takes its neighbours' 8-bit borders with it.
+  /// in the denominator, and left fewer ops and less speed: an op that goes takes its neighbours' 8-bit borders with
+  /// it.
   std::vector<std::string> by_sensitivity(const Names& all) {
     std::vector<std::pair<double, std::string>> ranked;
     for (const std::string& name : all) {
