@@ -70,6 +70,7 @@ class Walk {
 
   bool back(Value& value) {
     Node* node = value.producer();
+    furthest_ = &value;
     if (!node || &node->graph() != &value.graph() || !value.shape().has_rank()) return false;
     if (is_product(*node)) {
       if (!only_reader(value)) return shared(value);
@@ -88,6 +89,7 @@ class Walk {
   }
 
   const Value* read_elsewhere() const { return read_elsewhere_; }
+  const Value* furthest() const { return furthest_; }  ///< back from the softmax, on the way tried last
 
  private:
   bool shared(const Value& value) {
@@ -131,7 +133,7 @@ class Walk {
   }
 
   Core& core_;
-  const Value* read_elsewhere_ = nullptr;
+  const Value *read_elsewhere_ = nullptr, *furthest_ = nullptr;
 };
 
 /// Where(IsNaN(weights), 0, weights), the only readers of the weights; null when it is not there.
@@ -203,7 +205,8 @@ Verdict read_core(Node& softmax, Core& core) {
   Walk walk(core);
   if (!walk.back(scores)) {
     if (walk.read_elsewhere()) return no("the scores are read elsewhere too", walk.read_elsewhere()->name());
-    return no("");
+    // Weights of a product are those of an attention, whatever makes its scores.
+    return read_context(core) ? no("no product of queries and keys leads to it", walk.furthest()->name()) : no("");
   }
   std::reverse(core.steps.begin(), core.steps.end());
   return read_context(core);
