@@ -65,6 +65,13 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank) {
   return axes;
 }
 
+std::vector<Node*> nodes_of(const Graph& graph, std::initializer_list<std::string_view> ops) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (std::ranges::any_of(ops, [&](std::string_view op) { return node->is(op); })) nodes.push_back(node.get());
+  return nodes;
+}
+
 bool all_are(const Ints& values, std::int64_t wanted, std::size_t first) {
   for (std::size_t i = first; i < values.size(); ++i)
     if (values[i] != wanted) return false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -8,6 +9,8 @@
 /// What several passes ask about nodes and values.
 namespace modelflow::passes {
 
+/// The nodes of these ops, in running order, as they are now: for passes that edit while they go.
+std::vector<Node*> nodes_of(const Graph& graph, std::initializer_list<std::string_view> ops);
 /// The integers of a constant of an integer type; nullopt for anything else.
 std::optional<Ints> const_ints(const Value* value);
 /// The one number that every element of a constant is; nullopt when there are several, none, or no constant.

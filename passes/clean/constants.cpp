@@ -33,9 +33,7 @@ int unlist_weights(Graph& graph, const Model& model) {
 }
 
 int to_initializers(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Constant")) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph, {"Constant"});
   int changes = 0;
   for (Node* node : nodes) {
     Value* out = node->output();

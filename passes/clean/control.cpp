@@ -7,9 +7,7 @@ namespace modelflow::passes {
 namespace {
 
 int inline_constant_branches(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("If")) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph, {"If"});
   int changes = 0;
   for (Node* node : nodes) {
     const std::optional<Ints> condition = const_ints(node->input(0));

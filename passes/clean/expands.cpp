@@ -11,20 +11,21 @@ namespace modelflow::passes {
 
 namespace {
 
-/// Both operands broadcast in every opset that has Expand.
-constexpr std::array<std::string_view, 13> kBroadcasting = {
-    "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"};
+/// All operands broadcast in every opset that has Expand.
+constexpr std::array<std::string_view, 14> kBroadcasting = {
+    "Add",         "Sub",  "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual",
+    "LessOrEqual", "Where"};
 
 bool broadcasts(const Node& node) {
-  const bool known = std::find(kBroadcasting.begin(), kBroadcasting.end(), node.op()) != kBroadcasting.end();
-  return node.domain().empty() && (known || node.is("Where"));
+  return node.domain().empty() && std::ranges::find(kBroadcasting, node.op()) != kBroadcasting.end();
 }
 
 /// The result of `reader` is as large without the Expand: along each axis another operand, or what was expanded, has
 /// that extent. They agree with the rest, or the node would not have run before either.
 bool wide_without(const Node& reader, const Node& expand) {
+  if (!broadcasts(reader)) return false;  // others may leave out their first output
   const Shape& y = reader.output()->shape();
-  if (!broadcasts(reader) || !y.has_rank()) return false;
+  if (!y.has_rank()) return false;
   std::vector<const Shape*> shapes = {&expand.input(0)->shape()};
   for (const Value* input : reader.inputs())
     if (input != expand.output()) shapes.push_back(&input->shape());
@@ -45,9 +46,7 @@ bool wide_without(const Node& reader, const Node& expand) {
 }
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Expand")) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph, {"Expand"});
   int changes = 0;
   for (Node* expand : nodes) {
     const std::vector<Use> uses = expand->output()->uses();
@@ -57,8 +56,10 @@ int run(Graph& graph, Context& context) {
       ++changes;
     }
   }
-  if (changes) graph.prune();
-  if (changes) context.hit("expand-into-broadcast", changes);
+  if (changes) {
+    graph.prune();
+    context.hit("expand-into-broadcast", changes);
+  }
   return changes;
 }
 

@@ -1,5 +1,6 @@
 // Conv in every spelling that exporters emit -> modelflow.Conv, then the nodes behind it one by one.
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 #include "passes/quantize/quantize.h"
@@ -99,10 +100,7 @@ Node* convert(Node& conv, Context& context, Extents& extents) {
 
 int run(Graph& graph, Context& context) {
   Extents extents(graph);
-  std::vector<Node*> convs;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("Conv")) convs.push_back(node.get());
-  }
+  const std::vector<Node*> convs = nodes_of(graph, {"Conv"});
   std::vector<Node*> fused;
   for (Node* conv : convs) {
     if (Node* node = convert(*conv, context, extents)) fused.push_back(node);

@@ -158,10 +158,7 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
 
 int run(Graph& graph, Context& context) {
   Extents extents(graph);
-  std::vector<Node*> products;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("MatMul") || node->is("Gemm")) products.push_back(node.get());
-  }
+  const std::vector<Node*> products = nodes_of(graph, {"MatMul", "Gemm"});
   std::vector<Node*> fused;
   for (Node* product : products) {
     if (Node* node = convert(*product, context, extents)) fused.push_back(node);

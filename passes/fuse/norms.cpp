@@ -1,19 +1,12 @@
 // What stands around a normalization: a residual sum in front of LayerNorm that nothing else took, an activation behind
 // GroupNorm.
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 
 namespace modelflow::passes {
 namespace {
-
-std::vector<Node*> nodes_of(Graph& graph, std::string_view op) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->is(op)) nodes.push_back(node.get());
-  }
-  return nodes;
-}
 
 Verdict check(const Node& norm, const Node& sum) {
   for (std::size_t i = 1; i < norm.inputs().size(); ++i) {
@@ -78,7 +71,7 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
 }
 
 int run_layers(Graph& graph, Context& context) {
-  const std::vector<Node*> norms = nodes_of(graph, "modelflow.LayerNorm");
+  const std::vector<Node*> norms = nodes_of(graph, {"modelflow.LayerNorm"});
   if (norms.empty()) return 0;
   Extents extents(graph);
   int changes = 0;
@@ -87,7 +80,7 @@ int run_layers(Graph& graph, Context& context) {
 }
 
 int run_groups(Graph& graph, Context& context) {
-  const std::vector<Node*> norms = nodes_of(graph, "modelflow.GroupNorm");
+  const std::vector<Node*> norms = nodes_of(graph, {"modelflow.GroupNorm"});
   if (norms.empty()) return 0;
   Extents extents(graph);
   int changes = 0;

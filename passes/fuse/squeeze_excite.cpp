@@ -162,10 +162,7 @@ bool fuse_block(const Block& block, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> means;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("GlobalAveragePool") || node->is("ReduceMean")) means.push_back(node.get());
-  }
+  const std::vector<Node*> means = nodes_of(graph, {"GlobalAveragePool", "ReduceMean"});
   int changes = 0;
   for (Node* mean : means) {
     if (const std::optional<Block> block = read(*mean, context)) changes += fuse_block(*block, context);

@@ -1,5 +1,6 @@
 // What can be fused only once it runs channels last: the activation behind a ConvTranspose, the repetition of pixels in
 // front of a Concat.
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/layout/layout.h"
 
@@ -7,10 +8,7 @@ namespace modelflow::passes {
 namespace {
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("modelflow.ConvTranspose")) nodes.push_back(node.get());
-  }
+  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.ConvTranspose"});
   if (nodes.empty()) return 0;
   Extents extents(graph);
   int changes = 0;
@@ -46,10 +44,7 @@ int absorb_into(Node& concat, Context& context) {
 }
 
 int run_upsamples(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("modelflow.Concat")) nodes.push_back(node.get());
-  }
+  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.Concat"});
   int changes = 0;
   for (Node* node : nodes) changes += absorb_into(*node, context);
   if (changes) graph.prune();

@@ -30,9 +30,7 @@ std::optional<Ints> target_of(const Node& node) {
 }
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> transposes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Transpose")) transposes.push_back(node.get());
+  const std::vector<Node*> transposes = nodes_of(graph, {"Transpose"});
   int changes = 0;
   for (Node* node : transposes) {
     const std::optional<Ints> target = target_of(*node);

@@ -75,9 +75,7 @@ bool group(Node& concat, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> concats;
-  for (const auto& node : graph.nodes())
-    if (node->is("Concat")) concats.push_back(node.get());
+  const std::vector<Node*> concats = nodes_of(graph, {"Concat"});
   int changes = 0;
   for (Node* concat : concats) changes += group(*concat, context);
   if (changes) graph.prune();

@@ -1,6 +1,4 @@
 // A factor of each head on the scores of an attention (Swin v2, cosine attention): the queries take it.
-#include <algorithm>
-
 #include "passes/facts.h"
 #include "passes/normalize/linear.h"
 

@@ -206,9 +206,7 @@ bool Iteration::counts(const Value* value) const {
 
 int rewrite_loops(Graph& graph, Context& context, const char* rule,
                   Verdict (*rewrite)(const Iteration& iteration, Context& context)) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("Loop") || node->is("Scan")) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph, {"Loop", "Scan"});
   int changes = 0;
   for (Node* node : nodes) {
     Iteration iteration;

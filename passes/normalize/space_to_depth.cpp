@@ -188,9 +188,7 @@ bool widen(Node& conv, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
-  std::vector<Node*> convs;
-  for (const auto& node : graph.nodes())
-    if (node->is("Conv")) convs.push_back(node.get());
+  const std::vector<Node*> convs = nodes_of(graph, {"Conv"});
   int changes = 0;
   for (Node* conv : convs) changes += widen(*conv, context);
   if (changes) graph.prune();

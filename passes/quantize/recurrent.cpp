@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
 
@@ -74,10 +75,7 @@ bool quantize(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("modelflow.LSTM") || node->is("modelflow.GRU")) nodes.push_back(node.get());
-  }
+  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.LSTM", "modelflow.GRU"});
   int changes = 0;
   for (Node* node : nodes) {
     if (const Verdict verdict = check(*node, context); verdict) {

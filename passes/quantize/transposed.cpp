@@ -79,9 +79,7 @@ Verdict quantizable(const TransposedConv& found, const Context& context) {
 }
 
 int merge_transposed(Graph& graph, Context& context) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("ConvTranspose")) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = nodes_of(graph, {"ConvTranspose"});
   int changes = 0;
   for (Node* node : nodes)
     if (const auto found = transposed_conv(*node)) changes += merge(*found, context);

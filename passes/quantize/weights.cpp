@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/quantize/four_bits.h"
 #include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
@@ -105,10 +106,7 @@ bool in_8_bits(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
-  std::vector<Node*> products;
-  for (const auto& node : graph.nodes()) {
-    if (node->is("modelflow.MatMul")) products.push_back(node.get());
-  }
+  const std::vector<Node*> products = nodes_of(graph, {"modelflow.MatMul"});
   int changes = 0;
   for (Node* node : products) {
     if (const Verdict verdict = check(*node, context); !verdict) {

@@ -30,8 +30,7 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
 /// The largest difference per output over all feeds of `optimized` (runnable: functions emitted), with the plugin or
 /// without one. Without a given tolerance stock ONNX Runtime gives a second opinion on `original` where an output is
 /// off: what its own optimisations change as well is no failure. A model that does not load or run at all gives one
-/// diff named
-/// "" that is not ok; `why` says the message.
+/// diff named "" that is not ok; `why` says the message.
 std::vector<OutputDiff> compare(Runtime& runtime, const Reference& reference, const Model& original,
                                 const Model& optimized, const Options& options, const std::filesystem::path& plugin,
                                 std::string* why = nullptr);
