@@ -178,11 +178,7 @@ void multiply(const VnniGemm& g, Part part, std::size_t n, bool last) {
   const std::size_t depth = vnni_depth(g.rows.k), bytes = depth * kVnniPanel;
   const std::byte* b = g.b + n / kVnniPanel * bytes;
   alignas(64) std::int32_t base[kVnniPanel];
-  const auto* column_sums = reinterpret_cast<const std::int32_t*>(g.b + vnni_panels(g.n) * bytes) + n;
-  for (std::size_t j = 0; j < kVnniPanel; ++j) {
-    base[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(-g.zero_point) *
-                                        static_cast<std::uint32_t>(column_sums[j]));
-  }
+  start_of_sums(g, depth, n, base);
   alignas(64) std::int32_t sums[kVnniRows * kVnniPanel];
   const std::size_t tiles = part.end - part.begin;
   const std::byte* ahead = b + (tiles == 1 ? kStream : bytes);
@@ -249,8 +245,9 @@ void gemm_vnni(const VnniGemm& g, std::size_t begin, std::size_t end, std::size_
   }
 }
 
-void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out) {
-  const std::size_t depth = vnni_depth(k), bytes = depth * kVnniPanel;
+void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size_t depth, std::size_t n,
+                 std::byte* out) {
+  const std::size_t bytes = depth * kVnniPanel;
   auto* sums = reinterpret_cast<std::int32_t*>(out + vnni_panels(n) * bytes);
   for (std::size_t p = 0; p < vnni_panels(n); ++p) {
     const std::size_t column = p * kVnniPanel, columns = n - column < kVnniPanel ? n - column : kVnniPanel;

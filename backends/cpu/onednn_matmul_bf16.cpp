@@ -82,16 +82,10 @@ class OnednnMatMulBf16 : public Implementation {
 /// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.
 constexpr double kFewRows = 4;
 
-double rows_of(const Call& call) {
-  const Shape& a = call.in(0).shape;
-  if (!a.known() || a.rank() == 0) return kFewRows;
-  return a.known_elements() / std::max(static_cast<double>(a[a.rank() - 1].value()), 1.0);
-}
-
 Verdict accepts(const Call& call) {
   if (Verdict v = accepts_matmul_bf16(call); !v) return v;
   if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
-  if (rows_of(call) < kFewRows) return no("has few rows", call.in(0).name);
+  if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
   const Tensor* b = call.in(1).constant;
   return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
 }

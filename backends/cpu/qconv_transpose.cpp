@@ -36,7 +36,7 @@ class QConvTranspose : public Implementation {
       scale_.push_back(scales[i % m_]);
       bias_.push_back(static_cast<float>(bias[i % m_]) * (node_.x.scale * scales[i % m_]));
     }
-    packed_ = packed_weights(w, "qconv_transpose_vnni", products_ * packed_b_vnni_bytes(channels_, columns),
+    packed_ = packed_weights(w, "qconv_transpose_vnni", products_ * packed_b_vnni_bytes(vnni_depth(channels_), columns),
                              [&](std::byte* out) { pack(w.as<std::int8_t>().data(), columns, out); });
     // Steps below a zero point of 0 are cut off in any case.
     const bool cut = !node_.floats && node_.y.zero_point == 0 && node_.activation.kind == Activation::relu;
@@ -80,7 +80,8 @@ class QConvTranspose : public Implementation {
           *to++ = w[((c * m_ + m) * kh_ + i) * kw_ + j];
         }
       }
-      pack_b_vnni(matrix.data(), false, channels_, columns, out + p * packed_b_vnni_bytes(channels_, columns));
+      const std::size_t depth = vnni_depth(channels_);
+      pack_b_vnni(matrix.data(), false, channels_, depth, columns, out + p * packed_b_vnni_bytes(depth, columns));
     }
   }
 
@@ -103,7 +104,7 @@ class QConvTranspose : public Implementation {
         const std::size_t to = at + h * line + first * pixel;
         float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
         if (h < products_) {
-          g.b = packed_.get() + h * packed_b_vnni_bytes(channels_, g.n);
+          g.b = packed_.get() + h * packed_b_vnni_bytes(vnni_depth(channels_), g.n);
           g.out.c = joined_ ? results : floats;
           gemm_vnni(g, 0, g.rows.count(), 0, g.n);
         }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/product_split.h"
 #include "backends/cpu/qmatmul_problem.h"
@@ -13,15 +14,30 @@ namespace {
 
 using ops::QMatMulAttrs;
 
-class QMatMulVnni : public Implementation {
+/// What differs between the instruction sets: panels of rows of A, the depth that B is padded to, the product.
+struct OnVnni {
+  using Panels = RowPanels;
+  static constexpr const char* kLayout = "gemm_vnni";
+  static std::size_t depth(std::size_t k) { return vnni_depth(k); }
+  static constexpr auto multiply = gemm_vnni;
+};
+struct OnAmx {
+  using Panels = TilePanels;
+  static constexpr const char* kLayout = "gemm_bytes_amx";
+  static std::size_t depth(std::size_t k) { return tile_steps(k) * kTileBytes; }
+  static constexpr auto multiply = gemm_bytes_amx;
+};
+
+template <class On>
+class QMatMulVectors : public Implementation {
  public:
-  explicit QMatMulVnni(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+  explicit QMatMulVectors(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]),
                n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
-    const std::string layout = std::string("gemm_vnni") + (attrs_.trans_b ? " transposed" : "");
-    packed_ = packed_weights(b, layout, packed_b_vnni_bytes(k, n), [&](std::byte* out) {
-      pack_b_vnni(b.as<std::int8_t>().data(), attrs_.trans_b, k, n, out);
+    const std::string layout = std::string(On::kLayout) + (attrs_.trans_b ? " transposed" : "");
+    packed_ = packed_weights(b, layout, packed_b_vnni_bytes(On::depth(k), n), [&](std::byte* out) {
+      pack_b_vnni(b.as<std::int8_t>().data(), attrs_.trans_b, k, On::depth(k), n, out);
     });
     if (attrs_.has_zero_point) {
       const auto given = call.in(3).constant->as<float>();
@@ -34,11 +50,11 @@ class QMatMulVnni : public Implementation {
     const QMatMulProblem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    const RowPanels a{p.m, p.k};
+    const typename On::Panels a{p.m, p.k};
     auto* steps = reinterpret_cast<std::uint8_t*>(call.scratch(a.bytes()));
     auto* units = reinterpret_cast<float*>(call.scratch(p.m * sizeof(float)));
     const TensorSteps all = attrs_.per_tensor ? steps_of(p, call) : TensorSteps{attrs_.a_scale, attrs_.a_zero_point};
-    VnniGemm g = product(p, steps, units, y);
+    BytesGemm g = product(p, steps, units, y);
     g.zero_point = attrs_.by_row() ? 128 : all.zero_point;
     auto* sums = zeros_.empty() ? nullptr : reinterpret_cast<std::int32_t*>(call.scratch(p.m * sizeof(std::int32_t)));
     g.row_sum = sums, g.column_zero = sums ? zeros_.data() : nullptr;
@@ -60,7 +76,7 @@ class QMatMulVnni : public Implementation {
         rows.finish([&](std::size_t part) { quantize(a.count() * part / parts, a.count() * (part + 1) / parts); });
       }
       const std::size_t n0 = all * j / s.panels * kVnniPanel, n1 = all * (j + 1) / s.panels * kVnniPanel;
-      gemm_vnni(g, begin, end, n0, std::min(n1, p.n));
+      On::multiply(g, begin, end, n0, std::min(n1, p.n));
     };
     if (s.tasks() == 1) return multiply(0);
     call.parallel(s.tasks(), multiply);
@@ -78,8 +94,9 @@ class QMatMulVnni : public Implementation {
     return tensor_steps(*std::min_element(low, low + parts), *std::max_element(high, high + parts));
   }
 
-  VnniGemm product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units, float* y) const {
-    VnniGemm g;
+  BytesGemm<typename On::Panels> product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units,
+                                         float* y) const {
+    BytesGemm<typename On::Panels> g;
     g.rows = {p.m, p.k};
     g.n = p.n;
     g.a = steps;
@@ -105,22 +122,41 @@ Verdict accepts(const Call& call) {
   return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
 }
 
-double cost(const Call& call, const Target& target) {
+/// Rows of tiles are filled by so many at least; below that, weights are what is waited for.
+constexpr double kFewRows = 4;
+
+Verdict accepts_amx(const Call& call) {
+  if (Verdict v = accepts(call); !v) return v;
+  return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();
+}
+
+/// In units of what an fma does: vpdpbusd 4, a tile 64 for as long as it is read from L1.
+double cost_at(const Call& call, const Target& target, double products) {
   const ProductWork work = qmatmul_work(call);
-  // vpdpbusd does four times what an fma does.
-  return std::max(target.compute(work.steps / 4 + work.epilogue, 0.8), target.stream(work.bytes));
+  return std::max(target.compute(work.steps / products + work.epilogue, 0.8), target.stream(work.bytes));
 }
 
 }  // namespace
+
+const Kernel qmatmul_amx = {
+    .op = "QMatMul",
+    .name = "cpu.qmatmul_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_amx,
+    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 24); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnAmx>>(call);
+    },
+};
 
 const Kernel qmatmul_vnni = {
     .op = "QMatMul",
     .name = "cpu.qmatmul_vnni",
     .needs = Isa::avx512_vnni,
     .accepts = accepts,
-    .cost = cost,
+    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 4); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QMatMulVnni>(call);
+      return std::make_unique<QMatMulVectors<OnVnni>>(call);
     },
 };
 

@@ -156,6 +156,12 @@ ProductWork matmul_bf16_work(const Call& call) {
   return made;
 }
 
+double rows_of_product(const Call& call, double unknown) {
+  const Shape& a = call.in(0).shape;
+  if (!a.known() || a.rank() == 0) return unknown;
+  return a.known_elements() / std::max(static_cast<double>(a[a.rank() - 1].value()), 1.0);
+}
+
 ProductWork qmatmul_work(const Call& call) {
   const double n = elements(call.in(2).shape);
   return work(call, n, elements(call.in(1).shape) / std::max(n, 1.0));

@@ -51,6 +51,9 @@ Verdict accepts_qmatmul(const Call& call);
 Verdict accepts_qmatmul4(const Call& call);
 Verdict accepts_matmul_bf16(const Call& call);
 
+/// Rows of a; `unknown` where its extents are.
+double rows_of_product(const Call& call, double unknown);
+
 /// What a product in low precision takes, unknown dims as 1.
 struct ProductWork {
   double steps = 0;     ///< multiplications and additions of integers

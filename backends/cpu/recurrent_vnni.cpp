@@ -41,7 +41,7 @@ std::size_t row_bytes(std::size_t depth) { return ((depth + 63) / 64 | 1) * 64; 
 
 float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
   float unit = 0;
-  quantize_rows_vnni({1, depth}, in, 0, 1, {steps, &unit, nullptr});
+  quantize_rows_vnni(RowPanels{1, depth}, in, 0, 1, {steps, &unit, nullptr});
   return unit;
 }
 

@@ -163,6 +163,31 @@ void quantize_panel(const RowPanels& panels, const float* a, std::size_t panel, 
   }
 }
 
+template <class By>
+void quantize_panel(const TilePanels& panels, const float* a, std::size_t panel, const QuantizedRows& out, By by) {
+  std::uint8_t* at = out.steps + panels.offset(panel);
+  for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, at += tile_row(panels.row)) {
+    const float* row = a + r * panels.row;
+    out.scale[r] = by.scale(0, row, panels.row);
+    const std::int32_t sum = quantize_row<By::kSigned>(row, panels.row, at, by);
+    if (out.sums) out.sums[r] = sum;
+  }
+}
+
+template <class Panels>
+void by_row(const Panels& panels, const float* a, std::size_t begin, std::size_t end, const QuantizedRows& out) {
+  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, ByRow{});
+}
+
+template <class Panels>
+void by_tensor(const Panels& panels, std::size_t k, const float* a, std::size_t begin, std::size_t end,
+               const ByTensor& by, std::int32_t zero_point, const QuantizedRows& out) {
+  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, by);
+  if (!out.sums) return;
+  for (std::size_t r = panels.begin(begin); r < panels.begin(end); ++r)
+    out.sums[r] -= zero_point * static_cast<std::int32_t>(k);
+}
+
 }  // namespace
 
 void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps) {
@@ -202,16 +227,22 @@ void range_vnni(const float* a, std::size_t n, float* low, float* high) {
 
 void quantize_rows_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
                         const QuantizedRows& out) {
-  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, ByRow{});
+  by_row(panels, a, begin, end, out);
+}
+
+void quantize_rows_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
+                        const QuantizedRows& out) {
+  by_row(panels, a, begin, end, out);
 }
 
 void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out) {
-  const ByTensor by{scale, _mm512_set1_epi32(zero_point)};
-  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, by);
-  if (!out.sums) return;
-  for (std::size_t r = panels.begin(begin); r < panels.begin(end); ++r)
-    out.sums[r] -= zero_point * static_cast<std::int32_t>(panels.k);
+  by_tensor(panels, panels.k, a, begin, end, ByTensor{scale, _mm512_set1_epi32(zero_point)}, zero_point, out);
+}
+
+void quantize_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
+                   std::int32_t zero_point, const QuantizedRows& out) {
+  by_tensor(panels, panels.row, a, begin, end, ByTensor{scale, _mm512_set1_epi32(zero_point)}, zero_point, out);
 }
 
 }  // namespace modelflow::cpu

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/tiles.h"
+
 namespace modelflow::cpu {
 
 /// Rows of A that a tile of gemm_vnni takes at most.
@@ -33,8 +35,12 @@ struct QuantizedRows {
 /// The panels [begin, end) of a [m, k], each row in steps of (its largest) / 127, plus 128.
 void quantize_rows_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
                         const QuantizedRows& out);
+void quantize_rows_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
+                        const QuantizedRows& out);
 /// The same as QuantizeLinear, with one scale for all.
 void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
+                   std::int32_t zero_point, const QuantizedRows& out);
+void quantize_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out);
 
 /// Rows of k bytes as they are.

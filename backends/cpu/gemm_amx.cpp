@@ -1,0 +1,141 @@
+#include "backends/cpu/gemm_amx.h"
+
+#include "backends/cpu/product_epilogue_avx512.h"
+#include "backends/cpu/tiles_amx.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Rows of A that stay in L2 (2 MiB) beside two panels of B while all columns pass by.
+constexpr std::size_t kChunkBytes = 1 << 20;
+/// How far ahead B is fetched where its panels are read once.
+constexpr std::size_t kStream = 16384;
+/// Lines of B that a step reads.
+constexpr std::size_t kStepLines = 2 * kTileRows;
+
+struct Task {
+  TilePanels rows;
+  const std::byte *a, *b;
+  std::size_t begin, end;  // panels of rows
+};
+
+/// One panel of B by the panels of rows. `then(panel, sums)` takes the sums, rows of 32.
+template <TileKind Kind, class Then>
+MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then then) {
+  alignas(64) std::byte sums[kTileBlock * kTileBlock * 4];
+  const std::size_t steps = tile_steps(t.rows.row), panels = t.end - t.begin;
+  const std::size_t bytes = steps * kStepLines * kTileBytes, lines = (kStepLines + panels - 1) / panels;
+  TileProduct p{nullptr, tile_row(t.rows.row), t.b, steps, start, sums, nullptr, 0};
+  for (std::size_t i = 0; i < panels; ++i) {
+    const std::size_t panel = t.begin + i, height = t.rows.begin(panel + 1) - t.rows.begin(panel);
+    const std::size_t fetched = i * lines * steps * kTileBytes;
+    p.a = t.a + t.rows.offset(panel);
+    p.ahead = t.b + (panels == 1 ? kStream : bytes + fetched);
+    p.ahead_lines = (last && panels > 1) || fetched >= bytes ? 0 : lines;
+    multiply_tiles<Kind>(p, height > kTileRows ? 2 : 1, 2);
+    then(panel, sums);
+  }
+}
+
+/// Panels of rows in chunks that fit L2; `column(task, n, last)` gets each panel of B for each of them.
+template <class Column>
+MODELFLOW_INLINE void walk(const TilePanels& rows, const std::byte* a, const std::byte* b, std::size_t begin,
+                           std::size_t end, std::size_t n_begin, std::size_t n_end, Column column) {
+  const TileRegisters registers;
+  const std::size_t bytes = rows.offset(end) - rows.offset(begin), panels = end - begin;
+  const std::size_t needed = (bytes + kChunkBytes - 1) / kChunkBytes, chunks = needed < panels ? needed : panels;
+  const std::size_t b_panel = tile_steps(rows.row) * kStepLines * kTileBytes;
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
+    Task task{rows, a, b, begin + panels * chunk / chunks, begin + panels * (chunk + 1) / chunks};
+    for (std::size_t n = n_begin; n < n_end; n += kTileBlock) {
+      task.b = b + n / kTileBlock * b_panel;
+      column(task, n, n + kTileBlock >= n_end);
+    }
+  }
+}
+
+}  // namespace
+
+void gemm_bf16_amx(const TileGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
+  alignas(64) const float zeros[kTileBlock] = {};
+  walk(
+      g.rows, g.a, g.b, begin, end, n_begin,
+      n_end, [&](const Task& task, std::size_t n, bool last) __attribute__((always_inline)) {
+        multiply<TileKind::bf16>(
+            task, zeros, last, [&](std::size_t panel, const void* sums) __attribute__((always_inline)) {
+              const std::size_t m = g.rows.begin(panel), height = g.rows.begin(panel + 1) - m;
+              const auto* from = static_cast<const float*>(sums);
+              finish(
+                  g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {
+                    return _mm512_load_ps(from + r * kTileBlock + 16 * static_cast<std::size_t>(v));
+                  });
+            });
+      });
+}
+
+void gemm_bytes_amx(const BytesGemm<TilePanels>& g, std::size_t begin, std::size_t end, std::size_t n_begin,
+                    std::size_t n_end) {
+  alignas(64) std::int32_t start[kTileBlock];
+  const std::size_t depth = tile_steps(g.rows.row) * kTileBytes;
+  walk(
+      g.rows, reinterpret_cast<const std::byte*>(g.a), g.b, begin, end, n_begin,
+      n_end, [&](const Task& task, std::size_t n, bool last) __attribute__((always_inline)) {
+        start_of_sums(g, depth, n, start);
+        const TwoRegisters columns(n, g.n);
+        const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
+        multiply<TileKind::bytes>(
+            task, start, last, [&](std::size_t panel, const void* sums) __attribute__((always_inline)) {
+              const std::size_t m = g.rows.begin(panel), height = g.rows.begin(panel + 1) - m;
+              const auto* from = static_cast<const std::int32_t*>(sums);
+              finish(
+                  g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {
+                    __m512i sum = _mm512_load_si512(from + r * kTileBlock + 16 * static_cast<std::size_t>(v));
+                    if (g.row_sum) {  // (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
+                      const __m512i zeros = _mm512_loadu_si512(g.column_zero + n + 16 * static_cast<std::size_t>(v));
+                      sum = _mm512_sub_epi32(sum, _mm512_mullo_epi32(_mm512_set1_epi32(g.row_sum[m + r]), zeros));
+                    }
+                    return _mm512_mul_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(g.row_scale[m + r])),
+                                         units[v]);
+                  });
+            });
+      });
+}
+
+void round_rows_amx(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, std::byte* out) {
+  const std::size_t k = panels.row / 2, step = tile_row(panels.row);
+  for (std::size_t panel = begin; panel < end; ++panel) {
+    std::byte* to = out + panels.offset(panel);
+    for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {
+      const float* from = a + r * k;
+      std::size_t i = 0;
+      for (; i + 32 <= k; i += 32) {
+        const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i + 16), _mm512_loadu_ps(from + i));
+        _mm512_store_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
+      }
+      if (i == k) continue;
+      const std::size_t left = k - i;
+      const __mmask16 low = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
+      const __mmask16 high = left <= 16 ? static_cast<__mmask16>(0) : tail_mask(left - 16);
+      const __m512bh both =
+          _mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, from + i + 16), _mm512_maskz_loadu_ps(low, from + i));
+      _mm512_store_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
+    }
+  }
+}
+
+void pack_b_bf16_amx(const std::uint16_t* b, bool transposed, std::size_t k, std::size_t n, std::uint16_t* out) {
+  const std::size_t depth = tile_steps(2 * k) * kTileBytes / 2;
+  for (std::size_t first = 0; first < n; first += kTileBlock) {
+    const std::size_t columns = n - first < kTileBlock ? n - first : kTileBlock;
+    for (std::size_t row = 0; row < depth; row += 2, out += 2 * kTileBlock) {
+      for (std::size_t j = 0; j < kTileBlock; ++j) {
+        for (std::size_t i = row; i < row + 2; ++i) {
+          const bool exists = j < columns && i < k;
+          out[2 * j + i - row] = exists ? b[transposed ? (first + j) * k + i : i * n + first + j] : std::uint16_t{0};
+        }
+      }
+    }
+  }
+}
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,98 @@
+#pragma once
+
+// The inner kernel of products on AMX (Sapphire Rapids and newer): 32 rows by 32 columns in four of the eight tile
+// registers, so that no sum waits for the one before (a product of tiles takes 52 cycles, and one starts every 16) and
+// every tile that is loaded is used twice. For files named *_amx.cpp only; everything has internal linkage.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/tiles.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// The tile registers as 16 rows of 64 bytes, on the calling thread, while it lives. In use they would make every
+/// switch of threads save 8 KiB.
+class TileRegisters {
+ public:
+  TileRegisters() {
+    struct alignas(64) {
+      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    } config;
+    asm volatile("" ::: "memory");
+    _tile_loadconfig(&config);
+  }
+  ~TileRegisters() { _tile_release(); }
+  TileRegisters(const TileRegisters&) = delete;
+  TileRegisters& operator=(const TileRegisters&) = delete;
+};
+
+/// Rows of A by a panel of B.
+struct TileProduct {
+  const void* a;      ///< rows of `steps` lines, all of the 16 or 32 readable
+  std::size_t a_row;  ///< bytes from one to the next
+  const void* b;      ///< for every step and tile of columns 16 rows of 64 bytes, those of one row side by side
+  std::size_t steps;
+  const void* begin;  ///< 32 bits for every column, with which the sums of each row begin
+  void* sums;         ///< rows of 32 bits for every column
+  /// What to bring into L2 meanwhile: so many lines in every step.
+  const void* ahead = nullptr;
+  std::size_t ahead_lines = 0;
+};
+
+/// What tiles hold: unsigned by signed bytes, summed in int32; bfloat16, summed in float.
+enum class TileKind { bytes, bf16 };
+
+/// `Rows` and `Columns` count tiles, 1 or 2 each. The registers are 0 and 1 (first row of tiles), 2 and 3 for sums, 4
+/// and 5 for A, 6 and 7 for B.
+template <TileKind Kind, int Rows, int Columns>
+void multiply_tiles(const TileProduct& p) {
+  // The intrinsics of GCC 12 do not say that they read memory.
+  asm volatile("" ::: "memory");
+  const auto* a = static_cast<const std::byte*>(p.a);
+  const auto* b = static_cast<const std::byte*>(p.b);
+  const auto* begin = static_cast<const std::byte*>(p.begin);
+  const auto* ahead = static_cast<const char*>(p.ahead);
+  const std::size_t b_row = kTileBytes * Columns, low = kTileRows * p.a_row;
+  _tile_loadd(0, begin, 0);
+  if constexpr (Columns == 2) _tile_loadd(1, begin + kTileBytes, 0);
+  if constexpr (Rows == 2) _tile_loadd(2, begin, 0);
+  if constexpr (Rows == 2 && Columns == 2) _tile_loadd(3, begin + kTileBytes, 0);
+  for (std::size_t i = 0; i < p.steps; ++i, a += kTileBytes, b += kTileRows * b_row) {
+    for (std::size_t line = p.ahead_lines; line > 0; --line, ahead += kTileBytes) _mm_prefetch(ahead, _MM_HINT_T1);
+    _tile_loadd(6, b, b_row);
+    _tile_loadd(4, a, p.a_row);
+    if constexpr (Columns == 2) _tile_loadd(7, b + kTileBytes, b_row);
+    if constexpr (Rows == 2) _tile_loadd(5, a + low, p.a_row);
+    if constexpr (Kind == TileKind::bytes) {
+      _tile_dpbusd(0, 4, 6);
+      if constexpr (Columns == 2) _tile_dpbusd(1, 4, 7);
+      if constexpr (Rows == 2) _tile_dpbusd(2, 5, 6);
+      if constexpr (Rows == 2 && Columns == 2) _tile_dpbusd(3, 5, 7);
+    } else {
+      _tile_dpbf16ps(0, 4, 6);
+      if constexpr (Columns == 2) _tile_dpbf16ps(1, 4, 7);
+      if constexpr (Rows == 2) _tile_dpbf16ps(2, 5, 6);
+      if constexpr (Rows == 2 && Columns == 2) _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  auto* sums = static_cast<std::byte*>(p.sums);
+  _tile_stored(0, sums, b_row);
+  if constexpr (Columns == 2) _tile_stored(1, sums + kTileBytes, b_row);
+  if constexpr (Rows == 2) _tile_stored(2, sums + kTileRows * b_row, b_row);
+  if constexpr (Rows == 2 && Columns == 2) _tile_stored(3, sums + kTileRows * b_row + kTileBytes, b_row);
+}
+
+template <TileKind Kind>
+void multiply_tiles(const TileProduct& p, int rows, int columns) {
+  if (rows == 2) return columns == 2 ? multiply_tiles<Kind, 2, 2>(p) : multiply_tiles<Kind, 2, 1>(p);
+  return columns == 2 ? multiply_tiles<Kind, 1, 2>(p) : multiply_tiles<Kind, 1, 1>(p);
+}
+
+}  // namespace
+}  // namespace modelflow::cpu
