@@ -38,6 +38,7 @@ constexpr std::array kKernels = {
     &cpu::onednn_conv_bf16,
     &cpu::conv_bf16_widened,
     &cpu::qconv_depthwise_vnni,
+    &cpu::qconv_dense_amx,
     &cpu::qconv_dense_vnni,
     &cpu::qconv_any,
     &cpu::qmatmul_amx,

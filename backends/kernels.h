@@ -36,6 +36,7 @@ extern const Kernel matmul_bf16_widened;
 extern const Kernel onednn_conv_bf16;
 extern const Kernel conv_bf16_widened;
 extern const Kernel qconv_depthwise_vnni;
+extern const Kernel qconv_dense_amx;
 extern const Kernel qconv_dense_vnni;
 extern const Kernel qconv_any;
 extern const Kernel qmatmul_amx;

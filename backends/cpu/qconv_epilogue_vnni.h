@@ -10,6 +10,7 @@
 #include "backends/cpu/activation_avx512.h"
 #include "backends/cpu/qconv_gates_vnni.h"
 #include "backends/cpu/qconv_problem.h"
+#include "backends/cpu/qconv_rows_vnni.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -94,14 +95,6 @@ MODELFLOW_INLINE __m512i pack_bytes(const __m512i (&q)[N], const QFinish& f) {
   const __m512i bytes = _mm512_max_epu8(_mm512_packus_epi16(low, high), _mm512_load_si512(f.low));
   return _mm512_min_epu8(bytes, _mm512_load_si512(f.high));
 }
-
-/// Where results go: pixels `step` bytes apart.
-struct QTarget {
-  std::uint8_t* y;
-  const std::uint8_t* added;  ///< the residual, steps as y
-  std::ptrdiff_t step;
-  std::uint64_t mask;  ///< filters of the panel that exist
-};
 
 /// The first `pixels` of 4 / N pixels of N vectors each (one of three), vector after vector, into memory.
 template <int N>

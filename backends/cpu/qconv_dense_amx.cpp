@@ -1,0 +1,106 @@
+// 8-bit convolutions on AMX: what the windows of 32 pixels read is copied side by side (im2col for as many pixels as
+// stay in L2), because a tile is loaded from rows at one distance; all filters of the task read the copy.
+#include "backends/cpu/qconv_dense_vnni.h"
+#include "backends/cpu/qconv_epilogue_vnni.h"
+#include "backends/cpu/qconv_rows_vnni.h"
+#include "backends/cpu/tiles_amx.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// The copies of windows stay in L2 (2 MiB) beside some panels of weights.
+constexpr std::int64_t kCopyBytes = 512 << 10;
+constexpr auto kTilePixels = static_cast<std::int64_t>(kTileRows);
+constexpr std::size_t kSumsBytes = kTileBlock * kTileBlock * sizeof(std::int32_t);
+
+std::int64_t window_bytes(const QDenseRun& run) {
+  const ConvGeometry& g = run.geometry;
+  const std::int64_t taps = run.joined ? 1 : g.kernel_w, length = (run.joined ? g.kernel_w : 1) * run.group_channels;
+  return g.kernel_h * taps * ((length + 3) / 4 * 4);
+}
+
+std::size_t row_bytes(const QDenseRun& run) { return tile_row(static_cast<std::size_t>(window_bytes(run))); }
+
+/// Tiles of pixels that are copied at once, an even number.
+std::int64_t tiles_at_once(const QDenseRun& run, const PixelTiles& tiles) {
+  const std::int64_t pair = 2 * kTilePixels * static_cast<std::int64_t>(row_bytes(run)), fit = kCopyBytes / pair * 2;
+  const std::int64_t all = (tiles.count + 1) / 2 * 2;
+  return fit < 2 ? 2 : fit < all ? fit : all;
+}
+
+PixelTiles tiles_of(const QDenseTask& task) { return {task.pixel1 - task.pixel0, kTilePixels}; }
+
+/// The windows of a tile's pixels, each in a row of `row` bytes. What a row holds behind its window meets weights of 0.
+void copy_windows(const QSweep& s, const PixelTiles& tiles, std::int64_t tile, std::size_t row, std::byte* to) {
+  const std::int64_t pixels = tiles.pixels(tile), whole = s.length / 64 * 64;
+  const std::uint8_t* const* table = s.table + tiles.begin(tile) * s.segments;
+  const __mmask64 rest = s.length > whole ? ~std::uint64_t{0} >> (64 - (s.length - whole)) : 0;
+  for (std::int64_t segment = 0; segment < s.segments; ++segment, to += s.length, table += pixels) {
+    std::byte* out = to;
+    for (std::int64_t r = 0; r < pixels; ++r, out += row) {
+      const std::uint8_t* in = table[r];
+      for (std::int64_t i = 0; i < whole; i += 64) _mm512_storeu_si512(out + i, _mm512_loadu_si512(in + i));
+      if (rest) _mm512_mask_storeu_epi8(out + whole, rest, _mm512_maskz_loadu_epi8(rest, in + whole));
+    }
+  }
+}
+
+/// Tiles [first, first + count), copied to `copies`, by all filters of a panel.
+template <int N>
+void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, const PixelTiles& tiles, std::int64_t first,
+               std::int64_t count, const std::byte* copies, std::int32_t* sums) {
+  const std::size_t row = row_bytes(s.run), steps = tile_steps(static_cast<std::size_t>(window_bytes(s.run)));
+  const std::int64_t pairs = (count + 1) / 2, offset = panel.first - s.run.panels[s.task.panel0].first;
+  const std::int8_t* b = s.run.weights + panel.offset;
+  TileProduct p{nullptr, row, b, steps, s.run.begin + panel.scales, sums, nullptr, 0};
+  const std::size_t lines = kTileRows * N,
+                    each = (lines + static_cast<std::size_t>(pairs) - 1) / static_cast<std::size_t>(pairs);
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - panel.filters);
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const std::size_t fetched = static_cast<std::size_t>(i / 2) * each;
+    p.a = copies + static_cast<std::size_t>(i) * kTileRows * row;
+    p.ahead = b + (lines + fetched) * steps * kTileBytes;
+    p.ahead_lines = fetched < lines ? each : 0;
+    const int rows = i + 1 < count ? 2 : 1;
+    multiply_tiles<TileKind::bytes>(p, rows, N);
+    for (int r = 0; r < rows; ++r) {
+      const std::ptrdiff_t at = tiles.begin(first + i + r) * s.target.step + offset;
+      const QTarget target{s.target.y + at, s.target.added ? s.target.added + at : nullptr, s.target.step, mask};
+      finish_pixels<N>(finish, sums + static_cast<std::size_t>(r) * kTileRows * kTileColumns * N,
+                       s.run.scale + panel.scales, target, static_cast<int>(tiles.pixels(first + i + r)));
+    }
+  }
+}
+
+void run_tiles(const QSweep& s, std::byte* scratch) {
+  const TileRegisters registers;
+  const QFinish finish = finish_of(s.run.epilogue);
+  const PixelTiles tiles = tiles_of(s.task);
+  const std::int64_t at_once = tiles_at_once(s.run, tiles);
+  const std::size_t row = row_bytes(s.run);
+  auto* sums = reinterpret_cast<std::int32_t*>(scratch);
+  std::byte* copies = scratch + kSumsBytes;
+  for (std::int64_t first = 0; first < tiles.count; first += at_once) {
+    const std::int64_t count = at_once < tiles.count - first ? at_once : tiles.count - first;
+    for (std::int64_t i = 0; i < count; ++i)
+      copy_windows(s, tiles, first + i, row, copies + static_cast<std::size_t>(i) * kTileRows * row);
+    for (std::int64_t i = s.task.panel0; i < s.task.panel1; ++i) {
+      const QPanel& panel = s.run.panels[i];
+      const auto run = panel.vectors == 2 ? run_panel<2> : run_panel<1>;
+      run(s, finish, panel, tiles, first, count, copies, sums);
+    }
+  }
+}
+
+}  // namespace
+
+std::size_t qdense_scratch_amx(const QDenseRun& run, const QDenseTask& task) {
+  const auto tiles = static_cast<std::size_t>(tiles_at_once(run, tiles_of(task)));
+  return (qsweep_bytes(run, task) + 63) / 64 * 64 + kSumsBytes + tiles * kTileRows * row_bytes(run);
+}
+
+void qdense_block_amx(const QDenseRun& run, const QDenseTask& task, std::byte* scratch) {
+  qsweep_vnni(run, task, kTilePixels, scratch, run_tiles);
+}
+
+}  // namespace modelflow::cpu
