@@ -25,7 +25,8 @@ MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then
   alignas(64) std::byte sums[kTileBlock * kTileBlock * 4];
   const std::size_t steps = tile_steps(t.rows.row), panels = t.end - t.begin;
   const std::size_t bytes = steps * kStepLines * kTileBytes, lines = (kStepLines + panels - 1) / panels;
-  TileProduct p{nullptr, tile_row(t.rows.row), t.b, steps, start, sums, nullptr, 0};
+  const std::size_t row = tile_row(t.rows.row);
+  TileProduct p{nullptr, row, kTileRows * row, t.b, steps, start, sums, nullptr, 0};
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t panel = t.begin + i, height = t.rows.begin(panel + 1) - t.rows.begin(panel);
     const std::size_t fetched = i * lines * steps * kTileBytes;

@@ -45,29 +45,53 @@ void copy_windows(const QSweep& s, const PixelTiles& tiles, std::int64_t tile, s
   }
 }
 
-/// Tiles [first, first + count), copied to `copies`, by all filters of a panel.
+/// Tiles [first, first + count) of a task, and where their rows lie: `copies` for all tiles, or where they are in x.
+struct Batch {
+  std::int64_t first, count;
+  std::size_t row;
+  const std::byte* copies;
+  bool in_place;
+
+  const std::byte* at(const QSweep& s, const PixelTiles& tiles, std::int64_t tile) const {
+    if (in_place) return reinterpret_cast<const std::byte*>(s.table[tiles.begin(tile)]);
+    return copies + static_cast<std::size_t>(tile - first) * kTileRows * row;
+  }
+};
+
+/// Whether tiles can be loaded from x: windows of one pixel, whole lines of channels, and 16 pixels to read everywhere.
+bool in_place(const QSweep& s, const PixelTiles& tiles, std::int64_t first, std::int64_t count) {
+  if (!s.is_product || s.length % 64 != 0) return false;
+  const ConvGeometry& g = s.run.geometry;
+  return s.task.pixel0 + tiles.begin(first + count - 1) + kTilePixels <= g.batch * g.height * g.width;
+}
+
+/// A batch by all filters of a panel.
 template <int N>
-void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, const PixelTiles& tiles, std::int64_t first,
-               std::int64_t count, const std::byte* copies, std::int32_t* sums) {
-  const std::size_t row = row_bytes(s.run), steps = tile_steps(static_cast<std::size_t>(window_bytes(s.run)));
-  const std::int64_t pairs = (count + 1) / 2, offset = panel.first - s.run.panels[s.task.panel0].first;
+void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, const PixelTiles& tiles, const Batch& batch,
+               std::int32_t* sums) {
+  const std::size_t steps = tile_steps(static_cast<std::size_t>(window_bytes(s.run)));
+  const std::int64_t offset = panel.first - s.run.panels[s.task.panel0].first;
   const std::int8_t* b = s.run.weights + panel.offset;
-  TileProduct p{nullptr, row, b, steps, s.run.begin + panel.scales, sums, nullptr, 0};
-  const std::size_t lines = kTileRows * N,
-                    each = (lines + static_cast<std::size_t>(pairs) - 1) / static_cast<std::size_t>(pairs);
+  TileProduct p{nullptr, batch.row, 0, b, steps, s.run.begin + panel.scales, sums, nullptr, 0};
+  // The next panel is brought into L2, each pair of tiles a part of it.
+  const std::size_t pairs = static_cast<std::size_t>(batch.count + 1) / 2, lines = kTileRows * N;
+  const std::size_t each = (lines + pairs - 1) / pairs;
   const std::uint64_t mask = ~std::uint64_t{0} >> (64 - panel.filters);
-  for (std::int64_t i = 0; i < count; i += 2) {
+  for (std::int64_t i = 0; i < batch.count; i += 2) {
     const std::size_t fetched = static_cast<std::size_t>(i / 2) * each;
-    p.a = copies + static_cast<std::size_t>(i) * kTileRows * row;
+    const int rows = i + 1 < batch.count ? 2 : 1;
+    const std::byte* a = batch.at(s, tiles, batch.first + i);
+    p.a = a;
+    p.a_low = rows == 2 ? static_cast<std::size_t>(batch.at(s, tiles, batch.first + i + 1) - a) : 0;
     p.ahead = b + (lines + fetched) * steps * kTileBytes;
     p.ahead_lines = fetched < lines ? each : 0;
-    const int rows = i + 1 < count ? 2 : 1;
     multiply_tiles<TileKind::bytes>(p, rows, N);
     for (int r = 0; r < rows; ++r) {
-      const std::ptrdiff_t at = tiles.begin(first + i + r) * s.target.step + offset;
+      const std::int64_t tile = batch.first + i + r;
+      const std::ptrdiff_t at = tiles.begin(tile) * s.target.step + offset;
       const QTarget target{s.target.y + at, s.target.added ? s.target.added + at : nullptr, s.target.step, mask};
       finish_pixels<N>(finish, sums + static_cast<std::size_t>(r) * kTileRows * kTileColumns * N,
-                       s.run.scale + panel.scales, target, static_cast<int>(tiles.pixels(first + i + r)));
+                       s.run.scale + panel.scales, target, static_cast<int>(tiles.pixels(tile)));
     }
   }
 }
@@ -77,17 +101,17 @@ void run_tiles(const QSweep& s, std::byte* scratch) {
   const QFinish finish = finish_of(s.run.epilogue);
   const PixelTiles tiles = tiles_of(s.task);
   const std::int64_t at_once = tiles_at_once(s.run, tiles);
-  const std::size_t row = row_bytes(s.run);
   auto* sums = reinterpret_cast<std::int32_t*>(scratch);
   std::byte* copies = scratch + kSumsBytes;
   for (std::int64_t first = 0; first < tiles.count; first += at_once) {
-    const std::int64_t count = at_once < tiles.count - first ? at_once : tiles.count - first;
-    for (std::int64_t i = 0; i < count; ++i)
-      copy_windows(s, tiles, first + i, row, copies + static_cast<std::size_t>(i) * kTileRows * row);
+    Batch batch{first, at_once < tiles.count - first ? at_once : tiles.count - first, row_bytes(s.run), copies, false};
+    batch.in_place = in_place(s, tiles, first, batch.count);
+    if (batch.in_place) batch.row = static_cast<std::size_t>(s.length);
+    for (std::int64_t i = 0; i < batch.count && !batch.in_place; ++i)
+      copy_windows(s, tiles, first + i, batch.row, copies + static_cast<std::size_t>(i) * kTileRows * batch.row);
     for (std::int64_t i = s.task.panel0; i < s.task.panel1; ++i) {
       const QPanel& panel = s.run.panels[i];
-      const auto run = panel.vectors == 2 ? run_panel<2> : run_panel<1>;
-      run(s, finish, panel, tiles, first, count, copies, sums);
+      (panel.vectors == 2 ? run_panel<2> : run_panel<1>)(s, finish, panel, tiles, batch, sums);
     }
   }
 }

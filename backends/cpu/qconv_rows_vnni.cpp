@@ -227,8 +227,9 @@ void qsweep_vnni(const QDenseRun& run, const QDenseTask& task, std::int64_t most
   }
   const std::int64_t length = (run.joined ? g.kernel_w : 1) * run.group_channels;
   fill_table(run, source, task, most, table);
-  products({run, task, most, segments_of(run), (length + 3) / 4 * 4, table, target},
-           reinterpret_cast<std::byte*>(added + s.added));
+  products(
+      {run, task, most, segments_of(run), (length + 3) / 4 * 4, table, !run.copied && is_product(g, source), target},
+      reinterpret_cast<std::byte*>(added + s.added));
   if (!g.y_last) transpose_bytes(result, filters, run.y + plane_offset(g, task, first), plane, pixels, filters);
 }
 

@@ -31,6 +31,7 @@ struct QSweep {
   std::int64_t rows;  ///< most pixels of a tile
   std::int64_t segments, length;
   const std::uint8_t* const* table;  ///< for every tile, segment and pixel the address of what that segment reads
+  bool is_product;                   ///< windows are pixels of x, one after the other
   QTarget target;                    ///< of the first pixel and the first filter of the task
 };
 

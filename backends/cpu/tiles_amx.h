@@ -34,8 +34,9 @@ class TileRegisters {
 
 /// Rows of A by a panel of B.
 struct TileProduct {
-  const void* a;      ///< rows of `steps` lines, all of the 16 or 32 readable
+  const void* a;      ///< rows of `steps` lines, all 16 of a tile readable
   std::size_t a_row;  ///< bytes from one to the next
+  std::size_t a_low;  ///< bytes to the second tile of rows
   const void* b;      ///< for every step and tile of columns 16 rows of 64 bytes, those of one row side by side
   std::size_t steps;
   const void* begin;  ///< 32 bits for every column, with which the sums of each row begin
@@ -58,7 +59,7 @@ void multiply_tiles(const TileProduct& p) {
   const auto* b = static_cast<const std::byte*>(p.b);
   const auto* begin = static_cast<const std::byte*>(p.begin);
   const auto* ahead = static_cast<const char*>(p.ahead);
-  const std::size_t b_row = kTileBytes * Columns, low = kTileRows * p.a_row;
+  const std::size_t a_row = p.a_row, a_low = p.a_low, b_row = kTileBytes * Columns;
   _tile_loadd(0, begin, 0);
   if constexpr (Columns == 2) _tile_loadd(1, begin + kTileBytes, 0);
   if constexpr (Rows == 2) _tile_loadd(2, begin, 0);
@@ -66,9 +67,9 @@ void multiply_tiles(const TileProduct& p) {
   for (std::size_t i = 0; i < p.steps; ++i, a += kTileBytes, b += kTileRows * b_row) {
     for (std::size_t line = p.ahead_lines; line > 0; --line, ahead += kTileBytes) _mm_prefetch(ahead, _MM_HINT_T1);
     _tile_loadd(6, b, b_row);
-    _tile_loadd(4, a, p.a_row);
+    _tile_loadd(4, a, a_row);
     if constexpr (Columns == 2) _tile_loadd(7, b + kTileBytes, b_row);
-    if constexpr (Rows == 2) _tile_loadd(5, a + low, p.a_row);
+    if constexpr (Rows == 2) _tile_loadd(5, a + a_low, a_row);
     if constexpr (Kind == TileKind::bytes) {
       _tile_dpbusd(0, 4, 6);
       if constexpr (Columns == 2) _tile_dpbusd(1, 4, 7);
