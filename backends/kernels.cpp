@@ -11,6 +11,7 @@ constexpr std::array kKernels = {
     &cpu::conv_winograd_avx512,
     &cpu::conv_dense_avx512,
     &cpu::onednn_conv,
+    &cpu::matmul_amx,
     &cpu::matmul_avx512,
     &cpu::onednn_matmul,
     &cpu::activation_avx512,

@@ -9,6 +9,7 @@ extern const Kernel conv_depthwise_avx512;
 extern const Kernel conv_winograd_avx512;
 extern const Kernel conv_dense_avx512;
 extern const Kernel onednn_conv;
+extern const Kernel matmul_amx;
 extern const Kernel matmul_avx512;
 extern const Kernel onednn_matmul;
 extern const Kernel activation_avx512;

@@ -26,7 +26,7 @@ MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then
   const std::size_t steps = tile_steps(t.rows.row), panels = t.end - t.begin;
   const std::size_t bytes = steps * kStepLines * kTileBytes, lines = (kStepLines + panels - 1) / panels;
   const std::size_t row = tile_row(t.rows.row);
-  TileProduct p{nullptr, row, kTileRows * row, t.b, steps, start, sums, nullptr, 0};
+  TileProduct p{nullptr, row, kTileRows * row, t.b, steps, start, 0, sums, nullptr, 0};
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t panel = t.begin + i, height = t.rows.begin(panel + 1) - t.rows.begin(panel);
     const std::size_t fetched = i * lines * steps * kTileBytes;
@@ -102,8 +102,9 @@ void gemm_bytes_amx(const BytesGemm<TilePanels>& g, std::size_t begin, std::size
       });
 }
 
-void round_rows_amx(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, std::byte* out) {
-  const std::size_t k = panels.row / 2, step = tile_row(panels.row);
+void round_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+                    std::byte* out) {
+  const std::size_t step = tile_row(panels.row);
   for (std::size_t panel = begin; panel < end; ++panel) {
     std::byte* to = out + panels.offset(panel);
     for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {

@@ -9,7 +9,7 @@
 /// Products of matrices on AMX. Everything here only where host_isa() >= Isa::amx.
 namespace modelflow::cpu {
 
-/// C[m, n] = A B and what the epilogue adds, both in bfloat16, sums in float32.
+/// C[m, n] = A B, both in bfloat16, and what the epilogue adds, sums in float32.
 struct TileGemm {
   TilePanels rows;
   std::size_t n = 0;
@@ -25,8 +25,9 @@ void gemm_bf16_amx(const TileGemm& gemm, std::size_t begin, std::size_t end, std
 void gemm_bytes_amx(const BytesGemm<TilePanels>& gemm, std::size_t begin, std::size_t end, std::size_t n_begin,
                     std::size_t n_end);
 
-/// The panels [begin, end) of a [m, k], rounded to bfloat16.
-void round_rows_amx(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, std::byte* out);
+/// The panels [begin, end) of a [m, k], rounded to bfloat16. Steps of tiles are whole.
+void round_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+                    std::byte* out);
 
 inline std::size_t packed_b_bf16_amx_bytes(std::size_t k, std::size_t n) {
   return (n + kTileBlock - 1) / kTileBlock * kTileBlock * tile_steps(2 * k) * kTileBytes;

@@ -47,19 +47,8 @@ void run_part(const Gemm& g, const Split& s, std::size_t task) {
 
 class MatMulAvx512 : public Implementation {
  public:
-  explicit MatMulAvx512(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
-    const Tensor* b = call.in(1).constant;
-    if (!b || b->rank() < 2 || b->elements() == 0) return;
-    const std::size_t rank = b->rank();
-    const auto k = static_cast<std::size_t>(b->dims()[rank - 2 + attrs_.trans_b]);
-    const auto n = static_cast<std::size_t>(b->dims()[rank - 1 - attrs_.trans_b]);
-    if (k * n != static_cast<std::size_t>(b->elements())) return;  // one matrix per batch: packed at every run
-    const std::string layout = std::string("gemm_avx512") + (attrs_.trans_b ? " transposed" : "");
-    packed_ = packed_weights(*b, layout, packed_b_floats(k, n) * sizeof(float), [&](std::byte* out) {
-      pack_b_avx512(b->as<float>().data(), attrs_.trans_b ? k : n, attrs_.trans_b, k, n, 0, panels(n),
-                    reinterpret_cast<float*>(out));
-    });
-  }
+  explicit MatMulAvx512(const Call& call)
+      : attrs_(call.attrs), activation_(activation_of(call.attrs)), packed_(packed_matrix(call, attrs_.trans_b)) {}
 
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);
@@ -165,6 +154,19 @@ double cost(const Call& call, const Target& target) {
 }
 
 }  // namespace
+
+std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b) {
+  const Tensor* b = call.in(1).constant;
+  if (!b || b->rank() < 2 || b->elements() == 0) return nullptr;
+  const std::size_t rank = b->rank();
+  const auto k = static_cast<std::size_t>(b->dims()[rank - 2 + trans_b]);
+  const auto n = static_cast<std::size_t>(b->dims()[rank - 1 - trans_b]);
+  if (k * n != static_cast<std::size_t>(b->elements())) return nullptr;  // one matrix per batch: packed at every run
+  const std::string layout = std::string("gemm_avx512") + (trans_b ? " transposed" : "");
+  return packed_weights(*b, layout, packed_b_floats(k, n) * sizeof(float), [&](std::byte* out) {
+    pack_b_avx512(b->as<float>().data(), trans_b ? k : n, trans_b, k, n, 0, panels(n), reinterpret_cast<float*>(out));
+  });
+}
 
 const Kernel matmul_avx512 = {
     .op = "MatMul",

@@ -21,6 +21,9 @@ struct MatMulProblem {
   const float *a = nullptr, *b = nullptr, *bias = nullptr, *residual = nullptr;
 };
 
+/// The one matrix of constant b as gemm_avx512 reads it; null where b is not constant, empty or more than one matrix.
+std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b);
+
 /// What both kernels of MatMul can run at all.
 Verdict accepts_matmul(const Call& call);
 /// Floating point operations and bytes moved, unknown dims as 1.

@@ -72,7 +72,7 @@ void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, cons
   const std::size_t steps = tile_steps(static_cast<std::size_t>(window_bytes(s.run)));
   const std::int64_t offset = panel.first - s.run.panels[s.task.panel0].first;
   const std::int8_t* b = s.run.weights + panel.offset;
-  TileProduct p{nullptr, batch.row, 0, b, steps, s.run.begin + panel.scales, sums, nullptr, 0};
+  TileProduct p{nullptr, batch.row, 0, b, steps, s.run.begin + panel.scales, 0, sums, nullptr, 0};
   // The next panel is brought into L2, each pair of tiles a part of it.
   const std::size_t pairs = static_cast<std::size_t>(batch.count + 1) / 2, lines = kTileRows * N;
   const std::size_t each = (lines + pairs - 1) / pairs;

@@ -9,6 +9,9 @@ inline constexpr std::size_t kTileRows = 16, kTileColumns = 16, kTileBytes = 64;
 /// Rows of A and columns of B that meet in one go.
 inline constexpr std::size_t kTileBlock = 32;
 
+/// Numbers of 8 significant bits that a float32 is the sum of.
+inline constexpr std::size_t kTileParts = 3;
+
 /// Products of tiles that a row of A of so many bytes takes.
 inline std::size_t tile_steps(std::size_t bytes) { return (bytes + kTileBytes - 1) / kTileBytes; }
 /// Bytes from a row of A to the next: an odd number of lines, so that the rows of a tile differ in their sets of L1.

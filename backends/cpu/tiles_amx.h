@@ -34,23 +34,41 @@ class TileRegisters {
 
 /// Rows of A by a panel of B.
 struct TileProduct {
-  const void* a;      ///< rows of `steps` lines, all 16 of a tile readable
-  std::size_t a_row;  ///< bytes from one to the next
-  std::size_t a_low;  ///< bytes to the second tile of rows
-  const void* b;      ///< for every step and tile of columns 16 rows of 64 bytes, those of one row side by side
-  std::size_t steps;
-  const void* begin;  ///< 32 bits for every column, with which the sums of each row begin
-  void* sums;         ///< rows of 32 bits for every column
-  /// What to bring into L2 meanwhile: so many lines in every step.
+  const void* a;          ///< rows of `steps` lines, all 16 of a tile readable
+  std::size_t a_row;      ///< bytes from one to the next
+  std::size_t a_low;      ///< bytes to the second tile of rows
+  const void* b;          ///< for every step and tile of columns 16 rows of 64 bytes, those of one row side by side
+  std::size_t steps;      ///< a multiple of kTileParts where numbers have parts
+  const void* begin;      ///< what sums begin with: 32 bits for every column
+  std::size_t begin_row;  ///< bytes from those of a row to those of the next: 0 or as in `sums`
+  void* sums;             ///< rows of 32 bits for every column
+  /// What to bring into L2 meanwhile: so many lines in every step (of all parts).
   const void* ahead = nullptr;
   std::size_t ahead_lines = 0;
 };
 
-/// What tiles hold: unsigned by signed bytes, summed in int32; bfloat16, summed in float.
-enum class TileKind { bytes, bf16 };
+/// What tiles hold: unsigned by signed bytes, summed in int32; bfloat16, summed in float; float32 as three bfloat16
+/// numbers of 8 bits each, whose tiles follow each other in every step, the largest first.
+enum class TileKind { bytes, bf16, parts };
 
-/// `Rows` and `Columns` count tiles, 1 or 2 each. The registers are 0 and 1 (first row of tiles), 2 and 3 for sums, 4
-/// and 5 for A, 6 and 7 for B.
+/// The sums of `Rows` by `Columns` tiles in registers 0 and 1 (first row of tiles), 2 and 3; A in 4 and 5, B in 6
+/// and 7.
+template <TileKind Kind, int Rows, int Columns>
+MODELFLOW_INLINE void add_product() {
+  if constexpr (Kind == TileKind::bytes) {
+    _tile_dpbusd(0, 4, 6);
+    if constexpr (Columns == 2) _tile_dpbusd(1, 4, 7);
+    if constexpr (Rows == 2) _tile_dpbusd(2, 5, 6);
+    if constexpr (Rows == 2 && Columns == 2) _tile_dpbusd(3, 5, 7);
+  } else {
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (Columns == 2) _tile_dpbf16ps(1, 4, 7);
+    if constexpr (Rows == 2) _tile_dpbf16ps(2, 5, 6);
+    if constexpr (Rows == 2 && Columns == 2) _tile_dpbf16ps(3, 5, 7);
+  }
+}
+
+/// `Rows` and `Columns` count tiles, 1 or 2 each.
 template <TileKind Kind, int Rows, int Columns>
 void multiply_tiles(const TileProduct& p) {
   // The intrinsics of GCC 12 do not say that they read memory.
@@ -60,26 +78,34 @@ void multiply_tiles(const TileProduct& p) {
   const auto* begin = static_cast<const std::byte*>(p.begin);
   const auto* ahead = static_cast<const char*>(p.ahead);
   const std::size_t a_row = p.a_row, a_low = p.a_low, b_row = kTileBytes * Columns;
-  _tile_loadd(0, begin, 0);
-  if constexpr (Columns == 2) _tile_loadd(1, begin + kTileBytes, 0);
-  if constexpr (Rows == 2) _tile_loadd(2, begin, 0);
-  if constexpr (Rows == 2 && Columns == 2) _tile_loadd(3, begin + kTileBytes, 0);
-  for (std::size_t i = 0; i < p.steps; ++i, a += kTileBytes, b += kTileRows * b_row) {
-    for (std::size_t line = p.ahead_lines; line > 0; --line, ahead += kTileBytes) _mm_prefetch(ahead, _MM_HINT_T1);
-    _tile_loadd(6, b, b_row);
-    _tile_loadd(4, a, a_row);
-    if constexpr (Columns == 2) _tile_loadd(7, b + kTileBytes, b_row);
-    if constexpr (Rows == 2) _tile_loadd(5, a + a_low, a_row);
-    if constexpr (Kind == TileKind::bytes) {
-      _tile_dpbusd(0, 4, 6);
-      if constexpr (Columns == 2) _tile_dpbusd(1, 4, 7);
-      if constexpr (Rows == 2) _tile_dpbusd(2, 5, 6);
-      if constexpr (Rows == 2 && Columns == 2) _tile_dpbusd(3, 5, 7);
+  constexpr std::size_t kParts = Kind == TileKind::parts ? kTileParts : 1;
+  const auto load_a = [&](std::size_t part) __attribute__((always_inline)) {
+    const std::byte* from = a + part * kTileBytes;
+    _tile_loadd(4, from, a_row);
+    if constexpr (Rows == 2) _tile_loadd(5, from + a_low, a_row);
+  };
+  const auto load_b = [&](std::size_t part) __attribute__((always_inline)) {
+    const std::byte* from = b + part * kTileRows * b_row;
+    _tile_loadd(6, from, b_row);
+    if constexpr (Columns == 2) _tile_loadd(7, from + kTileBytes, b_row);
+  };
+  const std::byte* low = begin + kTileRows * p.begin_row;
+  _tile_loadd(0, begin, p.begin_row);
+  if constexpr (Columns == 2) _tile_loadd(1, begin + kTileBytes, p.begin_row);
+  if constexpr (Rows == 2) _tile_loadd(2, low, p.begin_row);
+  if constexpr (Rows == 2 && Columns == 2) _tile_loadd(3, low + kTileBytes, p.begin_row);
+  for (std::size_t i = 0; i < p.steps; i += kParts, a += kParts * kTileBytes, b += kParts * kTileRows * b_row) {
+    for (std::size_t n = p.ahead_lines; n > 0; --n, ahead += kTileBytes) _mm_prefetch(ahead, _MM_HINT_T1);
+    if constexpr (Kind == TileKind::parts) {
+      // Six of the nine products: what is left out is below the last bit of the result. Each load serves one or two.
+      load_a(0), load_b(2), add_product<Kind, Rows, Columns>();
+      load_b(1), add_product<Kind, Rows, Columns>();
+      load_b(0), add_product<Kind, Rows, Columns>();
+      load_a(2), add_product<Kind, Rows, Columns>();
+      load_a(1), add_product<Kind, Rows, Columns>();
+      load_b(1), add_product<Kind, Rows, Columns>();
     } else {
-      _tile_dpbf16ps(0, 4, 6);
-      if constexpr (Columns == 2) _tile_dpbf16ps(1, 4, 7);
-      if constexpr (Rows == 2) _tile_dpbf16ps(2, 5, 6);
-      if constexpr (Rows == 2 && Columns == 2) _tile_dpbf16ps(3, 5, 7);
+      load_b(0), load_a(0), add_product<Kind, Rows, Columns>();
     }
   }
   auto* sums = static_cast<std::byte*>(p.sums);

@@ -1,0 +1,186 @@
+// MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul cuts every float32
+// number into three of 8 significant bits, of whose nine products six are computed; the others are below the last bit
+// of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
+#include <algorithm>
+
+#include "backends/cpu/bf16.h"
+#include "backends/cpu/gemm_amx.h"
+#include "backends/cpu/gemm_f32_amx.h"
+#include "backends/cpu/matmul_problem.h"
+#include "backends/cpu/product_split.h"
+#include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/scratch_tasks.h"
+#include "backends/cpu/shared_work.h"
+#include "backends/cpu/weight_cache.h"
+#include "backends/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::MatMulAttrs;
+using ops::MatMulBf16Attrs;
+
+/// Shares the product among tasks: `pack(begin, end)` brings panels of rows into order, `multiply(task, begin, end,
+/// n_begin, n_end, scratch)` takes what it gets.
+template <class Pack, class Multiply>
+void share_product(const TilePanels& a, const ProductExtent& extent, std::size_t scratch, Invocation& call, Pack pack,
+                   Multiply multiply) {
+  const ProductSplit s = split_product(extent, call.threads());
+  const std::size_t parts =
+      std::clamp<std::size_t>(extent.m * extent.k / 16384, 1, std::min(a.count(), call.threads() * 2));
+  SharedWork rows(parts);
+  run_with_scratch(call, static_cast<std::int64_t>(s.tasks()), scratch, [&](std::int64_t i, std::byte* own) {
+    const auto task = static_cast<std::size_t>(i);
+    const std::size_t row = task / s.panels, column = task % s.panels;
+    const std::size_t all = (extent.n + kTileBlock - 1) / kTileBlock;
+    const std::size_t begin = a.count() * row / s.rows, end = a.count() * (row + 1) / s.rows;
+    if (s.panels == 1) {
+      pack(begin, end);
+    } else {  // several tasks read the same rows
+      rows.finish([&](std::size_t part) { pack(a.count() * part / parts, a.count() * (part + 1) / parts); });
+    }
+    const std::size_t n0 = all * column / s.panels * kTileBlock, n1 = all * (column + 1) / s.panels * kTileBlock;
+    multiply(begin, end, n0, std::min(n1, extent.n), own);
+  });
+}
+
+class MatMulBf16Tiles : public Implementation {
+ public:
+  explicit MatMulBf16Tiles(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+    const Tensor& b = *call.in(1).constant;
+    const bool transposed = attrs_.trans_b;
+    const auto k = static_cast<std::size_t>(b.dims()[transposed]);
+    const auto n = static_cast<std::size_t>(b.dims()[1 - transposed]);
+    const std::string layout = std::string("gemm_bf16_amx") + (transposed ? " transposed" : "");
+    packed_ = packed_weights(b, layout, packed_b_bf16_amx_bytes(k, n), [&](std::byte* out) {
+      pack_b_bf16_amx(reinterpret_cast<const std::uint16_t*>(b.data()), transposed, k, n,
+                      reinterpret_cast<std::uint16_t*>(out));
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const MatMulBf16Problem p(attrs_, call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.m == 0 || p.n == 0) return;
+    const TilePanels a{p.m, 2 * p.k};
+    std::byte* rounded = call.scratch(a.bytes());
+    const TileGemm g{a, p.n, rounded, packed_.get(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
+    const double bytes = 2.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
+    share_product(
+        a, {p.m, p.n, p.k, kTileBlock, bytes}, 0, call,
+        [&](std::size_t begin, std::size_t end) { round_rows_amx(a, p.a, p.k, begin, end, rounded); },
+        [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte*) {
+          gemm_bf16_amx(g, begin, end, n0, n1);
+        });
+  }
+
+ private:
+  MatMulBf16Attrs attrs_;
+  ActivationSpec activation_;
+  std::shared_ptr<const std::byte> packed_;
+};
+
+/// Rows from which six products of tiles, of 16 rows, are faster than AVX-512.
+constexpr std::size_t kLeastRows = 16;
+
+class MatMulTiles : public Implementation {
+ public:
+  MatMulTiles(const Call& call, const Target& target)
+      : attrs_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        packed_(packed_matrix(call, attrs_.trans_b)),
+        few_rows_(matmul_avx512.create(call, target)) {}
+
+  void run(Invocation& call) const override {
+    const MatMulProblem p(attrs_, call);
+    const std::size_t m = p.batch * p.m;
+    if (m < kLeastRows) return few_rows_->run(call);
+    auto* y = static_cast<float*>(call.output(0, p.y));
+    if (p.n == 0) return;
+    const TilePanels a{m, split_row_bytes(p.k)};
+    std::byte* parts = call.scratch(a.bytes());
+    const F32Gemm g{
+        a,
+        p.n,
+        p.k,
+        parts,
+        reinterpret_cast<const float*>(packed_.get()),
+        {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : MatMulAttrs::Residual::none, activation_},
+        attrs_.scale};
+    const double bytes = 4.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
+    share_product(
+        a, {m, p.n, p.k, kTileBlock, bytes}, gemm_f32_amx_scratch(p.k, a.count(), p.n), call,
+        [&](std::size_t begin, std::size_t end) { split_rows_amx(a, p.a, p.k, begin, end, parts); },
+        [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte* own) {
+          gemm_f32_amx(g, begin, end, n0, n1, own);
+        });
+  }
+
+ private:
+  MatMulAttrs attrs_;
+  ActivationSpec activation_;
+  std::shared_ptr<const std::byte> packed_;
+  std::unique_ptr<Implementation> few_rows_;  ///< reads the same packed weights
+};
+
+/// Below that, AVX-512 reads weights as fast as memory gives them, and tiles stay mostly empty.
+constexpr double kFewRows = 4;
+
+Verdict accepts_bf16(const Call& call) {
+  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
+  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
+  if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
+  const Tensor* b = call.in(1).constant;
+  return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
+}
+
+Verdict accepts_f32(const Call& call) {
+  if (Verdict v = accepts_matmul(call); !v) return v;
+  const Tensor* b = call.in(1).constant;
+  if (!b || b->rank() != 2 || b->elements() == 0) return no("is no constant matrix", call.in(1).name);
+  if (MatMulAttrs(call.attrs).trans_a) return no("is transposed", call.in(0).name);
+  constexpr std::int64_t kLeastDepth = 32, kLeastColumns = 16;
+  const bool trans_b = MatMulAttrs(call.attrs).trans_b;
+  if (b->dims()[trans_b] < kLeastDepth || b->dims()[1 - trans_b] < kLeastColumns)
+    return no("is smaller than a tile", call.in(1).name);
+  const auto least = static_cast<double>(kLeastRows);
+  return rows_of_product(call, least) < least ? no("has few rows", call.in(0).name) : yes();
+}
+
+double cost_bf16(const Call& call, const Target& target) {
+  const ProductWork work = matmul_bf16_work(call);
+  const Dims& b = call.in(1).constant->dims();
+  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
+  return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
+}
+
+/// Six products at 16 times the rate of float32.
+double cost_f32(const Call& call, const Target& target) {
+  return std::max(target.compute(matmul_flops(call) * 6 / 16, 0.6), target.stream(1.5 * matmul_bytes(call)));
+}
+
+}  // namespace
+
+const Kernel matmul_bf16_amx = {
+    .op = "MatMulBf16",
+    .name = "cpu.matmul_bf16_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_bf16,
+    .cost = cost_bf16,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<MatMulBf16Tiles>(call);
+    },
+};
+
+const Kernel matmul_amx = {
+    .op = "MatMul",
+    .name = "cpu.matmul_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_f32,
+    .cost = cost_f32,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<MatMulTiles>(call, target);
+    },
+};
+
+}  // namespace modelflow::cpu
