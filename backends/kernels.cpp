@@ -36,6 +36,7 @@ constexpr std::array kKernels = {
     &cpu::onednn_matmul_bf16,
     &cpu::matmul_bf16_avx512,
     &cpu::matmul_bf16_widened,
+    &cpu::conv_bf16_amx,
     &cpu::onednn_conv_bf16,
     &cpu::conv_bf16_widened,
     &cpu::qconv_depthwise_vnni,

@@ -34,6 +34,7 @@ extern const Kernel matmul_bf16_amx;
 extern const Kernel onednn_matmul_bf16;
 extern const Kernel matmul_bf16_avx512;
 extern const Kernel matmul_bf16_widened;
+extern const Kernel conv_bf16_amx;
 extern const Kernel onednn_conv_bf16;
 extern const Kernel conv_bf16_widened;
 extern const Kernel qconv_depthwise_vnni;
