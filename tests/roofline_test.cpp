@@ -15,13 +15,13 @@ NodeTime time_of(const char* op, std::vector<Dims> inputs, Dims output) {
 TEST(Roofline, OpsOfTheRuntime) {
   const Work product = work_of(time_of("FusedMatMul", {{2, 5, 7}, {7, 3}}, {2, 5, 3}), nullptr);
   EXPECT_EQ(product.operations, 2 * 2 * 5 * 7 * 3);
-  EXPECT_FALSE(product.int8);
+  EXPECT_EQ(product.factors, Factors::float32);
   const Work conv = work_of(time_of("Conv", {{1, 4, 9, 9}, {6, 2, 3, 3}, {6}}, {1, 6, 7, 7}), nullptr);
   EXPECT_EQ(conv.operations, 2 * 6 * 7 * 7 * (2 * 3 * 3)) << "in two groups";
   const Work bytes =
       work_of(time_of("QLinearConv", {{1, 4, 9, 9}, {}, {}, {6, 4, 3, 3}, {6}, {6}, {}, {}}, {1, 6, 7, 7}), nullptr);
   EXPECT_EQ(bytes.operations, 2 * 6 * 7 * 7 * (4 * 3 * 3));
-  EXPECT_TRUE(bytes.int8);
+  EXPECT_EQ(bytes.factors, Factors::int8);
   const Work up = work_of(time_of("ConvTranspose", {{1, 4, 5, 5}, {4, 3, 2, 2}}, {1, 3, 10, 10}), nullptr);
   EXPECT_EQ(up.operations, 2 * 4 * 5 * 5 * (3 * 2 * 2));
   EXPECT_EQ(work_of(time_of("Softmax", {{2, 5}}, {2, 5}), nullptr).operations, 0);
@@ -33,20 +33,25 @@ TEST(Roofline, OurOpsInAllPrecisions) {
   Graph& graph = model.graph();
   Value& a = graph.add_input("a", Type::tensor(DType::f32, Shape::of({128, 64})));
   const Node& bytes = graph.add("modelflow.QMatMul_3", {&a}, {.attrs = {}, .name = "q"});
+  const Node& rounded = graph.add("modelflow.MatMulBf16", {&a}, {.attrs = {{"round_a", std::int64_t{1}}}, .name = "b"});
   const Node& floats = graph.add("modelflow.MatMul_1", {&a}, {.attrs = {{"trans_a", std::int64_t{1}}}, .name = "f"});
   const Work q = work_of(time_of("QMatMul_3", {{128, 64}, {64, 32}, {32}}, {128, 32}), &bytes);
   EXPECT_EQ(q.operations, 2 * 128 * 64 * 32);
-  EXPECT_TRUE(q.int8);
+  EXPECT_EQ(q.factors, Factors::int8);
+  const Work b = work_of(time_of("MatMulBf16", {{128, 64}, {64, 32}}, {128, 32}), &rounded);
+  EXPECT_EQ(b.operations, 2 * 128 * 64 * 32);
+  EXPECT_EQ(b.factors, Factors::bf16);
   const Work f = work_of(time_of("MatMul_1", {{128, 64}, {128, 32}}, {64, 32}), &floats);
   EXPECT_EQ(f.operations, 2 * 128 * 64 * 32);
-  EXPECT_FALSE(f.int8);
+  EXPECT_EQ(f.factors, Factors::float32);
 }
 
 TEST(Roofline, TheShareIsOfTheRightPeak) {
-  const Peak peak{.float32 = 100, .int8 = 400};
-  EXPECT_EQ((Work{.operations = 50, .int8 = false}.share_of(peak, 1)), 0.5);
-  EXPECT_EQ((Work{.operations = 100, .int8 = true}.share_of(peak, 0.5)), 0.5);
-  EXPECT_EQ((Work{.operations = 100, .int8 = true}.share_of(peak, 0)), 0);
+  const Peak peak{.float32 = 100, .bf16 = 200, .int8 = 400};
+  EXPECT_EQ((Work{.operations = 50}.share_of(peak, 1)), 0.5);
+  EXPECT_EQ((Work{.operations = 100, .factors = Factors::int8}.share_of(peak, 0.5)), 0.5);
+  EXPECT_EQ((Work{.operations = 100, .factors = Factors::int8}.share_of(peak, 0)), 0);
+  EXPECT_EQ((Work{.operations = 50, .factors = Factors::bf16}.share_of(peak, 1)), 0.25);
 }
 
 TEST(Roofline, EveryMachineHasAPeak) {

@@ -106,8 +106,9 @@ std::string text_report(const BenchReport& report, std::size_t top_nodes) {
                        mean(side.latencies) * 1e3, 1 / mean(side.latencies), side.load_seconds * 1e3,
                        side.speedup_over(report.sides.front()));
   if (report.peak.float32 > 0)
-    out += fmt::format("\npeak of this machine on {} thread(s), measured: {:.0f} GOP/s in float32, {:.0f} in int8\n",
-                       report.threads, report.peak.float32 / 1e9, report.peak.int8 / 1e9);
+    out += fmt::format(
+        "\npeak of this machine on {} thread(s), measured: {:.0f} GOP/s in float32, {:.0f} in bf16, {:.0f} in int8\n",
+        report.threads, report.peak.float32 / 1e9, report.peak.bf16 / 1e9, report.peak.int8 / 1e9);
   for (const Side& side : report.sides)
     if (!side.nodes.empty()) out += profile_text(side, report.peak, top_nodes);
   return out;
@@ -116,7 +117,8 @@ std::string text_report(const BenchReport& report, std::size_t top_nodes) {
 std::string json_report(const BenchReport& report) {
   nlohmann::ordered_json root{
       {"threads", report.threads}, {"onnxruntime", report.runtime}, {"sides", nlohmann::json::array()}};
-  if (report.peak.float32 > 0) root["peak"] = {{"float32", report.peak.float32}, {"int8", report.peak.int8}};
+  if (report.peak.float32 > 0)
+    root["peak"] = {{"float32", report.peak.float32}, {"bf16", report.peak.bf16}, {"int8", report.peak.int8}};
   for (const Side& side : report.sides) {
     nlohmann::ordered_json item{{"name", side.name},
                                 {"model", side.model},

@@ -49,7 +49,8 @@ Peak measure_peak(int threads) {
   const Isa isa = host_isa();
   const Spin floats = isa >= Isa::avx512 ? cpu::spin_avx512 : isa >= Isa::avx2 ? cpu::spin_avx2 : spin_baseline;
   const double float32 = rate(floats, threads);
-  return {float32, isa >= Isa::avx512_vnni ? rate(cpu::spin_vnni, threads) : float32};
+  if (isa >= Isa::amx) return {float32, rate(cpu::spin_bf16_amx, threads), rate(cpu::spin_bytes_amx, threads)};
+  return {float32, float32, isa >= Isa::avx512_vnni ? rate(cpu::spin_vnni, threads) : float32};
 }
 
 }  // namespace modelflow

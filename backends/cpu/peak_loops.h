@@ -7,6 +7,8 @@ namespace modelflow::cpu {
 double spin_avx2(std::size_t rounds);
 double spin_avx512(std::size_t rounds);
 double spin_vnni(std::size_t rounds);
+double spin_bytes_amx(std::size_t rounds);
+double spin_bf16_amx(std::size_t rounds);
 
 namespace {  // every instruction set compiles its own
 

@@ -14,7 +14,7 @@ namespace {
 struct StockOp {
   std::string_view name, kind;
   std::size_t weights = 1;
-  bool int8 = false;
+  Factors factors = Factors::float32;
 };
 
 constexpr std::array kStockOps = {
@@ -26,16 +26,20 @@ constexpr std::array kStockOps = {
     StockOp{.name = "FusedMatMul", .kind = "MatMul"},
     StockOp{.name = "Gemm", .kind = "Gemm"},
     StockOp{.name = "FusedGemm", .kind = "Gemm"},
-    StockOp{.name = "QLinearConv", .kind = "Conv", .weights = 3, .int8 = true},
-    StockOp{.name = "QLinearMatMul", .kind = "MatMul", .weights = 3, .int8 = true},
-    StockOp{.name = "MatMulInteger", .kind = "MatMul", .int8 = true},
-    StockOp{.name = "MatMulIntegerToFloat", .kind = "MatMul", .int8 = true},
-    StockOp{.name = "DynamicQuantizeMatMul", .kind = "MatMul", .int8 = true},
+    StockOp{.name = "QLinearConv", .kind = "Conv", .weights = 3, .factors = Factors::int8},
+    StockOp{.name = "QLinearMatMul", .kind = "MatMul", .weights = 3, .factors = Factors::int8},
+    StockOp{.name = "MatMulInteger", .kind = "MatMul", .factors = Factors::int8},
+    StockOp{.name = "MatMulIntegerToFloat", .kind = "MatMul", .factors = Factors::int8},
+    StockOp{.name = "DynamicQuantizeMatMul", .kind = "MatMul", .factors = Factors::int8},
 };
 
-bool reads_bytes(std::string_view kind) {
+Factors factors_of(std::string_view kind, const Attrs& attrs) {
   const FusedOp* op = find_fused_op(kind);
-  return op && std::ranges::any_of(op->input_types, [](DType t) { return t == DType::i8 || t == DType::u8; });
+  const auto reads = [&](DType type) {
+    return op && std::ranges::find(op->input_types, type) != op->input_types.end();
+  };
+  if (reads(DType::i8) || reads(DType::u8)) return Factors::int8;
+  return reads(DType::bf16) && attrs.integer("round_a", 1) ? Factors::bf16 : Factors::float32;
 }
 
 }  // namespace
@@ -48,13 +52,13 @@ Work work_of(const NodeTime& time, const Node* node) {
   if (node) call.attrs = node->attrs;
   if (const std::string_view kind = kind_of(time.op); node && node->domain() == kDomain && !kind.empty()) {
     call.op = kind;
-    work.int8 = reads_bytes(kind);
+    work.factors = factors_of(kind, node->attrs);
   } else {
     const auto stock = std::ranges::find(kStockOps, time.op, &StockOp::name);
     if (stock == kStockOps.end()) return {};
     call.op = stock->kind;
     weights = stock->weights;
-    work.int8 = stock->int8;
+    work.factors = stock->factors;
   }
   for (std::size_t i = 0; i < time.inputs.size(); ++i)
     if (i == 0 || i >= weights) call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});

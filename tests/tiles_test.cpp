@@ -1,0 +1,107 @@
+// Products of float32 on AMX are sums of products of bfloat16: as exact as those of AVX-512, for numbers of all sizes.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/gemm_f32_amx.h"
+#include "modelflow/target.h"
+
+namespace modelflow::cpu {
+namespace {
+
+struct Product {
+  std::size_t m, n, k;
+  std::vector<float> a, b;
+
+  /// Numbers of both signs from 2^-`range` to 2^`range`.
+  Product(std::size_t rows, std::size_t columns, std::size_t depth, float range)
+      : m(rows), n(columns), k(depth), a(m * k), b(k * n) {
+    std::mt19937 random(7);
+    std::uniform_real_distribution<float> exponent(-range, range), sign(-1, 1);
+    for (auto* numbers : {&a, &b})
+      for (float& x : *numbers) x = std::copysign(std::exp2(exponent(random)), sign(random));
+  }
+
+  std::vector<float> packed() const {
+    std::vector<float> out(packed_b_floats(k, n));
+    pack_b_avx512(b.data(), n, false, k, n, 0, (n + kGemmPanel - 1) / kGemmPanel, out.data());
+    return out;
+  }
+
+  std::vector<float> on_tiles(float scale) const {
+    const TilePanels rows{m, split_row_bytes(k)};
+    const auto memory = [](std::size_t bytes) {
+      return std::unique_ptr<std::byte, void (*)(void*)>(
+          static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)), std::free);
+    };
+    const auto parts = memory(rows.bytes()), scratch = memory(gemm_f32_amx_scratch(k, rows.count(), n));
+    split_rows_amx(rows, a.data(), k, 0, rows.count(), parts.get());
+    const std::vector<float> weights = packed();
+    std::vector<float> c(m * n);
+    F32Gemm g{rows, n, k, parts.get(), weights.data(), {}, scale};
+    g.out.c = c.data(), g.out.n = n;
+    gemm_f32_amx(g, 0, rows.count(), 0, n, scratch.get());
+    return c;
+  }
+
+  std::vector<float> on_avx512(float scale) const {
+    const std::vector<float> weights = packed();
+    std::vector<float> c(m * n);
+    Gemm g;
+    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.b = weights.data(), g.ldb = kGemmPanel;
+    g.panel = kGemmPanel * k, g.c = c.data(), g.ldc = n, g.scale = scale;
+    gemm_avx512(g, 0, m, 0, n);
+    return c;
+  }
+
+  /// Root of the mean square of errors, each in units of the sum of what was added up.
+  double error(const std::vector<float>& c, double scale) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < m; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        double exact = 0, size = 0;
+        for (std::size_t l = 0; l < k; ++l) {
+          const double product = scale * static_cast<double>(a[i * k + l]) * static_cast<double>(b[l * n + j]);
+          exact += product, size += std::abs(product);
+        }
+        const double off = (static_cast<double>(c[i * n + j]) - exact) / size;
+        sum += off * off;
+      }
+    }
+    return std::sqrt(sum / static_cast<double>(m * n));
+  }
+};
+
+TEST(Tiles, ProductsOfFloatsAreAsExactAsOnVectors) {
+  if (host_isa() < Isa::amx) GTEST_SKIP() << "needs AMX";
+  // Rows and columns that fill no tile, sums that go to memory and come back, many panels of rows.
+  for (const auto& [m, n, k] : {std::array<std::size_t, 3>{33, 45, 100}, {20, 64, 1601}, {300, 33, 65}, {1, 16, 32}}) {
+    for (const float range : {0.0f, 6.0f, 20.0f}) {
+      const Product p(m, n, k, range);
+      const double tiles = p.error(p.on_tiles(0.5f), 0.5), vectors = p.error(p.on_avx512(0.5f), 0.5);
+      EXPECT_LE(tiles, std::max(1.5 * vectors, 0x1p-23))  // the products that are left out
+          << m << "x" << k << "x" << n << " range " << range;
+    }
+  }
+}
+
+TEST(Tiles, TheLargestFloatsStayFinite) {
+  if (host_isa() < Isa::amx) GTEST_SKIP() << "needs AMX";
+  Product p(17, 33, 40, 1);
+  for (float& x : p.a) x = 0;
+  for (float& x : p.b) x = 1;
+  p.a[3 * p.k + 5] = std::numeric_limits<float>::max();
+  p.a[4 * p.k + 6] = std::numeric_limits<float>::infinity();
+  p.a[5 * p.k + 7] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> c = p.on_tiles(1);
+  EXPECT_EQ(c[3 * p.n], std::numeric_limits<float>::max());
+  EXPECT_FALSE(std::isfinite(c[4 * p.n]));
+  EXPECT_TRUE(std::isnan(c[5 * p.n]));
+  EXPECT_EQ(c[6 * p.n], 0);
+}
+
+}  // namespace
+}  // namespace modelflow::cpu
