@@ -198,7 +198,7 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.compute(conv_flops(call), 0.6), target.stream(conv_bytes(call)));
 }
 
-/// See bf16_gain: the rates are those of the instructions, and no machine that has them was at hand.
+/// See bf16_gain: the rates are those of the instructions.
 double cost_bf16(const Call& call, const Target& target) {
   const Shape& w = call.in(1).shape;
   const double x = 4 * call.in(0).shape.known_elements();

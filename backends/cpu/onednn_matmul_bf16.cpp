@@ -1,4 +1,4 @@
-// MatMulBf16 where the CPU has arithmetic for bfloat16: oneDNN's matmul on AMX tiles or vdpbf16ps.
+// MatMulBf16 where the CPU has vdpbf16ps and no AMX: oneDNN's matmul.
 #include "backends/cpu/bf16.h"
 #include "backends/cpu/onednn_product.h"
 #include "backends/cpu/qmatmul_problem.h"
@@ -79,7 +79,7 @@ class OnednnMatMulBf16 : public Implementation {
   mutable PreparedFor<std::size_t, Prepared> prepared_;
 };
 
-/// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.
+/// Below that, AVX-512 reads weights as fast as memory gives them.
 constexpr double kFewRows = 4;
 
 Verdict accepts(const Call& call) {
@@ -90,7 +90,7 @@ Verdict accepts(const Call& call) {
   return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
 }
 
-/// By the rates of the instructions, half of them kept: no machine that has them was at hand.
+/// By the rate of the instruction, half of it kept: no machine that has it and no AMX was at hand.
 double cost(const Call& call, const Target& target) {
   const ProductWork work = matmul_bf16_work(call);
   const Dims& b = call.in(1).constant->dims();

@@ -1,5 +1,5 @@
-// 8-bit convolutions on AMX: what the windows of 32 pixels read is copied side by side (im2col for as many pixels as
-// stay in L2), because a tile is loaded from rows at one distance; all filters of the task read the copy.
+// 8-bit convolutions on AMX. A tile is loaded from rows at one distance: the pixels themselves where a window is one of
+// them, else copies of windows (im2col for as many pixels as stay in L2), which all filters of the task read.
 #include "backends/cpu/qconv_dense_vnni.h"
 #include "backends/cpu/qconv_epilogue_vnni.h"
 #include "backends/cpu/qconv_rows_vnni.h"
