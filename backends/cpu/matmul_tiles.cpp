@@ -80,8 +80,9 @@ class MatMulBf16Tiles : public Implementation {
   std::shared_ptr<const std::byte> packed_;
 };
 
-/// Rows from which six products of tiles, of 16 rows, are faster than AVX-512.
-constexpr std::size_t kLeastRows = 16;
+/// Rows from which six products of tiles are faster than AVX-512, cutting the weights into parts included: on MiniLM 0.87
+/// times as fast for 48 rows, 1.07 for 64, 1.33 for 128, 1.50 for 256 (Sapphire Rapids, whole model).
+constexpr std::size_t kLeastRows = 64;
 
 class MatMulTiles : public Implementation {
  public:
