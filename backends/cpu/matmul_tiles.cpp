@@ -1,16 +1,12 @@
 // MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul cuts every float32
 // number into three of 8 significant bits, of whose nine products six are computed; the others are below the last bit
 // of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
-#include <algorithm>
-
 #include "backends/cpu/bf16.h"
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/gemm_f32_amx.h"
 #include "backends/cpu/matmul_problem.h"
-#include "backends/cpu/product_split.h"
+#include "backends/cpu/product_tasks.h"
 #include "backends/cpu/qmatmul_problem.h"
-#include "backends/cpu/scratch_tasks.h"
-#include "backends/cpu/shared_work.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -19,30 +15,6 @@ namespace {
 
 using ops::MatMulAttrs;
 using ops::MatMulBf16Attrs;
-
-/// Shares the product among tasks: `pack(begin, end)` brings panels of rows into order, `multiply(task, begin, end,
-/// n_begin, n_end, scratch)` takes what it gets.
-template <class Pack, class Multiply>
-void share_product(const TilePanels& a, const ProductExtent& extent, std::size_t scratch, Invocation& call, Pack pack,
-                   Multiply multiply) {
-  const ProductSplit s = split_product(extent, call.threads());
-  const std::size_t parts =
-      std::clamp<std::size_t>(extent.m * extent.k / 16384, 1, std::min(a.count(), call.threads() * 2));
-  SharedWork rows(parts);
-  run_with_scratch(call, static_cast<std::int64_t>(s.tasks()), scratch, [&](std::int64_t i, std::byte* own) {
-    const auto task = static_cast<std::size_t>(i);
-    const std::size_t row = task / s.panels, column = task % s.panels;
-    const std::size_t all = (extent.n + kTileBlock - 1) / kTileBlock;
-    const std::size_t begin = a.count() * row / s.rows, end = a.count() * (row + 1) / s.rows;
-    if (s.panels == 1) {
-      pack(begin, end);
-    } else {  // several tasks read the same rows
-      rows.finish([&](std::size_t part) { pack(a.count() * part / parts, a.count() * (part + 1) / parts); });
-    }
-    const std::size_t n0 = all * column / s.panels * kTileBlock, n1 = all * (column + 1) / s.panels * kTileBlock;
-    multiply(begin, end, n0, std::min(n1, extent.n), own);
-  });
-}
 
 class MatMulBf16Tiles : public Implementation {
  public:
@@ -80,8 +52,8 @@ class MatMulBf16Tiles : public Implementation {
   std::shared_ptr<const std::byte> packed_;
 };
 
-/// Rows from which six products of tiles are faster than AVX-512, cutting the weights into parts included: on MiniLM 0.87
-/// times as fast for 48 rows, 1.07 for 64, 1.33 for 128, 1.50 for 256 (Sapphire Rapids, whole model).
+/// Rows from which six products of tiles are faster than AVX-512, cutting the weights into parts included: on MiniLM
+/// 0.87 times as fast for 48 rows, 1.07 for 64, 1.33 for 128, 1.50 for 256 (Sapphire Rapids, whole model).
 constexpr std::size_t kLeastRows = 64;
 
 class MatMulTiles : public Implementation {

@@ -2,10 +2,9 @@
 
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/gemm_vnni.h"
-#include "backends/cpu/product_split.h"
+#include "backends/cpu/product_tasks.h"
 #include "backends/cpu/qmatmul_problem.h"
 #include "backends/cpu/share.h"
-#include "backends/cpu/shared_work.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -59,27 +58,15 @@ class QMatMulVectors : public Implementation {
     auto* sums = zeros_.empty() ? nullptr : reinterpret_cast<std::int32_t*>(call.scratch(p.m * sizeof(std::int32_t)));
     g.row_sum = sums, g.column_zero = sums ? zeros_.data() : nullptr;
     const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
-    const ProductSplit s = split_product({p.m, p.n, p.k, kVnniPanel, bytes}, call.threads());
     const QuantizedRows out{steps, units, sums};
     const auto quantize = [&](std::size_t begin, std::size_t end) {
       if (attrs_.by_row()) return quantize_rows_vnni(a, p.a, begin, end, out);
       quantize_vnni(a, p.a, begin, end, all.scale, all.zero_point, out);
     };
-    const std::size_t parts = std::clamp<std::size_t>(p.m * p.k / 16384, 1, std::min(a.count(), call.threads() * 2));
-    SharedWork rows(parts);
-    const auto multiply = [&](std::size_t task) {
-      const std::size_t i = task / s.panels, j = task % s.panels, all = vnni_panels(p.n);
-      const std::size_t begin = a.count() * i / s.rows, end = a.count() * (i + 1) / s.rows;
-      if (s.panels == 1) {
-        quantize(begin, end);
-      } else {  // several tasks read the same rows
-        rows.finish([&](std::size_t part) { quantize(a.count() * part / parts, a.count() * (part + 1) / parts); });
-      }
-      const std::size_t n0 = all * j / s.panels * kVnniPanel, n1 = all * (j + 1) / s.panels * kVnniPanel;
-      On::multiply(g, begin, end, n0, std::min(n1, p.n));
-    };
-    if (s.tasks() == 1) return multiply(0);
-    call.parallel(s.tasks(), multiply);
+    share_product(a, {p.m, p.n, p.k, kVnniPanel, bytes}, 0, call, quantize,
+                  [&](std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end, std::byte*) {
+                    On::multiply(g, begin, end, n_begin, n_end);
+                  });
   }
 
  private:

@@ -13,9 +13,9 @@ inline constexpr std::size_t kTileBlock = 32;
 inline constexpr std::size_t kTileParts = 3;
 
 /// Products of tiles that a row of A of so many bytes takes.
-inline std::size_t tile_steps(std::size_t bytes) { return (bytes + kTileBytes - 1) / kTileBytes; }
+static inline std::size_t tile_steps(std::size_t bytes) { return (bytes + kTileBytes - 1) / kTileBytes; }
 /// Bytes from a row of A to the next: an odd number of lines, so that the rows of a tile differ in their sets of L1.
-inline std::size_t tile_row(std::size_t bytes) { return kTileBytes * (tile_steps(bytes) | 1); }
+static inline std::size_t tile_row(std::size_t bytes) { return kTileBytes * (tile_steps(bytes) | 1); }
 
 /// A [m, row bytes] as tiles read it: panels of nearly the same number of rows, at most 32, each with room for 32.
 struct TilePanels {
