@@ -2,24 +2,10 @@
 
 #include <cstring>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/round_amx.h"
 
 namespace modelflow::cpu {
 namespace {
-
-/// `channels` floats, or zeros, to bfloat16.
-MODELFLOW_INLINE void round_pixel(const float* from, std::int64_t channels, std::byte* to) {
-  std::int64_t i = 0;
-  for (; i + 32 <= channels; i += 32) {
-    const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i + 16), _mm512_loadu_ps(from + i));
-    _mm512_storeu_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
-  }
-  for (; i < channels; i += 16) {
-    const __mmask16 lanes = channels - i >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(channels - i));
-    const __m256bh some = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, from + i));
-    _mm256_mask_storeu_epi16(to + 2 * i, lanes, reinterpret_cast<__m256i>(some));
-  }
-}
 
 /// Output pixels one after the other.
 struct Position {
@@ -43,7 +29,7 @@ void round_window(const ConvGeometry& g, const float* x, const Position& at, std
     for (std::int64_t w = 0; w < g.kernel_w; ++w, to += bytes) {
       const std::int64_t column = at.column * g.stride_w - g.left + w * g.dilation_w;
       if (inside && column >= 0 && column < g.width)
-        round_pixel(line + column * g.channels, g.channels, to);
+        round_numbers(line + column * g.channels, static_cast<std::size_t>(g.channels), to);
       else
         std::memset(to, 0, static_cast<std::size_t>(bytes));
     }

@@ -1,6 +1,9 @@
 #include "backends/cpu/gemm_amx.h"
 
+#include <cstring>
+
 #include "backends/cpu/product_epilogue_avx512.h"
+#include "backends/cpu/round_amx.h"
 #include "backends/cpu/tiles_amx.h"
 
 namespace modelflow::cpu {
@@ -104,23 +107,12 @@ void gemm_bytes_amx(const BytesGemm<TilePanels>& g, std::size_t begin, std::size
 
 void round_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
                     std::byte* out) {
-  const std::size_t step = tile_row(panels.row);
+  const std::size_t step = tile_row(panels.row), whole = tile_steps(panels.row) * kTileBytes;
   for (std::size_t panel = begin; panel < end; ++panel) {
     std::byte* to = out + panels.offset(panel);
     for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {
-      const float* from = a + r * k;
-      std::size_t i = 0;
-      for (; i + 32 <= k; i += 32) {
-        const __m512bh both = _mm512_cvtne2ps_pbh(_mm512_loadu_ps(from + i + 16), _mm512_loadu_ps(from + i));
-        _mm512_store_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
-      }
-      if (i == k) continue;
-      const std::size_t left = k - i;
-      const __mmask16 low = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
-      const __mmask16 high = left <= 16 ? static_cast<__mmask16>(0) : tail_mask(left - 16);
-      const __m512bh both =
-          _mm512_cvtne2ps_pbh(_mm512_maskz_loadu_ps(high, from + i + 16), _mm512_maskz_loadu_ps(low, from + i));
-      _mm512_store_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
+      round_numbers(a + r * k, k, to);
+      std::memset(to + 2 * k, 0, whole - 2 * k);
     }
   }
 }

@@ -128,12 +128,8 @@ void split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std
     for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {
       const float* from = a + r * k;
       for (std::size_t i = 0; i < k; i += 32) {
-        const std::size_t left = k - i;
-        const __mmask16 low = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
-        const __mmask16 high = left <= 16  ? static_cast<__mmask16>(0)
-                               : left < 32 ? tail_mask(left - 16)
-                                           : static_cast<__mmask16>(0xffff);
-        const Parts x(_mm512_maskz_loadu_ps(low, from + i)), y(_mm512_maskz_loadu_ps(high, from + i + 16));
+        const TwoRegisters some(i, k);
+        const Parts x(some.load(from + i, 0)), y(some.load(from + i, 1));
         for (std::size_t part = 0; part < kTileParts; ++part)
           _mm512_store_si512(to + 6 * i + part * kTileBytes, upper_halves(x.part[part], y.part[part]));
       }

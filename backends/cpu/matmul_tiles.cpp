@@ -1,7 +1,8 @@
 // MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul cuts every float32
 // number into three of 8 significant bits, of whose nine products six are computed; the others are below the last bit
 // of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
-#include "backends/cpu/bf16.h"
+#include <algorithm>
+
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/gemm_f32_amx.h"
 #include "backends/cpu/matmul_problem.h"
@@ -96,17 +97,6 @@ class MatMulTiles : public Implementation {
   std::unique_ptr<Implementation> few_rows_;  ///< reads the same packed weights
 };
 
-/// Below that, AVX-512 reads weights as fast as memory gives them, and tiles stay mostly empty.
-constexpr double kFewRows = 4;
-
-Verdict accepts_bf16(const Call& call) {
-  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
-  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
-  if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
-  const Tensor* b = call.in(1).constant;
-  return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
-}
-
 Verdict accepts_f32(const Call& call) {
   if (Verdict v = accepts_matmul(call); !v) return v;
   const Tensor* b = call.in(1).constant;
@@ -120,13 +110,6 @@ Verdict accepts_f32(const Call& call) {
   return rows_of_product(call, least) < least ? no("has few rows", call.in(0).name) : yes();
 }
 
-double cost_bf16(const Call& call, const Target& target) {
-  const ProductWork work = matmul_bf16_work(call);
-  const Dims& b = call.in(1).constant->dims();
-  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
-  return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
-}
-
 /// Six products at 16 times the rate of float32.
 double cost_f32(const Call& call, const Target& target) {
   return std::max(target.compute(matmul_flops(call) * 6 / 16, 0.6), target.stream(1.5 * matmul_bytes(call)));
@@ -138,8 +121,8 @@ const Kernel matmul_bf16_amx = {
     .op = "MatMulBf16",
     .name = "cpu.matmul_bf16_amx",
     .needs = Isa::amx,
-    .accepts = accepts_bf16,
-    .cost = cost_bf16,
+    .accepts = accepts_rounded_product,
+    .cost = rounded_product_cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<MatMulBf16Tiles>(call);
     },

@@ -1,5 +1,4 @@
 // MatMulBf16 where the CPU has vdpbf16ps and no AMX: oneDNN's matmul.
-#include "backends/cpu/bf16.h"
 #include "backends/cpu/onednn_product.h"
 #include "backends/cpu/qmatmul_problem.h"
 #include "backends/kernels.h"
@@ -79,33 +78,14 @@ class OnednnMatMulBf16 : public Implementation {
   mutable PreparedFor<std::size_t, Prepared> prepared_;
 };
 
-/// Below that, AVX-512 reads weights as fast as memory gives them.
-constexpr double kFewRows = 4;
-
-Verdict accepts(const Call& call) {
-  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
-  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
-  if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
-  const Tensor* b = call.in(1).constant;
-  return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
-}
-
-/// By the rate of the instruction, half of it kept: no machine that has it and no AMX was at hand.
-double cost(const Call& call, const Target& target) {
-  const ProductWork work = matmul_bf16_work(call);
-  const Dims& b = call.in(1).constant->dims();
-  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
-  return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
-}
-
 }  // namespace
 
 const Kernel onednn_matmul_bf16 = {
     .op = "MatMulBf16",
     .name = "cpu.onednn_matmul_bf16",
     .needs = Isa::avx512_bf16,
-    .accepts = accepts,
-    .cost = cost,
+    .accepts = accepts_rounded_product,
+    .cost = rounded_product_cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<OnednnMatMulBf16>(call);
     },

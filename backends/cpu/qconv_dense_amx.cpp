@@ -13,12 +13,6 @@ constexpr std::int64_t kCopyBytes = 512 << 10;
 constexpr auto kTilePixels = static_cast<std::int64_t>(kTileRows);
 constexpr std::size_t kSumsBytes = kTileBlock * kTileBlock * sizeof(std::int32_t);
 
-std::int64_t window_bytes(const QDenseRun& run) {
-  const ConvGeometry& g = run.geometry;
-  const std::int64_t taps = run.joined ? 1 : g.kernel_w, length = (run.joined ? g.kernel_w : 1) * run.group_channels;
-  return g.kernel_h * taps * ((length + 3) / 4 * 4);
-}
-
 std::size_t row_bytes(const QDenseRun& run) { return tile_row(static_cast<std::size_t>(window_bytes(run))); }
 
 /// Tiles of pixels that are copied at once, an even number.

@@ -28,6 +28,10 @@ std::int64_t segments_of(const QDenseRun& run) {
   return run.geometry.kernel_h * (run.joined ? 1 : run.geometry.kernel_w);
 }
 
+std::int64_t length_of(const QDenseRun& run) {
+  return ((run.joined ? run.geometry.kernel_w : 1) * run.group_channels + 3) / 4 * 4;
+}
+
 std::int64_t filters_of(const QDenseRun& run, const QDenseTask& task) {
   const QPanel& last = run.panels[task.panel1 - 1];
   return last.first + last.filters - run.panels[task.panel0].first;
@@ -204,6 +208,8 @@ std::int64_t plane_offset(const ConvGeometry& g, const QDenseTask& task, std::in
 
 }  // namespace
 
+std::int64_t window_bytes(const QDenseRun& run) { return segments_of(run) * length_of(run); }
+
 std::size_t qsweep_bytes(const QDenseRun& run, const QDenseTask& task) {
   const Sizes s = sizes(run, task);
   return static_cast<std::size_t>(s.table + s.band + s.result + s.added);
@@ -225,11 +231,9 @@ void qsweep_vnni(const QDenseRun& run, const QDenseTask& task, std::int64_t most
     const std::int64_t at = task.pixel0 * g.filters + first;
     target = {run.y + at, run.added ? run.added + at : nullptr, g.filters, 0};
   }
-  const std::int64_t length = (run.joined ? g.kernel_w : 1) * run.group_channels;
   fill_table(run, source, task, most, table);
-  products(
-      {run, task, most, segments_of(run), (length + 3) / 4 * 4, table, !run.copied && is_product(g, source), target},
-      reinterpret_cast<std::byte*>(added + s.added));
+  products({run, task, most, segments_of(run), length_of(run), table, !run.copied && is_product(g, source), target},
+           reinterpret_cast<std::byte*>(added + s.added));
   if (!g.y_last) transpose_bytes(result, filters, run.y + plane_offset(g, task, first), plane, pixels, filters);
 }
 

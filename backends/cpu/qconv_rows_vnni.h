@@ -38,6 +38,8 @@ struct QSweep {
 /// The products of a task; `scratch` is what the task's scratch memory holds behind qsweep_bytes.
 using QProducts = void (*)(const QSweep& sweep, std::byte* scratch);
 
+/// Bytes of what all segments of a window read.
+std::int64_t window_bytes(const QDenseRun& run);
 /// Scratch memory that qsweep_vnni needs for itself.
 std::size_t qsweep_bytes(const QDenseRun& run, const QDenseTask& task);
 /// Runs `products` for the task, in tiles of at most `most` pixels (16 or less).

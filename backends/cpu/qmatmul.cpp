@@ -109,9 +109,6 @@ Verdict accepts(const Call& call) {
   return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
 }
 
-/// Rows of tiles are filled by so many at least; below that, weights are what is waited for.
-constexpr double kFewRows = 4;
-
 Verdict accepts_amx(const Call& call) {
   if (Verdict v = accepts(call); !v) return v;
   return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();

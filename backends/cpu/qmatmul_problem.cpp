@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "backends/cpu/activation.h"
+#include "backends/cpu/bf16.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -171,6 +172,21 @@ ProductWork qmatmul4_work(const Call& call) {
   const Shape& b = call.in(1).shape;
   const double n = b.has_rank() && b.rank() == 3 && b[0].known() ? static_cast<double>(b[0].value()) : 1;
   return work(call, n, 2 * elements(b) / std::max(n, 1.0));
+}
+
+Verdict accepts_rounded_product(const Call& call) {
+  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
+  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
+  if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
+  const Tensor* b = call.in(1).constant;
+  return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
+}
+
+double rounded_product_cost(const Call& call, const Target& target) {
+  const ProductWork work = matmul_bf16_work(call);
+  const Dims& b = call.in(1).constant->dims();
+  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
+  return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
 }
 
 }  // namespace modelflow::cpu

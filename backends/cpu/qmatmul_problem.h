@@ -51,6 +51,8 @@ Verdict accepts_qmatmul(const Call& call);
 Verdict accepts_qmatmul4(const Call& call);
 Verdict accepts_matmul_bf16(const Call& call);
 
+/// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.
+inline constexpr double kFewRows = 4;
 /// Rows of a; `unknown` where its extents are.
 double rows_of_product(const Call& call, double unknown);
 
@@ -63,5 +65,10 @@ struct ProductWork {
 ProductWork qmatmul_work(const Call& call);
 ProductWork qmatmul4_work(const Call& call);
 ProductWork matmul_bf16_work(const Call& call);
+
+/// Of the kernels of MatMulBf16 that multiply bfloat16: a rounded, enough rows of it, constant weights; and seconds by
+/// the rate of the instructions, half of it kept.
+Verdict accepts_rounded_product(const Call& call);
+double rounded_product_cost(const Call& call, const Target& target);
 
 }  // namespace modelflow::cpu
