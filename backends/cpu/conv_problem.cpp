@@ -12,9 +12,10 @@ namespace {
 
 std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
-View tensor(Invocation& call, std::size_t index) {
+View tensor(Invocation& call, std::size_t index, bool may_be_bf16 = false) {
   View view = call.input(index);
-  if (view.dtype != DType::f32) mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
+  if (view.dtype != DType::f32 && !(may_be_bf16 && view.dtype == DType::bf16))
+    mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
   return view;
 }
 
@@ -60,24 +61,30 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
 }
 
 ConvProblem ConvNode::problem(Invocation& call) const {
+  const ConvBf16Problem p = operands(call, false);
+  const auto *x = static_cast<const float*>(p.x.data), *added = static_cast<const float*>(p.added.data);
+  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation};
+}
+
+ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
   if (call.inputs() != conv.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
-  const View x = tensor(call, 0);
-  ConvProblem p{conv_geometry(conv, weights, x.dims), {}, {}, {}, {}, {}, {}};
+  const View x = tensor(call, 0, may_be_bf16);
+  ConvBf16Problem p{conv_geometry(conv, weights, x.dims), x, {}, nullptr, nullptr, conv.residual, activation};
   const Dims y = conv.output_dims(x.dims, weights[0]);
-  p.x = static_cast<const float*>(x.data);
   p.bias = padded_bias(*this, call);
-  p.residual = conv.residual;
   if (p.residual != ops::Residual::none) {
-    const View added = tensor(call, conv.residual_index());
-    if (!std::ranges::equal(added.dims, y)) mismatch("residual is " + text(added.dims) + ", the result is " + text(y));
-    p.added = static_cast<const float*>(added.data);
+    p.added = tensor(call, conv.residual_index(), may_be_bf16);
+    if (!std::ranges::equal(p.added.dims, y))
+      mismatch("residual is " + text(p.added.dims) + ", the result is " + text(y));
   }
-  p.activation = activation;
-  p.y = static_cast<float*>(call.output(0, y));
+  p.y = call.output(0, y);
   return p;
 }
 
-Verdict accepts_conv(const Call& call, std::size_t max_rank, DType weights) {
+namespace {
+
+template <class Fits>
+Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
   std::optional<ops::ConvAttrs> conv;
   try {
     conv.emplace(call.attrs);
@@ -85,11 +92,24 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank, DType weights) {
     return no(error.what());
   }
   if (call.inputs.size() != conv->inputs()) return no("the attributes ask for other inputs");
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const DType want = i == 1 ? weights : DType::f32;
-    if (call.in(i).dtype != want) return no("is not " + std::string(name(want)), call.in(i).name);
-  }
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (!fits(i, *conv)) return no("is " + std::string(name(call.in(i).dtype)), call.in(i).name);
   return accepts_weights(*conv, call.in(1), max_rank);
+}
+
+}  // namespace
+
+Verdict accepts_conv(const Call& call, std::size_t max_rank) {
+  return accepts_operands(call, max_rank,
+                          [&](std::size_t i, const ops::ConvAttrs&) { return call.in(i).dtype == DType::f32; });
+}
+
+Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
+  return accepts_operands(call, max_rank, [&](std::size_t i, const ops::ConvAttrs& conv) {
+    const DType is = call.in(i).dtype;
+    if (i == 1) return is == DType::bf16;
+    return is == DType::f32 || (is == DType::bf16 && !(conv.has_bias && i == 2));
+  });
 }
 
 Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank) {
@@ -110,10 +130,13 @@ double conv_flops(const Call& call) {
 }
 
 double conv_bytes(const Call& call) {
-  double elements = 0;
-  for (const Operand& in : call.inputs) elements += in.shape.known_elements();
-  for (const Operand& out : call.outputs) elements += out.shape.known_elements();
-  return elements * sizeof(float);
+  double bytes = 0;
+  const auto add = [&](const Operand& operand) {
+    bytes += (operand.dtype == DType::bf16 ? 2 : 4) * operand.shape.known_elements();
+  };
+  for (const Operand& in : call.inputs) add(in);
+  for (const Operand& out : call.outputs) add(out);
+  return bytes;
 }
 
 }  // namespace modelflow::cpu

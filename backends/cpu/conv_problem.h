@@ -34,6 +34,15 @@ struct ConvProblem : ConvGeometry {
   ActivationSpec activation;
 };
 
+/// One run of a convolution that multiplies bfloat16: its operands are that or float32, each for itself.
+struct ConvBf16Problem : ConvGeometry {
+  View x, added;  // `added` without data when there is no residual
+  const float* bias;
+  void* y;
+  ops::Residual residual;
+  ActivationSpec activation;
+};
+
 /// Output rows [row0, row1) x columns [column0, column1) of one image: what one task computes.
 struct ConvBlock {
   std::int64_t image, row0, row1, column0, column1;
@@ -50,16 +59,22 @@ struct ConvNode {
   explicit ConvNode(const Call& call);
   /// Checks the operands, allocates y and fills everything in. Throws Error(invalid_input).
   ConvProblem problem(Invocation& call) const;
+  /// The same where operands are bfloat16 or float32.
+  ConvBf16Problem bf16_problem(Invocation& call) const { return operands(call, true); }
+
+ private:
+  ConvBf16Problem operands(Invocation& call, bool may_be_bf16) const;
 };
 
-/// What every convolution kernel asks for: float32 (weights may be given another type), constant weights of known dims,
-/// at most `max_rank` spatial axes.
-Verdict accepts_conv(const Call& call, std::size_t max_rank, DType weights = DType::f32);
+/// What every convolution kernel asks for: float32, constant weights of known dims, at most `max_rank` spatial axes.
+Verdict accepts_conv(const Call& call, std::size_t max_rank);
+/// The same with weights in bfloat16; x and the residual are that or float32.
+Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank);
 /// The part of it that is the same for all element types.
 Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
 /// Multiplications and additions; unknown dims count as one.
 double conv_flops(const Call& call);
-/// Bytes of all operands.
+/// Bytes of all operands, float32 where no type is known.
 double conv_bytes(const Call& call);
 
 }  // namespace modelflow::cpu

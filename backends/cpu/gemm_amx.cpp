@@ -16,45 +16,79 @@ constexpr std::size_t kStream = 16384;
 /// Lines of B that a step reads.
 constexpr std::size_t kStepLines = 2 * kTileRows;
 
-struct Task {
+/// A and B of a product as tiles read them.
+struct Operands {
   TilePanels rows;
   const std::byte *a, *b;
+  const TileRowsAt* at;
+
+  std::size_t taps() const { return at ? at->tap_count : 1; }
+  std::size_t b_panel() const { return tile_steps(rows.row) * taps() * kStepLines * kTileBytes; }
+  /// The highest panel in two tiles of the same number of rows, or in one.
+  std::size_t tile_rows() const {
+    const std::size_t highest = (rows.m + rows.count() - 1) / rows.count();
+    return highest > kTileRows ? (highest + 1) / 2 : highest;
+  }
+};
+
+struct Task {
+  Operands of;
+  const std::byte* b;
   std::size_t begin, end;  // panels of rows
+  std::size_t tile_rows;
 };
 
 /// One panel of B by the panels of rows. `then(panel, sums)` takes the sums, rows of 32.
 template <TileKind Kind, class Then>
 MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then then) {
   alignas(64) std::byte sums[kTileBlock * kTileBlock * 4];
-  const std::size_t steps = tile_steps(t.rows.row), panels = t.end - t.begin;
-  const std::size_t bytes = steps * kStepLines * kTileBytes, lines = (kStepLines + panels - 1) / panels;
-  const std::size_t row = tile_row(t.rows.row);
-  TileProduct p{nullptr, row, kTileRows * row, t.b, steps, start, 0, sums, nullptr, 0};
+  const TilePanels& rows = t.of.rows;
+  const TileRowsAt* at = t.of.at;
+  const std::size_t steps = tile_steps(rows.row), panels = t.end - t.begin, bytes = t.of.b_panel();
+  const std::size_t lines = (kStepLines + panels - 1) / panels, row = at ? at->distance : tile_row(rows.row);
+  TileProduct p{nullptr, row, t.tile_rows * row, t.b, steps, start, 0, sums, nullptr, 0, t.tile_rows};
+  if (at) p.taps = at->taps, p.tap_count = at->tap_count;
   for (std::size_t i = 0; i < panels; ++i) {
-    const std::size_t panel = t.begin + i, height = t.rows.begin(panel + 1) - t.rows.begin(panel);
-    const std::size_t fetched = i * lines * steps * kTileBytes;
-    p.a = t.a + t.rows.offset(panel);
+    const std::size_t panel = t.begin + i, m = rows.begin(panel), height = rows.begin(panel + 1) - m;
+    const std::size_t fetched = i * lines * steps * t.of.taps() * kTileBytes;
+    const int tiles = height > t.tile_rows ? 2 : 1;
+    const std::size_t read = static_cast<std::size_t>(tiles) * t.tile_rows;
+    const std::size_t from = at && m + read > at->readable ? at->readable - read : m;  // some rows once more
+    p.a = t.of.a + (at ? from * row : rows.offset(panel));
     p.ahead = t.b + (panels == 1 ? kStream : bytes + fetched);
     p.ahead_lines = (last && panels > 1) || fetched >= bytes ? 0 : lines;
-    multiply_tiles<Kind>(p, height > kTileRows ? 2 : 1, 2);
-    then(panel, sums);
+    multiply_tiles<Kind>(p, tiles, 2);
+    then(panel, sums + (m - from) * kTileBlock * 4);
   }
 }
 
 /// Panels of rows in chunks that fit L2; `column(task, n, last)` gets each panel of B for each of them.
 template <class Column>
-MODELFLOW_INLINE void walk(const TilePanels& rows, const std::byte* a, const std::byte* b, std::size_t begin,
-                           std::size_t end, std::size_t n_begin, std::size_t n_end, Column column) {
-  const TileRegisters registers;
-  const std::size_t bytes = rows.offset(end) - rows.offset(begin), panels = end - begin;
+MODELFLOW_INLINE void walk(const Operands& of, std::size_t begin, std::size_t end, std::size_t n_begin,
+                           std::size_t n_end, Column column) {
+  const std::size_t tile_rows = of.tile_rows(), panels = end - begin;
+  const TileRegisters registers(tile_rows);
+  const std::size_t bytes = of.rows.offset(end) - of.rows.offset(begin);
   const std::size_t needed = (bytes + kChunkBytes - 1) / kChunkBytes, chunks = needed < panels ? needed : panels;
-  const std::size_t b_panel = tile_steps(rows.row) * kStepLines * kTileBytes;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    Task task{rows, a, b, begin + panels * chunk / chunks, begin + panels * (chunk + 1) / chunks};
+    Task task{of, of.b, begin + panels * chunk / chunks, begin + panels * (chunk + 1) / chunks, tile_rows};
     for (std::size_t n = n_begin; n < n_end; n += kTileBlock) {
-      task.b = b + n / kTileBlock * b_panel;
+      task.b = of.b + n / kTileBlock * of.b_panel();
       column(task, n, n + kTileBlock >= n_end);
     }
+  }
+}
+
+/// The rows of C among `height` rows of A from m on, as runs: run(the first of them, how many, row of C).
+template <class Run>
+MODELFLOW_INLINE void for_rows(const TileRowsAt* at, std::size_t m, std::size_t height, Run run) {
+  const std::size_t first = at ? at->first + m : m;
+  const bool all = !at || at->pitch == at->columns;
+  const std::size_t pitch = all ? first + height : at->pitch, columns = all ? pitch : at->columns;
+  for (std::size_t i = 0; i < height;) {
+    const std::size_t line = (first + i) / pitch, column = (first + i) % pitch, rest = height - i;
+    if (column < columns) run(i, columns - column < rest ? columns - column : rest, line * columns + column);
+    i += pitch - column;
   }
 }
 
@@ -63,15 +97,19 @@ MODELFLOW_INLINE void walk(const TilePanels& rows, const std::byte* a, const std
 void gemm_bf16_amx(const TileGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
   alignas(64) const float zeros[kTileBlock] = {};
   walk(
-      g.rows, g.a, g.b, begin, end, n_begin,
+      {g.rows, g.a, g.b, g.at}, begin, end, n_begin,
       n_end, [&](const Task& task, std::size_t n, bool last) __attribute__((always_inline)) {
         multiply<TileKind::bf16>(
             task, zeros, last, [&](std::size_t panel, const void* sums) __attribute__((always_inline)) {
               const std::size_t m = g.rows.begin(panel), height = g.rows.begin(panel + 1) - m;
-              const auto* from = static_cast<const float*>(sums);
-              finish(
-                  g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {
-                    return _mm512_load_ps(from + r * kTileBlock + 16 * static_cast<std::size_t>(v));
+              for_rows(
+                  g.at, m,
+                  height, [&](std::size_t first, std::size_t count, std::size_t row) __attribute__((always_inline)) {
+                    const auto* from = static_cast<const float*>(sums) + first * kTileBlock;
+                    finish(
+                        g.out, row, count, n, [&](std::size_t r, int v) __attribute__((always_inline)) {
+                          return _mm512_load_ps(from + r * kTileBlock + 16 * static_cast<std::size_t>(v));
+                        });
                   });
             });
       });
@@ -82,7 +120,7 @@ void gemm_bytes_amx(const BytesGemm<TilePanels>& g, std::size_t begin, std::size
   alignas(64) std::int32_t start[kTileBlock];
   const std::size_t depth = tile_steps(g.rows.row) * kTileBytes;
   walk(
-      g.rows, reinterpret_cast<const std::byte*>(g.a), g.b, begin, end, n_begin,
+      {g.rows, reinterpret_cast<const std::byte*>(g.a), g.b, nullptr}, begin, end, n_begin,
       n_end, [&](const Task& task, std::size_t n, bool last) __attribute__((always_inline)) {
         start_of_sums(g, depth, n, start);
         const TwoRegisters columns(n, g.n);

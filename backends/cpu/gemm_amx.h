@@ -9,6 +9,17 @@
 /// Products of matrices on AMX. Everything here only where host_isa() >= Isa::amx.
 namespace modelflow::cpu {
 
+/// Rows of A that lie at one distance, whatever it is, and of which each product reads several parts: the pixels of an
+/// image, some of which are padding, and what the positions of a window see of it.
+struct TileRowsAt {
+  std::size_t distance;     ///< bytes from a row to the next
+  std::size_t readable;     ///< rows that may be read, at least 32
+  const std::size_t* taps;  ///< bytes from a row to each part of it; B has a panel of steps for every part
+  std::size_t tap_count;
+  /// Row i of A is number first + i in lines of `pitch`, of which `columns` are rows of C and the others are dropped.
+  std::size_t first, pitch, columns;
+};
+
 /// C[m, n] = A B, both in bfloat16, and what the epilogue adds, sums in float32.
 struct TileGemm {
   TilePanels rows;
@@ -16,6 +27,7 @@ struct TileGemm {
   const std::byte* a = nullptr;  ///< as round_rows_amx left it
   const std::byte* b = nullptr;  ///< as pack_b_bf16_amx left it
   ProductEpilogue out;
+  const TileRowsAt* at = nullptr;  ///< where A lies in another way; `rows` then counts the bytes of one part
 };
 
 /// Computes the columns [n_begin, n_end) of the panels [begin, end) of rows on the calling thread. n_begin must be a

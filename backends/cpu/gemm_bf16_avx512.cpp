@@ -101,17 +101,9 @@ void pack_b_bf16(const std::uint16_t* b, bool transposed, std::size_t k, std::si
 }
 
 void round_to_bf16_avx512(const float* in, std::size_t count, float* out) {
-  const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7fff);
-  const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000U)), quiet = _mm512_set1_epi32(0x400000);
   for (std::size_t i = 0; i < count; i += 16) {
     const __mmask16 lanes = count - i < 16 ? tail_mask(count - i) : static_cast<__mmask16>(0xffff);
-    const __m512 x = _mm512_maskz_loadu_ps(lanes, in + i);
-    const __m512i bits = _mm512_castps_si512(x);
-    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), one);
-    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(half, odd));
-    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-    const __m512i chosen = _mm512_mask_or_epi32(rounded, nan, bits, quiet);
-    _mm512_mask_storeu_ps(out + i, lanes, _mm512_castsi512_ps(_mm512_and_si512(chosen, upper)));
+    _mm512_mask_storeu_ps(out + i, lanes, widen(narrow(_mm512_maskz_loadu_ps(lanes, in + i))));
   }
 }
 

@@ -190,7 +190,7 @@ class OnednnConv : public Implementation {
 Verdict accepts(const Call& call) { return accepts_conv(call, 3); }
 
 Verdict accepts_bf16(const Call& call) {
-  if (Verdict v = accepts_conv(call, 3, DType::bf16); !v) return v;
+  if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
   return call.in(1).constant->dims()[1] > 1 ? yes() : no("one channel per filter: there are no pairs to multiply");
 }
 
@@ -205,7 +205,7 @@ double cost_bf16(const Call& call, const Target& target) {
   const double gain = bf16_gain(target, w.has_rank() && w[1].known() ? static_cast<double>(w[1].value()) : 1);
   const double rounding = 1.5 * x / (target.l2_bandwidth * target.cores);
   return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding,
-                  target.stream(conv_bytes(call) - 2 * w.known_elements()));
+                  target.stream(conv_bytes(call)));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "backends/cpu/activation.h"
 #include "backends/ops/matmul_attrs.h"
@@ -16,6 +17,9 @@ struct ProductEpilogue {
   const float* residual = nullptr;
   ops::MatMulAttrs::Residual residual_use = ops::MatMulAttrs::Residual::none;
   ActivationSpec activation;
+  /// In place of `c` and of `residual` where these are bfloat16; finish() alone knows them.
+  std::uint16_t* c_bf16 = nullptr;
+  const std::uint16_t* residual_bf16 = nullptr;
 };
 
 /// On one row of C in place, in plain C++. The vector form is finish() in product_epilogue_avx512.h.

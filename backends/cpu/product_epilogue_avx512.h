@@ -3,6 +3,7 @@
 // For files named *_avx512.cpp and *_vnni.cpp only, see activation_avx512.h.
 
 #include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/bf16_avx512.h"
 #include "backends/cpu/product_epilogue.h"
 
 namespace modelflow::cpu {
@@ -19,6 +20,22 @@ struct TwoRegisters {
   MODELFLOW_INLINE __m512 load(const float* at, int v) const { return _mm512_maskz_loadu_ps(lanes[v], at + 16 * v); }
 };
 
+/// The residual of some columns, in either type; null where there is none of this use.
+struct ResidualColumns {
+  const float* wide = nullptr;
+  const std::uint16_t* narrow = nullptr;
+  ResidualColumns(const ProductEpilogue& e, ops::MatMulAttrs::Residual use, std::size_t first) {
+    if (e.residual_use != use) return;
+    if (e.residual) wide = e.residual + first;
+    if (e.residual_bf16) narrow = e.residual_bf16 + first;
+  }
+  MODELFLOW_INLINE explicit operator bool() const { return wide || narrow; }
+  MODELFLOW_INLINE __m512 load(const TwoRegisters& columns, std::size_t at, int v) const {
+    if (wide) return columns.load(wide + at, v);
+    return widen(_mm256_maskz_loadu_epi16(columns.lanes[v], narrow + at + 16 * v));
+  }
+};
+
 /// Writes 32 columns (or what is left) from n on of `rows` rows from m on. product(r, v) gives 16 columns of the
 /// product: those of row m + r from n + 16 v on.
 template <class Product>
@@ -29,19 +46,21 @@ MODELFLOW_INLINE void finish(const ProductEpilogue& e, std::size_t m, std::size_
   const __m512 bias[2] = {e.bias ? columns.load(e.bias + n, 0) : none, e.bias ? columns.load(e.bias + n, 1) : none};
   const std::size_t row = e.n, first = m * row + n;
   using Use = ops::MatMulAttrs::Residual;
-  const auto residual = [&](Use use) { return e.residual_use == use ? e.residual + first : nullptr; };
-  const float *before = residual(Use::before), *after = residual(Use::after), *times = residual(Use::times);
+  const ResidualColumns before(e, Use::before, first), after(e, Use::after, first), times(e, Use::times, first);
   with_activation(e.activation, [&](auto f) {
-    float* c = e.c + first;
-    for (std::size_t r = 0; r < rows; ++r, c += row) {
+    for (std::size_t r = 0; r < rows; ++r) {
 #pragma GCC unroll 2
       for (int v = 0; v < 2; ++v) {
+        const std::size_t at = r * row;
         __m512 x = _mm512_add_ps(product(r, v), bias[v]);
-        if (before) x = _mm512_add_ps(x, columns.load(before + r * row, v));
+        if (before) x = _mm512_add_ps(x, before.load(columns, at, v));
         x = f(x);
-        if (after) x = _mm512_add_ps(x, columns.load(after + r * row, v));
-        if (times) x = _mm512_mul_ps(x, columns.load(times + r * row, v));
-        _mm512_mask_storeu_ps(c + 16 * v, columns.lanes[v], x);
+        if (after) x = _mm512_add_ps(x, after.load(columns, at, v));
+        if (times) x = _mm512_mul_ps(x, times.load(columns, at, v));
+        if (e.c_bf16)
+          _mm256_mask_storeu_epi16(e.c_bf16 + first + at + 16 * v, columns.lanes[v], narrow(x));
+        else
+          _mm512_mask_storeu_ps(e.c + first + at + 16 * v, columns.lanes[v], x);
       }
     }
   });

@@ -91,7 +91,7 @@ Verdict accepts_product(const Call& call) {
 }
 
 Verdict accepts_convolution(const Call& call) {
-  if (Verdict v = accepts_conv(call, 3, DType::bf16); !v) return v;
+  if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
   return onednn_conv.accepts(float_form(call));
 }
 
