@@ -98,7 +98,8 @@ bool windows_apart(const Node& node) {
 }
 
 bool is_fused_conv(const Node& node) {
-  return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16");
+  return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16") ||
+         node.is("modelflow.ConvToBf16");
 }
 
 bool deterministic(const Node& node) {

@@ -14,7 +14,11 @@ Stage normalize(const Options&) { return {.name = "normalize", .passes = normali
 Stage fuse(const Options&) { return {.name = "fuse", .passes = fuse()}; }
 Stage equalize(const Options& options) { return {.name = "equalize", .passes = equalizing(options)}; }
 Stage quantize(const Options& options) { return {.name = "quantize", .passes = quantizing(options)}; }
-Stage layout(const Options&) { return {.name = "layout", .passes = layout()}; }
+Stage layout(const Options& options) {
+  Stage stage{.name = "layout", .passes = layout()};
+  if (options.precision == Precision::bf16) stage.passes.push_back(bf16_values());
+  return stage;
+}
 
 std::vector<Stage> running_order(const Options& options) {
   if (options.level == Level::O0) return {};

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backends/host_invocation.h"
+#include "modelflow/bf16.h"
 #include "modelflow/kernel.h"
 #include "modelflow/modelflow.h"
 #include "src/emit/emit.h"
@@ -33,8 +34,16 @@ Tensor random(const Dims& dims, unsigned seed, DType dtype = DType::f32) {
     });
   }
   std::normal_distribution<float> normal;
-  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+  Tensor made = Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
     for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
+  });
+  return dtype == DType::bf16 ? to_bf16(made) : made;
+}
+
+Tensor widened(const Tensor& tensor) {
+  return Tensor::make(DType::f32, tensor.dims(), [&](std::byte* bytes) {
+    const auto* from = reinterpret_cast<const std::uint16_t*>(tensor.data());
+    std::transform(from, from + tensor.elements(), reinterpret_cast<float*>(bytes), from_bf16);
   });
 }
 
@@ -103,6 +112,21 @@ class KernelsTest : public testing::Test {
     EXPECT_LE(moved, 2 + a.size() / 500) << what;
   }
 
+  /// The same for bfloat16, whose steps are 2^-8 to 2^-7 of the number.
+  static void expect_one_step_of_bf16(const Tensor& want, const Tensor& got, const std::string& what, float tolerance) {
+    const Tensor x = widened(want), y = widened(got);
+    const auto a = x.as<float>(), b = y.as<float>();
+    float largest = 1;
+    for (const float v : a) largest = std::max(largest, std::abs(v));
+    std::size_t moved = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+      ASSERT_NEAR(a[i], b[i], std::abs(a[i]) * 0x1p-7f + tolerance * largest) << what << " at " << i;
+      moved += std::abs(a[i] - b[i]) > tolerance * largest;
+    }
+    EXPECT_LE(moved, 2 + a.size() / 200) << what;
+  }
+
   /// Float sums in another order. The bodies of QLSTM and QGRU do not say that h is in steps as well: half a step of a
   /// state of at most 1 may come out of each gate.
   static float tolerance_of(const std::string& op) { return op == "QLSTM" || op == "QGRU" ? 1.0f / 127 : 2e-5f; }
@@ -111,6 +135,7 @@ class KernelsTest : public testing::Test {
     ASSERT_EQ(want.dims(), got.dims()) << what;
     ASSERT_EQ(want.dtype(), got.dtype()) << what;
     if (want.dtype() == DType::u8) return expect_one_step(want, got, what);
+    if (want.dtype() == DType::bf16) return expect_one_step_of_bf16(want, got, what, tolerance);
     const auto a = want.as<float>(), b = got.as<float>();
     float largest = 1;
     for (const float x : a) largest = std::max(largest, std::abs(x));
@@ -218,20 +243,21 @@ TEST_F(KernelsTest, Bfloat16KernelsForMachinesWithTheArithmetic) {
       for (const Operand& in : call.inputs) operands.push_back(in.constant ? *in.constant : feeds.at(in.name));
       HostInvocation invocation(threads, operands);
       kernel->create(call, Target::host())->run(invocation);
-      ASSERT_NO_FATAL_FAILURE(expect_near(want, invocation.result(0, DType::f32), describe(call)));
+      ASSERT_NO_FATAL_FAILURE(expect_near(want, invocation.result(0, want.dtype()), describe(call)));
     }
   }
-  EXPECT_EQ(taken.size(), 2u);
+  EXPECT_EQ(taken.size(), 4u);
   for (const auto& [name, samples] : taken) EXPECT_GE(samples, 7) << name;
 }
 
 TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
   // With the first opset that can say what the op means.
   constexpr std::pair<const char*, std::int64_t> kFirst[] = {
-      {"Activation", 11}, {"MatMul", 11},     {"Pointwise", 11},  {"LayerNorm", 11}, {"GroupNorm", 12},
-      {"Attention", 13},  {"Rotary", 13},     {"LSTM", 11},       {"GRU", 11},       {"QConv", 13},
-      {"QMatMul", 11},    {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13}, {"QSqueezeExcite", 13},
-      {"Quantize", 13},   {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},  {"QConvTranspose", 13}};
+      {"Activation", 11},   {"MatMul", 11},     {"Pointwise", 11},  {"LayerNorm", 11}, {"GroupNorm", 12},
+      {"Attention", 13},    {"Rotary", 13},     {"LSTM", 11},       {"GRU", 11},       {"QConv", 13},
+      {"QMatMul", 11},      {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13}, {"QSqueezeExcite", 13},
+      {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},  {"QConvTranspose", 13},
+      {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {
       if (opset < first) continue;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "modelflow/kernel.h"
 
@@ -10,7 +11,9 @@ namespace modelflow::cpu {
 /// over 32 numbers that lie side by side (`depth` of them do), vdpbf16ps over 2. One where it has neither.
 double bf16_gain(const Target& target, double depth);
 
-/// Numbers rounded to bfloat16, as float32, on the threads of the call. Any CPU.
-const float* rounded_to_bf16(const float* in, std::size_t count, const Target& target, Invocation& call);
+/// Numbers rounded to bfloat16 (or that are in it), as float32, on the threads of the call. Any CPU.
+const float* rounded_to_bf16(const View& in, const Target& target, Invocation& call);
+/// Float32 numbers in bfloat16.
+void round_to_bf16(const float* in, std::size_t count, std::uint16_t* out, Invocation& call);
 
 }  // namespace modelflow::cpu

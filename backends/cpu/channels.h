@@ -23,6 +23,9 @@ struct ChannelLoops {
   /// y[j] = sum over i of x[i] * w[i, j] for the kPanel columns of w [in, kPanel].
   void (*vector_matrix)(const float* x, const float* w, std::size_t in, float* y);
   void (*vector_bytes)(const float* x, const std::int8_t* w, std::size_t in, float* y);
+  /// y[i] = x[i] in bfloat16, and back.
+  void (*narrow)(const float* x, std::size_t n, std::uint16_t* y);
+  void (*widen)(const std::uint16_t* x, std::size_t n, float* y);
   static constexpr std::size_t kPanel = 64;
 };
 

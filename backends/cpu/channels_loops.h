@@ -98,7 +98,25 @@ void vector_by(const float* x, const W* w, std::size_t in, float* y) {
   }
 }
 
-constexpr ChannelLoops kLoops = {add_rows, max_rows, scale_rows, scale, sum, vector_by<float>, vector_by<std::int8_t>};
+/// As to_bf16, which would be shared with files compiled for other instruction sets; no branch, for compilers.
+void narrow(const float* x, std::size_t n, std::uint16_t* y) {
+  for (std::size_t i = 0; i < n; ++i) {
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, x + i, sizeof bits);
+    const std::uint32_t rounded = bits + 0x7fffU + (bits >> 16 & 1U), quiet = bits | 0x400000U;
+    y[i] = static_cast<std::uint16_t>(((bits & 0x7fffffffU) > 0x7f800000U ? quiet : rounded) >> 16);
+  }
+}
+
+void widen(const std::uint16_t* x, std::size_t n, float* y) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(x[i]) << 16;
+    __builtin_memcpy(y + i, &bits, sizeof bits);
+  }
+}
+
+constexpr ChannelLoops kLoops = {add_rows, max_rows, scale_rows, scale, sum, vector_by<float>, vector_by<std::int8_t>,
+                                 narrow,   widen};
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -6,16 +6,6 @@
 namespace modelflow::cpu {
 namespace {
 
-/// One pixel of x as steps of tiles.
-template <class T>
-MODELFLOW_INLINE void copy_pixel(const T* from, std::size_t channels, std::size_t whole, std::byte* to) {
-  if constexpr (sizeof(T) == 2)
-    std::memcpy(to, from, 2 * channels);
-  else
-    round_numbers(from, channels, to);
-  if (whole > 2 * channels) std::memset(to + 2 * channels, 0, whole - 2 * channels);
-}
-
 template <class T>
 void copy_lines(const ConvLines& l, const T* x, std::int64_t begin, std::int64_t end, std::int64_t lines,
                 std::size_t pixel_bytes, std::byte* out) {
@@ -30,7 +20,7 @@ void copy_lines(const ConvLines& l, const T* x, std::int64_t begin, std::int64_t
       std::int64_t column = grid.column - g.left;
       for (std::int64_t i = 0; i < l.pitch; ++i, column += g.stride_w, to += pixel_bytes) {
         if (inside && column >= 0 && column < g.width)
-          copy_pixel(x + (row * g.width + column) * g.channels, channels, whole, to);
+          tile_row_of(x + (row * g.width + column) * g.channels, channels, whole, to);
         else
           std::memset(to, 0, whole);
       }

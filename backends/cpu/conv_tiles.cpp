@@ -158,6 +158,10 @@ double cost(const Call& call, const Target& target) {
                   target.stream(conv_bytes(call)));
 }
 
+std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+  return std::make_unique<ConvBf16Tiles>(call);
+}
+
 }  // namespace
 
 const Kernel conv_bf16_amx = {
@@ -166,9 +170,16 @@ const Kernel conv_bf16_amx = {
     .needs = Isa::amx,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<ConvBf16Tiles>(call);
-    },
+    .create = create,
+};
+
+const Kernel conv_to_bf16_amx = {
+    .op = "ConvToBf16",
+    .name = "cpu.conv_to_bf16_amx",
+    .needs = Isa::amx,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create,
 };
 
 }  // namespace modelflow::cpu

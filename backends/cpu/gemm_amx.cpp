@@ -1,7 +1,5 @@
 #include "backends/cpu/gemm_amx.h"
 
-#include <cstring>
-
 #include "backends/cpu/product_epilogue_avx512.h"
 #include "backends/cpu/round_amx.h"
 #include "backends/cpu/tiles_amx.h"
@@ -92,6 +90,17 @@ MODELFLOW_INLINE void for_rows(const TileRowsAt* at, std::size_t m, std::size_t 
   }
 }
 
+template <class T>
+void copy_rows(const TilePanels& panels, const T* a, std::size_t k, std::size_t begin, std::size_t end,
+               std::byte* out) {
+  const std::size_t step = tile_row(panels.row), whole = tile_steps(panels.row) * kTileBytes;
+  for (std::size_t panel = begin; panel < end; ++panel) {
+    std::byte* to = out + panels.offset(panel);
+    for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step)
+      tile_row_of(a + r * k, k, whole, to);
+  }
+}
+
 }  // namespace
 
 void gemm_bf16_amx(const TileGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
@@ -143,16 +152,14 @@ void gemm_bytes_amx(const BytesGemm<TilePanels>& g, std::size_t begin, std::size
       });
 }
 
-void round_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
-                    std::byte* out) {
-  const std::size_t step = tile_row(panels.row), whole = tile_steps(panels.row) * kTileBytes;
-  for (std::size_t panel = begin; panel < end; ++panel) {
-    std::byte* to = out + panels.offset(panel);
-    for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {
-      round_numbers(a + r * k, k, to);
-      std::memset(to + 2 * k, 0, whole - 2 * k);
-    }
-  }
+void copy_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+                   std::byte* out) {
+  copy_rows(panels, a, k, begin, end, out);
+}
+
+void copy_rows_amx(const TilePanels& panels, const std::uint16_t* a, std::size_t k, std::size_t begin, std::size_t end,
+                   std::byte* out) {
+  copy_rows(panels, a, k, begin, end, out);
 }
 
 void pack_b_bf16_amx(const std::uint16_t* b, bool transposed, std::size_t k, std::size_t n, std::uint16_t* out) {

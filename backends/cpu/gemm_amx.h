@@ -24,7 +24,7 @@ struct TileRowsAt {
 struct TileGemm {
   TilePanels rows;
   std::size_t n = 0;
-  const std::byte* a = nullptr;  ///< as round_rows_amx left it
+  const std::byte* a = nullptr;  ///< as copy_rows_amx left it
   const std::byte* b = nullptr;  ///< as pack_b_bf16_amx left it
   ProductEpilogue out;
   const TileRowsAt* at = nullptr;  ///< where A lies in another way; `rows` then counts the bytes of one part
@@ -37,9 +37,11 @@ void gemm_bf16_amx(const TileGemm& gemm, std::size_t begin, std::size_t end, std
 void gemm_bytes_amx(const BytesGemm<TilePanels>& gemm, std::size_t begin, std::size_t end, std::size_t n_begin,
                     std::size_t n_end);
 
-/// The panels [begin, end) of a [m, k], rounded to bfloat16. Steps of tiles are whole.
-void round_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
-                    std::byte* out);
+/// The panels [begin, end) of a [m, k], rounded to bfloat16 or in it. Steps of tiles are whole.
+void copy_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+                   std::byte* out);
+void copy_rows_amx(const TilePanels& panels, const std::uint16_t* a, std::size_t k, std::size_t begin, std::size_t end,
+                   std::byte* out);
 
 inline std::size_t packed_b_bf16_amx_bytes(std::size_t k, std::size_t n) {
   return (n + kTileBlock - 1) / kTileBlock * kTileBlock * tile_steps(2 * k) * kTileBytes;

@@ -30,11 +30,11 @@ class MatMulBf16Avx512 : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    MatMulBf16Problem p(attrs_, call);
+    const MatMulBf16Problem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    if (attrs_.round_a) p.a = rounded_to_bf16(p.a, p.m * p.k, target_, call);
-    const Bf16Gemm g{p.n, p.k, p.a, p.k, weights(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
+    const float* a = attrs_.round_a ? rounded_to_bf16(p.a, target_, call) : static_cast<const float*>(p.a.data);
+    const Bf16Gemm g{p.n, p.k, a, p.k, weights(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
     const double bytes = 2.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
     // Few rows count as one: what is waited for is the weights, and each of them is to be read by one core only.
     const ProductSplit s = split_product({p.m < kManyRows ? 1 : p.m, p.n, p.k, kBf16Panel, bytes}, call.threads());

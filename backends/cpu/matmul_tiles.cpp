@@ -19,7 +19,8 @@ using ops::MatMulBf16Attrs;
 
 class MatMulBf16Tiles : public Implementation {
  public:
-  explicit MatMulBf16Tiles(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+  explicit MatMulBf16Tiles(const Call& call)
+      : attrs_(call.attrs), activation_(activation_of(call.attrs)), to_bf16_(call.outputs.at(0).dtype == DType::bf16) {
     const Tensor& b = *call.in(1).constant;
     const bool transposed = attrs_.trans_b;
     const auto k = static_cast<std::size_t>(b.dims()[transposed]);
@@ -33,25 +34,47 @@ class MatMulBf16Tiles : public Implementation {
 
   void run(Invocation& call) const override {
     const MatMulBf16Problem p(attrs_, call);
-    auto* y = static_cast<float*>(call.output(0, p.y));
+    void* y = call.output(0, p.y);
     if (p.m == 0 || p.n == 0) return;
     const TilePanels a{p.m, 2 * p.k};
-    std::byte* rounded = call.scratch(a.bytes());
-    const TileGemm g{a, p.n, rounded, packed_.get(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
+    const bool bf16 = p.a.dtype == DType::bf16, in_place = bf16 && a.row % kTileBytes == 0 && p.m >= kTileBlock;
+    std::byte* copy = in_place ? nullptr : call.scratch(a.bytes());
+    constexpr std::size_t kBegin = 0;
+    const TileRowsAt at{a.row, p.m, &kBegin, 1, 0, 1, 1};
+    const std::byte* rows = in_place ? static_cast<const std::byte*>(p.a.data) : copy;
+    const TileGemm g{a, p.n, rows, packed_.get(), epilogue(p, y), in_place ? &at : nullptr};
     const double bytes = 2.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
     share_product(
         a, {p.m, p.n, p.k, kTileBlock, bytes}, 0, call,
-        [&](std::size_t begin, std::size_t end) { round_rows_amx(a, p.a, p.k, begin, end, rounded); },
+        [&](std::size_t begin, std::size_t end) {
+          if (in_place) return;
+          if (bf16) return copy_rows_amx(a, static_cast<const std::uint16_t*>(p.a.data), p.k, begin, end, copy);
+          copy_rows_amx(a, static_cast<const float*>(p.a.data), p.k, begin, end, copy);
+        },
         [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte*) {
           gemm_bf16_amx(g, begin, end, n0, n1);
         });
   }
 
  private:
+  ProductEpilogue epilogue(const MatMulBf16Problem& p, void* y) const {
+    ProductEpilogue e{nullptr, p.n, p.bias, p.residual, attrs_.residual, activation_};
+    if (to_bf16_)
+      e.c_bf16 = static_cast<std::uint16_t*>(y);
+    else
+      e.c = static_cast<float*>(y);
+    return e;
+  }
+
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
+  bool to_bf16_;
   std::shared_ptr<const std::byte> packed_;
 };
+
+std::unique_ptr<Implementation> create_bf16(const Call& call, const Target&) {
+  return std::make_unique<MatMulBf16Tiles>(call);
+}
 
 /// Rows from which six products of tiles are faster than AVX-512, cutting the weights into parts included: on MiniLM
 /// 0.87 times as fast for 48 rows, 1.07 for 64, 1.33 for 128, 1.50 for 256 (Sapphire Rapids, whole model).
@@ -123,9 +146,16 @@ const Kernel matmul_bf16_amx = {
     .needs = Isa::amx,
     .accepts = accepts_rounded_product,
     .cost = rounded_product_cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<MatMulBf16Tiles>(call);
-    },
+    .create = create_bf16,
+};
+
+const Kernel matmul_to_bf16_amx = {
+    .op = "MatMulToBf16",
+    .name = "cpu.matmul_to_bf16_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_rounded_product,
+    .cost = rounded_product_cost,
+    .create = create_bf16,
 };
 
 const Kernel matmul_amx = {

@@ -15,13 +15,18 @@ using tag = memory::format_tag;
 
 constexpr auto kFloat = memory::data_type::f32;
 
+memory::data_type type_of(const Operand& operand) {
+  return operand.dtype == DType::bf16 ? memory::data_type::bf16 : kFloat;
+}
+
 /// What runs for one set of extents. The convolution itself is channels last, oneDNN's fast order on every machine;
 /// operands in channels-second order are reordered around it, which rounds x where bfloat16 is multiplied.
 struct Prepared {
   dnnl::convolution_forward::primitive_desc desc;
   dnnl::convolution_forward primitive;
   std::optional<dnnl::reorder> x_reorder, added_reorder, y_reorder;
-  memory::desc x_given, y_given;  // as the operands lie in memory
+  memory::desc x_given, y_given, added_given;  // as the operands lie in memory
+  memory::desc added_last;
   std::shared_ptr<const std::byte> packed;
 };
 
@@ -51,7 +56,13 @@ class OnednnConv : public Implementation {
  public:
   /// `type`: of the numbers that are multiplied, x and the weights.
   OnednnConv(const Call& call, memory::data_type type)
-      : type_(type), conv_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
+      : type_(type),
+        x_type_(type_of(call.in(0))),
+        added_type_(type_of(call.inputs.back())),
+        y_type_(type_of(call.outputs.at(0))),
+        conv_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        weights_(*call.in(1).constant) {}
 
   void run(Invocation& call) const override {
     const Dims x = checked_dims(call);
@@ -69,15 +80,16 @@ class OnednnConv : public Implementation {
  private:
   [[noreturn]] static void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "Conv: " + what); }
 
-  static Dims dims_of(Invocation& call, std::size_t index) {
+  static Dims dims_of(Invocation& call, std::size_t index, memory::data_type type = kFloat) {
     const View view = call.input(index);
-    if (view.dtype != DType::f32) mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
+    if (view.dtype != (type == kFloat ? DType::f32 : DType::bf16))
+      mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
     return {view.dims.begin(), view.dims.end()};
   }
 
   Dims checked_dims(Invocation& call) const {
     if (call.inputs() != conv_.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
-    Dims x = dims_of(call, 0);
+    Dims x = dims_of(call, 0, x_type_);
     const std::size_t rank = conv_.rank();
     if (x.size() != rank + 2) mismatch("x is " + Shape::of(x).str());
     const std::int64_t channels = x[conv_.x_last ? rank + 1 : 1], wanted = weights_.dims()[1] * conv_.group;
@@ -90,7 +102,7 @@ class OnednnConv : public Implementation {
     if (conv_.has_bias && dims_of(call, 2) != Dims{weights_.dims()[0]})
       mismatch("bias is " + Shape::of(dims_of(call, 2)).str());
     if (conv_.residual == Residual::none) return;
-    const Dims added = dims_of(call, conv_.residual_index());
+    const Dims added = dims_of(call, conv_.residual_index(), added_type_);
     if (added != y) mismatch("residual is " + Shape::of(added).str() + ", the result is " + Shape::of(y).str());
   }
 
@@ -120,7 +132,7 @@ class OnednnConv : public Implementation {
     if (conv_.residual != Residual::none) {
       args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(conv_.residual == Residual::before, activation_)) |
                        DNNL_ARG_SRC_1,
-                   given(conv_.residual_index(), ready.y_given, ready.added_reorder, ready.desc.dst_desc()));
+                   given(conv_.residual_index(), ready.added_given, ready.added_reorder, ready.added_last));
     }
     ready.primitive.execute(stream.stream(), args);
     if (ready.y_reorder) ready.y_reorder->execute(stream.stream(), {{DNNL_ARG_FROM, y}, {DNNL_ARG_TO, y_given}});
@@ -134,7 +146,8 @@ class OnednnConv : public Implementation {
     plan_for_threads(threads);
     const std::size_t rank = conv_.rank();
     const memory::dims x_dims = channels_second(x, conv_.x_last), y_dims = channels_second(y, conv_.y_last);
-    const memory::desc x_last(x_dims, type_, order(rank, true)), y_last(y_dims, kFloat, order(rank, true));
+    const memory::desc x_last(x_dims, type_, order(rank, true)), y_last(y_dims, y_type_, order(rank, true)),
+        added_last(y_dims, added_type_, order(rank, true));
     memory::dims w_dims(weights_.dims().begin(), weights_.dims().end());
     if (conv_.group > 1) {
       w_dims[0] /= conv_.group;
@@ -152,25 +165,28 @@ class OnednnConv : public Implementation {
     }
     const dnnl::convolution_forward::primitive_desc desc(
         onednn_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x_last, any, bias,
-        y_last, conv_.strides, dilations, before, after, primitive_attr(y_last));
-    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::convolution_forward(desc), {}, {}, {}, {}, {}, {}});
-    made->x_given = memory::desc(x_dims, kFloat, order(rank, conv_.x_last));
-    made->y_given = memory::desc(y_dims, kFloat, order(rank, conv_.y_last));
+        y_last, conv_.strides, dilations, before, after, primitive_attr(added_last));
+    auto made =
+        std::make_shared<Prepared>(Prepared{desc, dnnl::convolution_forward(desc), {}, {}, {}, {}, {}, {}, {}, {}});
+    made->x_given = memory::desc(x_dims, x_type_, order(rank, conv_.x_last));
+    made->y_given = memory::desc(y_dims, y_type_, order(rank, conv_.y_last));
+    made->added_given = memory::desc(y_dims, added_type_, order(rank, conv_.y_last));
+    made->added_last = added_last;
     const auto between = [](const memory::desc& from, const memory::desc& to) {
       return dnnl::reorder(dnnl::reorder::primitive_desc(onednn_engine(), from, onednn_engine(), to));
     };
     if (made->x_given != x_last) made->x_reorder = between(made->x_given, x_last);
     if (made->y_given != y_last) {
       made->y_reorder = between(y_last, made->y_given);
-      made->added_reorder = between(made->y_given, y_last);
+      made->added_reorder = between(made->added_given, added_last);
     }
     if (desc.weights_desc() != plain) made->packed = onednn_packed(weights_, plain, desc.weights_desc());
     return made;
   }
 
-  dnnl::primitive_attr primitive_attr(const memory::desc& y) const {
+  dnnl::primitive_attr primitive_attr(const memory::desc& residual) const {
     dnnl::post_ops ops;
-    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, y); };
+    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, residual); };
     if (conv_.residual == Residual::before) add();
     append_activation(ops, activation_);
     if (conv_.residual == Residual::after) add();
@@ -180,7 +196,7 @@ class OnednnConv : public Implementation {
     return attr;
   }
 
-  memory::data_type type_;
+  memory::data_type type_, x_type_, added_type_, y_type_;
   ConvAttrs conv_;
   ActivationSpec activation_;
   Tensor weights_;
@@ -204,8 +220,11 @@ double cost_bf16(const Call& call, const Target& target) {
   const double x = 4 * call.in(0).shape.known_elements();
   const double gain = bf16_gain(target, w.has_rank() && w[1].known() ? static_cast<double>(w[1].value()) : 1);
   const double rounding = 1.5 * x / (target.l2_bandwidth * target.cores);
-  return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding,
-                  target.stream(conv_bytes(call)));
+  return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding, target.stream(conv_bytes(call)));
+}
+
+std::unique_ptr<Implementation> create_bf16(const Call& call, const Target&) {
+  return std::make_unique<OnednnConv>(call, memory::data_type::bf16);
 }
 
 }  // namespace
@@ -226,9 +245,16 @@ const Kernel onednn_conv_bf16 = {
     .needs = Isa::avx512_bf16,
     .accepts = accepts_bf16,
     .cost = cost_bf16,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<OnednnConv>(call, memory::data_type::bf16);
-    },
+    .create = create_bf16,
+};
+
+const Kernel onednn_conv_to_bf16 = {
+    .op = "ConvToBf16",
+    .name = "cpu.onednn_conv_to_bf16",
+    .needs = Isa::avx512_bf16,
+    .accepts = accepts_bf16,
+    .cost = cost_bf16,
+    .create = create_bf16,
 };
 
 }  // namespace modelflow::cpu

@@ -15,7 +15,7 @@ using tag = memory::format_tag;
 struct Prepared {
   dnnl::matmul::primitive_desc desc;
   dnnl::matmul primitive;
-  memory::desc given;
+  memory::desc given, residual;
   dnnl::reorder rounding;
   std::shared_ptr<const std::byte> packed;
 };
@@ -23,24 +23,29 @@ struct Prepared {
 class OnednnMatMulBf16 : public Implementation {
  public:
   explicit OnednnMatMulBf16(const Call& call)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), weights_(*call.in(1).constant) {}
+      : attrs_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        to_bf16_(call.outputs.at(0).dtype == DType::bf16),
+        weights_(*call.in(1).constant) {}
 
   void run(Invocation& call) const override {
     const MatMulBf16Problem p(attrs_, call);
-    auto* y = static_cast<float*>(call.output(0, p.y));
+    void* y = call.output(0, p.y);
     if (p.m == 0 || p.n == 0) return;
     onednn_guard("MatMulBf16", [&] { execute(p, *prepare(p, call.threads()), y, call); });
   }
 
  private:
-  void execute(const MatMulBf16Problem& p, const Prepared& ready, float* y, Invocation& call) const {
+  void execute(const MatMulBf16Problem& p, const Prepared& ready, void* y, Invocation& call) const {
     const auto at = [&](const memory::desc& desc, const void* data) {
       return memory(desc, onednn_engine(), const_cast<void*>(data));  // oneDNN does not write to its inputs
     };
     OnednnStream stream(call);
-    const memory given = at(ready.given, p.a);
-    const memory a = at(ready.desc.src_desc(), call.scratch(ready.desc.src_desc().get_size()));
-    ready.rounding.execute(stream.stream(), {{DNNL_ARG_FROM, given}, {DNNL_ARG_TO, a}});
+    memory a = at(ready.desc.src_desc(), p.a.data);
+    if (p.a.dtype != DType::bf16) {
+      a.set_data_handle(call.scratch(ready.desc.src_desc().get_size()));
+      ready.rounding.execute(stream.stream(), {{DNNL_ARG_FROM, at(ready.given, p.a.data)}, {DNNL_ARG_TO, a}});
+    }
     const void* b = ready.packed ? static_cast<const void*>(ready.packed.get()) : p.b;
     std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, a},
                                             {DNNL_ARG_WEIGHTS, at(ready.desc.weights_desc(), b)},
@@ -49,7 +54,7 @@ class OnednnMatMulBf16 : public Implementation {
     const bool before = attrs_.residual == MatMulAttrs::Residual::before;
     const int position = residual_position(before, activation_);
     if (p.residual)
-      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, at(ready.desc.dst_desc(), p.residual));
+      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, at(ready.residual, p.residual));
     stream.execute(ready.primitive, ready.desc.scratchpad_desc(), std::move(args));
   }
 
@@ -61,22 +66,28 @@ class OnednnMatMulBf16 : public Implementation {
     plan_for_threads(threads);
     const auto bf16 = memory::data_type::bf16, f32 = memory::data_type::f32;
     const auto m = static_cast<memory::dim>(p.m), n = static_cast<memory::dim>(p.n), k = static_cast<memory::dim>(p.k);
-    const memory::desc y({m, n}, f32, tag::ab), plain({k, n}, bf16, attrs_.trans_b ? tag::ba : tag::ab);
+    const memory::desc y({m, n}, to_bf16_ ? bf16 : f32, tag::ab), added({m, n}, f32, tag::ab);
+    const memory::desc plain({k, n}, bf16, attrs_.trans_b ? tag::ba : tag::ab);
     const memory::desc given({m, k}, f32, tag::ab), a({m, k}, bf16, tag::ab);
     const dnnl::matmul::primitive_desc desc(onednn_engine(), a, memory::desc({k, n}, bf16, tag::any),
                                             p.bias ? memory::desc({1, n}, f32, tag::ab) : memory::desc(), y,
-                                            product_attr(attrs_.residual, activation_, y));
+                                            product_attr(attrs_.residual, activation_, added));
     const dnnl::reorder rounding({onednn_engine(), given, onednn_engine(), a});
-    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), given, rounding, nullptr});
+    auto made = std::make_shared<Prepared>(Prepared{desc, dnnl::matmul(desc), given, added, rounding, nullptr});
     if (desc.weights_desc() != plain) made->packed = onednn_packed(weights_, plain, desc.weights_desc());
     return made;
   }
 
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
+  bool to_bf16_;
   Tensor weights_;
   mutable PreparedFor<std::size_t, Prepared> prepared_;
 };
+
+std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+  return std::make_unique<OnednnMatMulBf16>(call);
+}
 
 }  // namespace
 
@@ -86,9 +97,16 @@ const Kernel onednn_matmul_bf16 = {
     .needs = Isa::avx512_bf16,
     .accepts = accepts_rounded_product,
     .cost = rounded_product_cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<OnednnMatMulBf16>(call);
-    },
+    .create = create,
+};
+
+const Kernel onednn_matmul_to_bf16 = {
+    .op = "MatMulToBf16",
+    .name = "cpu.onednn_matmul_to_bf16",
+    .needs = Isa::avx512_bf16,
+    .accepts = accepts_rounded_product,
+    .cost = rounded_product_cost,
+    .create = create,
 };
 
 }  // namespace modelflow::cpu

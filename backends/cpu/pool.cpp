@@ -1,8 +1,9 @@
-// Pooling with channels last, of floats and of bytes: every window is a handful of rows of channels.
+// Pooling with channels last, of floats, bfloat16 and bytes: every window is a handful of rows of channels.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/bf16.h"
 #include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
@@ -39,6 +40,7 @@ struct Window {
 
 struct Floats {
   using Element = float;
+  using Result = float;
   static constexpr DType dtype = DType::f32;
 
   static void max(const Window<float>& w, float* y) {
@@ -56,8 +58,57 @@ struct Floats {
   }
 };
 
+/// Results in bfloat16, of numbers in it or in float32, computed in float32.
+template <class T>
+struct Rounded {
+  using Element = T;
+  using Result = std::uint16_t;
+  static constexpr DType dtype = std::is_same_v<T, std::uint16_t> ? DType::bf16 : DType::f32;
+
+  static void max(const Window<T>& w, std::uint16_t* y) {
+    by_block(w, -std::numeric_limits<float>::infinity(), 1, y,
+             [](const float* row, std::size_t n, float* best) { channel_loops().max_rows(row, 1, n, n, best); });
+  }
+  static void average(const Window<T>& w, std::int64_t count, std::uint16_t* y) {
+    by_block(w, 0, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, y,
+             [](const float* row, std::size_t n, float* sum) { channel_loops().add_rows(row, 1, n, sum); });
+  }
+  static void global(const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
+    const std::size_t count = t.batch * t.channels;
+    auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
+    const auto size = static_cast<std::int64_t>(t.size());
+    if constexpr (sizeof(T) == 2)
+      channel_mean(rounded_to_bf16({dtype, std::span(&size, 1), x}, {}, call), t, mean, call);
+    else
+      channel_mean(x, t, mean, call);
+    round_to_bf16(mean, count, y, call);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 256;  // channels
+
+  static const float* floats(const float* row, std::size_t, float*) { return row; }
+  static const float* floats(const std::uint16_t* row, std::size_t n, float* to) {
+    channel_loops().widen(row, n, to);
+    return to;
+  }
+  template <class Take>
+  static void by_block(const Window<T>& w, float start, float factor, std::uint16_t* y, Take take) {
+    float values[kBlock], row[kBlock];
+    for (std::size_t c = 0; c < w.channels; c += kBlock) {
+      const std::size_t n = std::min(kBlock, w.channels - c);
+      std::fill_n(values, n, start);
+      for (std::size_t h = 0; h < w.high; ++h)
+        for (std::size_t i = 0; i < w.wide; ++i) take(floats(w.x + h * w.line + i * w.channels + c, n, row), n, values);
+      if (factor != 1) channel_loops().scale(values, factor, n, values);
+      channel_loops().narrow(values, n, y + c);
+    }
+  }
+};
+
 struct Bytes {
   using Element = std::uint8_t;
+  using Result = std::uint8_t;
   static constexpr DType dtype = DType::u8;
 
   static void max(const Window<std::uint8_t>& w, std::uint8_t* y) {
@@ -89,6 +140,7 @@ struct Bytes {
 template <class Type>
 class Pool : public Implementation {
   using Element = typename Type::Element;
+  using Result = typename Type::Result;
 
  public:
   explicit Pool(const Call& call)
@@ -123,12 +175,12 @@ class Pool : public Implementation {
     Dims y(x.dims.size(), 1);
     y.front() = x.dims.front();
     y.back() = x.dims.back();
-    auto* to = static_cast<Element*>(call.output(0, y));
+    auto* to = static_cast<Result*>(call.output(0, y));
     Type::global(static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
   }
 
   void windows(const View& x, const Axis& h, const Axis& w, const Dims& y, Invocation& call) const {
-    auto* to = static_cast<Element*>(call.output(0, y));
+    auto* to = static_cast<Result*>(call.output(0, y));
     const auto channels = static_cast<std::size_t>(y.back());
     const auto lines = static_cast<std::size_t>(y[0] * h.out), width = static_cast<std::size_t>(w.out) * channels;
     if (lines * width == 0) return;
@@ -144,7 +196,7 @@ class Pool : public Implementation {
   }
 
   void pool_line(const Element* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
-                 Element* y) const {
+                 Result* y) const {
     for (std::int64_t ow = 0; ow < w.out; ++ow, y += channels) {
       const std::int64_t left = w.first(ow), right = w.last(ow), top = h.first(oh), bottom = h.last(oh);
       const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
@@ -186,6 +238,22 @@ std::unique_ptr<Implementation> create(const Call& call, const Target&) {
 
 const Kernel pool = {
     .op = "Pool", .name = "cpu.pool", .accepts = accepts<Floats>, .cost = cost<Floats>, .create = create<Floats>};
+
+const Kernel pool_bf16 = {
+    .op = "PoolBf16",
+    .name = "cpu.pool_bf16",
+    .accepts =
+        [](const Call& call) {
+          const Verdict numbers = accepts<Rounded<float>>(call);
+          return numbers ? numbers : accepts<Rounded<std::uint16_t>>(call);
+        },
+    .cost = cost<Floats>,
+    .create =
+        [](const Call& call, const Target& target) {
+          return (call.in(0).dtype == DType::bf16 ? create<Rounded<std::uint16_t>> : create<Rounded<float>>)(call,
+                                                                                                             target);
+        },
+};
 
 const Kernel qpool = {
     .op = "QPool", .name = "cpu.qpool", .accepts = accepts<Bytes>, .cost = cost<Bytes>, .create = create<Bytes>};

@@ -64,6 +64,7 @@ template <class A>
 Verdict accepts(const Call& call, DType weights, std::size_t rank) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const DType want = i == 1 ? weights : DType::f32, is = call.in(i).dtype;
+    if (i == 0 && is == DType::bf16 && call.attrs.integer("round_a")) continue;
     if (is != want) return no("is " + std::string(name(is)) + ", not " + std::string(name(want)), call.in(i).name);
   }
   try {
@@ -85,8 +86,11 @@ ProductWork work(const Call& call, double n, double k, double per_number = 5) {
   const double rows = elements(call.outputs.at(0).shape) / std::max(n, 1.0);
   work.steps = 2 * rows * n * k;
   work.epilogue = per_number * rows * k + rows * n * (4 + activation_flops(activation_of(call.attrs).kind));
-  for (const Operand& operand : call.outputs) work.bytes += 4 * elements(operand.shape);
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) work.bytes += (i == 1 ? 1 : 4) * elements(call.in(i).shape);
+  const auto bytes = [](const Operand& operand, int otherwise) {
+    return (operand.dtype == DType::bf16 ? 2 : otherwise) * elements(operand.shape);
+  };
+  for (const Operand& operand : call.outputs) work.bytes += bytes(operand, 4);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) work.bytes += bytes(call.in(i), i == 1 ? 1 : 4);
   return work;
 }
 
@@ -129,7 +133,8 @@ QMatMul4Problem::QMatMul4Problem(const QMatMul4Attrs& attrs, const Invocation& c
 MatMulBf16Problem::MatMulBf16Problem(const MatMulBf16Attrs& attrs, const Invocation& call) {
   const Reader read{"MatMulBf16", call};
   read.count(attrs.inputs());
-  a = read.data<float>(0, "a");
+  a = call.input(0);
+  if (a.dtype != DType::bf16 || !attrs.round_a) read.data<float>(0, "a");
   b = read.data<std::uint16_t>(1, "b", DType::bf16);
   read_extents(read, attrs.trans_b, *this);
   if (attrs.has_bias) bias = read.floats(2, "bias", {y.back()});
@@ -152,9 +157,7 @@ Verdict accepts_matmul_bf16(const Call& call) { return accepts<MatMulBf16Attrs>(
 ProductWork matmul_bf16_work(const Call& call) {
   const Shape& b = call.in(1).shape;
   const double n = elements(Shape({b[1 - (call.attrs.integer("trans_b") != 0)]}));
-  ProductWork made = work(call, n, elements(b) / std::max(n, 1.0), call.attrs.integer("round_a") ? 3 : 0);
-  made.bytes += elements(b);  // two bytes each
-  return made;
+  return work(call, n, elements(b) / std::max(n, 1.0), call.attrs.integer("round_a") ? 3 : 0);
 }
 
 double rows_of_product(const Call& call, double unknown) {

@@ -28,13 +28,14 @@ struct QMatMul4Problem {
   const std::uint8_t* b = nullptr;
 };
 
-/// The same for MatMulBf16, where b is bfloat16.
+/// The same for MatMulBf16 and MatMulToBf16, where b is bfloat16 and a that or float32.
 struct MatMulBf16Problem {
   MatMulBf16Problem(const ops::MatMulBf16Attrs& attrs, const Invocation& call);
 
   Dims y;
   std::size_t m = 0, n = 0, k = 0;
-  const float *a = nullptr, *bias = nullptr, *residual = nullptr;
+  View a;
+  const float *bias = nullptr, *residual = nullptr;
   const std::uint16_t* b = nullptr;
 };
 

@@ -23,5 +23,15 @@ MODELFLOW_INLINE void round_numbers(const float* from, std::size_t count, std::b
   }
 }
 
+/// A row as tiles read it: numbers of either type in bfloat16, zeros behind them up to `whole` bytes.
+template <class T>
+MODELFLOW_INLINE void tile_row_of(const T* from, std::size_t count, std::size_t whole, std::byte* to) {
+  if constexpr (sizeof(T) == 2)
+    __builtin_memcpy(to, from, 2 * count);
+  else
+    round_numbers(from, count, to);
+  if (whole > 2 * count) __builtin_memset(to + 2 * count, 0, whole - 2 * count);
+}
+
 }  // namespace
 }  // namespace modelflow::cpu

@@ -1,5 +1,5 @@
-// MatMulBf16 and ConvBf16 on any CPU: their float32 forms with weights that were widened once, and a rounded first
-// operand where the op says so. As exact as the body, and as fast as float32 at most.
+// MatMulBf16, ConvBf16 and their forms with a result in bfloat16 on any CPU: their float32 forms with weights that were
+// widened once and operands that are rounded or widened. As exact as the body, and as fast as float32 at most.
 #include <algorithm>
 
 #include "backends/cpu/bf16.h"
@@ -12,14 +12,17 @@
 namespace modelflow::cpu {
 namespace {
 
-bool rounds(const Call& call) { return call.op == "ConvBf16" || call.attrs.integer("round_a") != 0; }
+bool is_conv(const Call& call) { return call.op.starts_with("Conv"); }
+
+bool rounds(const Call& call) { return is_conv(call) || call.attrs.integer("round_a") != 0; }
 
 /// The call that remains when everything is float32. Its constant is the one of `call`: only its dims may be read.
 Call float_form(const Call& call) {
   Call wide = call;
-  wide.op = call.op == "ConvBf16" ? "Conv" : "MatMul";
+  wide.op = is_conv(call) ? "Conv" : "MatMul";
   wide.attrs.erase("round_a");
-  wide.inputs.at(1).dtype = DType::f32;
+  for (auto* operands : {&wide.inputs, &wide.outputs})
+    for (Operand& operand : *operands) operand.dtype = DType::f32;
   return wide;
 }
 
@@ -32,28 +35,42 @@ Tensor widened(const Tensor& weights) {
   return {DType::f32, weights.dims(), std::move(bytes)};
 }
 
-/// The same call with other operands 0 and 1.
-class WithOperands : public Invocation {
+/// The same call with other operands and, where y is bfloat16, the result in scratch memory.
+class InFloat32 : public Invocation {
  public:
-  WithOperands(Invocation& call, View first, View second) : call_(call), first_(first), second_(second) {}
-  std::size_t inputs() const override { return call_.inputs(); }
-  View input(std::size_t i) const override { return i == 0 ? first_ : i == 1 ? second_ : call_.input(i); }
-  void* output(std::size_t i, std::span<const std::int64_t> dims) override { return call_.output(i, dims); }
+  InFloat32(Invocation& call, std::vector<View> operands, bool keeps_result)
+      : call_(call), operands_(std::move(operands)), keeps_result_(keeps_result) {}
+  std::size_t inputs() const override { return operands_.size(); }
+  View input(std::size_t i) const override { return operands_.at(i); }
+  void* output(std::size_t i, std::span<const std::int64_t> dims) override {
+    if (!keeps_result_) return call_.output(i, dims);
+    y.assign(dims.begin(), dims.end());
+    result = reinterpret_cast<float*>(call_.scratch(static_cast<std::size_t>(element_count(y)) * sizeof(float)));
+    return result;
+  }
   void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override {
     call_.parallel(tasks, body);
   }
   std::size_t threads() const override { return call_.threads(); }
   std::byte* scratch(std::size_t bytes) override { return call_.scratch(bytes); }
 
+  Dims y;
+  float* result = nullptr;
+
  private:
   Invocation& call_;
-  View first_, second_;
+  std::vector<View> operands_;
+  bool keeps_result_;
 };
 
 class Widened : public Implementation {
  public:
   Widened(const Call& call, const Target& target)
-      : op_(call.op), rounds_(rounds(call)), target_(target), weights_(widened(*call.in(1).constant)) {
+      : op_(call.op),
+        rounds_(rounds(call)),
+        to_bf16_(call.outputs.at(0).dtype == DType::bf16),
+        target_(target),
+        weights_(widened(*call.in(1).constant)) {
     Call wide = float_form(call);
     wide.inputs[1].constant = &weights_;
     const Choice choice = choose_kernel(wide, target);
@@ -62,22 +79,33 @@ class Widened : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    View first = call.input(0);
-    const View second = call.input(1);
-    if (first.dtype != DType::f32) fail("input 0 is " + std::string(name(first.dtype)));
-    if (second.dtype != DType::bf16) fail("the weights are " + std::string(name(second.dtype)));
-    if (!std::ranges::equal(second.dims, weights_.dims())) fail("the weights are not those of the model");
-    const auto count = static_cast<std::size_t>(element_count(first.dims));
-    if (rounds_ && count > 0) first.data = rounded_to_bf16(static_cast<const float*>(first.data), count, target_, call);
-    WithOperands inner(call, first, {DType::f32, weights_.dims(), weights_.data()});
+    std::vector<View> operands;
+    for (std::size_t i = 0; i < call.inputs(); ++i) operands.push_back(operand(call, i));
+    InFloat32 inner(call, std::move(operands), to_bf16_);
     inner_->run(inner);
+    if (!to_bf16_) return;
+    auto* y = static_cast<std::uint16_t*>(call.output(0, inner.y));
+    round_to_bf16(inner.result, static_cast<std::size_t>(element_count(inner.y)), y, call);
   }
 
  private:
+  View operand(Invocation& call, std::size_t i) const {
+    const View given = call.input(i);
+    if (i == 1) {
+      if (given.dtype != DType::bf16) fail("the weights are " + std::string(name(given.dtype)));
+      if (!std::ranges::equal(given.dims, weights_.dims())) fail("the weights are not those of the model");
+      return {DType::f32, weights_.dims(), weights_.data()};
+    }
+    if (given.dtype != DType::f32 && given.dtype != DType::bf16)
+      fail("input " + std::to_string(i) + " is " + std::string(name(given.dtype)));
+    if (given.dtype == DType::f32 && (i > 0 || !rounds_)) return given;
+    return {DType::f32, given.dims, rounded_to_bf16(given, target_, call)};
+  }
+
   [[noreturn]] void fail(const std::string& what) const { throw Error(ErrorKind::invalid_input, op_ + ": " + what); }
 
   std::string op_;
-  bool rounds_;
+  bool rounds_, to_bf16_;
   Target target_;
   Tensor weights_;
   std::unique_ptr<Implementation> inner_;
@@ -119,6 +147,22 @@ const Kernel matmul_bf16_widened = {
 const Kernel conv_bf16_widened = {
     .op = "ConvBf16",
     .name = "cpu.conv_bf16_widened",
+    .accepts = accepts_convolution,
+    .cost = cost,
+    .create = create,
+};
+
+const Kernel matmul_to_bf16_widened = {
+    .op = "MatMulToBf16",
+    .name = "cpu.matmul_to_bf16_widened",
+    .accepts = accepts_product,
+    .cost = cost,
+    .create = create,
+};
+
+const Kernel conv_to_bf16_widened = {
+    .op = "ConvToBf16",
+    .name = "cpu.conv_to_bf16_widened",
     .accepts = accepts_convolution,
     .cost = cost,
     .create = create,

@@ -9,4 +9,17 @@ std::string body_behind(const std::string& casts, const FusedOp& op, const Call&
   return open + casts + op.body(call, opset).substr(open.size());
 }
 
+std::string widening(const std::string& y, const std::string& x) { return y + " = Cast <to = 1> (" + x + ")\n"; }
+
+std::string rounding_result(std::string body) {
+  const std::string result = "\ny = ";
+  const std::size_t at = body.rfind(result);
+  if (at == std::string::npos || body.back() != '}')
+    throw Error(ErrorKind::internal, "a body without a result: " + body);
+  body.replace(at, result.size(), "\ny_full = ");
+  body.pop_back();
+  if (body.back() != '\n') body += '\n';
+  return body + "y = Cast <to = 16> (y_full)\n}";
+}
+
 }  // namespace modelflow::ops

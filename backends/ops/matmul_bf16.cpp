@@ -45,10 +45,10 @@ Verdict infer(Call& call) {
   const Shape& b = call.in(1).shape;
   if (!b.has_rank() || b.rank() != 2) return no("is not of rank 2", call.in(1).name);
   Call product = call;
-  product.inputs[1].dtype = DType::f32;
+  product.inputs[0].dtype = product.inputs[1].dtype = DType::f32;
   if (Verdict v = matmul_op.infer(product); !v) return v;
   call.outputs = product.outputs;
-  call.outputs[0].dtype = DType::f32;
+  call.outputs[0].dtype = call.op == "MatMulToBf16" ? DType::bf16 : DType::f32;
   return yes();
 }
 
@@ -103,9 +103,37 @@ std::vector<Call> samples() {
   static const Samples made = [] {
     Samples all;
     for (const Sample& sample : layers()) all.calls.push_back(call_of(all, sample));
+    for (const Sample& sample : layers()) {  // a in bfloat16
+      all.calls.push_back(call_of(all, sample));
+      all.calls.back().inputs[0].dtype = DType::bf16;
+      all.calls.back().attrs.set("round_a", 1);
+    }
     return all;
   }();
   return made.calls;
+}
+
+/// Where y is read by what rounds it: the same calls with that rounding done.
+std::vector<Call> samples_to_bf16() {
+  std::vector<Call> calls = samples();
+  for (Call& call : calls) {
+    call.op = "MatMulToBf16";
+    call.attrs.set("round_a", 1);
+    call.outputs[0].dtype = DType::bf16;
+  }
+  return calls;
+}
+
+Attrs defaults() {
+  return {{"trans_b", std::int64_t{0}},
+          {"round_a", std::int64_t{0}},
+          {"has_bias", std::int64_t{0}},
+          {"alpha", 0.0f},
+          {"residual", std::string("none")},
+          {"beta", 0.0f},
+          {"post_scale", 1.0f},
+          {"activation", std::string("None")},
+          {"post_shift", 0.0f}};
 }
 
 }  // namespace
@@ -114,25 +142,33 @@ const FusedOp matmul_bf16_op = {
     .kind = "MatMulBf16",
     .doc =
         "Matrix product by weights in bfloat16, of activations as they are or rounded to it, summed in float32; bias, "
-        "residual, activation.",
+        "residual, activation. a is bfloat16 or float32.",
     .names = 6,
     .min_inputs = 2,
     .max_inputs = 4,
-    .input_types = {DType::f32, DType::bf16, DType::f32},
+    .input_types = {DType::undefined, DType::bf16, DType::f32},
     .body = body,
     .inputs = inputs,
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
-    .defaults = {{"trans_b", std::int64_t{0}},
-                 {"round_a", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}},
-                 {"residual", std::string("none")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = defaults(),
+};
+
+const FusedOp matmul_to_bf16_op = {
+    .kind = "MatMulToBf16",
+    .doc = "MatMulBf16 with its result in bfloat16.",
+    .names = 3,
+    .min_inputs = 2,
+    .max_inputs = 4,
+    .input_types = {DType::undefined, DType::bf16, DType::f32},
+    .body = [](const Call& call, int opset) { return rounding_result(body(call, opset)); },
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples_to_bf16,
+    .defaults = defaults(),
+    .output_type = DType::bf16,
 };
 
 }  // namespace modelflow::ops

@@ -96,7 +96,7 @@ std::vector<Call> pool_samples(const char* kind, DType dtype) {
   add({2, 6, 48, 200}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
   add({1, 3, 40, 480}, "average", {3, 2}, {3, 2}, {0, 0, 0, 0});
   add({1, 9, 7, 13}, "average", {3, 3}, {1, 1}, {1, 1, 1, 1});
-  if (dtype == DType::f32) add({1, 9, 7, 13}, "average", {3, 3}, {2, 1}, {1, 0, 1, 2}, 1);
+  if (dtype != DType::u8) add({1, 9, 7, 13}, "average", {3, 3}, {2, 1}, {1, 0, 1, 2}, 1);
   add({1, 20, 20, 96}, "global_average");
   add({2, 7, 7, 960}, "global_average");
   add({3, 33, 5}, "global_average");

@@ -15,6 +15,7 @@ Pass fuse_quantized();      ///< DequantizeLinear, op, QuantizeLinear -> the qua
 Pass quantize_products();   ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
 Pass quantize_recurrent();  ///< LSTM and GRU in the same way
 Pass to_bfloat16();         ///< products and convolutions by constants: weights in bfloat16
+Pass bf16_values();         ///< what lies between these too; behind layout, which makes some of the ops
 /// Of products, by how what they read goes together; needs Context::plan's roundings.
 Pass compensate_rounding();
 Pass correct_bias();  ///< of quantized ops, by what rounding costs their means; needs Context::plan's bias_shifts

@@ -52,7 +52,7 @@ double attention_bytes(const Call& call) {
 
 double flops(const Call& call) {
   const double outputs = call.outputs.at(0).shape.known_elements();
-  if (call.op == "Conv" || call.op == "QConv" || call.op == "ConvBf16") {
+  if (call.op == "Conv" || call.op == "QConv" || call.op == "ConvBf16" || call.op == "ConvToBf16") {
     const double filters =
         call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
     return 2 * outputs * call.in(1).shape.known_elements() / std::max(filters, 1.0);
@@ -62,8 +62,8 @@ double flops(const Call& call) {
     const double channels = w.has_rank() ? static_cast<double>(w[0].number().value_or(1)) : 1;
     return 2 * call.in(0).shape.known_elements() * w.known_elements() / std::max(channels, 1.0);
   }
-  if (call.op == "MatMul" || call.op == "MatMulBf16" || call.op == "QMatMul" || call.op == "QMatMul4" ||
-      call.op == "Gemm") {
+  if (call.op == "MatMul" || call.op == "MatMulBf16" || call.op == "MatMulToBf16" || call.op == "QMatMul" ||
+      call.op == "QMatMul4" || call.op == "Gemm") {
     const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
     return 2 * outputs * extent(call.in(0), transposed ? 1 : 0);
   }

@@ -1,0 +1,104 @@
+// Values between ops that multiply bfloat16 are kept in it: half the bytes, and nothing to round where they are read.
+// Where all readers round anyway nothing changes; residual sums of convolutions are rounded once more. A value that
+// anything else reads stays in float32, so no Cast is ever added.
+#include <functional>
+#include <unordered_set>
+
+#include "modelflow/modelflow.h"
+#include "passes/facts.h"
+#include "passes/quantize/quantize.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// What an op is called when it writes bfloat16; empty when it cannot.
+std::string form_to_bf16(const Node& node) {
+  if (node.is("modelflow.ConvBf16")) return "modelflow.ConvToBf16";
+  if (node.is("modelflow.MatMulBf16") && node.attrs.integer("round_a")) return "modelflow.MatMulToBf16";
+  return node.is("modelflow.Pool") ? "modelflow.PoolBf16" : "";
+}
+
+/// Shows the same numbers in another shape.
+bool is_view(const Node& node) {
+  for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+class Bf16Values {
+ public:
+  Bf16Values(Graph& graph, Context& context) : graph_(graph), context_(context) {}
+
+  int run() {
+    for (const auto& node : graph_.nodes())
+      if ((!form_to_bf16(*node).empty() || is_view(*node)) && node->output()->dtype() == DType::f32 &&
+          !node->output()->is_graph_output())
+        chosen_.insert(node->output());
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const auto& node : graph_.nodes()) {
+        if (node->outputs().empty() || !chosen_.contains(node->output())) continue;
+        const Verdict verdict = fits(*node);
+        if (verdict) continue;
+        if (!is_view(*node)) context_.miss("bf16-values", node.get(), verdict.reason);
+        chosen_.erase(node->output());
+        changed = true;
+      }
+    }
+    for (const auto& node : graph_.nodes()) {
+      if (node->outputs().empty() || !chosen_.contains(node->output())) continue;
+      node->output()->type.dtype = DType::bf16;
+      if (const std::string form = form_to_bf16(*node); !form.empty()) graph_.set_op(*node, form);
+    }
+    if (!chosen_.empty()) context_.hit("bf16-values", static_cast<int>(chosen_.size()));
+    return static_cast<int>(chosen_.size());
+  }
+
+ private:
+  Verdict fits(const Node& node) const {
+    const Value& value = *node.output();
+    if (is_view(node) && !chosen_.contains(node.input(0))) return no("shows float32", node.input(0)->name());
+    for (const Use& use : value.uses())
+      if (!reads(use)) return no(use.node->op() + " reads float32", value.name());
+    return is_view(node) ? yes() : pays(node);
+  }
+
+  bool reads(const Use& use) const {
+    const Node& node = *use.node;
+    if (&node.graph() != &graph_) return false;
+    const bool residual = node.attrs.text("residual", "none") != "none" && use.index + 1 == node.inputs().size();
+    if (node.is("modelflow.ConvBf16")) return use.index == 0 || residual;
+    if (node.is("modelflow.MatMulBf16")) return use.index == 0 && node.attrs.integer("round_a");
+    return (is_view(node) || node.is("modelflow.Pool")) && use.index == 0 && chosen_.contains(node.output());
+  }
+
+  /// Some kernel does it, and not more slowly than what runs now. Planning for less than half of the operands does not
+  /// ask who else changes: these kernels take either type.
+  Verdict pays(const Node& node) const {
+    const Call now = call_of(node);
+    Call then = now;
+    then.op = form_to_bf16(node).substr(std::string("modelflow.").size());
+    then.outputs[0].dtype = DType::bf16;
+    for (std::size_t i = 0; i < then.inputs.size(); ++i)
+      if (chosen_.contains(node.input(i))) then.inputs[i].dtype = DType::bf16;
+    const Choice before = choose_kernel(now, context_.target), after = choose_kernel(then, context_.target);
+    if (!after.kernel) return no(after.reason);
+    const bool slower =
+        before.kernel && after.kernel->cost(then, context_.target) > before.kernel->cost(now, context_.target);
+    return slower ? no("is slower with a result in bfloat16") : yes();
+  }
+
+  Graph& graph_;
+  Context& context_;
+  std::unordered_set<const Value*> chosen_;
+};
+
+}  // namespace
+
+Pass bf16_values() {
+  return {.name = "bf16-values",
+          .doc = "Values between ops that multiply bfloat16 are kept in it (ConvToBf16, MatMulToBf16, PoolBf16)",
+          .run = [](Graph& graph, Context& context) { return Bf16Values(graph, context).run(); }};
+}
+
+}  // namespace modelflow::passes
