@@ -31,6 +31,7 @@ constexpr std::array kFusedOps = {
     &ops::qconv_op,
     &ops::qmatmul_op,
     &ops::qmatmul4_op,
+    &ops::qattention_op,
     &ops::qlstm_op,
     &ops::qgru_op,
     &ops::qconv_transpose_op,

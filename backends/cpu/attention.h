@@ -60,13 +60,17 @@ struct AttentionCode {
   void (*rows)(const AttentionHead& head, const AttentionHead* next, const float* packed, std::size_t begin,
                std::size_t end, float* scratch);
   /// Rows against the keys [begin, end) of a head, at most kAttentionRows and kAttentionStream of them, read where they
-  /// lie: for few rows and many keys.
+  /// lie: for few rows and many keys. Null: those go through `rows` as well.
   void (*stream)(const AttentionHead& head, AttentionRow* rows, std::size_t count, std::size_t begin, std::size_t end);
+  std::size_t most_keys = SIZE_MAX;
 };
 
 inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;
 
 /// Each only where host_isa() has it.
 extern const AttentionCode attention_code_any, attention_code_avx2, attention_code_avx512;
+/// Those of QAttention. 2^31 / (255 * 127) keys are what sums of probabilities by values can take.
+extern const AttentionCode qattention_code_any, qattention_code_vnni, qattention_code_amx;
+inline constexpr std::size_t kMostStepKeys = 65536;
 
 }  // namespace modelflow::cpu

@@ -17,6 +17,9 @@ const float* floats(const View& view, const char* what) {
   return static_cast<const float*>(view.data);
 }
 
+/// Of a sequence whose length is only known at run time.
+constexpr double kTypicalLength = 128;
+
 double extent(const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1; }
 
 }  // namespace
@@ -151,14 +154,16 @@ Verdict accepts_attention(const Call& call) {
   }
 }
 
-double attention_flops(const Call& call) {
+double attention_flops(const Call& call, double products) {
   const AttentionAttrs attrs(call.attrs);
   ops::AttentionDims dims;
   if (!ops::read_dims(call, attrs, dims)) return 0;
+  const auto length = [](const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : kTypicalLength; };
   const double scores =
-      extent(dims.batch) * static_cast<double>(attrs.heads) * extent(dims.queries) * extent(dims.keys);
+      extent(dims.batch) * static_cast<double>(attrs.heads) * length(dims.queries) * length(dims.keys);
   constexpr double kSoftmax = 24;  // operations per score: exponential, largest, sum
-  return scores * (attrs.causal ? 0.5 : 1) * (2 * extent(dims.head_dim) + 2 * extent(dims.value_dim) + kSoftmax);
+  const double depth = extent(dims.head_dim) + extent(dims.value_dim);
+  return scores * (attrs.causal ? 0.5 : 1) * (2 * depth / products + kSoftmax);
 }
 
 double attention_bytes(const Call& call) {

@@ -38,10 +38,15 @@ struct AttentionProblem {
   std::size_t mask_batches_ = 1;  ///< then the mask begins anew
 };
 
+/// Shares the heads of a call out to `code`.
+std::unique_ptr<Implementation> attention_tasks(const Call& call, const AttentionCode& code);
+
 /// What all kernels of Attention can run at all.
 Verdict accepts_attention(const Call& call);
-/// Floating point operations and bytes moved, unknown dims as 1.
-double attention_flops(const Call& call);
+/// Floating point operations, where one does so many products of the two matrix products, of sequences of 128 where
+/// their length is not known.
+double attention_flops(const Call& call, double products = 1);
+/// Bytes moved, unknown dims as 1.
 double attention_bytes(const Call& call);
 
 }  // namespace modelflow::cpu

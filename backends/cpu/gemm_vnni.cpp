@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/product_epilogue_avx512.h"
 
 // Why 14 x 2: of 64 bytes of B and 4 of A that a register and a broadcast bring, few enough come from L2 (13 bytes per
@@ -225,9 +226,13 @@ void interleave(const std::int8_t* b, std::size_t ldb, std::size_t rows, __mmask
   _mm256_storeu_si256(to + 3, _mm256_permute2x128_si256(c8, c12, 0x31));
 }
 
-// The same from columns that lie in rows of k.
+// The same from columns that lie in rows of k: where these are whole words, a transpose of words.
 void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::byte* out) {
-  std::memset(out, 0, depth * kVnniPanel);
+  if (k != depth || columns != kVnniPanel) std::memset(out, 0, depth * kVnniPanel);
+  if (k % 4 == 0) {
+    return transpose_avx512(reinterpret_cast<const float*>(b), k / 4, columns, k / 4, reinterpret_cast<float*>(out),
+                            kVnniPanel);
+  }
   for (std::size_t j = 0; j < columns; ++j) {
     for (std::size_t i = 0; i < k; i += 4)
       std::memcpy(out + i * kVnniPanel + 4 * j, b + j * k + i, k - i < 4 ? k - i : 4);

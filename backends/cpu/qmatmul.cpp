@@ -1,7 +1,6 @@
 #include <algorithm>
 
-#include "backends/cpu/gemm_amx.h"
-#include "backends/cpu/gemm_vnni.h"
+#include "backends/cpu/gemm_bytes.h"
 #include "backends/cpu/product_tasks.h"
 #include "backends/cpu/qmatmul_problem.h"
 #include "backends/cpu/share.h"
@@ -12,20 +11,6 @@ namespace modelflow::cpu {
 namespace {
 
 using ops::QMatMulAttrs;
-
-/// What differs between the instruction sets: panels of rows of A, the depth that B is padded to, the product.
-struct OnVnni {
-  using Panels = RowPanels;
-  static constexpr const char* kLayout = "gemm_vnni";
-  static std::size_t depth(std::size_t k) { return vnni_depth(k); }
-  static constexpr auto multiply = gemm_vnni;
-};
-struct OnAmx {
-  using Panels = TilePanels;
-  static constexpr const char* kLayout = "gemm_bytes_amx";
-  static std::size_t depth(std::size_t k) { return tile_steps(k) * kTileBytes; }
-  static constexpr auto multiply = gemm_bytes_amx;
-};
 
 template <class On>
 class QMatMulVectors : public Implementation {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/attention_avx512.h"
 #include "backends/cpu/product_epilogue_avx512.h"
 
 namespace modelflow::cpu {
@@ -140,6 +141,26 @@ struct ByTensor {
   }
 };
 
+/// The softmax of a row, not yet divided by its sum. Rows that see nothing are 0.
+struct ByExponential {
+  static constexpr bool kSigned = false;
+  ExpOfNegative exp;
+  __m512 top[kGroup];
+
+  float scale(std::size_t r, const float* row, std::size_t k) {
+    __m512 most[2] = {_mm512_set1_ps(kNothing), _mm512_set1_ps(kNothing)};
+    for (std::size_t i = 0; i < k; i += 16)
+      most[i / 16 % 2] = _mm512_mask_max_ps(most[i / 16 % 2], lanes_of(k - i), most[i / 16 % 2],
+                                            _mm512_maskz_loadu_ps(lanes_of(k - i), row + i));
+    const float found = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
+    top[r] = _mm512_set1_ps(found == kNothing ? 0 : found);
+    return 1.0f / 255;
+  }
+  MODELFLOW_INLINE __m512i steps(std::size_t r, __m512 x) const {
+    return _mm512_cvtps_epi32(_mm512_mul_ps(exp(_mm512_sub_ps(x, top[r])), _mm512_set1_ps(255)));
+  }
+};
+
 template <class By>
 void quantize_panel(const RowPanels& panels, const float* a, std::size_t panel, const QuantizedRows& out, By by) {
   const std::size_t k = panels.k, first = panels.begin(panel), count = panels.begin(panel + 1) - first;
@@ -174,9 +195,9 @@ void quantize_panel(const TilePanels& panels, const float* a, std::size_t panel,
   }
 }
 
-template <class Panels>
+template <class By, class Panels>
 void by_row(const Panels& panels, const float* a, std::size_t begin, std::size_t end, const QuantizedRows& out) {
-  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, ByRow{});
+  for (std::size_t panel = begin; panel < end; ++panel) quantize_panel(panels, a, panel, out, By{});
 }
 
 template <class Panels>
@@ -227,12 +248,22 @@ void range_vnni(const float* a, std::size_t n, float* low, float* high) {
 
 void quantize_rows_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
                         const QuantizedRows& out) {
-  by_row(panels, a, begin, end, out);
+  by_row<ByRow>(panels, a, begin, end, out);
 }
 
 void quantize_rows_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
                         const QuantizedRows& out) {
-  by_row(panels, a, begin, end, out);
+  by_row<ByRow>(panels, a, begin, end, out);
+}
+
+void exponentials_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
+                       const QuantizedRows& out) {
+  by_row<ByExponential>(panels, a, begin, end, out);
+}
+
+void exponentials_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
+                       const QuantizedRows& out) {
+  by_row<ByExponential>(panels, a, begin, end, out);
 }
 
 void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,

@@ -43,6 +43,12 @@ void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, s
 void quantize_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out);
 
+/// exp(a - the largest of its row) in steps of a 255th.
+void exponentials_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
+                       const QuantizedRows& out);
+void exponentials_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
+                       const QuantizedRows& out);
+
 /// Rows of k bytes as they are.
 void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps);
 

@@ -136,6 +136,25 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
+Attrs attention_defaults() {
+  return {{"num_heads", std::int64_t{1}},
+          {"kv_heads", std::int64_t{1}},
+          {"scale", 1.0f},
+          {"softcap", 0.0f},
+          {"causal", std::int64_t{0}},
+          {"has_mask", std::int64_t{0}},
+          {"nan_guard", std::int64_t{0}},
+          {"packed", std::int64_t{0}},
+          {"boolean_mask", std::int64_t{0}},
+          {"mask_true", 0.0f},
+          {"mask_false", 0.0f},
+          {"windows", std::int64_t{0}},
+          {"q_layout", std::string("BSH")},
+          {"k_layout", std::string("BSH")},
+          {"v_layout", std::string("BSH")},
+          {"y_layout", std::string("BSH")}};
+}
+
 const FusedOp attention_op = {
     .kind = "Attention",
     .doc =
@@ -151,22 +170,7 @@ const FusedOp attention_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = attention_samples,
-    .defaults = {{"num_heads", std::int64_t{1}},
-                 {"kv_heads", std::int64_t{1}},
-                 {"scale", 1.0f},
-                 {"softcap", 0.0f},
-                 {"causal", std::int64_t{0}},
-                 {"has_mask", std::int64_t{0}},
-                 {"nan_guard", std::int64_t{0}},
-                 {"packed", std::int64_t{0}},
-                 {"boolean_mask", std::int64_t{0}},
-                 {"mask_true", 0.0f},
-                 {"mask_false", 0.0f},
-                 {"windows", std::int64_t{0}},
-                 {"q_layout", std::string("BSH")},
-                 {"k_layout", std::string("BSH")},
-                 {"v_layout", std::string("BSH")},
-                 {"y_layout", std::string("BSH")}},
+    .defaults = attention_defaults(),
 };
 
 }  // namespace modelflow::ops

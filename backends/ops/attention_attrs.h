@@ -28,6 +28,9 @@ struct AttentionAttrs {
   }
 };
 
+/// What attributes that are not given are.
+Attrs attention_defaults();
+
 /// The extents of one attention as far as they are known.
 struct AttentionDims {
   Dim batch, queries, keys, head_dim, value_dim;
@@ -38,6 +41,8 @@ Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDi
 
 /// The function body in standard ops of this opset (13 or later).
 std::string attention_body(const Call& call, int opset);
+/// The same of QAttention, whose products are of whole steps.
+std::string qattention_body(const Call& call, int opset);
 
 /// Samples of Attention: every layout, form of mask and grouping of heads once, on something small.
 std::vector<Call> attention_samples();

@@ -1,6 +1,9 @@
 // The meaning of modelflow.Attention in standard ops. Head counts and sizes are computed from the attributes and from
 // shapes, never written as numbers: one body then serves layers of every width, and folds to constants at load.
+#include <utility>
+
 #include "backends/ops/attention_attrs.h"
+#include "backends/ops/attention_steps.h"
 
 namespace modelflow::ops {
 namespace {
@@ -9,7 +12,8 @@ using Layout = AttentionAttrs::Layout;
 
 class Body {
  public:
-  Body(const AttentionAttrs& attention, int opset) : attention_(attention), opset_(opset) {
+  Body(AttentionAttrs attention, int opset, bool in_steps)
+      : attention_(std::move(attention)), opset_(opset), in_steps_(in_steps) {
     if (opset < 13)
       throw Error(ErrorKind::unsupported, "Attention needs opset 13 or later, not " + std::to_string(opset));
   }
@@ -25,14 +29,13 @@ class Body {
     }
     if (attention_.kv_heads != attention_.heads) share();
     line("scale = Constant <value_float: float = @scale> ()");
-    line("q_scaled = Mul (q_heads, scale)");
-    line("k_turned = Transpose <perm = [0, 1, 3, 2]> (" + keys_ + ")");
-    line("scores = MatMul (q_scaled, k_turned)");
+    scores();
     if (attention_.softcap != 0) cap();
     if (attention_.has_mask) mask();
     if (attention_.causal) causal();
-    softmax();
-    result();
+    const bool last = attention_.y == Layout::bnsh;
+    weigh(last ? "y" : "context");
+    if (!last) result();
     return "{\n" + text_ + "}";
   }
 
@@ -105,6 +108,16 @@ class Body {
     values_ = "v_all";
   }
 
+  void scores() {
+    if (in_steps_) {
+      text_ += step_scores_text(opset_, "q_heads", keys_, "scale");
+      return;
+    }
+    line("q_scaled = Mul (q_heads, scale)");
+    line("k_turned = Transpose <perm = [0, 1, 3, 2]> (" + keys_ + ")");
+    line("scores = MatMul (q_scaled, k_turned)");
+  }
+
   void cap() {
     scores_ = "capped";
     line("cap = Constant <value_float: float = @softcap> ()");
@@ -150,21 +163,22 @@ class Body {
     scores_ = "past";
   }
 
-  void softmax() {
+  /// softmax(scores) values
+  void weigh(const std::string& to) {
+    if (in_steps_) {
+      text_ += step_weights_text(opset_, scores_, values_, attention_.nan_guard, to);
+      return;
+    }
     line("weights = Softmax <axis = -1> (" + scores_ + ")");
-    if (!attention_.nan_guard) return;
+    if (!attention_.nan_guard) return line(to + " = MatMul (weights, " + values_ + ")");
     line("nothing = Constant <value = float {0}> ()");
     line("undefined = IsNaN (weights)");
     line("guarded = Where (undefined, nothing, weights)");
-    weights_ = "guarded";
+    line(to + " = MatMul (guarded, " + values_ + ")");
   }
 
+  /// [batch, heads, sequence, size] -> [batch, sequence, heads * size]
   void result() {
-    if (attention_.y == Layout::bnsh) {
-      line("y = MatMul (" + weights_ + ", " + values_ + ")");
-      return;
-    }
-    line("context = MatMul (" + weights_ + ", " + values_ + ")");
     line("turned = Transpose <perm = [0, 2, 1, 3]> (context)");
     extent("size", "context", 3);
     line("width = Mul (size, n)");
@@ -172,16 +186,20 @@ class Body {
     line("y = Reshape (turned, target)");
   }
 
-  const AttentionAttrs& attention_;
+  const AttentionAttrs attention_;
   int opset_;
-  std::string text_, keys_ = "k_heads", values_ = "v_heads", scores_ = "scores", weights_ = "weights";
+  bool in_steps_;
+  std::string text_, keys_ = "k_heads", values_ = "v_heads", scores_ = "scores";
 };
 
 }  // namespace
 
 std::string attention_body(const Call& call, int opset) {
-  const AttentionAttrs attention(call.attrs);
-  return Body(attention, opset).text();
+  return Body(AttentionAttrs(call.attrs), opset, false).text();
+}
+
+std::string qattention_body(const Call& call, int opset) {
+  return Body(AttentionAttrs(call.attrs), opset, true).text();
 }
 
 }  // namespace modelflow::ops

@@ -5,8 +5,10 @@ namespace modelflow::passes {
 std::vector<Pass> quantizing(const Options& options) {
   switch (options.precision) {
     case Precision::i8:
-      return {place_quantizers(), fuse_quantized(), quantize_products(), quantize_recurrent(), correct_bias()};
+      return {place_quantizers(),   fuse_quantized(),     quantize_products(),
+              quantize_recurrent(), quantize_attention(), correct_bias()};
     case Precision::i8_dynamic:
+      return {quantize_products(), quantize_recurrent(), quantize_attention()};
     case Precision::i8_weights:
       return {quantize_products(), quantize_recurrent()};
     case Precision::i4_weights:

@@ -14,6 +14,7 @@ Pass place_quantizers();    ///< QuantizeLinear and DequantizeLinear around what
 Pass fuse_quantized();      ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
 Pass quantize_products();   ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
 Pass quantize_recurrent();  ///< LSTM and GRU in the same way
+Pass quantize_attention();  ///< attention: queries, keys and values as they come
 Pass to_bfloat16();         ///< products and convolutions by constants: weights in bfloat16
 Pass bf16_values();         ///< what lies between these too; behind layout, which makes some of the ops
 /// Of products, by how what they read goes together; needs Context::plan's roundings.

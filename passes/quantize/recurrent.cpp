@@ -2,10 +2,9 @@
 // h are quantized as they come, so no data is needed.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
 
@@ -43,12 +42,6 @@ QuantizedWeights quantized_rows(const Tensor& weights) {
   return {rows.values.reshaped(dims), rows.scales.reshaped({dims[0], dims[1]})};
 }
 
-double seconds(const Node& node, const Context& context) {
-  const Call call = call_of(node);
-  const Choice choice = choose_kernel(call, context.target);
-  return choice.kernel ? choice.kernel->cost(call, context.target) : std::numeric_limits<double>::infinity();
-}
-
 bool quantize(Node& node, Context& context) {
   Graph& graph = node.graph();
   const QuantizedWeights w = quantized_rows(*node.input(1)->constant()), r = quantized_rows(*node.input(2)->constant());
@@ -57,18 +50,10 @@ bool quantize(Node& node, Context& context) {
       node.input(0), &graph.add_constant(w.values, w_name + "_steps"), &graph.add_constant(r.values, r_name + "_steps"),
       &graph.add_constant(w.scales, w_name + "_scale"), &graph.add_constant(r.scales, r_name + "_scale")};
   inputs.insert(inputs.end(), node.inputs().begin() + 3, node.inputs().end());
-  Node& made = graph.add("modelflow.Q" + node.op(), inputs,
-                         {.before = &node, .outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
-  infer_types(made, context.model);
-  if (!(seconds(made, context) < seconds(node, context))) {
-    context.miss("quantize-recurrent", &node, "is not faster in low precision on this target");
-    graph.erase(made);
+  if (!make_faster(graph, context, "quantize-recurrent", "modelflow.Q" + node.op(), inputs, node.attrs, node)) {
     for (std::size_t i = 1; i < 5; ++i) graph.erase(*inputs[i]);
     return false;
   }
-  made.doc = node.doc;
-  for (std::size_t i = 0; i < node.outputs().size(); ++i) graph.replace(*node.output(i), *made.output(i));
-  graph.erase(node);
   context.hit("quantize-recurrent");
   return true;
 }

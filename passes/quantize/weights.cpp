@@ -5,6 +5,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/quantize/faster.h"
 #include "passes/quantize/four_bits.h"
 #include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
@@ -52,7 +53,7 @@ Tensor times(const Tensor& scales, float factor) {
   });
 }
 
-/// The node with other weights, when some kernel of the target takes it and is faster than the one that the node has.
+/// The node with other weights, where that is faster.
 Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tensor& scales, Rest rest,
                Context& context) {
   Graph& graph = node.graph();
@@ -60,23 +61,10 @@ Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tens
   std::vector<Value*> inputs = {node.input(0), &graph.add_constant(values, stem + "_steps"),
                                 &graph.add_constant(times(scales, rest.scale), stem + "_scale")};
   inputs.insert(inputs.end(), rest.inputs.begin(), rest.inputs.end());
-  Node& made = graph.add(op, inputs, {.before = &node, .attrs = rest.attrs, .name = node.name});
-  infer_types(made, context.model);
-  const Call before = call_of(node), after = call_of(made);
-  const Choice plain = choose_kernel(before, context.target), quantized = choose_kernel(after, context.target);
-  const bool faster = quantized.kernel && (!plain.kernel || quantized.kernel->cost(after, context.target) <
-                                                                plain.kernel->cost(before, context.target));
-  if (!faster) {
-    context.miss("quantize-products", &node,
-                 quantized.kernel ? "is not faster in low precision on this target" : quantized.reason);
-    graph.erase(made);
+  Node* made = make_faster(graph, context, "quantize-products", op, inputs, std::move(rest.attrs), node);
+  if (!made)
     for (std::size_t i : {1, 2}) graph.erase(*inputs[i]);
-    return nullptr;
-  }
-  made.doc = node.doc;
-  graph.replace(*node.output(), *made.output());
-  graph.erase(node);
-  return &made;
+  return made;
 }
 
 bool in_4_bits(Node& node, Context& context) {

@@ -1,0 +1,178 @@
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/attention_avx512.h"
+#include "backends/cpu/gemm_bytes.h"
+#include "backends/cpu/qattention.h"
+
+// A block of rows against all keys: scores, exponentials and the product with the values stay in L2. Both products are
+// those of QMatMul, on keys and values that are quantized and packed once for all rows.
+namespace modelflow::cpu {
+namespace {
+
+constexpr std::size_t kRows = 64;  // two panels of AMX, five of VNNI
+constexpr std::size_t kAhead = 8;  // rows of an operand to fetch ahead: they lie in as many pages
+
+/// The size of the steps of numbers up to `largest`, and its inverse.
+struct Unit {
+  __m512 unit, inverse;
+  explicit Unit(__m512 largest) {
+    const __m512 range = _mm512_max_ps(largest, _mm512_set1_ps(1e-30f)), limit = _mm512_set1_ps(127);
+    unit = _mm512_div_ps(range, limit), inverse = _mm512_div_ps(limit, range);
+  }
+};
+
+MODELFLOW_INLINE void store_steps(std::int8_t* to, __mmask16 m, __m512 x, __m512 inverse) {
+  _mm_mask_storeu_epi8(to, m, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(_mm512_mul_ps(x, inverse))));
+}
+
+/// out [rows, n] = a / units, the rows of a `step` floats apart; units [rows].
+void steps_by_row(const float* a, std::size_t step, std::size_t rows, std::size_t n, std::int8_t* out, float* units) {
+  for (std::size_t r = 0; r < rows; ++r, a += step, out += n) {
+    if (r + kAhead < rows) fetch(a + kAhead * step, n);
+    __m512 most = _mm512_setzero_ps();
+    for (std::size_t i = 0; i < n; i += 16)
+      most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes(n - i), a + i)));
+    const Unit steps(_mm512_set1_ps(_mm512_reduce_max_ps(most)));
+    units[r] = _mm512_cvtss_f32(steps.unit);
+    for (std::size_t i = 0; i < n; i += 16)
+      store_steps(out + i, lanes(n - i), _mm512_maskz_loadu_ps(lanes(n - i), a + i), steps.inverse);
+  }
+}
+
+/// The same with a step for every column; units [n].
+void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::size_t n, std::int8_t* out,
+                     float* units) {
+  for (std::size_t i = 0; i < n; i += 16) {
+    const __mmask16 m = lanes(n - i);
+    __m512 most = _mm512_setzero_ps();
+    for (std::size_t r = 0; r < rows; ++r) {
+      if (i == 0 && r + kAhead < rows) fetch(a + (r + kAhead) * step, n);
+      most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(m, a + r * step + i)));
+    }
+    const Unit steps(most);
+    _mm512_mask_storeu_ps(units + i, m, steps.unit);
+    for (std::size_t r = 0; r < rows; ++r)
+      store_steps(out + r * n + i, m, _mm512_maskz_loadu_ps(m, a + r * step + i), steps.inverse);
+  }
+}
+
+template <class On>
+std::size_t packed_floats(const AttentionHead& h) {
+  return StepOperands(h, On::depth, nullptr).floats;
+}
+
+template <class On>
+void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  const StepOperands to(h, On::depth, packed);
+  if (part == 0) {
+    steps_by_row(h.k, h.k_row, h.keys, h.depth, to.key_steps, to.key_units);
+    pack_b_vnni(to.key_steps, true, h.depth, On::depth(h.depth), h.keys, to.keys);
+  }
+  if (part + 1 != (parts < 2 ? parts : 2)) return;  // the second one, or the only one
+  steps_by_column(h.v, h.v_row, h.keys, h.width, to.value_steps, to.value_units);
+  pack_b_vnni(to.value_steps, false, h.keys, On::depth(h.keys), h.width, to.values);
+}
+
+/// A block of rows on its way.
+template <class Panels>
+struct Block {
+  const AttentionHead& head;
+  std::size_t first, count;
+  Panels queries, weights;
+  float *q, *scores, *values, *units;
+  std::uint8_t *q_steps, *weight_steps;
+  std::int32_t* sums;
+  std::size_t floats;
+
+  Block(const AttentionHead& h, std::size_t begin, std::size_t n, float* scratch)
+      : head(h), first(begin), count(n), queries{n, h.depth}, weights{n, h.keys} {
+    Carve memory(scratch);
+    q = memory.take<float>(count * h.depth);
+    scores = memory.take<float>(count * h.keys);
+    values = memory.take<float>(count * h.width);
+    units = memory.take<float>(count);
+    q_steps = memory.take<std::uint8_t>(queries.bytes());
+    weight_steps = memory.take<std::uint8_t>(weights.bytes());
+    sums = memory.take<std::int32_t>(count);
+    floats = memory.floats();
+  }
+
+  std::size_t seen(std::size_t row) const { return head.causal ? least(first + row + 1, head.keys) : head.keys; }
+};
+
+/// Scores to the steps of their exponentials, and what the sum of those divides by.
+template <class Panels>
+void softmax(Block<Panels>& b) {
+  const AttentionHead& h = b.head;
+  for (std::size_t i = 0; i < b.count; ++i) {
+    float* s = b.scores + i * h.keys;
+    const std::size_t seen = b.seen(i);
+    if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
+    if (h.mask) largest(s, seen, h.mask.from(b.first + i, 0));
+    std::fill(s + seen, s + h.keys, kNothing);
+  }
+  exponentials_vnni(b.weights, b.scores, 0, b.weights.count(), {b.weight_steps, b.units, b.sums});
+  for (std::size_t i = 0; i < b.count; ++i)
+    b.units[i] = h.guard && b.sums[i] == 0 ? 0 : 1 / static_cast<float>(b.sums[i]);
+}
+
+template <class On>
+void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
+  const AttentionHead& h = b.head;
+  for (std::size_t i = 0; i < b.count; ++i) {
+    if (i + kAhead < b.count) fetch(h.q + (b.first + i + kAhead) * h.q_row, h.depth);
+    std::memcpy(b.q + i * h.depth, h.q + (b.first + i) * h.q_row, h.depth * sizeof(float));
+  }
+  quantize_rows_vnni(b.queries, b.q, 0, b.queries.count(), {b.q_steps, b.units, nullptr});
+  for (std::size_t i = 0; i < b.count; ++i) b.units[i] *= h.scale;
+  BytesGemm<typename On::Panels> scores;
+  scores.rows = b.queries;
+  scores.n = h.keys;
+  scores.a = b.q_steps;
+  scores.zero_point = 128;
+  scores.b = operands.keys;
+  scores.row_scale = b.units;
+  scores.column_scale = operands.key_units;
+  scores.out = {b.scores, h.keys, nullptr, nullptr, {}, {}};
+  On::multiply(scores, 0, b.queries.count(), 0, b.seen(b.count - 1));
+  softmax(b);
+  BytesGemm<typename On::Panels> product;
+  product.rows = b.weights;
+  product.n = h.width;
+  product.a = b.weight_steps;
+  product.b = operands.values;
+  product.row_scale = b.units;
+  product.column_scale = operands.value_units;
+  product.out = {b.values, h.width, nullptr, nullptr, {}, {}};
+  On::multiply(product, 0, b.weights.count(), 0, h.width);
+  for (std::size_t i = 0; i < b.count; ++i)
+    std::memcpy(h.y + (b.first + i) * h.y_row, b.values + i * h.width, h.width * sizeof(float));
+}
+
+template <class On>
+std::size_t scratch_floats(const AttentionHead& h) {
+  return Block<typename On::Panels>(h, 0, kRows, nullptr).floats;
+}
+
+template <class On>
+void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
+              float* scratch) {
+  const StepOperands operands(h, On::depth, const_cast<float*>(packed));
+  for (std::size_t row = begin; row < end; row += kRows)
+    run_block<On>({h, row, least(kRows, end - row), scratch}, operands);
+}
+
+template <class On>
+constexpr AttentionCode code() {
+  return {kRows, packed_floats<On>, pack<On>, scratch_floats<On>, run_rows<On>, nullptr, kMostStepKeys};
+}
+
+}  // namespace
+
+const AttentionCode qattention_code_vnni = code<OnVnni>();
+const AttentionCode qattention_code_amx = code<OnAmx>();
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+/// ONNX text of the two products of attention on whole steps in 8 bits, in 32-bit sums: what QAttention adds to
+/// Attention.
+namespace modelflow::ops {
+
+/// `scores` = `scale` q k^T. Rows of q and of k, [batch, heads, sequence, head_dim], are in steps of a 127th of their
+/// largest element each.
+std::string step_scores_text(int opset, const std::string& q, const std::string& k, const std::string& scale);
+
+/// `y` = softmax(scores) v. Exponentials lie in [0, 1] whatever the data, so that their steps are 255ths; a row is
+/// divided by the sum of its steps. Columns of v are in steps of a 127th of their largest element each. `guard`: rows
+/// that see nothing are 0, not NaN.
+std::string step_weights_text(int opset, const std::string& scores, const std::string& v, bool guard,
+                              const std::string& y);
+
+}  // namespace modelflow::ops

@@ -1,0 +1,39 @@
+#include "backends/ops.h"
+#include "backends/ops/attention_attrs.h"
+
+namespace modelflow::ops {
+namespace {
+
+std::vector<std::string> inputs(const Call& call) { return attention_op.inputs(call); }
+std::vector<std::string> attributes(const Call& call, int opset) { return attention_op.attributes(call, opset); }
+Verdict infer(Call& call) { return attention_op.infer(call); }
+
+std::vector<Call> samples() {
+  std::vector<Call> calls = attention_samples();
+  for (Call& call : calls) call.op = "QAttention";
+  return calls;
+}
+
+}  // namespace
+
+// Its scales are those of the data at hand, so that it needs no calibration: a row of queries or keys and a column of
+// values have one each, as the rows of a in QMatMul.
+const FusedOp qattention_op = {
+    .kind = "QAttention",
+    .doc =
+        "Attention in int8: rows of queries and keys, columns of values quantized on the way in, probabilities in "
+        "steps "
+        "of a 255th of the largest.",
+    .names = 3,
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined},
+    .body = qattention_body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = samples,
+    .defaults = attention_defaults(),
+};
+
+}  // namespace modelflow::ops
