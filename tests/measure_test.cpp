@@ -50,6 +50,33 @@ TEST(Extract, KeepsNamesAtTheBorder) {
   EXPECT_TRUE(slice(model, {nodes[2]->input(0)->name()}, {nodes[1]->output()->name()}).empty());
 }
 
+TEST(Revert, ResidualsComeBackAsTheyWere) {
+  Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+    g (float[2,3] x, float[2,4] r) => (float[2,4] y, float[2,4] z, float[2,4] s)
+    <float[3,4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}, float[4] g = {1, 1, 1, 1}> {
+      a = modelflow.MatMul <residual = "before"> (x, w, r)
+      y = Relu (a)
+      b = modelflow.MatMul <residual = "before"> (x, w, r)
+      z = LayerNormalization (b, g)
+      x0 = Neg (r)
+      s = Sum (x0, r)
+    })");
+  std::vector<std::string> names;
+  name_fused_nodes(model);
+  for (const Node* node : fused_nodes(model.graph())) names.push_back(node->name);
+  revert(model, names);
+  const auto reads = [&](const char* op, const char* by) {
+    const auto& nodes = model.graph().nodes();
+    return std::ranges::any_of(nodes, [&](const auto& node) {
+      return node->is(by) && node->input(0)->producer() && node->input(0)->producer()->is(op);
+    });
+  };
+  EXPECT_TRUE(reads("Add", "Relu"));
+  EXPECT_TRUE(reads("Sum", "LayerNormalization"));
+  const Node* own = model.graph().outputs()[2]->producer();
+  EXPECT_TRUE(own->is("Sum"));
+}
+
 SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   SelectTools tools;
   tools.lay_out = [](Model model) { return model; };

@@ -27,9 +27,10 @@ bool merge_transposes(Graph&, Node& outer, const Node& inner) {
 
 /// Reshape(Reshape(x)): the first is moot unless the second copies one of its dims ("0") that x has elsewhere.
 bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
-  const std::optional<Ints> target = const_ints(outer.input(1));
-  if (!target || !inner.input(0)) return false;
+  if (!inner.input(0)) return false;
   if (outer.attrs.integer("allowzero") != 0) return true;
+  const std::optional<Ints> target = const_ints(outer.input(1));
+  if (!target) return false;
   const Value &x = *inner.input(0), &middle = *outer.input(0);
   for (std::size_t i = 0; i < target->size(); ++i) {
     if ((*target)[i] != 0) continue;

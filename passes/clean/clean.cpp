@@ -17,6 +17,7 @@ std::vector<Pass> clean() {
       duplicates(),
       chains(),
       views(),
+      instances_apart(),
       fold_batch_norm(),
       fold_affine(),
       fold_pad(),

@@ -18,6 +18,7 @@ Pass drop_expands();       ///< Expand in front of ops that broadcast
 Pass chains();             ///< Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
 Pass views();              ///< longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most
 Pass duplicates();         ///< equal initializers and equal nodes -> one
+Pass instances_apart();    ///< BatchNormalization between Reshapes that join images and channels -> without them
 Pass fold_batch_norm();    ///< BatchNormalization into the linear op before or after it
 Pass fold_affine();        ///< Mul, Div, Add, Sub by constants into the linear op before or after it
 Pass fold_pad();           ///< Pad into Conv and pooling

@@ -7,16 +7,17 @@ namespace {
 
 class Reader {
  public:
-  Reader(std::int64_t columns, const Iteration& iteration, GateSum& sum)
-      : columns_(columns), it_(iteration), sum_(sum) {}
+  Reader(std::int64_t columns, const Iteration& iteration, GateSum& sum, const Value* memory)
+      : columns_(columns), it_(iteration), sum_(sum), memory_(memory) {}
 
   bool read(Value* value, std::int64_t first) {
     value = it_.resolve(value);
     if (!value) return false;
-    if (value->constant() || is_row(value)) return bias(value, first);
+    if (value->constant() || is_row(value)) return bias(value, first, sum_.biases);
     Node* node = value->producer();
     if (!node || !node->domain().empty() || &node->graph() != it_.body) return false;
     if (node->is("Add")) return read(node->input(0), first) && read(node->input(1), first);
+    if (node->is("Mul")) return first == 0 && peephole(*node);
     if (node->is("MatMul")) return product(node->input(0), *node, false, first);
     if (node->is("Gemm")) return gemm(*node, first);
     const std::optional<std::int64_t> start = columns_before(*node, value);
@@ -36,7 +37,7 @@ class Reader {
   }
 
   /// Of a constant, a view of one, or one row of one.
-  bool bias(Value* value, std::int64_t first) {
+  bool bias(Value* value, std::int64_t first, std::vector<GateSum::Bias>& to) const {
     std::int64_t skipped = 0, length = -1;
     while (!value->constant()) {
       const Node* node = value->producer();
@@ -61,8 +62,18 @@ class Reader {
     if (tensor.elements() == 1) first = skipped = 0;
     if (length > 1 && (tensor.dims().empty() || length != tensor.dims().back() || first + columns_ > length))
       return false;
-    sum_.biases.push_back({&tensor, skipped + first});
+    to.push_back({&tensor, skipped + first});
     return true;
+  }
+
+  /// The memory of the cell times a constant.
+  bool peephole(const Node& node) {
+    for (const std::size_t i : {0, 1}) {
+      Value* factor = it_.resolve(node.input(1 - i));
+      if (memory_ && factor && it_.resolve(node.input(i)) == memory_ && (factor->constant() || is_row(factor)))
+        return bias(factor, 0, sum_.peepholes);
+    }
+    return false;
   }
 
   bool product(Value* x, const Node& node, bool transposed, std::int64_t first) {
@@ -140,7 +151,19 @@ class Reader {
   std::int64_t columns_;
   const Iteration& it_;
   GateSum& sum_;
+  const Value* memory_;
 };
+
+/// Of each column, of all constants added up.
+std::vector<float> added(const std::vector<GateSum::Bias>& parts, std::int64_t columns) {
+  std::vector<float> out(static_cast<std::size_t>(columns));
+  for (const GateSum::Bias& part : parts) {
+    const auto from = part.tensor->as<float>();
+    for (std::size_t c = 0; c < out.size(); ++c)
+      out[c] += from.size() == 1 ? from[0] : from[static_cast<std::size_t>(part.first) + c];
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -162,18 +185,11 @@ std::vector<float> GateSum::weights_of(const Value* x, std::int64_t columns) con
   return out;
 }
 
-std::vector<float> GateSum::bias(std::int64_t columns) const {
-  std::vector<float> out(static_cast<std::size_t>(columns));
-  for (const Bias& bias : biases) {
-    const auto from = bias.tensor->as<float>();
-    for (std::size_t c = 0; c < out.size(); ++c)
-      out[c] += from.size() == 1 ? from[0] : from[static_cast<std::size_t>(bias.first) + c];
-  }
-  return out;
-}
+std::vector<float> GateSum::bias(std::int64_t columns) const { return added(biases, columns); }
+std::vector<float> GateSum::peephole(std::int64_t columns) const { return added(peepholes, columns); }
 
-bool read_gate_sum(Value& value, std::int64_t columns, const Iteration& iteration, GateSum& sum) {
-  return Reader(columns, iteration, sum).read(&value, 0);
+bool read_gate_sum(Value& value, std::int64_t columns, const Iteration& iteration, GateSum& sum, const Value* memory) {
+  return Reader(columns, iteration, sum, memory).read(&value, 0);
 }
 
 }  // namespace modelflow::passes

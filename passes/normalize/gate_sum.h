@@ -21,13 +21,16 @@ struct GateSum {
   };
   std::vector<Product> products;
   std::vector<Bias> biases;
+  std::vector<Bias> peepholes;  ///< what the memory of the cell is multiplied by, element by element
 
   /// [columns, rows] as ONNX has weights of gates: of all products with `x`, added up. Empty when there are none.
   std::vector<float> weights_of(const Value* x, std::int64_t columns) const;
   std::vector<float> bias(std::int64_t columns) const;
+  std::vector<float> peephole(std::int64_t columns) const;
 };
 
-/// Reads `value` [batch, columns] as such a sum; false when it is anything else.
-bool read_gate_sum(Value& value, std::int64_t columns, const Iteration& iteration, GateSum& sum);
+/// Reads `value` [batch, columns] as such a sum; false when it is anything else. `memory`: what peepholes may look at.
+bool read_gate_sum(Value& value, std::int64_t columns, const Iteration& iteration, GateSum& sum,
+                   const Value* memory = nullptr);
 
 }  // namespace modelflow::passes

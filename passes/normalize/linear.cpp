@@ -180,7 +180,7 @@ Pass normalize_linear() {
        .when = {computed_c},
        .into = gemm_and_sum},
   };
-  for (const auto& more : {turned_linear_rules(), left_linear_rules(), head_scale_rules()})
+  for (const auto& more : {turned_linear_rules(), left_linear_rules(), head_scale_rules(), repeated_product_rules()})
     rules.insert(rules.end(), more.begin(), more.end());
   return rewrite("normalize-linear", "Writes linear layers without the reshapes and transposes around them.",
                  std::move(rules));

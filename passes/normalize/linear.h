@@ -6,9 +6,10 @@
 
 namespace modelflow::passes {
 
-std::vector<Rule> turned_linear_rules();  ///< a Transpose behind a linear layer
-std::vector<Rule> left_linear_rules();    ///< a constant that multiplies from the left
-std::vector<Rule> head_scale_rules();     ///< a factor of each head behind a product of two tensors
+std::vector<Rule> turned_linear_rules();     ///< a Transpose behind a linear layer
+std::vector<Rule> left_linear_rules();       ///< a constant that multiplies from the left
+std::vector<Rule> head_scale_rules();        ///< a factor of each head behind a product of two tensors
+std::vector<Rule> repeated_product_rules();  ///< a matrix of each head, repeated for every batch
 
 /// Of the Gemm that a match calls "product": neither A is transposed nor the sum weighted.
 Verdict plain_gemm(const Match& m);

@@ -89,9 +89,9 @@ class CellReader {
     return std::all_of(sum.products.begin(), sum.products.end(), [&](const auto& product) { return product.x == x; });
   }
 
-  bool activated(const Value* value, const char* op, GateSum& sum) const {
+  bool activated(const Value* value, const char* op, GateSum& sum, const Value* memory = nullptr) const {
     const Node* node = made_by(value, op);
-    return node && read_gate_sum(*node->input(0), hidden_, it_, sum);
+    return node && read_gate_sum(*node->input(0), hidden_, it_, sum, memory);
   }
 
   std::optional<RecurrentCell> gates(const Value* z, const Value* n, bool negated) const {
@@ -152,8 +152,10 @@ class CellReader {
       for (const std::size_t b : {0, 1}) {
         RecurrentCell cell{.op = "LSTM", .gates = std::vector<RecurrentCell::Gate>(4), .h = &h_, .c = &c};
         const Value *i = it_.resolve(fresh->input(b)), *g = it_.resolve(fresh->input(1 - b));
-        if (f && activated(i, "Sigmoid", cell.gates[0].x) && activated(o, "Sigmoid", cell.gates[1].x) &&
-            activated(f, "Sigmoid", cell.gates[2].x) && activated(g, "Tanh", cell.gates[3].x))
+        // Peepholes of two gates see the memory as it was, that of the output gate as it will be.
+        if (f && activated(i, "Sigmoid", cell.gates[0].x, c.inside) &&
+            activated(o, "Sigmoid", cell.gates[1].x, &next) && activated(f, "Sigmoid", cell.gates[2].x, c.inside) &&
+            activated(g, "Tanh", cell.gates[3].x))
           return cell;
       }
     }

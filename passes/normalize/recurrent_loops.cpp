@@ -24,6 +24,7 @@ class Rewrite {
     if (Verdict v = check_results(); !v) return v;
     std::vector<Value*> inputs = {sequence(), &weights(), &recurrent_weights(), &biases(), nullptr, state(*cell_.h)};
     if (cell_.c) inputs.push_back(state(*cell_.c));
+    if (Value* peepholes = this->peepholes()) inputs.push_back(peepholes);
     Attrs attrs;
     attrs.set("hidden_size", hidden_);
     if (cell_.linear_before_reset) attrs.set("linear_before_reset", 1);
@@ -126,6 +127,19 @@ class Rewrite {
         listed(hidden_, [&](const RecurrentCell::Gate& gate) { return gate.h.bias(hidden_); });
     all.insert(all.end(), more.begin(), more.end());
     return constant(all, {1, 2 * rows()}, "B");
+  }
+
+  /// Of all gates but the last; null when there are none.
+  Value* peepholes() {
+    std::vector<float> all;
+    bool any = false;
+    for (const RecurrentCell::Gate& gate : cell_.gates) {
+      any = any || !gate.x.peepholes.empty();
+      const std::vector<float> one = gate.x.peephole(hidden_);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    all.resize(static_cast<std::size_t>(3 * hidden_));
+    return any ? &constant(all, {1, 3 * hidden_}, "P") : nullptr;
   }
 
   Value& axis_op(const char* op, Value& value, std::int64_t axis) {

@@ -20,6 +20,8 @@ struct Blocks {
   Value* image = nullptr;
   std::int64_t size = 0;  ///< rows and columns of a block
   std::vector<Place> places;
+  std::int64_t channels = 0;  ///< of the image
+  Ints shape = {};            ///< what `image` is reshaped to first; empty: it is the image
 };
 
 /// The number of channels of an image; 0 when it is none.
@@ -31,7 +33,7 @@ std::int64_t channels_of(const Value& value) {
 std::optional<Blocks> from_op(const Node& node) {
   const std::int64_t channels = channels_of(*node.input(0));
   if (!node.is("SpaceToDepth") || channels == 0) return {};
-  Blocks blocks{node.input(0), node.attrs.integer("blocksize"), {}};
+  Blocks blocks{node.input(0), node.attrs.integer("blocksize"), {}, channels};
   for (std::int64_t row = 0; row < blocks.size; ++row)
     for (std::int64_t column = 0; column < blocks.size; ++column)
       for (std::int64_t c = 0; c < channels; ++c) blocks.places.push_back({c, row, column});
@@ -94,26 +96,54 @@ std::optional<Blocks> from_slices(const Node& concat) {
       blocks.places.push_back({c, strided->start[0], strided->start[1]});
   }
   if (!blocks.image || !divides(blocks, 2) || !divides(blocks, 3)) return {};
+  blocks.channels = channels_of(*blocks.image);
   return blocks;
+}
+
+/// The shape with six axes, N being 1 where there are five.
+std::vector<Dim> with_batch(const Shape& shape) {
+  std::vector<Dim> dims = shape.dims();
+  if (dims.size() == 5) dims.insert(dims.begin(), Dim(1));
+  return dims;
+}
+
+/// What is cut into `apart`, [N, C, h, b, w, b], as an image: itself where it is one, else reshaped.
+bool find_image(const Node& cut, const std::vector<Dim>& apart, Blocks& blocks) {
+  blocks.image = cut.input(0);
+  blocks.channels = apart[1].value();
+  // Rows and columns are cut by the size, not shared out otherwise: with channels and blocks fixed, one of the two may
+  // be unknown.
+  if (channels_of(*blocks.image) == blocks.channels) {
+    const Shape& x = blocks.image->shape();
+    if (apart[2] * apart[3] == x[2] || apart[4] * apart[5] == x[3]) return true;
+  }
+  for (std::size_t i = 1; i < apart.size(); ++i)
+    if (!apart[i].known() || apart[i].value() == 0) return false;
+  const std::int64_t batch = apart[0].known() && apart[0].value() > 0 ? apart[0].value() : -1;
+  blocks.shape = {batch, blocks.channels, apart[2].value() * blocks.size, apart[4].value() * blocks.size};
+  return true;
 }
 
 /// [N, C, h, b, w, b], its third, fourth and sixth axes brought together in any order behind N, and joined.
 std::optional<Blocks> from_views(const Node& join) {
   const Node* turn = join.is("Reshape") ? join.input(0)->producer() : nullptr;
   const Node* cut = turn && turn->is("Transpose") ? turn->input(0)->producer() : nullptr;
-  if (!cut || !cut->is("Reshape") || rank_of(turn->input(0)) != 6 || rank_of(join.output()) != 4) return {};
-  const Ints perm = turn->attrs.ints("perm");
-  const Shape &apart = turn->input(0)->shape(), &y = join.output()->shape();
-  const std::int64_t channels = channels_of(*cut->input(0));
-  if (channels == 0 || perm[0] != 0 || perm[4] != 2 || perm[5] != 4) return {};
-  if (apart[1].number() != channels || !apart[3].known() || !(apart[3] == apart[5])) return {};
-  const std::int64_t size = apart[3].value();
-  // Rows and columns are cut by the size, not shared out otherwise: with channels and blocks fixed, one of the two may
-  // be unknown.
-  const Shape& x = cut->input(0)->shape();
-  const bool rows = apart[2] * Dim(size) == x[2], columns = apart[4] * Dim(size) == x[3];
-  if (size < 2 || y[1].number() != channels * size * size || (!rows && !columns)) return {};
-  Blocks blocks{cut->input(0), size, {}};
+  if (!cut || !cut->is("Reshape") || rank_of(join.output()) != 4 || !turn->input(0)->shape().has_rank()) return {};
+  const std::vector<Dim> apart = with_batch(turn->input(0)->shape());
+  Ints perm = turn->attrs.ints("perm");
+  if (apart.size() != 6) return {};
+  if (perm.size() == 5) {
+    for (std::int64_t& axis : perm) ++axis;
+    perm.insert(perm.begin(), 0);
+  }
+  const Shape& y = join.output()->shape();
+  if (perm[0] != 0 || perm[4] != 2 || perm[5] != 4 || !apart[1].known() || !apart[3].known()) return {};
+  const std::int64_t channels = apart[1].value(), size = apart[3].value();
+  if (!(apart[3] == apart[5]) || size < 2 || y[1].number() != channels * size * size) return {};
+  // One extent that is not proven equal follows from the number of elements.
+  if ((y[0] == apart[0]) + (y[2] == apart[2]) + (y[3] == apart[4]) < 2) return {};
+  Blocks blocks{nullptr, size, {}};
+  if (!find_image(*cut, apart, blocks)) return {};
   const std::int64_t extent[6] = {0, channels, 0, size, 0, size};
   for (std::int64_t i = 0; i < channels * size * size; ++i) {
     std::int64_t at[6] = {}, rest = i;
@@ -142,7 +172,7 @@ Verdict over_blocks(const Node& conv, const Blocks& blocks) {
 /// The weights where the image has what they multiply.
 Tensor spread(const Tensor& w, const Blocks& blocks) {
   const Dims& d = w.dims();
-  const std::int64_t b = blocks.size, channels = channels_of(*blocks.image);
+  const std::int64_t b = blocks.size, channels = blocks.channels;
   const auto from = w.as<float>();
   return Tensor::make(DType::f32, {d[0], channels, d[2] * b, d[3] * b}, [&](std::byte* bytes) {
     auto* to = reinterpret_cast<float*>(bytes);
@@ -164,7 +194,7 @@ bool widen(Node& conv, Context& context) {
   if (!blocks) blocks = from_views(*cut);
   if (!blocks || blocks->size < 2) return false;
   // Pixels that nobody reads would be multiplied by zeros.
-  const std::int64_t pixels = channels_of(*blocks->image) * blocks->size * blocks->size;
+  const std::int64_t pixels = blocks->channels * blocks->size * blocks->size;
   if (static_cast<std::int64_t>(blocks->places.size()) != pixels || pixels == 0) return false;
   if (const Verdict verdict = over_blocks(conv, *blocks); !verdict) {
     context.miss("blocks-into-convolution", &conv, verdict.reason);
@@ -174,6 +204,8 @@ bool widen(Node& conv, Context& context) {
   const Tensor& w = *conv.input(1)->constant();
   std::vector<Value*> inputs = conv.inputs();
   inputs[0] = blocks->image;
+  if (!blocks->shape.empty())
+    inputs[0] = &build.op("Reshape", {blocks->image, &build.constant(tensor_of(blocks->shape), "image")});
   inputs[1] = &build.constant(spread(w, *blocks), conv.input(1)->name());
   Attrs attrs = conv.attrs;
   for (const auto& [name, otherwise] : {std::pair{"strides", Ints{1, 1}}, std::pair{"pads", Ints{0, 0, 0, 0}}}) {

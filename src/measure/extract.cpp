@@ -86,10 +86,36 @@ std::vector<Node*> fused_nodes(Graph& graph) {
   return found;
 }
 
+namespace {
+
+/// Bodies say Sum of a residual where a normalization behind it would make ONNX Runtime join an Add with that;
+/// elsewhere what comes back is the Add that models have.
+void write_sums_as_adds(Graph& graph, const std::set<const Node*>& before) {
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs()) write_sums_as_adds(*inner, before);
+    const auto normalizes = [](const Use& use) { return use.node->is("LayerNormalization"); };
+    if (node->is("Sum") && node->inputs().size() == 2 && !before.contains(node.get()) &&
+        std::ranges::none_of(node->output()->uses(), normalizes))
+      graph.set_op(*node, "Add");
+  }
+}
+
+void list_sums(const Graph& graph, std::set<const Node*>& list) {
+  for (const auto& node : graph.nodes()) {
+    if (node->is("Sum")) list.insert(node.get());
+    for (const Graph* inner : node->subgraphs()) list_sums(*inner, list);
+  }
+}
+
+}  // namespace
+
 void revert(Model& model, const std::vector<std::string>& names) {
   const std::set<std::string> wanted(names.begin(), names.end());
+  std::set<const Node*> before;
+  list_sums(model.graph(), before);
   for (Node* node : fused_nodes(model.graph()))
     if (wanted.contains(node->name)) revert(model, *node);
+  write_sums_as_adds(model.graph(), before);
   infer_types(model);
 }
 
