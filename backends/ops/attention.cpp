@@ -32,10 +32,13 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
       windows(attrs.integer("windows") != 0),
+      head_dim(attrs.integer("head_dim")),
+      value_dim(attrs.integer("value_dim")),
       q(layout_of(attrs, "q_layout")),
       k(layout_of(attrs, "k_layout")),
       v(layout_of(attrs, "v_layout")),
       y(layout_of(attrs, "y_layout")) {
+  if (head_dim < 0 || value_dim < 0) throw Error(ErrorKind::invalid_input, "the size of a head is negative");
   if (!std::isfinite(softcap)) throw Error(ErrorKind::invalid_input, "softcap is not finite");
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
     throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
@@ -117,8 +120,27 @@ std::vector<std::string> attributes(const Call& call, int) {
   if (attention.softcap != 0) names.emplace_back("softcap");
   if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
   if (attention.has_mask && attention.boolean_mask) names.insert(names.end(), {"mask_true", "mask_false"});
+  if (attention.head_dim != 0) names.emplace_back("head_dim");
+  if (attention.value_dim != 0) names.emplace_back("value_dim");
   return names;
 }
+
+}  // namespace
+
+Attrs attention_sizes(const Call& call) {
+  const AttentionAttrs attention(call.attrs);
+  AttentionDims dims;
+  Attrs attrs;
+  if (!read_dims(call, attention, dims)) return attrs;
+  const bool flat_result = attention.y == Layout::bsh;
+  const bool heads = attention.packed || attention.q == Layout::bsh || attention.k == Layout::bsh;
+  const bool values = !attention.packed && (attention.v == Layout::bsh || flat_result);
+  if (heads && dims.head_dim.known()) attrs.set("head_dim", dims.head_dim.value());
+  if (values && dims.value_dim.known()) attrs.set("value_dim", dims.value_dim.value());
+  return attrs;
+}
+
+namespace {
 
 Verdict infer(Call& call) {
   Verdict why;
@@ -131,6 +153,7 @@ Verdict infer(Call& call) {
   const Dim heads(attention->heads);
   call.outputs[0].shape = attention->y == Layout::bsh ? Shape({dims.batch, dims.queries, dims.value_dim * heads})
                                                       : Shape({dims.batch, heads, dims.queries, dims.value_dim});
+  for (const auto& [name, value] : attention_sizes(call)) call.attrs.set(name, value);
   return yes();
 }
 
@@ -149,6 +172,8 @@ Attrs attention_defaults() {
           {"mask_true", 0.0f},
           {"mask_false", 0.0f},
           {"windows", std::int64_t{0}},
+          {"head_dim", std::int64_t{0}},
+          {"value_dim", std::int64_t{0}},
           {"q_layout", std::string("BSH")},
           {"k_layout", std::string("BSH")},
           {"v_layout", std::string("BSH")},

@@ -18,6 +18,7 @@ struct AttentionAttrs {
   float mask_true = 0, mask_false = 0;  ///< these
   bool windows =
       false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
+  std::int64_t head_dim = 0, value_dim = 0;  ///< where the body need not compute them; else 0
   Layout q = Layout::bsh, k = Layout::bsh, v = Layout::bsh, y = Layout::bsh;
 
   std::size_t mask_index() const { return packed ? 1 : 3; }
@@ -38,6 +39,10 @@ struct AttentionDims {
 
 /// Reads the extents off the operands; a no when operands or attributes contradict each other.
 Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDims& dims);
+
+/// Attributes that say sizes of heads, where they are known and a Reshape of the body needs them: ONNX Runtime writes
+/// -1 for one that the body computes from an extent, and then refuses an empty batch.
+Attrs attention_sizes(const Call& call);
 
 /// The function body in standard ops of this opset (13 or later).
 std::string attention_body(const Call& call, int opset);

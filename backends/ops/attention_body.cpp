@@ -20,12 +20,13 @@ class Body {
 
   std::string text() {
     counts();
+    sizes();
     if (attention_.packed) {
       unpack();
     } else {
-      heads("q", attention_.q, "n");
-      heads("k", attention_.k, "kv");
-      heads("v", attention_.v, "kv");
+      heads("q", attention_.q, "n", head_);
+      heads("k", attention_.k, "kv", head_);
+      heads("v", attention_.v, "kv", value_);
     }
     if (attention_.kv_heads != attention_.heads) share();
     line("scale = Constant <value_float: float = @scale> ()");
@@ -61,6 +62,19 @@ class Body {
     }
   }
 
+  /// Sizes of heads that the call says.
+  void sizes() {
+    const auto say = [&](std::int64_t size, const std::string& name) {
+      if (size == 0) return std::string();
+      line(name + "_number = Constant <value_int: int = @" + name + "> ()");
+      line(name + " = Reshape (" + name + "_number, one)");
+      return name;
+    };
+    head_ = say(attention_.head_dim, "head_dim");
+    value_ = say(attention_.value_dim, "value_dim");
+    if (attention_.packed) value_ = head_;
+  }
+
   /// One extent of `x` as a vector of one element.
   void extent(const std::string& name, const std::string& x, int axis) {
     const std::string number = std::to_string(axis);
@@ -73,16 +87,19 @@ class Body {
     line(name + " = Gather <axis = 0> (" + name + "_shape, " + name + "_axis)");
   }
 
-  /// [batch, sequence, heads * size] -> x_heads, [batch, heads, sequence, size]. The size is computed: -1 would not do
-  /// for an empty batch.
-  void heads(const std::string& x, Layout layout, const std::string& count) {
+  /// [batch, sequence, heads * size] -> x_heads, [batch, heads, sequence, size]. A size that nobody says is computed:
+  /// -1 would not do for an empty batch.
+  void heads(const std::string& x, Layout layout, const std::string& count, std::string size) {
     if (layout == Layout::bnsh) {
       line(x + "_heads = Identity (" + x + ")");
       return;
     }
-    extent(x + "_width", x, 2);
-    line(x + "_size = Div (" + x + "_width, " + count + ")");
-    line(x + "_target = Concat <axis = 0> (copied, " + count + ", " + x + "_size)");
+    if (size.empty()) {
+      size = x + "_size";
+      extent(x + "_width", x, 2);
+      line(size + " = Div (" + x + "_width, " + count + ")");
+    }
+    line(x + "_target = Concat <axis = 0> (copied, " + count + ", " + size + ")");
     line(x + "_split = Reshape (" + x + ", " + x + "_target)");
     line(x + "_heads = Transpose <perm = [0, 2, 1, 3]> (" + x + "_split)");
   }
@@ -90,7 +107,7 @@ class Body {
   void unpack() {
     line("keys_and_values = Add (kv, kv)");
     line("all = Add (n, keys_and_values)");
-    heads("qkv", Layout::bsh, "all");
+    heads("qkv", Layout::bsh, "all", head_);
     line("parts = Concat <axis = 0> (n, kv, kv)");
     line("q_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)");
   }
@@ -180,8 +197,8 @@ class Body {
   /// [batch, heads, sequence, size] -> [batch, sequence, heads * size]
   void result() {
     line("turned = Transpose <perm = [0, 2, 1, 3]> (context)");
-    extent("size", "context", 3);
-    line("width = Mul (size, n)");
+    if (value_.empty()) extent("size", "context", 3);
+    line("width = Mul (" + (value_.empty() ? "size" : value_) + ", n)");
     line("target = Concat <axis = 0> (copied, width)");
     line("y = Reshape (turned, target)");
   }
@@ -190,6 +207,7 @@ class Body {
   int opset_;
   bool in_steps_;
   std::string text_, keys_ = "k_heads", values_ = "v_heads", scores_ = "scores";
+  std::string head_, value_;  ///< names of sizes that the call says
 };
 
 }  // namespace

@@ -126,6 +126,8 @@ void add(Samples& all, const Sample& s) {
     call.inputs.push_back(all.operand("mask", s.mask));
     if (s.masked_row || s.nan_guard) call.inputs.back().constant = &all.weights.emplace_back(mask_of(s));
   }
+  if (all.calls.size() % 2 != 0)  // bodies that are told the sizes, and bodies that compute them
+    for (const auto& [name, value] : attention_sizes(call)) call.attrs.set(name, value);
   call.outputs = {all.operand("y", operand_dims(s.layouts[3], s.batch, s.queries, s.heads, s.value_dim))};
   all.calls.push_back(std::move(call));
 }

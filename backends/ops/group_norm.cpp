@@ -12,7 +12,15 @@ bool last(const Call& call) { return call.attrs.text("layout", "NCHW") == "NHWC"
 
 std::vector<std::string> inputs(const Call&) { return {"x", "scale", "bias"}; }
 
-/// As PyTorch exports it; the number of groups stays an attribute, so that one body serves all of them.
+/// rest: the extents of an image behind its channels.
+std::string behind_channels(const std::string& x, std::size_t rank, int opset) {
+  if (opset >= 15) return "rest = Shape <start = 2> (" + x + ")\n";
+  return "two = Constant <value = int64[1] {2}> ()\nend = Constant <value = int64[1] {" + std::to_string(rank) +
+         "}> ()\nextents = Shape (" + x + ")\nrest = Slice (extents, two, end)\n";
+}
+
+/// As PyTorch exports it, but for -1, which is refused for an empty batch; the number of groups stays an attribute, so
+/// that one body serves all of them.
 std::string body(const Call& call, int opset) {
   if (!call.in(0).shape.has_rank()) throw Error(ErrorKind::internal, "GroupNorm: the rank of x is unknown");
   if (opset < 12)
@@ -25,8 +33,10 @@ std::string body(const Call& call, int opset) {
   if (last(call)) text += transpose_text(x, "x", rank, false);
   text +=
       "zero = Constant <value = int64[1] {0}> ()\none = Constant <value = int64[1] {1}> ()\n"
-      "rest = Constant <value = int64[1] {-1}> ()\ncount = Constant <value_int: int = @num_groups> ()\n"
-      "groups = Reshape (count, one)\nsplit = Concat <axis = 0> (zero, groups, rest)\n"
+      "count = Constant <value_int: int = @num_groups> ()\ngroups = Reshape (count, one)\n"
+      "channels = Shape (scale)\nper = Div (channels, groups)\n" +
+      behind_channels(x, rank, opset) +
+      "split = Concat <axis = 0> (zero, groups, per, rest)\n"
       "unit = ConstantOfShape <value = float[1] {1}> (groups)\n"
       "nothing = ConstantOfShape <value = float[1] {0}> (groups)\n";
   text += "grouped = Reshape (" + x + ", split)\n" +

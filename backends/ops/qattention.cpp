@@ -22,8 +22,7 @@ const FusedOp qattention_op = {
     .kind = "QAttention",
     .doc =
         "Attention in int8: rows of queries and keys, columns of values quantized on the way in, probabilities in "
-        "steps "
-        "of a 255th of the largest.",
+        "steps of a 255th of the largest.",
     .names = 3,
     .min_inputs = 1,
     .max_inputs = 4,

@@ -9,6 +9,7 @@ namespace modelflow::ops {
 
 RotaryAttrs::RotaryAttrs(const Attrs& attrs)
     : heads(attrs.integer("num_heads", 1)),
+      head_dim(attrs.integer("head_dim")),
       interleaved(attrs.integer("interleaved") != 0),
       half_width(attrs.integer("half_width") != 0),
       partial(attrs.integer("partial") != 0) {
@@ -16,6 +17,7 @@ RotaryAttrs::RotaryAttrs(const Attrs& attrs)
   if (layout != "BSH" && layout != "BNSH")
     throw Error(ErrorKind::invalid_input, "x_layout is '" + layout + "', not BSH or BNSH");
   flat = layout == "BSH";
+  if (head_dim < 0) throw Error(ErrorKind::invalid_input, "the size of a head is negative");
   if (heads < 1) throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
 }
 
@@ -24,8 +26,10 @@ namespace {
 std::vector<std::string> inputs(const Call&) { return {"x", "cos", "sin"}; }
 
 std::vector<std::string> attributes(const Call& call, int) {
-  if (RotaryAttrs(call.attrs).flat) return {"num_heads"};
-  return {};
+  const RotaryAttrs rotary(call.attrs);
+  if (!rotary.flat) return {};
+  if (rotary.head_dim == 0) return {"num_heads"};
+  return {"num_heads", "head_dim"};
 }
 
 /// x as [batch, heads, sequence, size].
@@ -70,6 +74,7 @@ Verdict infer(Call& call) {
     if (Verdict v = read_heads(x, *rotary, dims); !v) return v;
     for (const std::size_t i : {1, 2})
       if (Verdict v = check_angles(call.in(i), dims, *rotary); !v) return v;
+    if (rotary->flat && dims[3].known()) call.attrs.set("head_dim", dims[3].value());
   }
   call.outputs.resize(1);
   call.outputs[0].dtype = x.dtype;
@@ -131,6 +136,7 @@ const FusedOp rotary_op = {
     .infer = infer,
     .samples = samples,
     .defaults = {{"num_heads", std::int64_t{1}},
+                 {"head_dim", std::int64_t{0}},
                  {"x_layout", std::string("BNSH")},
                  {"interleaved", std::int64_t{0}},
                  {"half_width", std::int64_t{0}},

@@ -8,7 +8,8 @@ namespace modelflow::ops {
 struct RotaryAttrs {
   explicit RotaryAttrs(const Attrs& attrs);
 
-  std::int64_t heads = 1;    ///< of x in layout BSH
+  std::int64_t heads = 1;     ///< of x in layout BSH
+  std::int64_t head_dim = 0;  ///< of x in layout BSH where the body need not compute it; else 0
   bool flat = false;         ///< x is [batch, sequence, heads * size] (BSH), else [batch, heads, sequence, size] (BNSH)
   bool interleaved = false;  ///< pairs are neighbours, else element i of the first half goes with i of the second
   bool half_width = false;   ///< cos and sin have one number per pair, else one per element

@@ -39,9 +39,16 @@ class Body {
     line("count_number = Constant <value_int: int = @num_heads> ()");
     line("one = Constant <value = int64[1] {1}> ()");
     line("count = Reshape (count_number, one)");
-    line("x_shape = Shape (x)");
-    line("width = Gather <axis = 0> (x_shape, two)");
-    line("size = Div (width, count)");
+    // A size that is said is a constant; ONNX Runtime writes -1 for one that is computed, which no empty batch passes.
+    if (rotary_.head_dim != 0) {
+      line("size_number = Constant <value_int: int = @head_dim> ()");
+      line("size = Reshape (size_number, one)");
+      line("width = Mul (size, count)");
+    } else {
+      line("x_shape = Shape (x)");
+      line("width = Gather <axis = 0> (x_shape, two)");
+      line("size = Div (width, count)");
+    }
     line("heads_shape = Concat <axis = 0> (copied, count, size)");
     line("by_row = Reshape (x, heads_shape)");
     line("heads = Transpose <perm = [0, 2, 1, 3]> (by_row)");

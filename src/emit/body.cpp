@@ -17,6 +17,11 @@ std::string body_text(const FusedOp& op, const Call& call, int opset) {
                      op.body(call, opset));
 }
 
+void settle(Node& fused) {
+  Call call = call_of(fused);
+  if (find_fused_op(fused.op())->infer(call)) fused.attrs = call.attrs;
+}
+
 Function make_function(const std::string& name, const std::string& text, std::int64_t opset) {
   const std::string whole =
       fmt::format("<opset_import: [\"\" : {}], domain: \"{}\"> {} {}", opset, kDomain, name, text);

@@ -11,6 +11,9 @@ namespace modelflow {
 /// calls that can share one function. Formal outputs are y, y1, ... as many as the call has.
 std::string body_text(const FusedOp& op, const Call& call, int opset);
 
+/// Gives a fused node the attributes that infer adds to its call: known extents that its body need not compute then.
+void settle(Node& fused);
+
 /// The function in the IR; `opsets` is that of the model.
 Function make_function(const std::string& name, const std::string& text, std::int64_t opset);
 

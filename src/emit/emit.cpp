@@ -36,6 +36,7 @@ class Emitter {
 
   void emit(Node& node) {
     const FusedOp& op = *find_fused_op(node.op());
+    settle(node);
     const std::string text = body_text(op, call_of(node), static_cast<int>(model_.opset()));
     Pool& pool = pools_[op.kind];
     const auto [entry, fresh] = pool.names.emplace(text, static_cast<int>(pool.names.size()));

@@ -69,6 +69,7 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
 }
 
 void revert(Model& model, Node& fused) {
+  if (find_fused_op(fused.op())) settle(fused);
   const Call call = call_of(fused);
   const FusedOp* op = find_fused_op(call.op);
   if (!op) throw Error(ErrorKind::internal, "no fused op of this build").within(fused.label());
