@@ -44,6 +44,8 @@ Verdict heads_come_apart(const Match& m) {
     return no("more than batch and heads are joined", flat.name());
   if (!(one[1] == many[1]) || !(one[2] == many[2]) || !(many[0] == to[0]))
     return no("it is repeated another way", h.all->name());
+  const Value& y = *m.root().output();
+  if (rank_of(&y) != 3 || !y.shape()[2].known()) return no("the width of the result is unknown", y.name());
   const Ints swapped = {0, 2, 1};
   return !h.turn || h.turn->attrs.ints("perm") == swapped ? yes() : no("another Transpose", h.turn->output()->name());
 }
@@ -53,8 +55,9 @@ std::vector<Value*> product_of_heads(const Match& m, Build& build) {
   if (h.turn) h.c = &build.op("Transpose", {h.c}, h.turn->attrs);
   Value& y = build.op("MatMul", {h.x, h.c});
   const auto ints = [&](const Ints& list) { return &build.constant(tensor_of(list), "shape"); };
-  Value& extents = build.op("Gather", {&build.op("Shape", {&y}), ints({2, 3})});
-  return {&build.op("Reshape", {&y, &build.op("Concat", {ints({-1}), &extents}, {{"axis", std::int64_t{0}}})})};
+  Value& rows = build.op("Gather", {&build.op("Shape", {&m.value("flat")}), ints({0, 1})});
+  Value& columns = *ints({m.root().output()->shape()[2].value()});
+  return {&build.op("Reshape", {&y, &build.op("Concat", {&rows, &columns}, {{"axis", std::int64_t{0}}})})};
 }
 
 }  // namespace
