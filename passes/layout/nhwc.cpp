@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "passes/clean/clean.h"
 #include "passes/facts.h"
 #include "passes/layout/cut.h"
 #include "passes/layout/layout.h"
@@ -233,8 +234,10 @@ Pass channels_last() {
 }
 
 std::vector<Pass> layout() {
-  return {channels_last(),      quantized_borders(), absorb_transposes(),
-          absorb_activations(), absorb_upsamples(),  unit_transposes()};
+  // What rows of pixels are cut into (SegFormer) needs no Transpose once convolutions read channels last: views come
+  // before convolutions absorb one.
+  return {channels_last(),    views(),          quantized_borders(), absorb_transposes(), absorb_activations(),
+          absorb_upsamples(), unit_transposes()};
 }
 
 }  // namespace modelflow::passes

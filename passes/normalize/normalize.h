@@ -16,6 +16,8 @@ Pass widen_float16();
 /// Decomposed activations -> one node: the standard op when the model's opset has one (HardSigmoid, LeakyRelu, Clip,
 /// Relu always; HardSwish from 14, Mish from 18, Gelu from 20), else modelflow.Activation.
 Pass normalize_activations();
+/// Activations behind the views of a convolution -> in front of them.
+Pass lift_activations();
 /// Products between reshapes that flatten and restore the leading dims -> MatMul on all dims.
 Pass normalize_linear();
 /// Einsum that is a matrix product -> Transpose and MatMul.
