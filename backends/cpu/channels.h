@@ -14,6 +14,9 @@ struct ChannelLoops {
   void (*add_rows)(const float* x, std::size_t rows, std::size_t channels, float* sum);
   /// best[c] = max(best[c], x[r, c]); `stride` floats from one row to the next.
   void (*max_rows)(const float* x, std::size_t rows, std::size_t stride, std::size_t channels, float* best);
+  /// The same of bfloat16.
+  void (*max_rows_bf16)(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
+                        float* best);
   /// y[r, c] = x[r, c] * factor[c].
   void (*scale_rows)(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y);
   /// y[i] = x[i] * factor.

@@ -32,6 +32,16 @@ void max_rows(const float* x, std::size_t rows, std::size_t stride, std::size_t 
   }
 }
 
+void max_rows_bf16(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
+                   float* __restrict best) {
+  for (std::size_t r = 0; r < rows; ++r, x += stride) {
+    for (std::size_t i = 0; i < channels; ++i) {
+      const float v = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16);
+      best[i] = v > best[i] ? v : best[i];
+    }
+  }
+}
+
 // x may be y.
 void scale_rows(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y) {
   for (std::size_t r = 0; r < rows; ++r, x += channels, y += channels) {
@@ -115,8 +125,8 @@ void widen(const std::uint16_t* x, std::size_t n, float* y) {
   }
 }
 
-constexpr ChannelLoops kLoops = {add_rows, max_rows, scale_rows, scale, sum, vector_by<float>, vector_by<std::int8_t>,
-                                 narrow,   widen};
+constexpr ChannelLoops kLoops = {add_rows, max_rows,         max_rows_bf16,          scale_rows, scale,
+                                 sum,      vector_by<float>, vector_by<std::int8_t>, narrow,     widen};
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -11,11 +11,20 @@ namespace modelflow::cpu {
 /// that go on where y ends (by as much as the window reaches further), so that rows of a tile lie at one distance
 /// whatever the position: a pixel more at the end of each line is computed and dropped, where a copy of every window
 /// would copy each number once for each position. With strides there is a grid of such lines for each remainder.
+///
+/// Of few channels, a pixel is what a row of the window meets, gathered: the first convolution of a network would fill
+/// a tenth of a tile otherwise, and it may find x with channels second.
 struct ConvLines {
   ConvGeometry g;             ///< a product over pixels has lines of one pixel
   std::int64_t pitch, reach;  ///< pixels from a line to the next; lines that windows reach further
 
-  explicit ConvLines(const ConvGeometry& geometry);
+  /// What the constructor makes of it is the convolution that tiles compute; `given` is the one that was asked for.
+  explicit ConvLines(const ConvGeometry& given);
+  /// Whether rows of the window are gathered.
+  static bool gathers(std::int64_t channels, std::int64_t kernel_w, std::int64_t dilation_w) {
+    constexpr std::int64_t kFew = 16, kStep = kTileBytes / 2;
+    return channels < kFew && channels * kernel_w <= kStep && dilation_w == 1;
+  }
   /// Positions of one image that are computed.
   std::size_t positions() const { return static_cast<std::size_t>((g.rows - 1) * pitch + g.columns); }
   bool is_product = false;  ///< windows are pixels, and all pixels windows
@@ -33,9 +42,12 @@ struct ConvLines {
 };
 
 /// Grids for the lines [begin, end) of y of one image, in bfloat16, `pixel_bytes` from one pixel to the next, which
-/// begins with whole steps of tiles. x: that image, channels last, in bfloat16 or float32. `lines`: as taps() was told.
-/// Only where host_isa() >= Isa::amx.
+/// begins with whole steps of tiles. x: that image, in bfloat16 or float32. `lines`: as taps() was told. Only where
+/// host_isa() >= Isa::amx.
 void copy_lines_amx(const ConvLines& l, const void* x, bool bf16, std::int64_t begin, std::int64_t end,
                     std::int64_t lines, std::size_t pixel_bytes, std::byte* out);
+/// The same where rows of the window are gathered from an image of the `given` geometry.
+void gather_lines_amx(const ConvLines& l, const ConvGeometry& given, const void* x, bool bf16, std::int64_t begin,
+                      std::int64_t end, std::int64_t lines, std::byte* out);
 
 }  // namespace modelflow::cpu

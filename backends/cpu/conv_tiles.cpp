@@ -29,12 +29,12 @@ struct Tiling {
   std::vector<std::size_t> taps;
 
   Tiling(const ConvBf16Problem& p, std::size_t taps_of_window, std::size_t threads)
-      : lines(p), positions{lines.positions(), 2 * static_cast<std::size_t>(p.channels)} {
+      : lines(p), positions{lines.positions(), 2 * static_cast<std::size_t>(lines.g.channels)} {
     const auto filters = static_cast<std::size_t>(p.filters), images = static_cast<std::size_t>(lines.g.batch);
     in_place =
         lines.is_product && p.x.dtype == DType::bf16 && positions.row % kTileBytes == 0 && positions.m >= kTileBlock;
     pixel_bytes = in_place ? positions.row : tile_row(positions.row);
-    const std::size_t depth = taps_of_window * static_cast<std::size_t>(p.channels);
+    const std::size_t depth = taps_of_window * static_cast<std::size_t>(lines.g.channels);
     const ProductSplit s = split_product(
         {positions.m * images, filters, depth, kTileBlock, 2.0 * static_cast<double>(depth * filters)}, threads);
     const std::size_t copied = in_place ? 0 : lines.grids.size() * lines.grid_pixels(lines.g.rows) * pixel_bytes;
@@ -58,16 +58,20 @@ class ConvBf16Tiles : public Implementation {
     const Tensor& w = *call.in(1).constant;
     filters_ = static_cast<std::size_t>(w.dims()[0]);
     const auto channels = static_cast<std::size_t>(w.dims()[1]);
-    taps_ = static_cast<std::size_t>(w.elements()) / filters_ / channels;
-    // [M, C, taps] -> [M, taps, C], where C fills whole tiles
-    const std::size_t row = tile_steps(2 * channels) * kTileBytes / 2, depth = taps_ * row;
+    const std::size_t window = static_cast<std::size_t>(w.elements()) / filters_ / channels;
+    const std::int64_t wide = w.dims().back();
+    // [M, C, window] -> [M, taps, what a tap reads], which fills whole tiles
+    gathers_ = ConvLines::gathers(w.dims()[1], wide, node_.conv.dilations.back());
+    const std::size_t of_tap = gathers_ ? static_cast<std::size_t>(wide) : 1;
+    taps_ = window / of_tap;
+    const std::size_t row = tile_steps(2 * channels * of_tap) * kTileBytes / 2, depth = taps_ * row;
     packed_ = packed_weights(w, "conv_bf16_amx", packed_b_bf16_amx_bytes(depth, filters_), [&](std::byte* out) {
       const auto* from = reinterpret_cast<const std::uint16_t*>(w.data());
       std::vector<std::uint16_t> rows(filters_ * depth);
       for (std::size_t m = 0; m < filters_; ++m)
         for (std::size_t c = 0; c < channels; ++c)
-          for (std::size_t tap = 0; tap < taps_; ++tap)
-            rows[m * depth + tap * row + c] = from[(m * channels + c) * taps_ + tap];
+          for (std::size_t i = 0; i < window; ++i)
+            rows[m * depth + i / of_tap * row + i % of_tap * channels + c] = from[(m * channels + c) * window + i];
       pack_b_bf16_amx(rows.data(), true, depth, filters_, reinterpret_cast<std::uint16_t*>(out));
     });
   }
@@ -91,7 +95,7 @@ class ConvBf16Tiles : public Implementation {
     const ConvGeometry& g = t.lines.g;
     const bool bf16 = p.x.dtype == DType::bf16;
     const auto* x = static_cast<const std::byte*>(p.x.data) +
-                    image * static_cast<std::size_t>(g.height * g.width * g.channels) * (bf16 ? 2 : 4);
+                    image * static_cast<std::size_t>(p.height * p.width * p.channels) * (bf16 ? 2 : 4);
     TileRowsAt at{t.pixel_bytes,
                   t.positions.m - begin,
                   t.taps.data(),
@@ -103,7 +107,10 @@ class ConvBf16Tiles : public Implementation {
     if (!t.in_place) {
       const auto first = static_cast<std::int64_t>(begin) / t.lines.pitch;
       const auto last = static_cast<std::int64_t>(end - 1) / t.lines.pitch + 1;
-      copy_lines_amx(t.lines, x, bf16, first, last, t.most_lines, t.pixel_bytes, scratch);
+      if (gathers_)
+        gather_lines_amx(t.lines, p, x, bf16, first, last, t.most_lines, scratch);
+      else
+        copy_lines_amx(t.lines, x, bf16, first, last, t.most_lines, t.pixel_bytes, scratch);
       a = scratch + (begin - static_cast<std::size_t>(first * t.lines.pitch)) * t.pixel_bytes;
       at.readable = SIZE_MAX;  // there is room behind the last line
     }
@@ -136,7 +143,7 @@ class ConvBf16Tiles : public Implementation {
   }
 
   ConvNode node_;
-  bool to_bf16_;
+  bool to_bf16_, gathers_ = false;
   std::size_t filters_ = 0, taps_ = 0;
   std::shared_ptr<const std::byte> packed_;
 };
@@ -144,17 +151,29 @@ class ConvBf16Tiles : public Implementation {
 Verdict accepts(const Call& call) {
   if (Verdict v = accepts_conv_bf16(call, 2); !v) return v;
   const ops::ConvAttrs conv(call.attrs);
-  if (!conv.x_last || !conv.y_last) return no("channels are not last", call.in(0).name);
+  const Dims& w = call.in(1).constant->dims();
+  const bool gathers = ConvLines::gathers(w[1], w.back(), conv.dilations.back());
+  if ((!conv.x_last && !gathers) || !conv.y_last) return no("channels are not last", call.in(0).name);
   if (conv.group > 1) return no("has groups", call.in(1).name);
   constexpr std::int64_t kLeastChannels = 16;  // of which a pixel is copied
-  return call.in(1).constant->dims()[1] < kLeastChannels ? no("has few channels", call.in(0).name) : yes();
+  return w[1] < kLeastChannels && !gathers ? no("has few channels", call.in(0).name) : yes();
+}
+
+/// How much of the tiles numbers of the convolution fill: a step has what a tap reads, a column a filter.
+double filled(const Call& call) {
+  const Dims& w = call.in(1).constant->dims();
+  const ops::ConvAttrs conv(call.attrs);
+  const bool gathers = ConvLines::gathers(w[1], w.back(), conv.dilations.back());
+  const auto share = [](std::int64_t n, std::size_t whole) {
+    return static_cast<double>(n) / static_cast<double>((static_cast<std::size_t>(n) + whole - 1) / whole * whole);
+  };
+  return share(w[1] * (gathers ? w.back() : 1), kTileBytes / 2) * share(w[0], kTileColumns);
 }
 
 double cost(const Call& call, const Target& target) {
-  const Tensor& w = *call.in(1).constant;
-  const double depth = static_cast<double>(w.elements()) / static_cast<double>(w.dims()[0]);
+  constexpr double kGain = 16;  // products of a tile for one of float32
   const double copies = 1.5 * 4 * call.in(0).shape.known_elements() / (target.l2_bandwidth * target.cores);
-  return std::max(target.compute(conv_flops(call) / bf16_gain(target, depth), 0.4) + copies,
+  return std::max(target.compute(conv_flops(call) / (kGain * filled(call)), 0.4) + copies,
                   target.stream(conv_bytes(call)));
 }
 

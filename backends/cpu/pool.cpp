@@ -66,12 +66,20 @@ struct Rounded {
   static constexpr DType dtype = std::is_same_v<T, std::uint16_t> ? DType::bf16 : DType::f32;
 
   static void max(const Window<T>& w, std::uint16_t* y) {
-    by_block(w, -std::numeric_limits<float>::infinity(), 1, y,
-             [](const float* row, std::size_t n, float* best) { channel_loops().max_rows(row, 1, n, n, best); });
+    by_block(w, -std::numeric_limits<float>::infinity(), 1, y, [&](const T* row, std::size_t n, float* best) {
+      if constexpr (dtype == DType::bf16)
+        channel_loops().max_rows_bf16(row, w.wide, w.channels, n, best);
+      else
+        channel_loops().max_rows(row, w.wide, w.channels, n, best);
+    });
   }
   static void average(const Window<T>& w, std::int64_t count, std::uint16_t* y) {
+    float room[kBlock];
     by_block(w, 0, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, y,
-             [](const float* row, std::size_t n, float* sum) { channel_loops().add_rows(row, 1, n, sum); });
+             [&](const T* row, std::size_t n, float* sum) {
+               for (std::size_t i = 0; i < w.wide; ++i)
+                 channel_loops().add_rows(floats(row + i * w.channels, n, room), 1, n, sum);
+             });
   }
   static void global(const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
     const std::size_t count = t.batch * t.channels;
@@ -92,14 +100,14 @@ struct Rounded {
     channel_loops().widen(row, n, to);
     return to;
   }
+  /// take(channels of the first pixel of a line of the window, how many, what they come to).
   template <class Take>
   static void by_block(const Window<T>& w, float start, float factor, std::uint16_t* y, Take take) {
-    float values[kBlock], row[kBlock];
+    float values[kBlock];
     for (std::size_t c = 0; c < w.channels; c += kBlock) {
       const std::size_t n = std::min(kBlock, w.channels - c);
       std::fill_n(values, n, start);
-      for (std::size_t h = 0; h < w.high; ++h)
-        for (std::size_t i = 0; i < w.wide; ++i) take(floats(w.x + h * w.line + i * w.channels + c, n, row), n, values);
+      for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
       if (factor != 1) channel_loops().scale(values, factor, n, values);
       channel_loops().narrow(values, n, y + c);
     }
