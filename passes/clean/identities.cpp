@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "passes/clean/clean.h"
 #include "passes/facts.h"
@@ -109,11 +110,45 @@ constexpr NoOp no_ops[] = {
     {"GlobalMaxPool", same_type},
 };
 
+/// Whether some element may be NaN, as far as the op that made the value says: what was in 8 bits comes back finite.
+bool may_be_nan(const Value& value) {
+  const Node* node = value.producer();
+  if (!node || !node->is("DequantizeLinear") || !node->input(1)->constant()) return true;
+  const Tensor& scales = *node->input(1)->constant();
+  if (scales.dtype() != DType::f32) return true;
+  const auto all = scales.as<float>();
+  return !std::all_of(all.begin(), all.end(), [](float scale) { return std::isfinite(scale); });
+}
+
+/// Where(IsNaN(x), ..., y) of an x that never is.
+bool keeps_numbers(const Node& where) {
+  const Node* test = where.input(0)->producer();
+  return test && test->is("IsNaN") && !may_be_nan(*test->input(0)) &&
+         passes::same_type(*where.input(2), *where.output(0));
+}
+
+/// QuantizeLinear of what DequantizeLinear made by the same scale and zero point: rounding finds the integers again.
+bool returns_to_steps(const Node& quantize) {
+  const Node* inner = quantize.input(0)->producer();
+  if (!inner || !inner->is("DequantizeLinear") || !passes::same_type(*inner->input(0), *quantize.output(0)))
+    return false;
+  for (std::size_t i = 1; i < 3; ++i) {
+    const Value *a = quantize.input(i), *b = inner->input(i);
+    if (!a || !b || !a->constant() || !b->constant() || !a->constant()->same_content(*b->constant())) return false;
+  }
+  const Tensor& scale = *quantize.input(1)->constant();
+  if (scale.dtype() != DType::f32 || scale.elements() != 1) return false;
+  const float step = scale.as<float>()[0];
+  return std::isnormal(step) && step > 0 && std::isfinite(step * 0x1p16f);  // 16 bits at most
+}
+
 /// The input that the node gives back unchanged; null when it does something.
 Value* given_back(const Node& node) {
   if (!node.domain().empty() || !node.output(0) || !node.input(0)) return nullptr;
   for (const NoOp& rule : no_ops)
     if (node.op() == rule.op && rule.holds(node)) return node.input(0);
+  if (node.is("Where")) return keeps_numbers(node) ? node.input(2) : nullptr;
+  if (node.is("QuantizeLinear")) return returns_to_steps(node) ? node.input(0)->producer()->input(0) : nullptr;
   // The neutral number may stand first.
   const bool product = node.op() == "Mul", sum = node.op() == "Add";
   if ((product && const_number(node.input(0)) == 1.0) || (sum && const_number(node.input(0)) == 0.0))
