@@ -34,12 +34,17 @@ double seconds_of(Spin spin, std::size_t rounds, int threads, double& operations
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// The best of some runs of ten milliseconds, after one that brings the clock to where such code lets it be.
+/// The best of some runs of ten milliseconds: more rounds until they take that long, also when the first ones were
+/// interrupted; the clock is where such code lets it be by then.
 double rate(Spin spin, int threads) {
+  constexpr double kLong = 0.01;
   double operations = 0, best = 0;
   std::size_t rounds = 1000;
-  while (seconds_of(spin, rounds, threads, operations) < 0.01) rounds *= 2;
-  for (int i = 0; i < 5; ++i) best = std::max(best, operations / seconds_of(spin, rounds, threads, operations));
+  for (int runs = 0; runs < 5;) {
+    const double seconds = seconds_of(spin, rounds, threads, operations);
+    best = std::max(best, operations / seconds);
+    seconds < kLong ? rounds *= 2 : ++runs;
+  }
   return best;
 }
 
