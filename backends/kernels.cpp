@@ -56,6 +56,8 @@ constexpr std::array kKernels = {
     &cpu::qattention_amx,
     &cpu::qattention_vnni,
     &cpu::qattention_any,
+    &cpu::attention_bf16_amx,
+    &cpu::attention_bf16_any,
     &cpu::qmatmul4_vnni,
     &cpu::qmatmul4_any,
     &cpu::qlstm_vnni,

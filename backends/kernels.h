@@ -54,6 +54,8 @@ extern const Kernel qmatmul_any;
 extern const Kernel qattention_amx;
 extern const Kernel qattention_vnni;
 extern const Kernel qattention_any;
+extern const Kernel attention_bf16_amx;
+extern const Kernel attention_bf16_any;
 extern const Kernel qmatmul4_vnni;
 extern const Kernel qmatmul4_any;
 extern const Kernel qlstm_vnni;

@@ -32,6 +32,7 @@ constexpr std::array kFusedOps = {
     &ops::qmatmul_op,
     &ops::qmatmul4_op,
     &ops::qattention_op,
+    &ops::attention_bf16_op,
     &ops::qlstm_op,
     &ops::qgru_op,
     &ops::qconv_transpose_op,

@@ -29,6 +29,7 @@ extern const FusedOp qconv_op;
 extern const FusedOp qmatmul_op;
 extern const FusedOp qmatmul4_op;
 extern const FusedOp qattention_op;
+extern const FusedOp attention_bf16_op;
 extern const FusedOp qlstm_op;
 extern const FusedOp qgru_op;
 extern const FusedOp qconv_transpose_op;

@@ -132,7 +132,7 @@ class KernelsTest : public testing::Test {
   /// rounding: a 255th of the largest of its row.
   static float tolerance_of(const std::string& op) {
     if (op == "QLSTM" || op == "QGRU") return 1.0f / 127;
-    return op == "QAttention" ? 1.0f / 255 : 2e-5f;
+    return op == "QAttention" || op == "AttentionBf16" ? 1.0f / 255 : 2e-5f;
   }
 
   static void expect_near(const Tensor& want, const Tensor& got, const std::string& what, float tolerance = 2e-5f) {
@@ -257,11 +257,11 @@ TEST_F(KernelsTest, Bfloat16KernelsForMachinesWithTheArithmetic) {
 TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
   // With the first opset that can say what the op means.
   constexpr std::pair<const char*, std::int64_t> kFirst[] = {
-      {"Activation", 11},   {"MatMul", 11},     {"Pointwise", 11},  {"LayerNorm", 11}, {"GroupNorm", 12},
-      {"Attention", 13},    {"Rotary", 13},     {"LSTM", 11},       {"GRU", 11},       {"QConv", 13},
-      {"QMatMul", 11},      {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13}, {"QSqueezeExcite", 13},
-      {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},  {"QConvTranspose", 13},
-      {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13},   {"QAttention", 13}};
+      {"Activation", 11},   {"MatMul", 11},     {"Pointwise", 11},  {"LayerNorm", 11},  {"GroupNorm", 12},
+      {"Attention", 13},    {"Rotary", 13},     {"LSTM", 11},       {"GRU", 11},        {"QConv", 13},
+      {"QMatMul", 11},      {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13},  {"QSqueezeExcite", 13},
+      {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},   {"QConvTranspose", 13},
+      {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13},   {"QAttention", 13}, {"AttentionBf16", 13}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {
       if (opset < first) continue;

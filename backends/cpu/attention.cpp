@@ -1,4 +1,5 @@
-// The kernels of Attention and QAttention: one way to share heads out, and the arithmetic of each instruction set.
+// The kernels of Attention, QAttention and AttentionBf16: one way to share heads out, and the arithmetic of each
+// instruction set.
 #include <algorithm>
 
 #include "backends/cpu/attention_problem.h"
@@ -16,8 +17,8 @@ double plain_cost(const Call& call, const Target& target) {
 }
 
 /// Of the products that an fma would take, a VNNI instruction does four and a tile of AMX more; what is left is the
-/// softmax and quantizing.
-double step_cost(const Call& call, const Target& target, double products) {
+/// softmax and rounding.
+double low_cost(const Call& call, const Target& target, double products) {
   return std::max(target.compute(attention_flops(call, products), 0.6), target.stream(attention_bytes(call)));
 }
 
@@ -50,7 +51,7 @@ const Kernel qattention_amx = {
     .name = "cpu.qattention_amx",
     .needs = Isa::amx,
     .accepts = accepts_attention,
-    .cost = [](const Call& call, const Target& target) { return step_cost(call, target, 24); },
+    .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 24); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, qattention_code_amx);
     },
@@ -61,7 +62,7 @@ const Kernel qattention_vnni = {
     .name = "cpu.qattention_vnni",
     .needs = Isa::avx512_vnni,
     .accepts = accepts_attention,
-    .cost = [](const Call& call, const Target& target) { return step_cost(call, target, 4); },
+    .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 4); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, qattention_code_vnni);
     },
@@ -74,6 +75,27 @@ const Kernel qattention_any = {
     .cost = [](const Call& call, const Target& target) { return 20 * plain_cost(call, target); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, qattention_code_any);
+    },
+};
+
+const Kernel attention_bf16_amx = {
+    .op = "AttentionBf16",
+    .name = "cpu.attention_bf16_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_attention,
+    .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 16); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, attention_bf16_code_amx);
+    },
+};
+
+const Kernel attention_bf16_any = {
+    .op = "AttentionBf16",
+    .name = "cpu.attention_bf16_any",
+    .accepts = accepts_attention,
+    .cost = [](const Call& call, const Target& target) { return 20 * plain_cost(call, target); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, attention_bf16_code_any);
     },
 };
 

@@ -72,5 +72,7 @@ extern const AttentionCode attention_code_any, attention_code_avx2, attention_co
 /// Those of QAttention. 2^31 / (255 * 127) keys are what sums of probabilities by values can take.
 extern const AttentionCode qattention_code_any, qattention_code_vnni, qattention_code_amx;
 inline constexpr std::size_t kMostStepKeys = 65536;
+/// Those of AttentionBf16.
+extern const AttentionCode attention_bf16_code_any, attention_bf16_code_amx;
 
 }  // namespace modelflow::cpu

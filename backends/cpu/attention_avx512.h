@@ -126,6 +126,9 @@ MODELFLOW_INLINE float exp_of_negative(float x, const ExpOfNegative& exp) {
   return _mm512_cvtss_f32(exp(_mm512_set1_ps(x)));
 }
 
+/// Rows of an operand to fetch ahead: they lie in as many pages.
+constexpr std::size_t kFetchedRows = 8;
+
 MODELFLOW_INLINE void fetch(const float* row, std::size_t floats) {
   for (std::size_t i = 0; i < floats; i += 16) _mm_prefetch(reinterpret_cast<const char*>(row + i), _MM_HINT_T0);
 }

@@ -1,5 +1,6 @@
 #include "backends/cpu/gemm_amx.h"
 
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/product_epilogue_avx512.h"
 #include "backends/cpu/round_amx.h"
 #include "backends/cpu/tiles_amx.h"
@@ -101,6 +102,33 @@ void copy_rows(const TilePanels& panels, const T* a, std::size_t k, std::size_t 
   }
 }
 
+/// A panel of B [k, n] in pairs of rows, the two numbers of a column side by side; zeros behind k and the columns.
+void interleave_pairs(const std::uint16_t* b, std::size_t n, std::size_t k, std::size_t depth, std::size_t columns,
+                      std::uint16_t* out) {
+  const __mmask32 lanes = columns < 32 ? (__mmask32{1} << columns) - 1 : ~__mmask32{0};
+  for (std::size_t row = 0; row < depth; row += 2, out += 2 * kTileBlock) {
+    const __m512i even = row < k ? _mm512_maskz_loadu_epi16(lanes, b + row * n) : _mm512_setzero_si512();
+    const __m512i odd = row + 1 < k ? _mm512_maskz_loadu_epi16(lanes, b + (row + 1) * n) : _mm512_setzero_si512();
+    for (int half = 0; half < 2; ++half) {
+      const __m256i low = half ? _mm512_extracti64x4_epi64(even, 1) : _mm512_castsi512_si256(even);
+      const __m256i high = half ? _mm512_extracti64x4_epi64(odd, 1) : _mm512_castsi512_si256(odd);
+      const __m512i pairs =
+          _mm512_or_si512(_mm512_cvtepu16_epi32(low), _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+      _mm512_storeu_si512(out + 32 * half, pairs);
+    }
+  }
+}
+
+/// The same from columns that lie in rows of k: where pairs are whole, a transpose of words.
+void gather_pairs(const std::uint16_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::uint16_t* out) {
+  if (k != depth || columns != kTileBlock) __builtin_memset(out, 0, depth * kTileBlock * 2);
+  if (k % 2 == 0)
+    return transpose_avx512(reinterpret_cast<const float*>(b), k / 2, columns, k / 2, reinterpret_cast<float*>(out),
+                            kTileBlock);
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < k; ++i) out[i / 2 * 2 * kTileBlock + 2 * j + i % 2] = b[j * k + i];
+}
+
 }  // namespace
 
 void gemm_bf16_amx(const TileGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
@@ -164,16 +192,10 @@ void copy_rows_amx(const TilePanels& panels, const std::uint16_t* a, std::size_t
 
 void pack_b_bf16_amx(const std::uint16_t* b, bool transposed, std::size_t k, std::size_t n, std::uint16_t* out) {
   const std::size_t depth = tile_steps(2 * k) * kTileBytes / 2;
-  for (std::size_t first = 0; first < n; first += kTileBlock) {
+  for (std::size_t first = 0; first < n; first += kTileBlock, out += depth * kTileBlock) {
     const std::size_t columns = n - first < kTileBlock ? n - first : kTileBlock;
-    for (std::size_t row = 0; row < depth; row += 2, out += 2 * kTileBlock) {
-      for (std::size_t j = 0; j < kTileBlock; ++j) {
-        for (std::size_t i = row; i < row + 2; ++i) {
-          const bool exists = j < columns && i < k;
-          out[2 * j + i - row] = exists ? b[transposed ? (first + j) * k + i : i * n + first + j] : std::uint16_t{0};
-        }
-      }
-    }
+    transposed ? gather_pairs(b + first * k, k, depth, columns, out)
+               : interleave_pairs(b + first, n, k, depth, columns, out);
   }
 }
 

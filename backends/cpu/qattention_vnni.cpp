@@ -13,7 +13,6 @@ namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kRows = 64;  // two panels of AMX, five of VNNI
-constexpr std::size_t kAhead = 8;  // rows of an operand to fetch ahead: they lie in as many pages
 
 /// The size of the steps of numbers up to `largest`, and its inverse.
 struct Unit {
@@ -31,7 +30,7 @@ MODELFLOW_INLINE void store_steps(std::int8_t* to, __mmask16 m, __m512 x, __m512
 /// out [rows, n] = a / units, the rows of a `step` floats apart; units [rows].
 void steps_by_row(const float* a, std::size_t step, std::size_t rows, std::size_t n, std::int8_t* out, float* units) {
   for (std::size_t r = 0; r < rows; ++r, a += step, out += n) {
-    if (r + kAhead < rows) fetch(a + kAhead * step, n);
+    if (r + kFetchedRows < rows) fetch(a + kFetchedRows * step, n);
     __m512 most = _mm512_setzero_ps();
     for (std::size_t i = 0; i < n; i += 16)
       most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes(n - i), a + i)));
@@ -49,7 +48,7 @@ void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::si
     const __mmask16 m = lanes(n - i);
     __m512 most = _mm512_setzero_ps();
     for (std::size_t r = 0; r < rows; ++r) {
-      if (i == 0 && r + kAhead < rows) fetch(a + (r + kAhead) * step, n);
+      if (i == 0 && r + kFetchedRows < rows) fetch(a + (r + kFetchedRows) * step, n);
       most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(m, a + r * step + i)));
     }
     const Unit steps(most);
@@ -123,7 +122,7 @@ template <class On>
 void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
-    if (i + kAhead < b.count) fetch(h.q + (b.first + i + kAhead) * h.q_row, h.depth);
+    if (i + kFetchedRows < b.count) fetch(h.q + (b.first + i + kFetchedRows) * h.q_row, h.depth);
     std::memcpy(b.q + i * h.depth, h.q + (b.first + i) * h.q_row, h.depth * sizeof(float));
   }
   quantize_rows_vnni(b.queries, b.q, 0, b.queries.count(), {b.q_steps, b.units, nullptr});

@@ -48,6 +48,8 @@ Attrs attention_sizes(const Call& call);
 std::string attention_body(const Call& call, int opset);
 /// The same of QAttention, whose products are of whole steps.
 std::string qattention_body(const Call& call, int opset);
+/// The same of AttentionBf16, whose products are of numbers in bfloat16.
+std::string attention_bf16_body(const Call& call, int opset);
 
 /// Samples of Attention: every layout, form of mask and grouping of heads once, on something small.
 std::vector<Call> attention_samples();

@@ -10,10 +10,13 @@ namespace {
 
 using Layout = AttentionAttrs::Layout;
 
+/// What the two products multiply.
+enum class Products { float32, steps, bfloat16 };
+
 class Body {
  public:
-  Body(AttentionAttrs attention, int opset, bool in_steps)
-      : attention_(std::move(attention)), opset_(opset), in_steps_(in_steps) {
+  Body(AttentionAttrs attention, int opset, Products products)
+      : attention_(std::move(attention)), opset_(opset), products_(products) {
     if (opset < 13)
       throw Error(ErrorKind::unsupported, "Attention needs opset 13 or later, not " + std::to_string(opset));
   }
@@ -126,8 +129,9 @@ class Body {
   }
 
   void scores() {
-    if (in_steps_) {
-      text_ += step_scores_text(opset_, "q_heads", keys_, "scale");
+    if (products_ != Products::float32) {
+      text_ += products_ == Products::steps ? step_scores_text(opset_, "q_heads", keys_, "scale")
+                                            : bf16_scores_text("q_heads", keys_, "scale");
       return;
     }
     line("q_scaled = Mul (q_heads, scale)");
@@ -182,8 +186,9 @@ class Body {
 
   /// softmax(scores) values
   void weigh(const std::string& to) {
-    if (in_steps_) {
-      text_ += step_weights_text(opset_, scores_, values_, attention_.nan_guard, to);
+    if (products_ != Products::float32) {
+      const auto weights_text = products_ == Products::steps ? step_weights_text : bf16_weights_text;
+      text_ += weights_text(opset_, scores_, values_, attention_.nan_guard, to);
       return;
     }
     line("weights = Softmax <axis = -1> (" + scores_ + ")");
@@ -205,7 +210,7 @@ class Body {
 
   const AttentionAttrs attention_;
   int opset_;
-  bool in_steps_;
+  Products products_;
   std::string text_, keys_ = "k_heads", values_ = "v_heads", scores_ = "scores";
   std::string head_, value_;  ///< names of sizes that the call says
 };
@@ -213,11 +218,15 @@ class Body {
 }  // namespace
 
 std::string attention_body(const Call& call, int opset) {
-  return Body(AttentionAttrs(call.attrs), opset, false).text();
+  return Body(AttentionAttrs(call.attrs), opset, Products::float32).text();
 }
 
 std::string qattention_body(const Call& call, int opset) {
-  return Body(AttentionAttrs(call.attrs), opset, true).text();
+  return Body(AttentionAttrs(call.attrs), opset, Products::steps).text();
+}
+
+std::string attention_bf16_body(const Call& call, int opset) {
+  return Body(AttentionAttrs(call.attrs), opset, Products::bfloat16).text();
 }
 
 }  // namespace modelflow::ops

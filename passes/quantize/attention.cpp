@@ -1,5 +1,5 @@
-// modelflow.Attention -> QAttention: both products in 8 bits. Scales are those of the rows at hand, so no data is
-// needed.
+// modelflow.Attention -> QAttention or AttentionBf16: both products in 8 bits or in bfloat16. Scales are those of the
+// rows at hand, so no data is needed.
 #include "passes/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
@@ -7,7 +7,7 @@
 namespace modelflow::passes {
 namespace {
 
-/// Keys and values are quantized for all rows of a head: fewer rows do not pay for it.
+/// Keys and values are rounded for all rows of a head: fewer rows do not pay for it.
 constexpr std::int64_t kLeastRows = 16;
 
 Verdict check(const Node& node, const Context& context) {
@@ -19,17 +19,16 @@ Verdict check(const Node& node, const Context& context) {
   return yes();
 }
 
-int run(Graph& graph, Context& context) {
+int lower(Graph& graph, Context& context, const char* rule, const char* op) {
   if (!context.plan) return 0;
   int changes = 0;
   for (Node* node : nodes_of(graph, {"modelflow.Attention"})) {
     if (const Verdict verdict = check(*node, context); !verdict) {
-      context.miss("quantize-attention", node, verdict.reason);
+      context.miss(rule, node, verdict.reason);
       continue;
     }
-    if (!make_faster(graph, context, "quantize-attention", "modelflow.QAttention", node->inputs(), node->attrs, *node))
-      continue;
-    context.hit("quantize-attention");
+    if (!make_faster(graph, context, rule, op, node->inputs(), node->attrs, *node)) continue;
+    context.hit(rule);
     ++changes;
   }
   return changes;
@@ -40,7 +39,17 @@ int run(Graph& graph, Context& context) {
 Pass quantize_attention() {
   return {.name = "quantize-attention",
           .doc = "Attention in 8 bits: queries and keys quantized row by row, values column by column",
-          .run = run};
+          .run = [](Graph& graph, Context& context) {
+            return lower(graph, context, "quantize-attention", "modelflow.QAttention");
+          }};
+}
+
+Pass attention_to_bfloat16() {
+  return {.name = "attention-to-bf16",
+          .doc = "Attention with both products in bfloat16, softmax in float32",
+          .run = [](Graph& graph, Context& context) {
+            return lower(graph, context, "attention-to-bf16", "modelflow.AttentionBf16");
+          }};
 }
 
 }  // namespace modelflow::passes

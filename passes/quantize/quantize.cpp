@@ -15,6 +15,7 @@ std::vector<Pass> quantizing(const Options& options) {
       // In 8 bits the weights' errors are small beside those of the activations, and this takes longer than all else.
       return {quantize_products(), quantize_recurrent(), compensate_rounding()};
     case Precision::bf16:
+      return {to_bfloat16(), attention_to_bfloat16()};
     case Precision::bf16_weights:
       return {to_bfloat16()};
     default:

@@ -1,3 +1,4 @@
+// Attention whose two products are in low precision: for the rest it is Attention.
 #include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
 
@@ -8,9 +9,9 @@ std::vector<std::string> inputs(const Call& call) { return attention_op.inputs(c
 std::vector<std::string> attributes(const Call& call, int opset) { return attention_op.attributes(call, opset); }
 Verdict infer(Call& call) { return attention_op.infer(call); }
 
-std::vector<Call> samples() {
+std::vector<Call> samples_of(const char* op) {
   std::vector<Call> calls = attention_samples();
-  for (Call& call : calls) call.op = "QAttention";
+  for (Call& call : calls) call.op = op;
   return calls;
 }
 
@@ -31,7 +32,24 @@ const FusedOp qattention_op = {
     .inputs = inputs,
     .attributes = attributes,
     .infer = infer,
-    .samples = samples,
+    .samples = [] { return samples_of("QAttention"); },
+    .defaults = attention_defaults(),
+};
+
+const FusedOp attention_bf16_op = {
+    .kind = "AttentionBf16",
+    .doc =
+        "Attention with queries, keys, values and probabilities rounded to bfloat16 on the way in; sums, masks and "
+        "softmax in float32.",
+    .names = 3,
+    .min_inputs = 1,
+    .max_inputs = 4,
+    .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined},
+    .body = attention_bf16_body,
+    .inputs = inputs,
+    .attributes = attributes,
+    .infer = infer,
+    .samples = [] { return samples_of("AttentionBf16"); },
     .defaults = attention_defaults(),
 };
 

@@ -1,0 +1,106 @@
+// QAttention and AttentionBf16 in plain C++, for CPUs that have no products of such numbers: those of float32, one row
+// after the other.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/attention.h"
+#include "modelflow/bf16.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Numbers `step` apart, in memory.
+struct Numbers {
+  const float* from;
+  float* to;
+  std::size_t step, to_step;
+};
+
+/// What is left of numbers in 8 bits.
+struct InSteps {
+  /// Whole steps of a 127th of the largest; gives the size of one, times `factor`.
+  static float keep(const Numbers& x, std::size_t n, float factor) {
+    float range = 1e-30f;
+    for (std::size_t i = 0; i < n; ++i) range = std::max(range, std::abs(x.from[i * x.step]));
+    const float inverse = 127 / range;
+    for (std::size_t i = 0; i < n; ++i) x.to[i * x.to_step] = std::nearbyint(x.from[i * x.step] * inverse);
+    return factor * (range / 127);
+  }
+  static float power(float e) { return std::nearbyint(255 * e); }
+};
+
+struct InBf16 {
+  static float rounded(float x) { return from_bf16(to_bf16(x)); }
+  /// `factor` is inside; so the unit is 1.
+  static float keep(const Numbers& x, std::size_t n, float factor) {
+    for (std::size_t i = 0; i < n; ++i) x.to[i * x.to_step] = rounded(factor * x.from[i * x.step]);
+    return 1;
+  }
+  static float power(float e) { return rounded(e); }
+};
+
+/// Keys [keys, depth] and values [keys, width] as they are kept, then the units of both.
+std::size_t packed_floats(const AttentionHead& h) { return h.keys * (h.depth + h.width) + h.keys + h.width; }
+
+template <class Kept>
+void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  float *keys = packed, *values = keys + h.keys * h.depth, *key_units = values + h.keys * h.width,
+        *value_units = key_units + h.keys;
+  for (std::size_t j = h.keys * part / parts; j < h.keys * (part + 1) / parts; ++j)
+    key_units[j] = Kept::keep({h.k + j * h.k_row, keys + j * h.depth, 1, 1}, h.depth, 1);
+  for (std::size_t i = h.width * part / parts; i < h.width * (part + 1) / parts; ++i)
+    value_units[i] = Kept::keep({h.v + i, values + i, h.v_row, h.width}, h.keys, 1);
+}
+
+std::size_t scratch_floats(const AttentionHead& h) { return h.depth + h.keys; }
+
+/// Scores to what is kept of their exponentials; gives the sum of that.
+template <class Kept>
+float softmax(const AttentionHead& h, std::size_t row, std::size_t seen, float* s) {
+  const AttentionMask mask = h.mask.from(row, 0);
+  float top = std::numeric_limits<float>::lowest(), sum = 0;
+  for (std::size_t j = 0; j < seen; ++j) {
+    if (h.cap != 0) s[j] = h.cap * std::tanh(s[j] / h.cap);
+    if (mask) s[j] += mask[j];
+    top = std::max(top, s[j]);
+  }
+  for (std::size_t j = 0; j < seen; ++j) sum += s[j] = Kept::power(std::exp(s[j] - top));
+  return sum;
+}
+
+template <class Kept>
+void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
+              float* scratch) {
+  const float *keys = packed, *values = keys + h.keys * h.depth, *key_units = values + h.keys * h.width,
+              *value_units = key_units + h.keys;
+  float *q = scratch, *s = q + h.depth;
+  for (std::size_t row = begin; row < end; ++row) {
+    const float unit = Kept::keep({h.q + row * h.q_row, q, 1, 1}, h.depth, h.scale);
+    const std::size_t seen = h.causal ? std::min(row + 1, h.keys) : h.keys;
+    for (std::size_t j = 0; j < seen; ++j) {
+      float sum = 0;
+      for (std::size_t i = 0; i < h.depth; ++i) sum += q[i] * keys[j * h.depth + i];
+      s[j] = sum * unit * key_units[j];
+    }
+    const float sum = softmax<Kept>(h, row, seen, s);
+    float* y = h.y + row * h.y_row;
+    std::fill_n(y, h.width, 0.0f);
+    if (h.guard && sum == 0) continue;
+    for (std::size_t j = 0; j < seen; ++j)
+      for (std::size_t i = 0; i < h.width; ++i) y[i] += s[j] * values[j * h.width + i];
+    for (std::size_t i = 0; i < h.width; ++i) y[i] = y[i] / sum * value_units[i];
+  }
+}
+
+template <class Kept>
+constexpr AttentionCode code(std::size_t most_keys) {
+  return {1, packed_floats, pack<Kept>, scratch_floats, run_rows<Kept>, nullptr, most_keys};
+}
+
+}  // namespace
+
+const AttentionCode qattention_code_any = code<InSteps>(kMostStepKeys);
+const AttentionCode attention_bf16_code_any = code<InBf16>(SIZE_MAX);
+
+}  // namespace modelflow::cpu
