@@ -108,7 +108,7 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("-q,--quiet", out.quiet, "print nothing but errors and warnings");
 }
 
-void convert_precision(const Raw& raw, Options& options) {
+void convert_precision(const Raw& raw, bool list, Options& options) {
   const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), raw.precision) != names.end();
   };
@@ -120,7 +120,7 @@ void convert_precision(const Raw& raw, Options& options) {
   if (full && (!raw.observer.empty() || !raw.metric.empty() || !raw.score.empty() || raw.max_drop >= 0))
     throw Error(ErrorKind::usage,
                 "--observer, --metric, --score and --max-drop are for low precision: add --precision int8 or another");
-  if (options.precision == Precision::i8 && raw.calibration.empty())
+  if (options.precision == Precision::i8 && raw.calibration.empty() && !list)
     throw Error(ErrorKind::usage,
                 "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
                 "--precision int8-dynamic, which needs none");
@@ -156,7 +156,7 @@ void check_paths(const Raw& raw, Arguments& out) {
 void convert(const Raw& raw, Arguments& out) {
   check_paths(raw, out);
   Options& options = out.options;
-  convert_precision(raw, options);
+  convert_precision(raw, out.list, options);
   options.level = parse_level(raw);
   options.target = Target::parse(raw.target);
   options.measure = !raw.no_measure;

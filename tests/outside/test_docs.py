@@ -12,8 +12,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def test_passes_page_is_the_list(optimize):
     page = (ROOT / "docs/passes.md").read_text()
-    listed = optimize("--list").out
-    assert listed in page, "docs/passes.md is stale: run tools/passes-page"
+    stale = "docs/passes.md is stale: run tools/passes-page"
+    assert optimize("--list").out in page, stale
+    for precision in ("int8", "int8-dynamic", "int4-weights", "bf16"):
+        added = page.split(f"--precision {precision}`")[1].split("```")[1]
+        listed = optimize("--list", "--precision", precision).out
+        assert all(line in listed for line in added.splitlines()), stale
+        assert all(line in page for line in listed.splitlines()), stale
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md"])
