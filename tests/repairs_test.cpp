@@ -266,6 +266,38 @@ TEST_F(RepairsTest, TheBiasMakesUpForWhatRoundingTakesFromTheMean) {
   EXPECT_LT(mean, 0.5 * plain_mean);
 }
 
+/// Conv, Relu, then a transposed convolution with an activation behind it, as decoders end.
+Model decoder() {
+  Model model;
+  model.opsets[""] = 17;
+  model.ir_version = 8;
+  Graph& graph = model.graph();
+  const auto constant = [&](Tensor t) { return &graph.add_constant(std::move(t)); };
+  Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim(2), 8, 12, 12})));
+  Value* first = graph.add("Conv", {&x, constant(random({16, 8, 1, 1}, 1, 0.3F))}).output();
+  Value* relu = graph.add("Relu", {first}).output();
+  Value* larger = graph
+                      .add("ConvTranspose", {relu, constant(random({16, 4, 2, 2}, 2, 0.3F)), constant(random({4}, 3))},
+                           {.attrs = {{"strides", Ints{2, 2}}}})
+                      .output();
+  Value* y = graph.add("LeakyRelu", {larger}).output();
+  graph.rename(*y, "y");
+  y->type = Type::tensor(DType::f32, Shape({Dim(2), 4, 24, 24}));
+  graph.add_output(*y);
+  return model;
+}
+
+TEST_F(RepairsTest, BiasesOfTransposedConvolutionsAreCorrectedToo) {
+  const Options options = int8(page);
+  const Result result = optimize(decoder(), options);
+  EXPECT_EQ(hits(result.report, "correct-bias"), 2) << result.report.text();
+  const Tensor x = page(7);
+  const auto [error, mean] = errors(decoder(), options, x);
+  const auto [plain_error, plain_mean] = errors(decoder(), without(options, "correct-bias"), x);
+  EXPECT_LT(error, plain_error);
+  EXPECT_LT(mean, 0.7 * plain_mean);
+}
+
 /// Two branches of convolution and pooling, their sum (which no convolution can take in), and a convolution behind it.
 Model branches() {
   Model model;

@@ -29,7 +29,7 @@ Tensor corrected(const Tensor& bias, const std::vector<float>& shift) {
 }
 
 bool correct(Node& node, const std::vector<float>& shift) {
-  const bool conv = node.is("modelflow.QConv");
+  const bool conv = !node.is("modelflow.QMatMul");
   const Tensor* bias = node.input(3) ? node.input(3)->constant() : nullptr;
   if (!bias || bias->dtype() != (conv ? DType::i32 : DType::f32)) return false;
   if (bias->elements() != static_cast<std::int64_t>(shift.size())) return false;
@@ -46,7 +46,9 @@ int run(Graph& graph, Context& context) {
   for (const auto& node : graph.nodes()) {
     const bool product = node->is("modelflow.QMatMul") && node->attrs.integer("has_bias") != 0 &&
                          node->attrs.integer("has_zero_point") == 0;
-    if (!product && !node->is("modelflow.QConv")) continue;
+    const bool conv = node->is("modelflow.QConv") || node->is("modelflow.QConvTranspose") ||
+                      node->is("modelflow.QConvTransposeFloat");
+    if (!product && !conv) continue;
     const auto shift = context.plan->bias_shifts.find(node->name);
     if (shift != context.plan->bias_shifts.end()) changes += correct(*node, shift->second);
   }

@@ -77,24 +77,26 @@ std::pair<Window, Window> windows(const Node& conv, const Tensor& w, std::int64_
   return rank == 1 ? std::pair(Window{.outputs = 1}, along(0, width)) : std::pair(along(0, height), along(1, width));
 }
 
-/// A convolution or product in both models.
+bool is_product(const Node& node) { return node.is("modelflow.MatMul"); }
+
+/// A convolution, transposed or not, or a product in both models.
 class Op {
  public:
   Op(const Node& reference, const Node& quantized) : node_(reference), quantized_(quantized) {
-    const bool conv = reference.is("modelflow.Conv");
-    const char* x = conv ? "x" : "a";
+    const char* x = is_product(reference) ? "a" : "x";
     grid_.scale = quantized.attrs.number(std::string(x) + "_scale", 0);
     grid_.zero_point = static_cast<float>(quantized.attrs.integer(std::string(x) + "_zero_point"));
   }
 
   void see(const Tensor& x) {
     if (x.dtype() != DType::f32 || x.elements() == 0) return;
-    node_.is("modelflow.Conv") ? see_image(x) : see_rows(x);
+    is_product(node_) ? see_rows(x) : see_image(x);
   }
 
   std::vector<float> shift() const {
     if (sums_.outputs == 0) return {};
-    return node_.is("modelflow.Conv") ? conv_shift() : product_shift();
+    if (is_product(node_)) return product_shift();
+    return node_.is("ConvTranspose") ? transposed_shift() : conv_shift();
   }
 
  private:
@@ -104,7 +106,10 @@ class Op {
     const Tensor& w = weights();
     const std::size_t rank = x.rank();
     const std::int64_t height = rank == 4 ? x.dims()[2] : 1, width = x.dims()[rank - 1];
-    const auto [rows, columns] = windows(node_, w, height, width);
+    // Windows of a transposed one lie side by side: every weight meets every pixel of its channel once.
+    const auto [rows, columns] = node_.is("ConvTranspose")
+                                     ? std::pair(Window{.outputs = height}, Window{.outputs = width})
+                                     : windows(node_, w, height, width);
     const std::int64_t channels = x.dims()[1], taps = rows.kernel * columns.kernel;
     sums_.fit(static_cast<std::size_t>(channels * taps));
     const float* image = x.as<float>().data();
@@ -155,6 +160,22 @@ class Op {
     return shift;
   }
 
+  /// Of weights [channels, outputs, taps ...].
+  std::vector<float> transposed_shift() const {
+    const std::span<const float> w = weights().as<float>(), scales = quantized_.input(2)->constant()->as<float>();
+    const std::span<const std::int8_t> steps = quantized_.input(1)->constant()->as<std::int8_t>();
+    const std::size_t channels = sums_.exact.size(), outputs = scales.size(), taps = w.size() / (channels * outputs);
+    std::vector<double> sums(outputs);
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      const std::size_t c = i / (outputs * taps), o = i / taps % outputs;
+      sums[o] += w[i] * sums_.exact[c] - static_cast<double>(steps[i]) * scales[o] * sums_.rounded[c];
+    }
+    std::vector<float> shift;
+    for (const double sum : sums)
+      shift.push_back(static_cast<float>(sum / (sums_.outputs * static_cast<double>(taps))));
+    return shift;
+  }
+
   std::vector<float> product_shift() const {
     const std::span<const float> w = weights().as<float>(), scales = quantized_.input(2)->constant()->as<float>();
     const std::span<const std::int8_t> steps = quantized_.input(1)->constant()->as<std::int8_t>();
@@ -181,14 +202,15 @@ class Op {
 
 /// Whether both forms say what this can read: weights of as many elements, signed and without zero points.
 bool readable(const Node& reference, const Node& quantized) {
-  const bool conv = reference.is("modelflow.Conv") && quantized.is("modelflow.QConv");
-  if (!conv && !(reference.is("modelflow.MatMul") && quantized.is("modelflow.QMatMul"))) return false;
+  const bool transposed = reference.is("ConvTranspose") && quantized.op().starts_with("QConvTranspose");
+  const bool conv = transposed || (reference.is("modelflow.Conv") && quantized.is("modelflow.QConv"));
+  if (!conv && !(is_product(reference) && quantized.is("modelflow.QMatMul"))) return false;
   if (!reference.input(0)->is_graph_input() && !reference.input(0)->producer()) return false;
   const Tensor *w = reference.input(1)->constant(), *steps = quantized.input(1)->constant();
   const Tensor* scales = quantized.input(2)->constant();
   if (!w || !steps || !scales || w->dtype() != DType::f32 || steps->dtype() != DType::i8) return false;
   if (w->dims() != steps->dims() || w->elements() == 0 || quantized.attrs.integer("has_zero_point")) return false;
-  const std::size_t outputs = conv || reference.attrs.integer("trans_b") ? 0 : 1;
+  const std::size_t outputs = !transposed && (conv || reference.attrs.integer("trans_b")) ? 0 : 1;
   if (scales->elements() != w->dims()[outputs]) return false;
   return conv ? w->rank() == 3 || w->rank() == 4 : w->rank() == 2 && quantized.attrs.integer("has_bias") != 0;
 }
@@ -204,9 +226,13 @@ BiasShifts bias_shifts(Runtime& runtime, const Model& reference, const Model& ru
   std::vector<std::string> values;
   for (const auto& node : quantized.graph().nodes()) {
     const auto found = floats.find(node->name);
-    if (found == floats.end() || !readable(*found->second, *node)) continue;
-    Op& op = ops.try_emplace(node->name, *found->second, *node).first->second;
-    const std::string& x = found->second->input(0)->name();
+    const Node* reference = found == floats.end() ? nullptr : found->second;
+    // A transposed convolution goes by the name of the activation that it took in.
+    if (reference && node->op().starts_with("QConvTranspose") && !reference->is("ConvTranspose"))
+      reference = reference->inputs().empty() ? nullptr : reference->input(0)->producer();
+    if (!reference || !readable(*reference, *node)) continue;
+    Op& op = ops.try_emplace(node->name, *reference, *node).first->second;
+    const std::string& x = reference->input(0)->name();
     if (!readers.contains(x)) values.push_back(x);
     readers.emplace(x, &op);
   }
