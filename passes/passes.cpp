@@ -16,7 +16,7 @@ Stage equalize(const Options& options) { return {.name = "equalize", .passes = e
 Stage quantize(const Options& options) { return {.name = "quantize", .passes = quantizing(options)}; }
 Stage layout(const Options& options) {
   Stage stage{.name = "layout", .passes = layout()};
-  if (options.precision == Precision::bf16) stage.passes.push_back(bf16_values());
+  if (options.precision == Precision::bf16 || mixes_bf16(options)) stage.passes.push_back(bf16_values());
   return stage;
 }
 

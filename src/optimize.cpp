@@ -101,11 +101,9 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
   return std::move(chosen.model);
 }
 
-/// What the user left to us: the precision, and data to verify with.
+/// What the user left to us: data to verify with.
 Options resolved(Options options, const Model& model) {
   if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
-  if (options.precision == Precision::automatic)
-    options.precision = options.calibration ? Precision::i8 : Precision::i8_dynamic;
   if (options.inputs.empty() && options.calibration)
     if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
   return options;

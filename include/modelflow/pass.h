@@ -20,6 +20,7 @@ namespace modelflow {
 
 class Runtime;
 struct Options;
+enum class Precision;
 
 /// What calibration saw of the values of the fused graph, by name: float32, rank 1 or more.
 struct Range {
@@ -38,14 +39,20 @@ struct Rounding {
   std::string why_not = {};
 };
 
+/// By fused node: what it may be lowered to besides float32, i8 for all that has 8 bits or fewer. Nodes that are not
+/// named take whatever there is.
+using Allowed = std::map<std::string, std::set<Precision>, std::less<>>;
+
 /// What quantizing passes go by.
 struct QuantizationPlan {
   Ranges ranges = {};
-  std::set<std::string> keep_float = {};                                       ///< fused nodes that stay as they are
+  Allowed allowed = {};
   std::map<std::string, std::vector<ChannelSize>, std::less<>> channels = {};  ///< by value
   /// By fused node: what rounding takes from the mean of every output channel, before the activation.
   std::map<std::string, std::vector<float>, std::less<>> bias_shifts = {};
   std::map<std::string, Rounding, std::less<>> roundings = {};  ///< by fused node
+
+  bool allows(std::string_view node, Precision precision) const;
 };
 
 /// What passes may use besides the graph.

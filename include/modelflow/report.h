@@ -65,9 +65,11 @@ struct QuantizedReport {
 
 /// One choice of ops to keep in float: what it costs and what it gains.
 struct FrontierPoint {
-  std::size_t quantized = 0;  ///< ops in lower precision
-  double drop = 0;            ///< per cent
-  double speedup = 0;         ///< over the float32 form; 0: not measured
+  std::size_t quantized = 0;                      ///< ops in lower precision
+  double drop = 0;                                ///< per cent
+  double speedup = 0;                             ///< over the float32 form; 0: not measured
+  std::map<std::string, std::size_t> precisions;  ///< of these ops
+  bool chosen = false;
 };
 
 struct QuantizationReport {

@@ -1,5 +1,6 @@
 // modelflow.Attention -> QAttention or AttentionBf16: both products in 8 bits or in bfloat16. Scales are those of the
 // rows at hand, so no data is needed.
+#include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
@@ -10,8 +11,8 @@ namespace {
 /// Keys and values are rounded for all rows of a head: fewer rows do not pay for it.
 constexpr std::int64_t kLeastRows = 16;
 
-Verdict check(const Node& node, const Context& context) {
-  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+Verdict check(const Node& node, Precision precision, const Context& context) {
+  if (!context.plan->allows(node.name, precision)) return no("is to stay in higher precision");
   const Shape& q = node.input(0)->shape();
   if (!q.has_rank()) return no("the shape of the queries is not known");
   const Dim& rows = q[q.rank() == 3 ? 1 : 2];
@@ -19,11 +20,11 @@ Verdict check(const Node& node, const Context& context) {
   return yes();
 }
 
-int lower(Graph& graph, Context& context, const char* rule, const char* op) {
+int lower(Graph& graph, Context& context, const char* rule, const char* op, Precision precision) {
   if (!context.plan) return 0;
   int changes = 0;
   for (Node* node : nodes_of(graph, {"modelflow.Attention"})) {
-    if (const Verdict verdict = check(*node, context); !verdict) {
+    if (const Verdict verdict = check(*node, precision, context); !verdict) {
       context.miss(rule, node, verdict.reason);
       continue;
     }
@@ -40,7 +41,7 @@ Pass quantize_attention() {
   return {.name = "quantize-attention",
           .doc = "Attention in 8 bits: queries and keys quantized row by row, values column by column",
           .run = [](Graph& graph, Context& context) {
-            return lower(graph, context, "quantize-attention", "modelflow.QAttention");
+            return lower(graph, context, "quantize-attention", "modelflow.QAttention", Precision::i8);
           }};
 }
 
@@ -48,7 +49,7 @@ Pass attention_to_bfloat16() {
   return {.name = "attention-to-bf16",
           .doc = "Attention with both products in bfloat16, softmax in float32",
           .run = [](Graph& graph, Context& context) {
-            return lower(graph, context, "attention-to-bf16", "modelflow.AttentionBf16");
+            return lower(graph, context, "attention-to-bf16", "modelflow.AttentionBf16", Precision::bf16);
           }};
 }
 

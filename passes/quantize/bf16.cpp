@@ -22,7 +22,7 @@ constexpr std::int64_t kLeastDepth = 32;
 bool is_conv(const Node& node) { return node.is("modelflow.Conv"); }
 
 /// Both, or weights alone: where memory decides, and activations stay as they are.
-bool rounds_activations(const Context& context) { return context.options.precision == Precision::bf16; }
+bool rounds_activations(const Context& context) { return context.options.precision != Precision::bf16_weights; }
 
 /// How many products each result sums.
 std::int64_t depth_of(const Node& node, const Dims& weights) {
@@ -32,7 +32,7 @@ std::int64_t depth_of(const Node& node, const Dims& weights) {
 
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
-  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  if (!context.plan->allows(node.name, Precision::bf16)) return no("is to stay in higher precision");
   const Value& w = *node.input(1);
   const Tensor* weights = w.constant();
   if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", w.name());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "modelflow/modelflow.h"
 #include "passes/quantize/scale.h"
 #include "passes/quantize/transposed.h"
 
@@ -26,7 +27,7 @@ Attrs quantized_attrs(const Node& conv) {
 Verdict quantizable(const Node& conv, const Context& context) {
   if (context.model.opset() < 13) return no("scales per channel need opset 13");
   if (conv.output()->is_graph_output()) return no("it writes an output of the model", conv.output()->name());
-  if (context.plan->keep_float.contains(conv.name)) return no("it would cost accuracy", conv.name);
+  if (!context.plan->allows(conv.name, Precision::i8)) return no("is to stay in higher precision", conv.name);
   const Tensor* w = conv.input(1)->constant();
   if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", conv.input(1)->name());
   const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : w;

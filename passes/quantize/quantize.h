@@ -23,6 +23,10 @@ Pass compensate_rounding();
 Pass correct_bias();  ///< of quantized ops, by what rounding costs their means; needs Context::plan's bias_shifts
 
 std::vector<Pass> quantizing(const Options& options);
+/// Whether ranges of activations are asked for: samples have to be there.
+bool needs_ranges(const Options& options);
+/// Whether ops that do not run in 8 bits may run in bfloat16.
+bool mixes_bf16(const Options& options);
 
 /// The float32 values that calibration has to watch for place_quantizers().
 std::vector<std::string> values_to_observe(const Graph& graph);

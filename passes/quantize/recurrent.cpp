@@ -21,7 +21,7 @@ bool finite(const Tensor& tensor) {
 
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
-  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  if (!context.plan->allows(node.name, Precision::i8)) return no("is to stay in higher precision");
   for (const std::size_t i : {1, 2}) {
     const Value& value = *node.input(i);
     const Tensor* weights = value.constant();

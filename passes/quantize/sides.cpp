@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modelflow/modelflow.h"
 #include "passes/extents.h"
 #include "passes/quantize/origin.h"
 
@@ -47,7 +48,7 @@ void set(Attrs& attrs, const std::string& name, const Quantization& q) {
 }
 
 bool stays_float(const Node& node, const Context& context) {
-  return context.plan && context.plan->keep_float.contains(node.name);
+  return context.plan && !context.plan->allows(node.name, Precision::i8);
 }
 
 std::optional<QuantizedWeights> weights_of(Value& weights, const Context& context, std::size_t axis,

@@ -1,5 +1,6 @@
 #include "passes/quantize/transposed.h"
 
+#include "modelflow/modelflow.h"
 #include "passes/extents.h"
 #include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
@@ -63,7 +64,8 @@ std::optional<TransposedConv> transposed_conv(Node& node) {
 Verdict quantizable(const TransposedConv& found, const Context& context) {
   const Node& conv = *found.conv;
   if (context.model.opset() < 13) return no("scales per channel need opset 13");
-  if (context.plan->keep_float.contains(found.last->name)) return no("it would cost accuracy", found.last->name);
+  if (!context.plan->allows(found.last->name, Precision::i8))
+    return no("is to stay in higher precision", found.last->name);
   const Tensor &w = *conv.input(1)->constant(), *bias = bias_of(conv);
   if (!finite(w) || (bias && !finite(*bias))) return no("weights or bias hold what is no number", conv.name);
   Call call{"QConvTranspose", found.attrs, {}, {}};

@@ -20,7 +20,7 @@ constexpr std::int64_t kBlock = 32;
 
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
-  if (context.plan->keep_float.contains(node.name)) return no("is to stay in float32");
+  if (!context.plan->allows(node.name, Precision::i8)) return no("is to stay in higher precision");
   const Value& b = *node.input(1);
   const Tensor* weights = b.constant();
   if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", b.name());

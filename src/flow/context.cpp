@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "modelflow/pass.h"
+#include "modelflow/modelflow.h"
 
 namespace modelflow {
 
@@ -24,6 +24,11 @@ void Context::miss(std::string_view rule, const Node* node, std::string_view rea
 void Context::note(std::string text) {
   if (!notes || std::find(notes->begin(), notes->end(), text) != notes->end()) return;
   notes->push_back(std::move(text));
+}
+
+bool QuantizationPlan::allows(std::string_view node, Precision precision) const {
+  const auto found = allowed.find(node);
+  return found == allowed.end() || found->second.contains(precision);
 }
 
 }  // namespace modelflow

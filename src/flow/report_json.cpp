@@ -89,7 +89,11 @@ Json json_of(const QuantizedReport& op) {
 }
 
 Json json_of(const FrontierPoint& point) {
-  return {{"quantized", point.quantized}, {"drop", point.drop}, {"speedup", point.speedup}};
+  return {{"quantized", point.quantized},
+          {"precisions", point.precisions},
+          {"drop", point.drop},
+          {"speedup", point.speedup},
+          {"chosen", point.chosen}};
 }
 
 Json json_of(const std::optional<QuantizationReport>& quantization) {

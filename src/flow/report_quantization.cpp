@@ -52,13 +52,44 @@ std::string op_table(const QuantizationReport& r) {
   return text.empty() ? "" : "\n" + text;
 }
 
+/// "46 int8, 2 bf16"
+std::string counts(const FrontierPoint& point) {
+  std::string text;
+  for (const auto& [precision, ops] : point.precisions)
+    text += (text.empty() ? "" : ", ") + std::to_string(ops) + " " + precision;
+  return text.empty() ? "none" : text;
+}
+
+/// What was tried, the most ops in lower precision first.
+std::string frontier_table(const QuantizationReport& r) {
+  if (r.frontier.size() < 2) return "";
+  std::string text = fmt::format("\n  {:<{}} {:>11} {:>10}\n", "ops in lower precision", kNameWidth, "drop", "speed");
+  for (std::size_t i = 0; i < r.frontier.size(); ++i) {
+    const FrontierPoint& point = r.frontier[i];
+    if (i >= kMostRows && !point.chosen) continue;
+    text +=
+        fmt::format("  {:<{}} {:>9.3g} % {:>10}{}\n", clipped(counts(point)), kNameWidth, point.drop,
+                    point.speedup > 0 ? fmt::format("{:.2f}x", point.speedup) : "-", point.chosen ? "  chosen" : "");
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string precision_of_ops(const QuantizationReport& r) {
+  std::string text;
+  for (const QuantizedReport& op : r.ops)
+    text += fmt::format("  {:<{}} {:<16} {:<13} {:>8}  {}\n", clipped(op.node), kNameWidth, op.op, op.precision,
+                        decibels(op.sqnr, "-"), op.reason);
+  return text.empty() ? ""
+                      : "Precision of every op that could be lowered, its own error, and why it is not lower:\n" + text;
+}
 
 std::string quantization_table(const QuantizationReport& r) {
   std::string head = "\n  precision " + r.precision;
   if (r.samples > 0) head += fmt::format(", calibrated on {} sample{}", r.samples, r.samples == 1 ? "" : "s");
   if (!r.outputs.empty()) head += fmt::format(", {} drop {:.3g} % (allowed: {:.3g} %)", r.metric, r.drop, r.max_drop);
-  return head + "\n" + op_table(r) + output_table(r);
+  return head + "\n" + op_table(r) + frontier_table(r) + output_table(r);
 }
 
 }  // namespace modelflow

@@ -155,8 +155,9 @@ std::string Report::explain() const {
   ordered.reserve(closest.size());
   for (const auto& [rule, miss] : closest) ordered.push_back(miss);
   std::stable_sort(ordered.begin(), ordered.end(), [](const Miss& a, const Miss& b) { return a.matched > b.matched; });
-  if (ordered.empty()) return "Every rule fired wherever its pattern began to fit.\n";
-  std::string text = "Closest misses, the most promising first:\n";
+  std::string text = quantization ? precision_of_ops(*quantization) : "";
+  if (ordered.empty()) return text + "Every rule fired wherever its pattern began to fit.\n";
+  text += "Closest misses, the most promising first:\n";
   for (const Miss& miss : ordered) {
     const std::string fired =
         hits.contains(miss.rule) ? fmt::format(", fired {} times elsewhere", hits[miss.rule]) : "";

@@ -40,7 +40,7 @@ class ModelFlow:
         out, report = f"{stem}.onnx", f"{stem}.json"
         command = [str(self.build / "optimize"), str(model), "-o", out, "--report", report, "--quiet",
                    "--precision", self.precision, *self.flags]
-        if self.precision in ("int8", "int4-weights"):
+        if self.precision in ("auto", "int8", "int4-weights"):
             command += ["--calibration", str(samples)]
         else:  # real shapes for verifying and timing
             command += ["--inputs", str(next(iter(sorted(pathlib.Path(samples).glob("*.npz")))))]

@@ -22,7 +22,7 @@ def test_the_networks_learn(digits):
     assert min(digits.values.values()) > 90, digits.values
 
 
-@pytest.mark.parametrize("precision", ["int8", "int8-dynamic"])
+@pytest.mark.parametrize("precision", ["int8", "int8-dynamic", "auto"])
 def test_top_1_stays(digits, precision):
     row, = digits.rows(ModelFlow(precision, BUILD, ["--no-measure"]), each=False)  # not only where it is faster here
     assert row["values"], row["note"]

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "modelflow/model.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// By node name, among all other nodes of its model: what its data leave in the cache for it counts.
+using NodeTimes = std::map<std::string, NodeTime, std::less<>>;
+
+/// Of each of these runnable models on the same feeds, taking turns; the fastest turn of every node counts. `plugin` is
+/// registered.
+std::vector<NodeTimes> node_times(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
+                                  const Options& options, const std::filesystem::path& plugin);
+
+}  // namespace modelflow

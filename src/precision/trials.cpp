@@ -1,0 +1,91 @@
+#include "src/precision/trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "src/calibrate/metric.h"
+#include "src/measure/extract.h"
+
+namespace modelflow {
+namespace {
+
+bool is_narrow(const Value* value) {
+  if (!value) return false;
+  const DType t = value->dtype();
+  return t == DType::u8 || t == DType::i8 || t == DType::bf16;
+}
+
+std::vector<const Value*> values_of(const Node& node) {
+  std::vector<const Value*> values(node.inputs().begin(), node.inputs().end());
+  values.insert(values.end(), node.outputs().begin(), node.outputs().end());
+  return values;
+}
+
+Precision precision_of(const Node& node, Precision asked) {
+  if (asked != Precision::automatic) return asked;
+  if (node.op().ends_with("Bf16")) return Precision::bf16;
+  const bool by_rows = node.input(0)->dtype() == DType::f32 && node.attrs.number("a_scale", 0) == 0;
+  return by_rows ? Precision::i8_dynamic : Precision::i8;
+}
+
+/// Fused nodes that compute in less than those of `base`: on numbers of 16 bits or fewer, or, where these never leave
+/// the op, as another op. What came in lower precision is none.
+std::map<std::string, Precision> lowered_nodes(Model& made, Model& base, Precision asked) {
+  std::map<std::string, const Node*> before;
+  for (const Node* node : fused_nodes(base.graph())) before.emplace(node->name, node);
+  std::map<std::string, Precision> found;
+  for (const Node* node : fused_nodes(made.graph())) {
+    const auto was = before.find(node->name);
+    if (was != before.end() && std::ranges::any_of(values_of(*was->second), is_narrow)) continue;
+    const bool changed = was != before.end() && was->second->op() != node->op();
+    if (changed || std::ranges::any_of(values_of(*node), is_narrow))
+      found.emplace(node->name, precision_of(*node, asked));
+  }
+  return found;
+}
+
+}  // namespace
+
+bool Lowering::measurable() const { return options.measure && options.target.is_host() && !plugin.empty(); }
+
+Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
+    : work(work),
+      samples(work.options, synthetic),
+      judge(work.runtime, work.precise.original, samples.judges(), work.options.threads),
+      base(work.precise.corrected.forms.fused) {}
+
+Trial Trials::make(Allowed allowed, std::size_t most_judges) {
+  plan.allowed = std::move(allowed);
+  Trial made;
+  made.fused = work.pipeline.quantize(base, plan, work.precise.corrected.disabled, made.report);
+  made.lowered = lowered_nodes(made.fused, base, work.options.precision);
+  if (made.lowered.empty()) return made;
+  made.runnable = runnable(made.fused);
+  made.errors = judge.errors(made.runnable, work.plugin, most_judges);
+  made.drop = drop(made.errors, work.options.metric);
+  return made;
+}
+
+Trial Trials::scored(Trial made) {
+  const auto& score = work.options.score;
+  if (!score || made.lowered.empty()) return made;
+  if (!scored_) full_score_ = score(work.precise.original);
+  scored_ = true;
+  const double now = score(made.runnable);
+  made.drop = full_score_ == 0 ? (now < 0 ? 100 : 0) : 100 * (full_score_ - now) / std::abs(full_score_);
+  return made;
+}
+
+std::vector<Timing> Trials::time(const std::vector<const Model*>& models, double seconds) const {
+  return time_models(work.runtime, models, samples.judges().front(), work.options, work.plugin, seconds);
+}
+
+// The portable form has no use for another layout: its convolutions are standard ones.
+Model Trials::runnable(const Model& fused) const {
+  if (work.options.level == Level::O1) return Pipeline::emit(fused);
+  Report scratch;
+  return Pipeline::emit(work.pipeline.lay_out(fused, work.precise.corrected.disabled, scratch));
+}
+
+}  // namespace modelflow
