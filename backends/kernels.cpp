@@ -53,7 +53,6 @@ constexpr std::array kKernels = {
     &cpu::qmatmul_amx,
     &cpu::qmatmul_vnni,
     &cpu::qmatmul_any,
-    &cpu::qattention_amx,
     &cpu::qattention_vnni,
     &cpu::qattention_any,
     &cpu::attention_bf16_amx,

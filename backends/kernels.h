@@ -51,7 +51,6 @@ extern const Kernel qconv_any;
 extern const Kernel qmatmul_amx;
 extern const Kernel qmatmul_vnni;
 extern const Kernel qmatmul_any;
-extern const Kernel qattention_amx;
 extern const Kernel qattention_vnni;
 extern const Kernel qattention_any;
 extern const Kernel attention_bf16_amx;

@@ -46,17 +46,6 @@ const Kernel attention_any = {
     },
 };
 
-const Kernel qattention_amx = {
-    .op = "QAttention",
-    .name = "cpu.qattention_amx",
-    .needs = Isa::amx,
-    .accepts = accepts_attention,
-    .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 24); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, qattention_code_amx);
-    },
-};
-
 const Kernel qattention_vnni = {
     .op = "QAttention",
     .name = "cpu.qattention_vnni",

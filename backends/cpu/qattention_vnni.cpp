@@ -4,15 +4,34 @@
 #include <cstring>
 
 #include "backends/cpu/attention_avx512.h"
-#include "backends/cpu/gemm_bytes.h"
-#include "backends/cpu/qattention.h"
+#include "backends/cpu/carve.h"
+#include "backends/cpu/gemm_vnni.h"
 
 // A block of rows against all keys: scores, exponentials and the product with the values stay in L2. Both products are
 // those of QMatMul, on keys and values that are quantized and packed once for all rows.
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kRows = 64;  // two panels of AMX, five of VNNI
+constexpr std::size_t kRows = 64;  // five panels
+
+/// Keys [depth, keys] and values [keys, width] of one head as pack_b_vnni packs them.
+struct StepOperands {
+  std::byte *keys, *values;
+  float *key_units, *value_units;        ///< [keys], [width]: the size of their steps
+  std::int8_t *key_steps, *value_steps;  ///< [keys, depth], [keys, width]: on the way to being packed
+  std::size_t floats;                    ///< that all of it takes
+
+  StepOperands(const AttentionHead& h, float* packed) {
+    Carve memory(packed);
+    keys = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.depth), h.keys));
+    values = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.keys), h.width));
+    key_units = memory.take<float>(h.keys);
+    value_units = memory.take<float>(h.width);
+    key_steps = memory.take<std::int8_t>(h.keys * h.depth);
+    value_steps = memory.take<std::int8_t>(h.keys * h.width);
+    floats = memory.floats();
+  }
+};
 
 /// The size of the steps of numbers up to `largest`, and its inverse.
 struct Unit {
@@ -58,29 +77,24 @@ void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::si
   }
 }
 
-template <class On>
-std::size_t packed_floats(const AttentionHead& h) {
-  return StepOperands(h, On::depth, nullptr).floats;
-}
+std::size_t packed_floats(const AttentionHead& h) { return StepOperands(h, nullptr).floats; }
 
-template <class On>
 void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  const StepOperands to(h, On::depth, packed);
+  const StepOperands to(h, packed);
   if (part == 0) {
     steps_by_row(h.k, h.k_row, h.keys, h.depth, to.key_steps, to.key_units);
-    pack_b_vnni(to.key_steps, true, h.depth, On::depth(h.depth), h.keys, to.keys);
+    pack_b_vnni(to.key_steps, true, h.depth, vnni_depth(h.depth), h.keys, to.keys);
   }
   if (part + 1 != (parts < 2 ? parts : 2)) return;  // the second one, or the only one
   steps_by_column(h.v, h.v_row, h.keys, h.width, to.value_steps, to.value_units);
-  pack_b_vnni(to.value_steps, false, h.keys, On::depth(h.keys), h.width, to.values);
+  pack_b_vnni(to.value_steps, false, h.keys, vnni_depth(h.keys), h.width, to.values);
 }
 
 /// A block of rows on its way.
-template <class Panels>
 struct Block {
   const AttentionHead& head;
   std::size_t first, count;
-  Panels queries, weights;
+  RowPanels queries, weights;
   float *q, *scores, *values, *units;
   std::uint8_t *q_steps, *weight_steps;
   std::int32_t* sums;
@@ -103,8 +117,7 @@ struct Block {
 };
 
 /// Scores to the steps of their exponentials, and what the sum of those divides by.
-template <class Panels>
-void softmax(Block<Panels>& b) {
+void softmax(const Block& b) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     float* s = b.scores + i * h.keys;
@@ -118,8 +131,7 @@ void softmax(Block<Panels>& b) {
     b.units[i] = h.guard && b.sums[i] == 0 ? 0 : 1 / static_cast<float>(b.sums[i]);
 }
 
-template <class On>
-void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
+void run_block(const Block& b, const StepOperands& operands) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     if (i + kFetchedRows < b.count) fetch(h.q + (b.first + i + kFetchedRows) * h.q_row, h.depth);
@@ -127,7 +139,7 @@ void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
   }
   quantize_rows_vnni(b.queries, b.q, 0, b.queries.count(), {b.q_steps, b.units, nullptr});
   for (std::size_t i = 0; i < b.count; ++i) b.units[i] *= h.scale;
-  BytesGemm<typename On::Panels> scores;
+  VnniGemm scores;
   scores.rows = b.queries;
   scores.n = h.keys;
   scores.a = b.q_steps;
@@ -136,9 +148,9 @@ void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
   scores.row_scale = b.units;
   scores.column_scale = operands.key_units;
   scores.out = {b.scores, h.keys, nullptr, nullptr, {}, {}};
-  On::multiply(scores, 0, b.queries.count(), 0, b.seen(b.count - 1));
+  gemm_vnni(scores, 0, b.queries.count(), 0, b.seen(b.count - 1));
   softmax(b);
-  BytesGemm<typename On::Panels> product;
+  VnniGemm product;
   product.rows = b.weights;
   product.n = h.width;
   product.a = b.weight_steps;
@@ -146,32 +158,23 @@ void run_block(Block<typename On::Panels> b, const StepOperands& operands) {
   product.row_scale = b.units;
   product.column_scale = operands.value_units;
   product.out = {b.values, h.width, nullptr, nullptr, {}, {}};
-  On::multiply(product, 0, b.weights.count(), 0, h.width);
+  gemm_vnni(product, 0, b.weights.count(), 0, h.width);
   for (std::size_t i = 0; i < b.count; ++i)
     std::memcpy(h.y + (b.first + i) * h.y_row, b.values + i * h.width, h.width * sizeof(float));
 }
 
-template <class On>
-std::size_t scratch_floats(const AttentionHead& h) {
-  return Block<typename On::Panels>(h, 0, kRows, nullptr).floats;
-}
+std::size_t scratch_floats(const AttentionHead& h) { return Block(h, 0, kRows, nullptr).floats; }
 
-template <class On>
 void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
               float* scratch) {
-  const StepOperands operands(h, On::depth, const_cast<float*>(packed));
+  const StepOperands operands(h, const_cast<float*>(packed));
   for (std::size_t row = begin; row < end; row += kRows)
-    run_block<On>({h, row, least(kRows, end - row), scratch}, operands);
-}
-
-template <class On>
-constexpr AttentionCode code() {
-  return {kRows, packed_floats<On>, pack<On>, scratch_floats<On>, run_rows<On>, nullptr, kMostStepKeys};
+    run_block({h, row, least(kRows, end - row), scratch}, operands);
 }
 
 }  // namespace
 
-const AttentionCode qattention_code_vnni = code<OnVnni>();
-const AttentionCode qattention_code_amx = code<OnAmx>();
+const AttentionCode qattention_code_vnni = {kRows,    packed_floats, pack,         scratch_floats,
+                                            run_rows, nullptr,       kMostStepKeys};
 
 }  // namespace modelflow::cpu

@@ -261,11 +261,6 @@ void exponentials_vnni(const RowPanels& panels, const float* a, std::size_t begi
   by_row<ByExponential>(panels, a, begin, end, out);
 }
 
-void exponentials_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
-                       const QuantizedRows& out) {
-  by_row<ByExponential>(panels, a, begin, end, out);
-}
-
 void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out) {
   by_tensor(panels, panels.k, a, begin, end, ByTensor{scale, _mm512_set1_epi32(zero_point)}, zero_point, out);

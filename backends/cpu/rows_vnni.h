@@ -46,8 +46,6 @@ void quantize_vnni(const TilePanels& panels, const float* a, std::size_t begin, 
 /// exp(a - the largest of its row) in steps of a 255th.
 void exponentials_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
                        const QuantizedRows& out);
-void exponentials_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end,
-                       const QuantizedRows& out);
 
 /// Rows of k bytes as they are.
 void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps);

@@ -8,8 +8,8 @@
 namespace modelflow::passes {
 namespace {
 
-/// Keys and values are rounded for all rows of a head: fewer rows do not pay for it.
-constexpr std::int64_t kLeastRows = 16;
+/// Keys and values are rounded and packed for all rows of a head: 48 of them do not pay for it, 64 do.
+constexpr std::int64_t kLeastRows = 64;
 
 Verdict check(const Node& node, Precision precision, const Context& context) {
   if (!context.plan->allows(node.name, precision)) return no("is to stay in higher precision");
