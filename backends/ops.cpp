@@ -21,6 +21,8 @@ constexpr std::array kFusedOps = {
     &ops::group_norm_op,
     &ops::attention_op,
     &ops::rotary_op,
+    &ops::softmax_op,
+    &ops::embedding_op,
     &ops::lstm_op,
     &ops::gru_op,
     &ops::matmul_bf16_op,

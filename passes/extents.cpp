@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 37> kElementwise = {
     "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
 /// No elementwise ops, but the result is of the shape of the first input.
-constexpr std::array<std::string_view, 13> kSameShape = {"BatchNormalization",
+constexpr std::array<std::string_view, 14> kSameShape = {"BatchNormalization",
                                                          "Softmax",
                                                          "LogSoftmax",
                                                          "LayerNormalization",
@@ -30,7 +30,8 @@ constexpr std::array<std::string_view, 13> kSameShape = {"BatchNormalization",
                                                          "modelflow.SqueezeExcite",
                                                          "modelflow.QSqueezeExcite",
                                                          "modelflow.LayerNorm",
-                                                         "modelflow.GroupNorm"};
+                                                         "modelflow.GroupNorm",
+                                                         "modelflow.Softmax"};
 
 bool numeric(const Dim& dim) { return dim.known(); }
 

@@ -62,21 +62,26 @@ void Broadcast::merge(const std::vector<std::span<const std::int64_t>>& operands
   }
 }
 
+std::size_t Broadcast::offset(std::size_t operand, std::size_t element) const {
+  std::size_t offset = 0;
+  for (std::size_t axis = extents_.size(); axis-- > 0; element /= extents_[axis])
+    offset += element % extents_[axis] * strides_[operand][axis];
+  return offset;
+}
+
 template <class T>
 void Broadcast::gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const {
-  const std::vector<std::size_t>& strides = strides_[operand];
-  const std::size_t inner = extents_.back(), step = strides.back();
-  std::size_t column = first % inner;
-  for (std::size_t row = first / inner; n > 0; ++row, column = 0) {
-    std::size_t offset = 0, rest = row;
-    for (std::size_t axis = extents_.size() - 1; axis-- > 0; rest /= extents_[axis])
-      offset += rest % extents_[axis] * strides[axis];
-    const std::size_t run = std::min(n, inner - column);
-    if (step) {
-      std::copy_n(from + offset + column, run, to);
+  const std::size_t inner = extents_.back();
+  const bool repeats = strides_[operand].back() == 0;
+  while (n > 0) {
+    const T* const at = from + offset(operand, first);
+    const std::size_t run = std::min(n, inner - first % inner);
+    if (repeats) {
+      std::fill_n(to, run, *at);
     } else {
-      std::fill_n(to, run, from[offset]);
+      std::copy_n(at, run, to);
     }
+    first += run;
     to += run;
     n -= run;
   }

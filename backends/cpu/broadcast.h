@@ -18,6 +18,8 @@ class Broadcast {
   std::size_t elements() const { return elements_; }
   bool whole(std::size_t operand) const { return kinds_[operand] == Kind::whole; }    ///< has every element of its own
   bool single(std::size_t operand) const { return kinds_[operand] == Kind::single; }  ///< one element for all
+  /// Where in the operand that element lies which stands over this one of the result.
+  std::size_t offset(std::size_t operand, std::size_t element) const;
   /// Writes what stands over the elements first .. first + n - 1 of the result. T: float or std::uint8_t.
   template <class T>
   void gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const;

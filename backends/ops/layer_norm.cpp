@@ -2,8 +2,8 @@
 #include <string>
 
 #include "backends/ops.h"
-#include "backends/ops/activation_body.h"
 #include "backends/ops/broadcast.h"
+#include "backends/ops/layer_norm_text.h"
 #include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
@@ -28,51 +28,18 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-bool has_op(const LayerNormAttrs& norm, int opset) { return opset >= (norm.rms ? 23 : 17); }
-
-/// "name = ReduceMean of x over the trailing axes", which are an attribute before opset 18.
-std::string mean_text(const std::string& name, const std::string& x, std::size_t axes, int opset) {
-  std::string list;
-  for (std::size_t i = axes; i > 0; --i) list += (list.empty() ? "-" : ", -") + std::to_string(i);
-  if (opset < 18) return name + " = ReduceMean <axes = [" + list + "]> (" + x + ")\n";
-  return name + "_axes = Constant <value = int64[" + std::to_string(axes) + "] {" + list + "}> ()\n" + name +
-         " = ReduceMean (" + x + ", " + name + "_axes)\n";
-}
-
-/// Written as ONNX Runtime's own fusions expect it, so that the body costs nothing without our plugin.
-std::string decomposed(const LayerNormAttrs& norm, const std::string& t, float epsilon, int opset) {
-  std::string text, deviation = t;
-  if (!norm.rms) {
-    text += mean_text("mean", t, norm.axes, opset) + "deviation = Sub (" + t + ", mean)\n";
-    deviation = "deviation";
-  }
-  text += constant_text("two", 2) + "square = Pow (" + deviation + ", two)\n";
-  text += mean_text("variance", "square", norm.axes, opset);
-  text += opset < 12 ? constant_text("small", epsilon) : "small = Constant <value_float: float = @epsilon> ()\n";
-  text += "shifted = Add (variance, small)\nroot = Sqrt (shifted)\nnormal = Div (" + deviation + ", root)\n";
-  if (norm.rms) return text + "y = Mul (normal, scale)\n";
-  return text + "scaled = Mul (normal, scale)\ny = Add (scaled, bias)\n";
-}
-
 std::string body(const Call& call, int opset) {
   const LayerNormAttrs norm(call.attrs);
-  if (opset < 11)
-    throw Error(ErrorKind::unsupported, "LayerNorm needs the axes of opset 11, not " + std::to_string(opset));
   std::string text = "{\n", t = "x";
   if (norm.residual) {
     t = norm.keep_sum ? "y1" : "sum";
     text += t + " = Add (x, residual)\n";
   }
-  if (!has_op(norm, opset)) return text + decomposed(norm, t, call.attrs.number("epsilon"), opset) + "}";
-  text += norm.rms ? "y = RMSNormalization" : "y = LayerNormalization";
-  text += " <axis: int = @axis, epsilon: float = @epsilon> (" + t + ", scale" + (norm.rms ? ")\n" : ", bias)\n");
-  return text + "}";
+  return text + layer_norm_text(norm.rms, norm.axes, t, call.attrs.number("epsilon"), opset) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
-  if (has_op(LayerNormAttrs(call.attrs), opset)) return {"axis", "epsilon"};
-  if (opset < 12) return {};
-  return {"epsilon"};
+  return layer_norm_attributes(LayerNormAttrs(call.attrs).rms, opset);
 }
 
 Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {

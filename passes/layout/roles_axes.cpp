@@ -16,7 +16,8 @@ Role with_axis(std::vector<std::size_t> inputs, const char* name, std::int64_t a
   role.make = [name, axis](Move& move) {
     Attrs attrs = move.node.attrs;
     attrs.set(name, Attr(axis));
-    Node& made = move.add(move.node.op(), move.inputs, std::move(attrs), move.node.outputs().size());
+    const std::string op = move.node.domain().empty() ? move.node.op() : move.node.domain() + "." + move.node.op();
+    Node& made = move.add(op, move.inputs, std::move(attrs), move.node.outputs().size());
     return made.outputs();
   };
   return role;
@@ -86,9 +87,13 @@ bool same_without(const Ints& axes, std::size_t rank) {
 }  // namespace
 
 std::optional<Role> axis_role(const Node& node, Facts& facts) {
-  if (!node.domain().empty()) return {};
   const std::size_t rank = facts.rank(node.input(0));
   if (rank < 3) return {};
+  if (node.is("modelflow.Softmax") && node.inputs().size() == 1) {
+    const std::int64_t axis = last_axis(node.attrs.integer("axis", -1), rank);
+    return with_axis({0}, "axis", axis - static_cast<std::int64_t>(rank));
+  }
+  if (!node.domain().empty()) return {};
   const std::int64_t opset = facts.context.model.opset();
   if (node.is("Concat")) {
     std::vector<std::size_t> inputs;

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "backends/cpu/attention.h"
+
+namespace modelflow::cpu {
+
+/// One row of n scores: y = softmax(scale * x + mask), or its logarithm. y may be x.
+struct SoftmaxRow {
+  std::size_t n = 0;
+  const float* x = nullptr;
+  AttentionMask mask;
+  float scale = 1;
+  bool log = false;
+  float* y = nullptr;
+};
+
+/// Columns of n scores each, one step of `inner` floats after the other; there is no mask.
+struct SoftmaxColumns {
+  std::size_t n = 0, inner = 0, count = 0;  ///< columns side by side: at most kSoftmaxColumns
+  const float* x = nullptr;
+  float scale = 1;
+  bool log = false;
+  float* y = nullptr;
+};
+
+inline constexpr std::size_t kSoftmaxColumns = 64;
+
+struct SoftmaxCode {
+  void (*row)(const SoftmaxRow& row);
+  void (*columns)(const SoftmaxColumns& columns);
+};
+
+/// Each only where host_isa() has it.
+extern const SoftmaxCode softmax_code_any, softmax_code_avx2, softmax_code_avx512;
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,182 @@
+// Rows of tables by ids, summed, and the LayerNorm behind them (BERT, GPT-2, RoBERTa, ...) -> modelflow.Embedding.
+#include <algorithm>
+#include <numeric>
+#include <unordered_set>
+
+#include "modelflow/modelflow.h"
+#include "passes/extents.h"
+#include "passes/facts.h"
+#include "passes/fuse/epilogue.h"
+#include "passes/fuse/fuse.h"
+
+namespace modelflow::passes {
+namespace {
+
+constexpr std::size_t kMostTables = 3;
+
+/// One operand of the sum: the rows of a table, or a constant, which is a table whose rows are taken in order.
+struct Part {
+  Node* gather = nullptr;
+  Value* constant = nullptr;
+};
+
+struct Sum {
+  std::vector<Part> parts;
+  std::vector<Node*> nodes;  ///< all that goes, last first
+  std::size_t gathers = 0;
+};
+
+/// Gather(table, ids) whose rows nobody else reads.
+bool is_lookup(const Node& node) {
+  const Value &table = *node.input(0), &ids = *node.input(1);
+  return node.is("Gather") && node.attrs.integer("axis") == 0 && rank_of(&table) == 2 && table.dtype() == DType::f32 &&
+         rank_of(&ids) && (ids.dtype() == DType::i64 || ids.dtype() == DType::i32);
+}
+
+/// The operands of nested sums; false when one is no row of a table. `width` is that of all rows.
+bool collect(Value& value, const Graph& graph, const Dim& width, Sum& sum) {
+  const std::optional<std::size_t> rank = rank_of(&value);
+  if (const Tensor* tensor = value.constant()) {
+    if (!rank || *rank == 0 || tensor->dtype() != DType::f32 || tensor->elements() == 0) return false;
+    sum.parts.push_back({nullptr, &value});
+    return tensor->dims().back() == width.value() && sum.parts.size() <= kMostTables;
+  }
+  Node* node = value.producer();
+  if (!node || &node->graph() != &graph || !node->domain().empty()) return false;
+  if (is_lookup(*node) && node->input(0)->shape().back() == width) {
+    sum.parts.push_back({node, nullptr});
+    sum.nodes.push_back(node);
+    ++sum.gathers;
+    return sum.parts.size() <= kMostTables;
+  }
+  if (!node->is("Add")) return false;
+  sum.nodes.push_back(node);
+  for (Value* input : node->inputs())
+    if ((!input->constant() && !only_reader(*input)) || !collect(*input, graph, width, sum)) return false;
+  return true;
+}
+
+class Fusion {
+ public:
+  /// `gone` learns which values are no more.
+  Fusion(Value& rows, Context& context, Extents& extents, std::unordered_set<const Value*>& gone)
+      : rows_(rows),
+        first_(*rows.producer()),
+        context_(context),
+        extents_(extents),
+        gone_(gone),
+        norm_(norm_behind(rows)) {}
+
+  bool run() {
+    const Shape shape = extents_.of(rows_);
+    if (!shape.has_rank() || shape.rank() == 0 || !shape.back().known()) return false;
+    if (!collect(rows_, first_.graph(), shape.back(), sum_) || sum_.gathers == 0) return false;
+    if (sum_.gathers < 2 && !norm_) return false;
+    return replace(shape);
+  }
+
+ private:
+  /// The LayerNorm that reads the rows, by constants: it will stand where the sum stands.
+  static Node* norm_behind(const Value& rows) {
+    for (const Use& use : rows.uses()) {
+      Node& node = *use.node;
+      const bool plain = node.is("modelflow.LayerNorm") && node.attrs.integer("axis") == -1 &&
+                         node.attrs.integer("rms") == 0 && node.attrs.text("residual", "none") == "none";
+      if (plain && use.index == 0 && &node.graph() == &rows.graph() && node.input(1)->is_initializer() &&
+          node.input(2)->is_initializer())
+        return &node;
+    }
+    return nullptr;
+  }
+
+  /// Ids without an Expand, where the others already have the extents of the result.
+  Value& lean_ids(Value& ids, const Shape& shape) {
+    const Node* expand = ids.producer();
+    if (!expand || !expand->is("Expand")) return ids;
+    for (const Part& part : sum_.parts) {
+      if (!part.gather || part.gather->input(1) == &ids) continue;
+      if (extents_.of(*part.gather->output()) == shape) return *expand->input(0);
+    }
+    return ids;
+  }
+
+  /// [..., width] -> ids in order, and the rows.
+  void add_constant(const Tensor& tensor, Graph& graph, std::vector<Value*>& inputs) {
+    Dims dims = tensor.dims();
+    const std::int64_t width = dims.back();
+    dims.pop_back();
+    Ints order(static_cast<std::size_t>(element_count(dims)));
+    std::iota(order.begin(), order.end(), 0);
+    inputs.push_back(&graph.add_constant(tensor_of(order).reshaped(dims), "rows"));
+    inputs.push_back(&graph.add_constant(tensor.reshaped({element_count(dims), width}), "table"));
+  }
+
+  bool replace(const Shape& shape) {
+    Graph& graph = first_.graph();
+    std::vector<Value*> inputs;
+    for (const Part& part : sum_.parts) {
+      if (part.constant) {
+        add_constant(*part.constant->constant(), graph, inputs);
+      } else {
+        inputs.push_back(&lean_ids(*part.gather->input(1), shape));
+        inputs.push_back(part.gather->input(0));
+      }
+    }
+    const bool keep = norm_ && !only_reader(rows_);
+    Attrs attrs{{"tables", static_cast<std::int64_t>(sum_.parts.size())}, {"axis", std::int64_t{-1}}};
+    attrs.set("norm", norm_ ? 1 : 0).set("keep_sum", keep ? 1 : 0);
+    attrs.set("epsilon", Attr(norm_ ? norm_->attrs.number("epsilon") : 0.0F));
+    if (norm_) inputs.insert(inputs.end(), {norm_->input(1), norm_->input(2)});
+    Node* made = make_fused(graph, context_, "embedding", "modelflow.Embedding", std::move(inputs), std::move(attrs),
+                            first_, keep ? 2 : 1);
+    if (!made) return false;
+    if (norm_) {
+      made->name = norm_->name;
+      extents_.forget(*norm_->output());
+      graph.replace(*norm_->output(), *made->output());
+      graph.erase(*norm_);
+    }
+    if (keep || !norm_) graph.replace(rows_, *made->output(keep ? 1 : 0));
+    for (Node* node : sum_.nodes) {
+      gone_.insert(node->output());
+      extents_.forget(*node->output());
+      graph.erase(*node);
+    }
+    context_.hit("embedding");
+    return true;
+  }
+
+  Value& rows_;
+  Node& first_;
+  Context& context_;
+  Extents& extents_;
+  std::unordered_set<const Value*>& gone_;
+  Node* norm_;
+  Sum sum_;
+};
+
+int run(Graph& graph, Context& context) {
+  std::vector<Value*> results;  // sums before their parts
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if ((*node)->is("Add") || ((*node)->is("Gather") && is_lookup(**node))) results.push_back((*node)->output());
+  }
+  if (std::none_of(results.begin(), results.end(), [](const Value* v) { return v->producer()->is("Gather"); }))
+    return 0;
+  Extents extents(graph);
+  int changes = 0;
+  std::unordered_set<const Value*> gone;
+  for (Value* rows : results)
+    if (!gone.contains(rows)) changes += Fusion(*rows, context, extents, gone).run();
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass fuse_embedding() {
+  return {.name = "fuse-embedding",
+          .doc = "Rows of tables by ids, summed, and the LayerNorm behind them -> modelflow.Embedding",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
