@@ -31,6 +31,8 @@ constexpr std::array kKernels = {
     &cpu::softmax_avx512,
     &cpu::softmax_any,
     &cpu::embedding,
+    &cpu::reduce_avx512,
+    &cpu::reduce_any,
     &cpu::lstm_avx512,
     &cpu::lstm_any,
     &cpu::gru_avx512,

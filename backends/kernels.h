@@ -29,6 +29,8 @@ extern const Kernel rotary;
 extern const Kernel softmax_avx512;
 extern const Kernel softmax_any;
 extern const Kernel embedding;
+extern const Kernel reduce_avx512;
+extern const Kernel reduce_any;
 extern const Kernel lstm_avx512;
 extern const Kernel lstm_any;
 extern const Kernel gru_avx512;

@@ -23,6 +23,7 @@ constexpr std::array kFusedOps = {
     &ops::rotary_op,
     &ops::softmax_op,
     &ops::embedding_op,
+    &ops::reduce_op,
     &ops::lstm_op,
     &ops::gru_op,
     &ops::matmul_bf16_op,

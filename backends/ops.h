@@ -20,6 +20,7 @@ extern const FusedOp attention_op;
 extern const FusedOp rotary_op;
 extern const FusedOp softmax_op;
 extern const FusedOp embedding_op;
+extern const FusedOp reduce_op;
 extern const FusedOp lstm_op;
 extern const FusedOp gru_op;
 extern const FusedOp matmul_bf16_op;

@@ -262,7 +262,7 @@ TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
       {"QMatMul", 11},      {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13},  {"QSqueezeExcite", 13},
       {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},   {"QConvTranspose", 13},
       {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13},   {"QAttention", 13}, {"AttentionBf16", 13},
-      {"Softmax", 13},      {"Embedding", 11}};
+      {"Softmax", 13},      {"Embedding", 11},  {"Reduce", 11}};
   for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
     for (const auto& [kind, first] : kFirst) {
       if (opset < first) continue;

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "backends/ops.h"
-#include "backends/ops/activation_body.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/pointwise_program.h"
 #include "backends/ops/sample_weights.h"
@@ -19,27 +18,7 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-bool is_activation(const std::string& op) {
-  const std::vector<std::string>& known = activation_names();
-  return std::find(known.begin(), known.end(), op) != known.end();
-}
-
-std::string body(const Call& call, int opset) {
-  const std::vector<Instruction> program = program_of(call);
-  std::string text = "{\n";
-  for (std::size_t i = 0; i < program.size(); ++i) {
-    const Instruction& line = program[i];
-    const std::string y = i + 1 == program.size() ? "y" : "t" + std::to_string(i);
-    std::vector<std::string> from;
-    for (const auto& source : line.from) from.push_back((source.input ? "x" : "t") + std::to_string(source.index));
-    if (is_activation(line.op)) {
-      text += activation_body({{"activation", line.op}}, opset, from[0], y);
-    } else {
-      text += y + " = " + line.op + " (" + from[0] + (from.size() == 2 ? ", " + from[1] : "") + ")\n";
-    }
-  }
-  return text + "}";
-}
+std::string body(const Call& call, int opset) { return program_body(program_of(call), opset); }
 
 std::vector<std::string> attributes(const Call&, int) { return {}; }
 

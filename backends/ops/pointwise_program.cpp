@@ -4,6 +4,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "backends/ops/activation_body.h"
 #include "modelflow/error.h"
 
 namespace modelflow::ops {
@@ -12,6 +13,9 @@ namespace {
 constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
 constexpr std::string_view kOne[] = {"Neg",     "Abs",  "Sqrt", "Reciprocal", "Log",  "Relu",
                                      "Sigmoid", "Tanh", "SiLU", "Mish",       "Gelu", "GeluTanh"};
+
+constexpr std::string_view kReduce[] = {"ReduceSum", "ReduceMean", "ReduceMax",
+                                        "ReduceMin", "ReduceL2",   "ReduceSumSquare"};
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
   throw Error(ErrorKind::invalid_input, "Pointwise: program '" + std::string(text) + "': " + why);
@@ -30,8 +34,9 @@ Instruction line_of(const std::string& line, std::string_view text) {
   Instruction made;
   words >> made.op;
   for (std::string word; words >> word;) made.from.push_back(source_of(word, text));
-  if (pointwise_arity(made.op) == 0) refuse(text, "no op: '" + made.op + "'");
-  if (pointwise_arity(made.op) != made.from.size()) refuse(text, made.op + " has another number of operands");
+  const std::size_t arity = is_reduction(made.op) ? 1 : pointwise_arity(made.op);
+  if (arity == 0) refuse(text, "no op: '" + made.op + "'");
+  if (arity != made.from.size()) refuse(text, made.op + " has another number of operands");
   return made;
 }
 
@@ -41,6 +46,8 @@ std::size_t pointwise_arity(std::string_view op) {
   if (std::find(std::begin(kTwo), std::end(kTwo), op) != std::end(kTwo)) return 2;
   return std::find(std::begin(kOne), std::end(kOne), op) != std::end(kOne) ? 1 : 0;
 }
+
+bool is_reduction(std::string_view op) { return std::ranges::find(kReduce, op) != std::end(kReduce); }
 
 std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs) {
   std::vector<Instruction> program;
@@ -69,6 +76,40 @@ std::string program_text(const std::vector<Instruction>& program) {
     for (const Instruction::Source& from : line.from) text += (from.input ? " x" : " t") + std::to_string(from.index);
   }
   return text;
+}
+
+namespace {
+
+/// Axes are an attribute before opset 18, of ReduceSum before 13.
+std::string reduce_text(const std::string& y, const std::string& op, const std::string& x, const Ints& axes,
+                        int opset) {
+  std::string list;
+  for (const std::int64_t axis : axes) list += (list.empty() ? "" : ", ") + std::to_string(axis);
+  if (opset < (op == "ReduceSum" ? 13 : 18))
+    return y + " = " + op + " <axes = [" + list + "], keepdims: int = @keepdims> (" + x + ")\n";
+  return y + "_axes = Constant <value = int64[" + std::to_string(axes.size()) + "] {" + list + "}> ()\n" + y + " = " +
+         op + " <keepdims: int = @keepdims> (" + x + ", " + y + "_axes)\n";
+}
+
+}  // namespace
+
+std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes) {
+  const std::vector<std::string>& activations = activation_names();
+  std::string text = "{\n";
+  for (std::size_t i = 0; i < program.size(); ++i) {
+    const Instruction& line = program[i];
+    const std::string y = i + 1 == program.size() ? "y" : "t" + std::to_string(i);
+    std::vector<std::string> from;
+    for (const auto& source : line.from) from.push_back((source.input ? "x" : "t") + std::to_string(source.index));
+    if (is_reduction(line.op)) {
+      text += reduce_text(y, line.op, from[0], axes, opset);
+    } else if (std::ranges::find(activations, line.op) != activations.end()) {
+      text += activation_body({{"activation", line.op}}, opset, from[0], y);
+    } else {
+      text += y + " = " + line.op + " (" + from[0] + (from.size() == 2 ? ", " + from[1] : "") + ")\n";
+    }
+  }
+  return text + "}";
 }
 
 }  // namespace modelflow::ops

@@ -23,9 +23,14 @@ struct Instruction {
 /// How many operands an op of a program has (Add 2, Sqrt 1); 0 for what programs do not have.
 std::size_t pointwise_arity(std::string_view op);
 
+/// ReduceSum and its like, of which modelflow.Reduce has one line.
+bool is_reduction(std::string_view op);
+
 /// "Mul x0 x1; Add t0 x2; SiLU t1": each line's result is named after its place, the last one is y. Throws
 /// Error(invalid_input) when the text is none, reads what does not exist or leaves a line or an input unread.
 std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs);
+/// The function body. `axes`: of a reduction, whose keepdims is @keepdims.
+std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes = {});
 std::string program_text(const std::vector<Instruction>& program);
 
 }  // namespace modelflow::ops

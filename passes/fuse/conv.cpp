@@ -124,7 +124,7 @@ std::vector<Pass> fuse() {
   return {
       fuse_rotary(),         fuse_attention(), fuse_conv(),       fuse_matmul(),     fuse_recurrent(),
       fuse_squeeze_excite(), fuse_embedding(), fuse_layer_norm(), fuse_group_norm(), fuse_softmax(),
-         fuse_pointwise(), fuse_quantized(),
+      fuse_reduce(),         fuse_pointwise(), fuse_quantized(),
   };
 }
 

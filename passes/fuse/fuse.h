@@ -14,6 +14,7 @@ Pass fuse_matmul();          ///< MatMul and Gemm, their transposes and scale, t
 Pass fuse_recurrent();       ///< LSTM and GRU over whole sequences
 Pass fuse_squeeze_excite();  ///< the block around two 1x1 convolutions; after fuse_conv
 Pass fuse_softmax();         ///< what fuse_attention left; after fuse_matmul, which takes scales
+Pass fuse_reduce();          ///< a reduction and what stands around it; before fuse_pointwise
 Pass fuse_pointwise();       ///< the elementwise ops that are left
 Pass fuse_embedding();       ///< looked up rows, their sum and its LayerNorm; before fuse_layer_norm
 Pass fuse_layer_norm();      ///< a residual sum in front of LayerNorm; after fuse_conv and fuse_matmul

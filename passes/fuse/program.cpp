@@ -1,0 +1,118 @@
+#include "passes/fuse/program.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "passes/fuse/epilogue.h"
+
+namespace modelflow::passes {
+namespace {
+
+constexpr std::array kArithmetic = {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "Reciprocal", "Log"};
+constexpr std::array kPlainActivations = {"Relu", "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"};
+
+template <class List>
+bool contains(const List& list, const std::string& word) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+/// Clip with one bound, a number, is the larger or the smaller of two.
+Line bounded(const Node& node) {
+  const bool low = scalar(node.input(1)).has_value(), high = scalar(node.input(2)).has_value();
+  if (low == high || (node.input(1) && node.input(2))) return {};
+  return low ? Line{"Max", {0, 1}} : Line{"Min", {0, 2}};
+}
+
+}  // namespace
+
+Line line_of(const Node& node, std::int64_t opset) {
+  if (!node.output() || node.output()->dtype() != DType::f32) return {};
+  if (node.domain().empty()) {
+    if (node.op().starts_with("Reduce")) return {node.op(), {0}};
+    if (contains(kArithmetic, node.op()))
+      return {node.op(), node.inputs().size() == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0}};
+    // These broadcast from opset 8 on.
+    if ((node.is("Max") || node.is("Min")) && node.inputs().size() == 2 && opset >= 8) return {node.op(), {0, 1}};
+    if (node.is("Pow") && node.input(0)->dtype() == DType::f32 && scalar(node.input(1)) == 2.0F) return {"Mul", {0, 0}};
+    if (node.is("Clip") && opset >= 11) return bounded(node);
+  }
+  if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift", 0) != 0) return {};
+  const std::optional<Activation> activation = activation_of(node);
+  if (!activation || !contains(kPlainActivations, activation->kind)) return {};
+  return {activation->kind, {0}};
+}
+
+bool is_elementwise_line(const Node& node, std::int64_t opset) {
+  const Line line = line_of(node, opset);
+  return !line.op.empty() && !line.op.starts_with("Reduce");
+}
+
+Tree::Tree(std::vector<Node*> nodes, std::vector<Shape> shapes, Extents& extents, std::int64_t opset)
+    : graph_(nodes.back()->graph()),
+      shapes_(std::move(shapes)),
+      extents_(extents),
+      opset_(opset),
+      nodes_(nodes.begin(), nodes.end()) {}
+
+void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs) {
+  const auto inputs = [&] { return program_inputs({nodes_.begin(), nodes_.end()}, opset_); };
+  for (bool grown = true; grown && nodes_.size() < kMostLines;) {
+    grown = false;
+    for (Value* input : inputs()) {
+      Node* node = input->producer();
+      if (!node || taken.contains(node) || !fits(*input)) continue;
+      nodes_.insert(node);
+      if (inputs().size() <= most_inputs) {
+        grown = true;
+        break;
+      }
+      nodes_.erase(node);
+    }
+  }
+}
+
+std::vector<Node*> Tree::ordered() const {
+  std::vector<Node*> list;
+  for (const auto& node : graph_.nodes())
+    if (nodes_.contains(node.get())) list.push_back(node.get());
+  return list;
+}
+
+bool Tree::fits(const Value& value) {
+  const Node& node = *value.producer();
+  if (&node.graph() != &graph_ || value.is_graph_output() || !is_elementwise_line(node, opset_)) return false;
+  const auto inside = [&](const Use& use) { return nodes_.contains(use.node); };
+  if (!std::all_of(value.uses().begin(), value.uses().end(), inside)) return false;
+  const Shape shape = extents_.of(value);
+  return shape.has_rank() && std::find(shapes_.begin(), shapes_.end(), shape) != shapes_.end();
+}
+
+std::vector<Value*> program_inputs(const std::vector<Node*>& nodes, std::int64_t opset) {
+  std::unordered_set<const Node*> inside(nodes.begin(), nodes.end());
+  std::vector<Value*> inputs;
+  for (const Node* node : nodes) {
+    for (const std::size_t i : line_of(*node, opset).operands) {
+      Value* value = node->input(i);
+      const bool inner = value->producer() && inside.contains(value->producer());
+      if (!inner && std::find(inputs.begin(), inputs.end(), value) == inputs.end()) inputs.push_back(value);
+    }
+  }
+  return inputs;
+}
+
+std::string program_of(const std::vector<Node*>& nodes, const std::vector<Value*>& inputs, std::int64_t opset) {
+  std::unordered_map<const Value*, std::string> names;
+  for (std::size_t i = 0; i < inputs.size(); ++i) names[inputs[i]] = " x" + std::to_string(i);
+  std::string text;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Line line = line_of(*nodes[i], opset);
+    text += (i ? "; " : "") + line.op;
+    for (const std::size_t operand : line.operands) text += names[nodes[i]->input(operand)];
+    names[nodes[i]->output()] = " t" + std::to_string(i);
+  }
+  return text;
+}
+
+}  // namespace modelflow::passes

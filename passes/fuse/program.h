@@ -1,0 +1,53 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "modelflow/pass.h"
+#include "passes/extents.h"
+
+/// Nodes as lines of a program: attribute `program` of modelflow.Pointwise and modelflow.Reduce.
+namespace modelflow::passes {
+
+/// A node in a program: what it is called there, and which of its inputs it reads, in order. `op` is empty for what
+/// programs do not have.
+struct Line {
+  std::string op;
+  std::vector<std::size_t> operands;
+};
+
+inline constexpr std::size_t kMostLines = 16;
+
+/// A tree under construction: its sink is computed from what `nodes` compute, and nobody else reads that.
+class Tree {
+ public:
+  /// `nodes` are in the tree already, the sink last; what joins them has one of these shapes: what is smaller would be
+  /// computed again and again.
+  Tree(std::vector<Node*> nodes, std::vector<Shape> shapes, Extents& extents, std::int64_t opset);
+
+  /// Takes producers in until none fits any more.
+  void grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs);
+  const std::unordered_set<Node*>& nodes() const { return nodes_; }
+  /// In the order of the graph, the sink last.
+  std::vector<Node*> ordered() const;
+
+ private:
+  bool fits(const Value& value);
+
+  const Graph& graph_;
+  std::vector<Shape> shapes_;
+  Extents& extents_;
+  std::int64_t opset_;
+  std::unordered_set<Node*> nodes_;
+};
+
+Line line_of(const Node& node, std::int64_t opset);
+/// An elementwise one: no reduction.
+bool is_elementwise_line(const Node& node, std::int64_t opset);
+/// What the nodes read of others, each once, in the order of reading: equal trees get equal programs.
+std::vector<Value*> program_inputs(const std::vector<Node*>& nodes, std::int64_t opset);
+/// "Mul x0 x1; Add t0 x2". `nodes` stand in running order; a reduction is called what it is.
+std::string program_of(const std::vector<Node*>& nodes, const std::vector<Value*>& inputs, std::int64_t opset);
+
+}  // namespace modelflow::passes
