@@ -2,6 +2,7 @@
 // optimisation off; against it stand every kernel of the table that takes the call and the plugin in a session.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <thread>
@@ -275,6 +276,44 @@ TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
         ASSERT_NO_FATAL_FAILURE(expect_near(want, run(model, feeds, {}), std::to_string(opset) + " " + describe(call)));
       }
     }
+  }
+}
+
+TEST_F(KernelsTest, ABodyThatFindsNoNameLeftIsWrittenOut) {
+  const int names = find_fused_op("Pointwise")->names;
+  Model model = Model::from_text("(float[4] x) => (float[4] y) { y = Abs(x) }");
+  Graph& graph = model.graph();
+  Value* value = graph.outputs()[0];
+  Value* const x = graph.inputs()[0];
+  std::string program = "Add x0 x1";
+  for (int i = 0; i <= names; ++i, program += "; Tanh t" + std::to_string(i - 1)) {
+    Node& node = graph.add("modelflow.Pointwise", {value, x}, {.attrs = {{"program", program}}});
+    infer_types(node, model);
+    value = node.output();
+  }
+  graph.add_output(*value);
+  emit_functions(model);
+  EXPECT_EQ(model.functions.size(), static_cast<std::size_t>(names));
+  const auto standard = [](const auto& node) { return node->is("Tanh"); };
+  EXPECT_EQ(std::ranges::count_if(graph.nodes(), standard), names);  // the last program, the longest
+  const Feeds feeds = {{"x", random({4}, 1)}};
+  const std::vector<Tensor> want = run_all(model, feeds, {.optimize = false});
+  expect_all_near(want, run_all(model, feeds, {.plugin = plugin_path()}), "names", 2e-5F);
+}
+
+TEST_F(KernelsTest, AnIdOutsideOfItsTableIsAnError) {
+  const FusedOp& op = *find_fused_op("Embedding");
+  HostThreads threads(2);
+  for (const std::int64_t id : {-31, 30}) {
+    const Call call = op.samples().front();  // a table of 30 rows
+    std::vector<Tensor> operands;
+    for (const Operand& in : call.inputs) operands.push_back(*in.constant);
+    operands[0] = Tensor::make(DType::i64, {2, 7}, [&](std::byte* bytes) {
+      std::fill_n(reinterpret_cast<std::int64_t*>(bytes), 14, 0);
+      reinterpret_cast<std::int64_t*>(bytes)[9] = id;
+    });
+    HostInvocation invocation(threads, operands);
+    EXPECT_THROW(choose_kernel(call, Target::host()).kernel->create(call, Target::host())->run(invocation), Error);
   }
 }
 

@@ -71,19 +71,17 @@ std::size_t Broadcast::offset(std::size_t operand, std::size_t element) const {
 
 template <class T>
 void Broadcast::gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const {
-  const std::size_t inner = extents_.back();
-  const bool repeats = strides_[operand].back() == 0;
   while (n > 0) {
     const T* const at = from + offset(operand, first);
-    const std::size_t run = std::min(n, inner - first % inner);
-    if (repeats) {
-      std::fill_n(to, run, *at);
+    const std::size_t count = std::min(n, run(first));
+    if (repeats(operand)) {
+      std::fill_n(to, count, *at);
     } else {
-      std::copy_n(at, run, to);
+      std::copy_n(at, count, to);
     }
-    first += run;
-    to += run;
-    n -= run;
+    first += count;
+    to += count;
+    n -= count;
   }
 }
 

@@ -6,10 +6,14 @@ namespace modelflow::cpu {
 
 enum class PointwiseOp { add, sub, mul, div, max, min, neg, abs, sqrt, reciprocal, log, activation };
 
-/// y[i] = op(a[i], b[i]) for n floats; ops of one operand read `a` alone. Not for `activation`.
-using PointwiseStep = void (*)(PointwiseOp op, const float* a, const float* b, float* y, std::size_t n);
-
-/// Written once in pointwise_loops.h and compiled for each instruction set.
-extern const PointwiseStep pointwise_step_any, pointwise_step_avx512;
+/// Loops over n floats, written once in pointwise_loops.h and compiled for each instruction set.
+struct PointwiseLoops {
+  /// y[i] = op(a[i], b[i]); ops of one operand read `a` alone. Not for `activation`.
+  void (*step)(PointwiseOp op, const float* a, const float* b, float* y, std::size_t n);
+  void (*fill)(float value, float* y, std::size_t n);
+  /// All of them joined by add, max or min, from `first` on.
+  float (*join)(PointwiseOp op, float first, const float* x, std::size_t n);
+};
+extern const PointwiseLoops pointwise_loops_avx512;
 
 }  // namespace modelflow::cpu

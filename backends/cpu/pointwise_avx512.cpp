@@ -2,6 +2,6 @@
 
 namespace modelflow::cpu {
 
-const PointwiseStep pointwise_step_avx512 = pointwise_step;
+const PointwiseLoops pointwise_loops_avx512 = kLoops;
 
 }  // namespace modelflow::cpu

@@ -48,6 +48,10 @@ inline float logarithm(float x) {
   return std::bit_cast<float>((plain & std::bit_cast<std::uint32_t>(y)) | (~plain & other));
 }
 
+// A NaN on either side stays one, as ONNX Runtime has it.
+constexpr auto largest = [](float p, float q) { return p > q || p != p ? p : q; };
+constexpr auto smallest = [](float p, float q) { return p < q || p != p ? p : q; };
+
 // y may be a or b; for ops of one operand b is a.
 void pointwise_step(PointwiseOp op, const float* a, const float* b, float* y, std::size_t n) {
   switch (op) {
@@ -59,11 +63,10 @@ void pointwise_step(PointwiseOp op, const float* a, const float* b, float* y, st
       return each(a, b, y, n, [](float p, float q) { return p * q; });
     case PointwiseOp::div:
       return each(a, b, y, n, [](float p, float q) { return p / q; });
-    // A NaN on either side stays one, as ONNX Runtime has it.
     case PointwiseOp::max:
-      return each(a, b, y, n, [](float p, float q) { return p > q || p != p ? p : q; });
+      return each(a, b, y, n, largest);
     case PointwiseOp::min:
-      return each(a, b, y, n, [](float p, float q) { return p < q || p != p ? p : q; });
+      return each(a, b, y, n, smallest);
     case PointwiseOp::neg:
       return each(a, a, y, n, [](float p, float) { return -p; });
     case PointwiseOp::abs:
@@ -78,6 +81,32 @@ void pointwise_step(PointwiseOp op, const float* a, const float* b, float* y, st
       return;  // ActivationSpec's own loops
   }
 }
+
+void fill(float value, float* y, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) y[i] = value;
+}
+
+/// Sums of few numbers each, joined at the end: as many as vectors need, and closer to exact than one of all.
+template <class F>
+float join(float first, const float* x, std::size_t n, F f) {
+  constexpr std::size_t kSums = 64;
+  float sums[kSums];
+  for (float& sum : sums) sum = first;
+  for (; n >= kSums; n -= kSums, x += kSums)
+    for (std::size_t i = 0; i < kSums; ++i) sums[i] = f(sums[i], x[i]);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = f(sums[i], x[i]);
+  for (std::size_t width = kSums / 2; width > 0; width /= 2)
+    for (std::size_t i = 0; i < width; ++i) sums[i] = f(sums[i], sums[i + width]);
+  return sums[0];
+}
+
+float join(PointwiseOp op, float first, const float* x, std::size_t n) {
+  if (op == PointwiseOp::max) return join(first, x, n, largest);
+  if (op == PointwiseOp::min) return join(first, x, n, smallest);
+  return join(first, x, n, [](float p, float q) { return p + q; });
+}
+
+constexpr PointwiseLoops kLoops = {pointwise_step, fill, join};
 
 }  // namespace
 }  // namespace modelflow::cpu

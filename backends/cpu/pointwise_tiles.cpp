@@ -7,9 +7,8 @@
 
 namespace modelflow::cpu {
 
-const PointwiseStep pointwise_step_any = pointwise_step;
-const PointwiseCode pointwise_code_any = {pointwise_step, activate};
-const PointwiseCode pointwise_code_avx512 = {pointwise_step_avx512, activate_avx512};
+const PointwiseCode pointwise_code_any = {kLoops, activate};
+const PointwiseCode pointwise_code_avx512 = {pointwise_loops_avx512, activate_avx512};
 
 namespace {
 
@@ -52,7 +51,7 @@ PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::
 
 void PointwiseTiles::prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const {
   for (std::size_t i = 0; i < inputs_; ++i)
-    if (data[i] && shape.single(i)) std::fill_n(buffers[i], kTile, *data[i]);
+    if (data[i] && shape.single(i)) code_.loops.fill(*data[i], buffers[i], kTile);
 }
 
 PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Inputs& data, std::size_t first,
@@ -61,7 +60,14 @@ PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Input
   for (std::size_t i = 0; i < inputs_; ++i) {
     if (!data[i]) continue;
     x[i] = shape.whole(i) ? data[i] + first : buffers[i];
-    if (!shape.whole(i) && !shape.single(i)) shape.gather(i, data[i], first, n, buffers[i]);
+    if (shape.whole(i) || shape.single(i)) continue;
+    if (shape.run(first) < n) {
+      shape.gather(i, data[i], first, n, buffers[i]);
+    } else if (const float* from = data[i] + shape.offset(i, first); shape.repeats(i)) {
+      code_.loops.fill(*from, buffers[i], n);
+    } else {
+      x[i] = from;
+    }
   }
   return x;
 }
@@ -75,7 +81,7 @@ void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float
     if (step.op == PointwiseOp::activation) {
       code_.activate(step.activation, a, to, n);
     } else {
-      code_.step(step.op, a, b, to, n);
+      code_.loops.step(step.op, a, b, to, n);
     }
   }
 }

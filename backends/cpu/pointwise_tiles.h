@@ -13,7 +13,7 @@ namespace modelflow::cpu {
 
 /// Loops of one instruction set.
 struct PointwiseCode {
-  PointwiseStep step;
+  PointwiseLoops loops;
   void (*activate)(const ActivationSpec&, const float*, float*, std::size_t);
 };
 extern const PointwiseCode pointwise_code_any, pointwise_code_avx512;

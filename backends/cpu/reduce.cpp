@@ -35,7 +35,7 @@ struct Joining {
   bool squares, mean, root;
 
   void finish(float* y, std::size_t count, std::size_t n) const {
-    for (std::size_t i = 0; mean && i < count; ++i) y[i] /= static_cast<float>(n);
+    for (std::size_t i = 0; mean && i < count; ++i) y[i] /= static_cast<float>(std::max<std::size_t>(n, 1));
     for (std::size_t i = 0; root && i < count; ++i) y[i] = std::sqrt(y[i]);
   }
 };
@@ -50,6 +50,7 @@ struct Part {
 /// One call: [outer, n, inner], n being reduced.
 struct Problem {
   Part before, behind;
+  PointwiseTiles::Inputs numbers;  ///< inputs of one element that lines between read
   std::size_t outer = 1, n = 1, inner = 1;
   bool full = false;  ///< the result is as large as what is reduced
   float* y = nullptr;
@@ -58,8 +59,15 @@ struct Problem {
 /// The buffers of one task.
 struct Buffers {
   alignas(64) PointwiseTiles::Buffers before, behind;
-  alignas(64) float tile[kTile], block[kTile], reduced[kTile];
+  alignas(64) float tile[kTile], block[kTile], reduced[kTile], filled[kTile];
 };
+
+/// Which inputs have one element in any case.
+std::vector<bool> numbers_of(const Call& call) {
+  std::vector<bool> numbers;
+  for (const Operand& in : call.inputs) numbers.push_back(in.constant && in.constant->elements() == 1);
+  return numbers;
+}
 
 class Reduce : public Implementation {
  public:
@@ -70,8 +78,10 @@ class Reduce : public Implementation {
         code_(code),
         reads_before_(reduce_.reads_before(inputs_)),
         reads_behind_(reduce_.reads_behind(inputs_)),
+        numbers_(numbers_of(call)),
         before_(reduce_.before(), inputs_, code),
-        behind_(reduce_.behind(inputs_), inputs_ + 1, code) {}
+        between_(reduce_.between(inputs_, reduce_.turn(numbers_)), inputs_ + 1, code),
+        behind_(reduce_.behind(inputs_, reduce_.turn(numbers_)), inputs_ + 1, code) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != inputs_) fail("wrong number of inputs");
@@ -107,7 +117,9 @@ class Reduce : public Implementation {
       rest.erase(rest.begin() + first, rest.begin() + end);
     }
     behind[inputs_] = rest;
-    Problem p{std::move(before), {behind_, Broadcast("Reduce", behind), data}};
+    Problem p{std::move(before), {behind_, Broadcast("Reduce", behind), data}, {}};
+    for (std::size_t i = 0; i < inputs_; ++i)
+      if (numbers_[i]) p.numbers[i] = data[i];
     p.outer = product(all.begin(), all.begin() + first);
     p.n = product(all.begin() + first, all.begin() + end);
     p.inner = product(all.begin() + end, all.end());
@@ -126,8 +138,17 @@ class Reduce : public Implementation {
     if (!plain) p.before.tiles.run(x, n, b.before, b.tile);
     const float* from = plain ? x[reduce_.source().index] : b.tile;
     if (!join_.squares) return from;
-    code_.step(PointwiseOp::mul, from, from, b.tile, n);
+    code_.loops.step(PointwiseOp::mul, from, from, b.tile, n);
     return b.tile;
+  }
+
+  /// The lines that need nothing but what was reduced of n numbers, in place.
+  void turn(const Problem& p, std::size_t count, Buffers& b) const {
+    join_.finish(b.reduced, count, p.n);
+    PointwiseTiles::Inputs x = between_.fetch(p.behind.shape, p.numbers, 0, count, b.behind);
+    x[inputs_] = b.reduced;
+    between_.run(x, count, b.behind, b.block);
+    std::copy_n(b.block, count, b.reduced);
   }
 
   void finish(const Problem& p, std::size_t first, std::size_t n, const float* reduced, Buffers& b) const {
@@ -141,36 +162,43 @@ class Reduce : public Implementation {
     p.behind.tiles.prepare(p.behind.shape, p.behind.data, b.behind);
   }
 
-  /// All numbers of a row, halved until few are left: sums of many stay exact.
-  float row(const Problem& p, std::size_t r, Buffers& b) const {
-    std::size_t width = 1;
-    while (width < std::min(p.n, kTile)) width *= 2;
-    std::fill_n(b.block, width, join_.first);
+  /// One long row, or as many short ones as a tile holds.
+  void row(const Problem& p, std::size_t r, std::size_t count, Buffers& b, float* reduced) const {
+    const auto joined = [&](const float* x, std::size_t n) { return code_.loops.join(join_.op, join_.first, x, n); };
+    if (p.n == 0) return code_.loops.fill(join_.first, reduced, count);
+    if (p.n <= kTile) {
+      const float* const x = tile(p, r * p.n, count * p.n, b);
+      for (std::size_t i = 0; i < count; ++i) reduced[i] = joined(x + i * p.n, p.n);
+      return;
+    }
+    std::size_t parts = 0;
     for (std::size_t i = 0; i < p.n; i += kTile) {
       const std::size_t n = std::min(kTile, p.n - i);
-      const float* x = tile(p, r * p.n + i, n, b);
-      code_.step(join_.op, b.block, x, b.block, n);
+      b.block[parts++] = joined(tile(p, r * p.n + i, n, b), n);
+      if (parts == kTile) b.block[0] = joined(b.block, parts), parts = 1;
     }
-    for (width /= 2; width > 0; width /= 2) code_.step(join_.op, b.block, b.block + width, b.block, width);
-    join_.finish(b.block, 1, p.n);
-    return b.block[0];
+    *reduced = joined(b.block, parts);
   }
 
   void rows(const Problem& p, Invocation& call) const {
+    const std::size_t together = std::max<std::size_t>(kTile / std::max<std::size_t>(p.n, 1), 1);
     const std::size_t parts = std::min(tasks_for(p.outer * p.n, call), p.outer);
     share(call, p.outer, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
       Buffers b;
       prepare(p, b);
-      for (std::size_t r = begin; r < end;) {
-        const std::size_t count = p.full ? 1 : std::min(kTile, end - r);
-        float reduced[kTile];
-        for (std::size_t i = 0; i < count; ++i) reduced[i] = row(p, r + i, b);
-        if (!p.full) finish(p, r, count, reduced, b);
-        if (p.full) {
-          std::fill_n(b.reduced, std::min(kTile, p.n), reduced[0]);
-          for (std::size_t i = 0; i < p.n; i += kTile) finish(p, r * p.n + i, std::min(kTile, p.n - i), b.reduced, b);
+      for (std::size_t r = begin, count; r < end; r += count) {
+        count = std::min({p.full ? together : kTile, kTile, end - r});
+        for (std::size_t i = 0; i < count; i += together)
+          row(p, r + i, std::min(together, count - i), b, b.reduced + i);
+        turn(p, count, b);
+        if (!p.full) {
+          finish(p, r, count, b.reduced, b);
+          continue;
         }
-        r += count;
+        const std::size_t width = std::min(kTile, p.n);
+        for (std::size_t i = 0; i < count; ++i) code_.loops.fill(b.reduced[i], b.filled + i * width, width);
+        for (std::size_t i = 0; i < p.n; i += width)
+          finish(p, r * p.n + i, count * std::min(width, p.n - i), b.filled, b);
       }
     });
   }
@@ -192,27 +220,33 @@ class Reduce : public Implementation {
     });
   }
 
+  /// Where they are few, several steps lie side by side in a tile and are joined at the end.
   void column(const Problem& p, std::size_t outer, std::size_t first, std::size_t count, Buffers& b) const {
-    constexpr std::size_t kBlock = 256;  // steps summed in one float before they join the total
+    const std::size_t together = count == p.inner ? std::min(kTile / count, p.n) : 1;
+    const std::size_t longest = 256 * together;  // steps summed in one float before they join the total
     const auto at = [&](std::size_t i) { return (outer * p.n + i) * p.inner + first; };
-    std::fill_n(b.reduced, count, join_.first);
-    for (std::size_t block = 0; block < p.n; block += kBlock) {
-      std::fill_n(b.block, count, join_.first);
-      for (std::size_t i = block; i < std::min(p.n, block + kBlock); ++i)
-        code_.step(join_.op, b.block, tile(p, at(i), count, b), b.block, count);
-      code_.step(join_.op, b.reduced, b.block, b.reduced, count);
+    const auto wide = [&](std::size_t i, std::size_t end) { return std::min(together, end - i) * count; };
+    code_.loops.fill(join_.first, b.reduced, count);
+    for (std::size_t block = 0; block < p.n; block += longest) {
+      const std::size_t end = std::min(p.n, block + longest);
+      code_.loops.fill(join_.first, b.block, together * count);
+      for (std::size_t i = block; i < end; i += together)
+        code_.loops.step(join_.op, b.block, tile(p, at(i), wide(i, end), b), b.block, wide(i, end));
+      for (std::size_t i = 0; i < together; ++i)
+        code_.loops.step(join_.op, b.reduced, b.block + i * count, b.reduced, count);
     }
-    join_.finish(b.reduced, count, p.n);
+    turn(p, count, b);
     if (!p.full) return finish(p, outer * p.inner + first, count, b.reduced, b);
-    for (std::size_t i = 0; i < p.n; ++i) finish(p, at(i), count, b.reduced, b);
+    for (std::size_t i = 0; i < together; ++i) std::copy_n(b.reduced, count, b.filled + i * count);
+    for (std::size_t i = 0; i < p.n; i += together) finish(p, at(i), wide(i, p.n), b.filled, b);
   }
 
   std::size_t inputs_;
   ops::ReduceAttrs reduce_;
   Joining join_;
   PointwiseCode code_;
-  std::vector<bool> reads_before_, reads_behind_;
-  PointwiseTiles before_, behind_;
+  std::vector<bool> reads_before_, reads_behind_, numbers_;
+  PointwiseTiles before_, between_, behind_;
 };
 
 Verdict accepts(const Call& call) {
@@ -223,7 +257,8 @@ Verdict accepts(const Call& call) {
   try {
     const ops::ReduceAttrs reduce(call.attrs, inputs);
     const PointwiseTiles before(reduce.before(), inputs, pointwise_code_any);
-    const PointwiseTiles behind(reduce.behind(inputs), inputs + 1, pointwise_code_any);
+    // Without the lines between it needs no fewer buffers.
+    const PointwiseTiles behind(reduce.behind(inputs, reduce.line), inputs + 1, pointwise_code_any);
     const bool fit = std::max(before.buffers(), behind.buffers()) <= PointwiseTiles::kTiles;
     return fit ? yes() : no("the program needs too many intermediate results at once");
   } catch (const Error& error) {
@@ -240,8 +275,8 @@ double seconds(const Call& call, const Target& target, double rate) {
     bytes += 4 * in.shape.known_elements();
     most = std::max(most, in.shape.known_elements());
   }
-  const double flops =
-      most * (4 + pointwise_flops(reduce.before())) + outputs * pointwise_flops(reduce.behind(call.inputs.size()));
+  const double flops = most * (4 + pointwise_flops(reduce.before())) +
+                       outputs * pointwise_flops(reduce.behind(call.inputs.size(), reduce.line));
   return std::max(target.stream(bytes), target.compute(flops, rate));
 }
 

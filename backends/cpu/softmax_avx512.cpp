@@ -6,6 +6,10 @@
 namespace modelflow::cpu {
 namespace {
 
+/// A product rounded for itself: one that runs into the difference behind it moves scores far from zero apart from
+/// their largest.
+MODELFLOW_INLINE __m512 product(__m512 a, __m512 b) { return _mm512_mul_round_ps(a, b, _MM_FROUND_CUR_DIRECTION); }
+
 /// The scores of a row, 16 at a time. `Mask` is what it adds from score j on.
 template <class Mask>
 struct Scores {
@@ -13,7 +17,7 @@ struct Scores {
   __m512 scale;
   Mask mask;
   MODELFLOW_INLINE __m512 operator()(std::size_t j, __mmask16 m) const {
-    return mask(_mm512_mul_ps(_mm512_maskz_loadu_ps(m, x + j), scale), j, m);
+    return mask(product(_mm512_maskz_loadu_ps(m, x + j), scale), j, m);
   }
 };
 
@@ -83,17 +87,18 @@ MODELFLOW_INLINE void run(const SoftmaxColumns& c, std::size_t at, __mmask16 m) 
   const float* const x = c.x + at;
   float* const y = c.y + at;
   const auto mask = [&](std::size_t v) { return v + 1 == Vectors ? m : __mmask16{0xffff}; };
-  const auto load = [&](const float* from, std::size_t v) { return _mm512_maskz_loadu_ps(mask(v), from + 16 * v); };
+  const auto score = [&](std::size_t i, std::size_t v) {
+    return product(_mm512_maskz_loadu_ps(mask(v), x + i * c.inner + 16 * v), scale);
+  };
   __m512 base[Vectors], sum[Vectors];
   for (std::size_t v = 0; v < Vectors; ++v) base[v] = _mm512_set1_ps(kNothing), sum[v] = _mm512_setzero_ps();
   for (std::size_t i = 0; i < c.n; ++i)
-    for (std::size_t v = 0; v < Vectors; ++v)
-      base[v] = _mm512_max_ps(base[v], _mm512_mul_ps(load(x + i * c.inner, v), scale));
+    for (std::size_t v = 0; v < Vectors; ++v) base[v] = _mm512_max_ps(base[v], score(i, v));
   for (std::size_t v = 0; v < Vectors; ++v)
     base[v] = _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(base[v], _mm512_set1_ps(kNothing), _CMP_NEQ_UQ), base[v]);
   for (std::size_t i = 0; i < c.n; ++i)
     for (std::size_t v = 0; v < Vectors; ++v) {
-      const __m512 e = exp(_mm512_fmsub_ps(load(x + i * c.inner, v), scale, base[v]));
+      const __m512 e = exp(_mm512_sub_ps(score(i, v), base[v]));
       if (!c.log) _mm512_mask_storeu_ps(y + i * c.inner + 16 * v, mask(v), e);
       sum[v] = _mm512_add_ps(sum[v], e);
     }
@@ -105,9 +110,10 @@ MODELFLOW_INLINE void run(const SoftmaxColumns& c, std::size_t at, __mmask16 m) 
   }
   for (std::size_t i = 0; i < c.n; ++i)
     for (std::size_t v = 0; v < Vectors; ++v) {
-      const __m512 s = load((c.log ? x : y) + i * c.inner, v);
-      const __m512 logarithm = _mm512_sub_ps(_mm512_fmsub_ps(s, scale, base[v]), sum[v]);
-      _mm512_mask_storeu_ps(y + i * c.inner + 16 * v, mask(v), c.log ? logarithm : _mm512_mul_ps(s, sum[v]));
+      float* const to = y + i * c.inner + 16 * v;
+      const __m512 s = c.log ? _mm512_sub_ps(_mm512_sub_ps(score(i, v), base[v]), sum[v])
+                             : _mm512_mul_ps(_mm512_maskz_loadu_ps(mask(v), to), sum[v]);
+      _mm512_mask_storeu_ps(to, mask(v), s);
     }
 }
 

@@ -62,7 +62,8 @@ void softmax_row(const SoftmaxRow& row) {
   });
 }
 
-/// As many columns as a vector has lanes.
+/// As many columns as a vector has lanes. Scores pass through y: products that run into the differences behind them
+/// move scores far from zero apart from their largest.
 void softmax_lanes(const SoftmaxColumns& c, std::size_t at, std::size_t count) {
   const float* const x = c.x + at;
   float* const y = c.y + at;
@@ -70,18 +71,19 @@ void softmax_lanes(const SoftmaxColumns& c, std::size_t at, std::size_t count) {
   Lanes best = all(kNothing), sum = {}, factor;
   for (std::size_t i = 0; i < end; i += c.inner) {
     const Lanes s = load_some(x + i, count, 0) * c.scale;
+    store_some(y + i, count, s);
     best = s > best ? s : best;
   }
   const Lanes base = best == all(kNothing) ? Lanes{} : best;
   for (std::size_t i = 0; i < end; i += c.inner) {
-    const Lanes e = exp_of_negative(load_some(x + i, count, 0) * c.scale - base);
+    const Lanes e = exp_of_negative(load_some(y + i, count, 0) - base);
     if (!c.log) store_some(y + i, count, e);
     sum += e;
   }
   for (std::size_t j = 0; j < kLanes; ++j) factor[j] = c.log ? std::log(sum[j]) : 1 / sum[j];
   for (std::size_t i = 0; i < end; i += c.inner) {
-    const Lanes s = load_some((c.log ? x : y) + i, count, 0);
-    store_some(y + i, count, c.log ? (s * c.scale - base) - factor : s * factor);
+    const Lanes s = load_some(y + i, count, 0);
+    store_some(y + i, count, c.log ? (s - base) - factor : s * factor);
   }
 }
 

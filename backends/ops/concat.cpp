@@ -76,7 +76,7 @@ std::vector<Call> samples() {
 const FusedOp concat_op = {
     .kind = "Concat",
     .doc = "Channels of several images side by side, channels last; smaller images are repeated to size.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 2,
     .max_inputs = 8,
     .input_types = {DType::f32},

@@ -96,7 +96,7 @@ Verdict infer(Call& call) {
 const FusedOp conv_op = {
     .kind = "Conv",
     .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
-    .names = 12,
+    .names = 10,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::f32},

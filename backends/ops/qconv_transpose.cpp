@@ -136,7 +136,7 @@ std::vector<Call> samples_in_floats() {
 FusedOp op(const char* kind, const char* doc, DType result) {
   return {.kind = kind,
           .doc = doc,
-          .names = 3,
+          .names = 2,
           .min_inputs = 4,
           .max_inputs = 4,
           .input_types = {DType::u8, DType::i8, DType::f32, DType::i32},

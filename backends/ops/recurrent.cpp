@@ -102,7 +102,7 @@ Attrs defaults(bool lstm) {
 const FusedOp lstm_op = {
     .kind = "LSTM",
     .doc = "LSTM over a whole sequence, in either or both directions; sequence and batch axes in the order asked for.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 3,
     .max_inputs = 7,
     .input_types = {DType::f32},
@@ -117,7 +117,7 @@ const FusedOp lstm_op = {
 const FusedOp gru_op = {
     .kind = "GRU",
     .doc = "GRU over a whole sequence, in either or both directions; sequence and batch axes in the order asked for.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 3,
     .max_inputs = 6,
     .input_types = {DType::f32},

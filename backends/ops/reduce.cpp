@@ -14,11 +14,6 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-std::string body(const Call& call, int opset) {
-  const ReduceAttrs reduce(call.attrs, call.inputs.size());
-  return program_body(reduce.program, opset, reduce.axis_list());
-}
-
 std::vector<std::string> attributes(const Call&, int) { return {"keepdims"}; }
 
 /// Joins the extents of those inputs that are read, from the last on; `known` falls where the rank of one is not.
@@ -36,6 +31,17 @@ Verdict join(const Call& call, const std::vector<bool>& read, bool& known, std::
     }
   }
   return yes();
+}
+
+std::string body(const Call& call, int opset) {
+  const ReduceAttrs reduce(call.attrs, call.inputs.size());
+  bool known = true;
+  std::vector<Dim> dims;
+  const Verdict joined = join(call, reduce.reads_before(call.inputs.size()), known, dims);
+  Ints axes = reduce.axis_list();
+  // ONNX Runtime does not count axes from the end where there is nothing to reduce.
+  for (std::int64_t& axis : axes) axis += joined && known ? std::ssize(dims) : 0;
+  return program_body(reduce.program, opset, axes);
 }
 
 Verdict infer(Call& call) {
@@ -97,6 +103,10 @@ std::vector<Call> samples() {
     add(all, {.program = "Abs x0; ReduceMax t0; Sigmoid t1", .dims = {{900, 7}}, .keepdims = false});
     add(all, {.program = "ReduceMin x0; Neg t0", .dims = {{2, 33, 530}}, .axis = -2});
     add(all, {.program = "Mul x0 x1; ReduceSumSquare t0", .dims = {{5, 2, 9}, {9}}, .axis = -3});
+    add(all, {.program = "Mul x0 x1; ReduceSum t0; Sqrt t1; Div x0 t2", .dims = {{1100, 5}, {1100, 1}}});
+    add(all, {.program = "Abs x0; ReduceMax t0; Add t1 x1; Div x0 t2", .dims = {{2, 1000, 6}, {1000, 1}}, .axis = -2});
+    add(all, {.program = "Abs x0; ReduceSum t0", .dims = {{700, 3}}, .axis = -2});
+    add(all, {.program = "Abs x0; ReduceMean t0; Neg t1", .dims = {{2, 3}}, .keepdims = false});
     add(all, {.program = "ReduceSum x0; Mul t0 x0", .dims = {{0, 4}}});
     add(all, {.program = "ReduceSum x0; Add t0 x1", .dims = {{3, 0, 4}, {}}, .axis = -2});
     return all;
@@ -109,7 +119,7 @@ std::vector<Call> samples() {
 const FusedOp reduce_op = {
     .kind = "Reduce",
     .doc = "A reduction with the elementwise ops in front of it and behind it; operands broadcast.",
-    .names = 6,
+    .names = 4,
     .min_inputs = 1,
     .max_inputs = 7,
     .input_types = {DType::f32},

@@ -64,8 +64,28 @@ std::vector<Instruction> ReduceAttrs::before() const {
   return needed(program, source().index, program.size(), 0);
 }
 
-std::vector<Instruction> ReduceAttrs::behind(std::size_t inputs) const {
-  return needed(program, program.size() - 1, line, inputs);
+std::size_t ReduceAttrs::turn(const std::vector<bool>& numbers) const {
+  std::vector<bool> narrow(program.size());
+  std::size_t last = line;
+  narrow[line] = true;
+  for (std::size_t i = line + 1; i < program.size(); ++i) {
+    narrow[i] = std::ranges::all_of(program[i].from, [&](const Instruction::Source& from) {
+      return from.input ? numbers[from.index] : narrow[from.index];
+    });
+    if (narrow[i]) last = i;
+  }
+  for (std::size_t i = line + 1; i < program.size(); ++i)
+    for (const Instruction::Source& from : program[i].from)
+      if (!narrow[i] && !from.input && narrow[from.index] && from.index != last) return line;
+  return last;
+}
+
+std::vector<Instruction> ReduceAttrs::between(std::size_t inputs, std::size_t turn) const {
+  return needed(program, turn, line, inputs);
+}
+
+std::vector<Instruction> ReduceAttrs::behind(std::size_t inputs, std::size_t turn) const {
+  return needed(program, program.size() - 1, turn, inputs);
 }
 
 std::vector<bool> ReduceAttrs::reads_before(std::size_t inputs) const {
@@ -74,6 +94,6 @@ std::vector<bool> ReduceAttrs::reads_before(std::size_t inputs) const {
   return read;
 }
 
-std::vector<bool> ReduceAttrs::reads_behind(std::size_t inputs) const { return reads(behind(inputs), inputs); }
+std::vector<bool> ReduceAttrs::reads_behind(std::size_t inputs) const { return reads(behind(inputs, line), inputs); }
 
 }  // namespace modelflow::ops

@@ -19,8 +19,13 @@ struct ReduceAttrs {
   /// Lines that the reduction needs, the last one being what is reduced; none where that is an input (`source`).
   std::vector<Instruction> before() const;
   Instruction::Source source() const { return program[line].from[0]; }
-  /// Lines behind it, and what they need of those before; the reduction is input `inputs`.
-  std::vector<Instruction> behind(std::size_t inputs) const;
+  /// The line that all others read the reduction through: the last one that needs nothing but it and `numbers`, inputs
+  /// of one element.
+  std::size_t turn(const std::vector<bool>& numbers) const;
+  /// From the reduction, which is input `inputs`, to that line; none where it is the reduction itself.
+  std::vector<Instruction> between(std::size_t inputs, std::size_t turn) const;
+  /// Lines behind that one, which is input `inputs`, and what they need of those before the reduction.
+  std::vector<Instruction> behind(std::size_t inputs, std::size_t turn) const;
   /// Which inputs these lines read, or the reduction itself.
   std::vector<bool> reads_before(std::size_t inputs) const;
   std::vector<bool> reads_behind(std::size_t inputs) const;

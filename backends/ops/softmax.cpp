@@ -110,17 +110,29 @@ Tensor mask_of(const Dims& dims, bool flags) {
   });
 }
 
+/// Scores far from zero: a difference of two of them is nothing or everything.
+Tensor far(const Dims& dims) {
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i)
+      reinterpret_cast<float*>(bytes)[i] = i % 5 == 1 ? -3e10f : -1e10f;
+  });
+}
+
 struct Sample {
   Dims x;
   std::int64_t axis = -1;
   float scale = 1;
   Dims mask = {};
-  bool masked = false, flags = false;
+  bool masked = false, flags = false, far = false;
 };
 
 void add(Samples& all, const Sample& sample, bool log) {
   Attrs attrs{{"axis", sample.axis}, {"scale", sample.scale}, {"log", std::int64_t{log}}};
   Call call{"Softmax", std::move(attrs), {all.operand("x", sample.x)}, {{"y", DType::f32, Shape::of(sample.x)}}};
+  if (sample.far) {
+    all.weights.push_back(far(sample.x));
+    call.inputs[0] = constant_operand("x", all.weights.back());
+  }
   if (sample.masked) {
     all.weights.push_back(mask_of(sample.mask, sample.flags));
     call.inputs.push_back(constant_operand("mask", all.weights.back()));
@@ -146,6 +158,8 @@ std::vector<Call> samples() {
       add(all, {.x = {2, 21, 9, 11}, .axis = -3}, log);
       add(all, {.x = {2, 16, 150}, .axis = -2, .scale = 2}, log);
       add(all, {.x = {5, 3}, .axis = -2}, log);
+      add(all, {.x = {3, 40}, .scale = 0.3f, .far = true}, log);
+      add(all, {.x = {19, 21}, .axis = -2, .scale = 0.3f, .far = true}, log);
       add(all, {.x = {0, 4}}, log);
       add(all, {.x = {3, 4, 0}, .axis = -2}, log);
     }
@@ -161,9 +175,8 @@ const FusedOp softmax_op = {
     .kind = "Softmax",
     .doc =
         "Softmax of scale * x + mask, or its logarithm, along one axis. A mask repeats over x and holds numbers, or "
-        "flags "
-        "for one of two numbers.",
-    .names = 4,
+        "flags for one of two numbers.",
+    .names = 3,
     .min_inputs = 1,
     .max_inputs = 2,
     .input_types = {DType::f32, DType::undefined},  // a mask is float32 or boolean

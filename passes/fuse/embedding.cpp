@@ -94,7 +94,8 @@ class Fusion {
     const Node* expand = ids.producer();
     if (!expand || !expand->is("Expand")) return ids;
     for (const Part& part : sum_.parts) {
-      if (!part.gather || part.gather->input(1) == &ids) continue;
+      const Node* others = part.gather ? part.gather->input(1)->producer() : nullptr;
+      if (!part.gather || (others && others->is("Expand"))) continue;
       if (extents_.of(*part.gather->output()) == shape) return *expand->input(0);
     }
     return ids;

@@ -41,7 +41,7 @@ int run(Graph& graph, Context& context) {
   int changes = 0;
   for (Node* sink : sinks) {
     if (taken.contains(sink)) continue;
-    Tree tree({sink}, {extents.of(*sink->output())}, extents, opset);
+    Tree tree({sink}, extents, opset);
     tree.grow(taken, kMostInputs);
     if (tree.nodes().size() < 2) continue;
     taken.insert(tree.nodes().begin(), tree.nodes().end());

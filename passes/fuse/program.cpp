@@ -49,12 +49,8 @@ bool is_elementwise_line(const Node& node, std::int64_t opset) {
   return !line.op.empty() && !line.op.starts_with("Reduce");
 }
 
-Tree::Tree(std::vector<Node*> nodes, std::vector<Shape> shapes, Extents& extents, std::int64_t opset)
-    : graph_(nodes.back()->graph()),
-      shapes_(std::move(shapes)),
-      extents_(extents),
-      opset_(opset),
-      nodes_(nodes.begin(), nodes.end()) {}
+Tree::Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset)
+    : graph_(nodes.back()->graph()), extents_(extents), opset_(opset), nodes_(nodes.begin(), nodes.end()) {}
 
 void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs) {
   const auto inputs = [&] { return program_inputs({nodes_.begin(), nodes_.end()}, opset_); };
@@ -65,6 +61,7 @@ void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_i
       if (!node || taken.contains(node) || !fits(*input)) continue;
       nodes_.insert(node);
       if (inputs().size() <= most_inputs) {
+        if (is_reduced(input->uses().front())) before_.insert(node);
         grown = true;
         break;
       }
@@ -80,13 +77,19 @@ std::vector<Node*> Tree::ordered() const {
   return list;
 }
 
+bool Tree::is_reduced(const Use& use) const {
+  return before_.contains(use.node) || !is_elementwise_line(*use.node, opset_);
+}
+
 bool Tree::fits(const Value& value) {
   const Node& node = *value.producer();
   if (&node.graph() != &graph_ || value.is_graph_output() || !is_elementwise_line(node, opset_)) return false;
-  const auto inside = [&](const Use& use) { return nodes_.contains(use.node); };
-  if (!std::all_of(value.uses().begin(), value.uses().end(), inside)) return false;
   const Shape shape = extents_.of(value);
-  return shape.has_rank() && std::find(shapes_.begin(), shapes_.end(), shape) != shapes_.end();
+  const auto joins = [&](const Use& use) {
+    if (!nodes_.contains(use.node) || is_reduced(use) != is_reduced(value.uses().front())) return false;
+    return !is_elementwise_line(*use.node, opset_) || extents_.of(*use.node->output()) == shape;
+  };
+  return shape.has_rank() && std::all_of(value.uses().begin(), value.uses().end(), joins);
 }
 
 std::vector<Value*> program_inputs(const std::vector<Node*>& nodes, std::int64_t opset) {

@@ -22,9 +22,9 @@ inline constexpr std::size_t kMostLines = 16;
 /// A tree under construction: its sink is computed from what `nodes` compute, and nobody else reads that.
 class Tree {
  public:
-  /// `nodes` are in the tree already, the sink last; what joins them has one of these shapes: what is smaller would be
-  /// computed again and again.
-  Tree(std::vector<Node*> nodes, std::vector<Shape> shapes, Extents& extents, std::int64_t opset);
+  /// `nodes` are in the tree already, the sink last. Nothing joins them that would be computed twice: smaller operands,
+  /// and what is read on both sides of a reduction.
+  Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset);
 
   /// Takes producers in until none fits any more.
   void grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs);
@@ -34,12 +34,13 @@ class Tree {
 
  private:
   bool fits(const Value& value);
+  bool is_reduced(const Use& use) const;
 
   const Graph& graph_;
-  std::vector<Shape> shapes_;
   Extents& extents_;
   std::int64_t opset_;
   std::unordered_set<Node*> nodes_;
+  std::unordered_set<const Node*> before_;  ///< those of them that a reduction needs
 };
 
 Line line_of(const Node& node, std::int64_t opset);

@@ -4,6 +4,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/fuse/columns.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/program.h"
@@ -12,7 +13,7 @@ namespace modelflow::passes {
 namespace {
 
 constexpr std::size_t kMostInputs = 7;
-constexpr std::int64_t kNarrow = 16;  ///< columns side by side that are worth a loop
+constexpr std::int64_t kNumbers = 4;  ///< in a row: what is worth a loop (measured)
 
 /// The axes of a reduction, side by side, counted from the end.
 struct Axes {
@@ -30,11 +31,11 @@ Verdict read_axes(const Node& node, Axes& axes) {
   axes = {list->front() - rank, static_cast<std::int64_t>(list->size())};
   if (rank >= 4 && list->front() == 2 && list->back() + 1 == rank)
     return no("the channels of its image may still become the last axis");
-  const Shape& shape = node.input(0)->shape();
-  std::int64_t inner = 1;
-  for (std::int64_t i = list->back() + 1; i < rank; ++i)
-    inner *= shape[static_cast<std::size_t>(i)].number().value_or(kNarrow);
-  return inner == 1 || inner >= kNarrow ? yes() : no("too few columns stand side by side");
+  const auto elements = [&](std::int64_t from) {
+    return elements_from(node.input(0)->shape(), static_cast<std::size_t>(from)).value_or(kNumbers);
+  };
+  const bool few = elements(list->back() + 1) == 1 && elements(list->front()) < kNumbers;
+  return few ? no("its rows are too short") : yes();
 }
 
 /// The reduction and what follows it, each the only reader of the one before: of the reduced shape, later of the whole.
@@ -66,7 +67,7 @@ bool fuse_reduction(Node& reduction, Context& context, Extents& extents, std::un
   if (!whole.has_rank() || !extents.of(*reduction.output()).has_rank()) return false;
   std::vector<Node*> nodes = chain(reduction, whole, extents, opset, taken);
   Node& sink = *nodes.back();
-  Tree tree(nodes, {whole, extents.of(*sink.output())}, extents, opset);
+  Tree tree(nodes, extents, opset);
   tree.grow(taken, kMostInputs);
   nodes = tree.ordered();
   const std::vector<Value*> inputs = program_inputs(nodes, opset);
@@ -94,7 +95,7 @@ bool fuse_reduction(Node& reduction, Context& context, Extents& extents, std::un
 int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes =
       nodes_of(graph, {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"});
-  if (nodes.empty()) return 0;
+  if (nodes.empty() || context.model.opset() < 11) return 0;  // no axes from the end
   Extents extents(graph);
   std::unordered_set<const Node*> taken;
   int changes = 0;

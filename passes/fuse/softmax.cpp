@@ -6,11 +6,14 @@
 #include "passes/extents.h"
 #include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
+#include "passes/fuse/columns.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 
 namespace modelflow::passes {
 namespace {
+
+constexpr std::int64_t kColumns = 16;  ///< side by side: what is worth a loop (measured)
 
 /// What leads to a Softmax: softmax(scale * x + mask).
 struct Front {
@@ -99,6 +102,12 @@ bool fuse_softmax(Node& node, Context& context, Extents& extents) {
     context.miss("softmax", &node, "it works on several axes, or on one of unknown rank");
     return false;
   }
+  const Shape& shape = node.input(0)->shape();
+  const std::size_t behind = shape.has_rank() ? shape.rank() - static_cast<std::size_t>(-*axis) + 1 : 0;
+  if (*axis != -1 && elements_from(shape, behind).value_or(kColumns) < kColumns) {
+    context.miss("softmax", &node, "too few columns stand side by side");
+    return false;
+  }
   const Front front = read_front(node, *axis == -1, extents);
   if (*axis == -1 && front.nodes.empty()) {
     context.miss("softmax", &node, "alone on the last axis, where ONNX Runtime's own is as fast");
@@ -127,7 +136,7 @@ bool fuse_softmax(Node& node, Context& context, Extents& extents) {
 
 int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, {"Softmax", "LogSoftmax"});
-  if (nodes.empty()) return 0;
+  if (nodes.empty() || context.model.opset() < 11) return 0;  // no axes from the end
   const std::uint64_t version = graph.version();
   Extents extents(graph);
   int changes = 0;

@@ -1,5 +1,7 @@
 #include "passes/layout/roles.h"
 
+#include <algorithm>
+
 #include "passes/facts.h"
 
 namespace modelflow::passes {
@@ -46,6 +48,18 @@ bool one_element(const Value& value, Facts& facts) {
 bool per_tensor(const Node& node, Facts& facts) {
   if (!node.is("QuantizeLinear") && !node.is("DequantizeLinear")) return false;
   return node.inputs().size() == 3 && one_element(*node.input(1), facts) && one_element(*node.input(2), facts);
+}
+
+/// The attributes channels last; nothing where reduced axes leave or would come apart.
+std::optional<Attrs> last_attrs(const Node& node, std::size_t rank) {
+  Attrs attrs = node.attrs;
+  if (!node.is("modelflow.Reduce")) return attrs;
+  Ints axes(static_cast<std::size_t>(attrs.integer("axes", 1)));
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    axes[i] = last_axis(attrs.integer("axis", -1) + static_cast<std::int64_t>(i), rank);
+  std::sort(axes.begin(), axes.end());
+  if (attrs.integer("keepdims", 1) == 0 || axes.back() - axes.front() >= std::ssize(axes)) return {};
+  return attrs.set("axis", axes.front() - static_cast<std::int64_t>(rank));
 }
 
 }  // namespace
@@ -141,9 +155,11 @@ std::optional<Role> conv_role(const Node& node, Facts& facts) {
 }
 
 std::optional<Role> elementwise_role(const Node& node, Facts& facts) {
-  if ((!elementwise(node) && !per_tensor(node, facts)) || node.outputs().size() != 1) return {};
+  if (!elementwise(node) && !per_tensor(node, facts) && !node.is("modelflow.Reduce")) return {};
   const std::size_t rank = facts.rank(node.output());
-  if (rank < 3) return {};
+  if (rank < 3 || node.outputs().size() != 1) return {};
+  const std::optional<Attrs> attrs = last_attrs(node, rank);
+  if (!attrs) return {};
   Role role;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     Value* input = node.input(i);
@@ -159,14 +175,14 @@ std::optional<Role> elementwise_role(const Node& node, Facts& facts) {
   const Node* producer = node.input(role.inputs[0])->producer();
   if (producer && producer->is("ConvTranspose") && only_reader(*producer->output()))
     role.plain_cost = facts.context.target.stream(8 * facts.typical.bytes(*node.output()));  // else it is absorbed
-  role.make = [rank](Move& move) {
+  role.make = [rank, attrs = *attrs](Move& move) {
     std::vector<Value*> inputs = move.inputs;
     for (Value*& input : inputs) {
       const Tensor* constant = input ? input->constant() : nullptr;
       if (constant && constant->elements() != 1) input = &move.constant(last_constant(*constant, rank));
     }
     const std::string domain = move.node.domain().empty() ? "" : "modelflow.";
-    return std::vector<Value*>{move.add(domain + move.node.op(), std::move(inputs), move.node.attrs).output()};
+    return std::vector<Value*>{move.add(domain + move.node.op(), std::move(inputs), attrs).output()};
   };
   return role;
 }

@@ -54,7 +54,7 @@ std::optional<Role> role_of(const Node& node, Facts& facts);
 
 // One function per family of ops; nothing when the node is not of the family or not movable.
 std::optional<Role> conv_role(const Node& node, Facts& facts);
-std::optional<Role> elementwise_role(const Node& node, Facts& facts);
+std::optional<Role> elementwise_role(const Node& node, Facts& facts);  ///< modelflow.Reduce too
 std::optional<Role> axis_role(const Node& node, Facts& facts);    ///< Concat, Split, Softmax, Slice, Pad
 std::optional<Role> reduce_role(const Node& node, Facts& facts);  ///< Reduce*, ArgMax
 std::optional<Role> window_role(const Node& node, Facts& facts);  ///< pooling, ConvTranspose, SqueezeExcite, GroupNorm

@@ -5,7 +5,7 @@ import torch
 import transformers as hf
 from constructs import B, D, E, H, S, construct
 from torch import nn
-from transformers.models import bert, clip, gpt2, llama, t5, whisper
+from transformers.models import bert, clip, gpt2, llama, roberta, t5, whisper
 
 BUCKETS = "Abs Add Div Greater Less Log Min Mul Sub Where".split()  # of relative positions, from integers
 
@@ -85,3 +85,32 @@ class Vit_block_timm(vit.Block):
 class Swin_block_timm(swin.SwinTransformerBlock):
     def __init__(self):
         super().__init__(E, (8, 8), num_heads=H, window_size=4, shift_size=2, mlp_ratio=2)
+
+
+@construct({"Embedding": 1}, ids=(B, S), keep=(B, S))
+class Bert_embeddings(bert.modeling_bert.BertEmbeddings):
+    def __init__(self):
+        super().__init__(hf.BertConfig(vocab_size=20, hidden_size=E, max_position_embeddings=32))
+
+    def forward(self, ids, kinds):
+        return super().forward(input_ids=ids, token_type_ids=kinds)
+
+
+@construct({"Embedding": 1}, "Add And Cast CumSum Equal Mul Not Sub".split(), ids=(B, S))
+class Roberta_embeddings(roberta.modeling_roberta.RobertaEmbeddings):
+    def __init__(self):
+        super().__init__(hf.RobertaConfig(vocab_size=20, hidden_size=E, max_position_embeddings=32, pad_token_id=1))
+
+    def forward(self, ids):
+        return super().forward(input_ids=ids)
+
+
+@construct({"Embedding": 1}, ids=(B, S))
+class Gpt2_embeddings(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe, self.ln_1 = nn.Embedding(20, E), nn.Embedding(32, E), nn.LayerNorm(E)
+
+    def forward(self, ids):
+        hidden = self.wte(ids) + self.wpe(torch.arange(ids.shape[1]).unsqueeze(0))
+        return torch.cat([self.ln_1(hidden), hidden], -1)

@@ -315,7 +315,7 @@ class Instance_norm(nn.InstanceNorm2d):
         super().__init__(8, affine=True)
 
 
-@construct({"LayerNorm": 1}, ["Gather"], ids=(B, S))
+@construct({"Embedding": 1}, ids=(B, S))
 class Embedding_layer_norm(nn.Module):
     def __init__(self):
         super().__init__()
@@ -323,6 +323,33 @@ class Embedding_layer_norm(nn.Module):
 
     def forward(self, ids):
         return self.norm(self.words(ids) + self.places(torch.arange(ids.shape[1])))
+
+
+def function(fused, name, fn, **shapes):
+    """A construct without weights."""
+
+    class Function(nn.Module):
+        def forward(self, *inputs):
+            return fn(*inputs)
+
+    construct(fused, **shapes)(named(name, Function))
+
+
+def mean_pooling(x, keep):
+    mask = keep.unsqueeze(-1).to(x.dtype)
+    return (x * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
+
+
+SCORES = {"x": (B, H, S, S)}
+function({"Softmax": 1}, "softmax_scaled", lambda x: torch.softmax(x / math.sqrt(D), -1), **SCORES)
+function({"Softmax": 1}, "softmax_masked", lambda x, mask: torch.softmax(x * D**-0.5 + mask, -1), **SCORES, mask=(B, 1, 1, S))
+function({"Softmax": 1}, "softmax_filled", lambda x, bool_mask: torch.softmax(x.masked_fill(~bool_mask, -1e9), -1), **SCORES,
+         bool_mask=(B, 1, S, S))
+function({"Softmax": 1}, "softmax_of_channels", lambda x: torch.softmax(x, 1), **IMAGE)
+function({"Softmax": 1}, "log_softmax_of_channels", lambda x: torch.log_softmax(x, 1), **IMAGE)
+function({"Reduce": 1}, "l2_normalize", lambda x: F.normalize(x, dim=-1))
+function({"Reduce": 1}, "l2_normalize_written_out", lambda x: x / x.pow(2).sum(-1, keepdim=True).sqrt())
+function({"Reduce": 2}, "mean_pooling", mean_pooling, x=(B, S, E), keep=(B, S))
 
 
 @construct({"Conv": 1, "LayerNorm": 1, "MatMul": 2}, **IMAGE)
