@@ -59,7 +59,7 @@ bool take_sum(const Node& node, Front& front, Extents& extents) {
   return false;
 }
 
-/// Where(allowed, x, low) and Where(masked, low, x).
+/// Where(allowed, x, low) and Where(masked, low, x); a Not in front of the flags changes places.
 bool take_choice(const Node& node, Front& front, Extents& extents) {
   for (const std::size_t i : {1, 2}) {
     const std::optional<double> low = const_number(node.input(3 - i));
@@ -67,10 +67,12 @@ bool take_choice(const Node& node, Front& front, Extents& extents) {
     if (!low || *low > kLow || x.constant() || !is_mask(condition)) continue;
     if (!(extents.of(x) == extents.of(*node.output()))) continue;
     front.x = &x;
-    front.mask = &lean(condition);
+    const Node* other = condition.producer();
+    const bool negated = other && other->is("Not") && &other->graph() == &node.graph();
+    front.mask = &lean(negated ? *other->input(0) : condition);
     // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
     const float number = std::isinf(*low) ? static_cast<float>(*low) : std::numeric_limits<float>::lowest();
-    (i == 1 ? front.mask_false : front.mask_true) = number;
+    ((i == 1) != negated ? front.mask_false : front.mask_true) = number;
     return true;
   }
   return false;

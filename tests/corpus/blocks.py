@@ -96,7 +96,7 @@ class Bert_embeddings(bert.modeling_bert.BertEmbeddings):
         return super().forward(input_ids=ids, token_type_ids=kinds)
 
 
-@construct({"Embedding": 1}, "Add And Cast CumSum Equal Mul Not Sub".split(), ids=(B, S))
+@construct({"Embedding": 1}, "Add And Cast CumSum Equal GatherElements Mul Not Sub Where".split(), ids=(B, S))
 class Roberta_embeddings(roberta.modeling_roberta.RobertaEmbeddings):
     def __init__(self):
         super().__init__(hf.RobertaConfig(vocab_size=20, hidden_size=E, max_position_embeddings=32, pad_token_id=1))
