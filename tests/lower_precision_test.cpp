@@ -57,6 +57,30 @@ TEST_F(LowerPrecisionTest, TransposedConvolutionsTakeTheirTurnAndTheLastOneWrite
   EXPECT_LT(distance(want, run(result.model, {})), 0.05);
 }
 
+/// The network, with a token in front of every result as transformers of images have it: its batch is that of x.
+Model with_token() {
+  Model model = network();
+  Graph& graph = model.graph();
+  const auto ints = [&](std::int64_t value) { return &graph.add_constant(Tensor::of<std::int64_t>({1}, Ints{value})); };
+  Value& batch = *graph.add("Shape", {graph.inputs()[0]}, {.attrs = {{"start", 0}, {"end", 1}}}).output();
+  Value& shape = *graph.add("Concat", {&batch, ints(2)}, {.attrs = {{"axis", 0}}}).output();
+  Value& token = *graph.add("Expand", {&graph.add_constant(random({1, 2}, 9)), &shape}).output();
+  Value& y = *graph.outputs()[0];
+  Value& both = *graph.add("Concat", {&token, &y}, {.attrs = {{"axis", 1}}}).output();
+  both.type = Type::tensor(DType::f32, Shape({Dim::symbol("N"), 12}));
+  graph.add_output(both);
+  return model;
+}
+
+TEST_F(LowerPrecisionTest, ExtentsAreReadOffBytes) {
+  const Result result = optimize(with_token(), int8(8));
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
+  EXPECT_EQ(count(result.report, "Shape"), 1);
+  EXPECT_EQ(count(result.report, "DequantizeLinear") + count(result.report, "modelflow.Dequantize"),
+            count(optimize(network(), int8(8)).report, "modelflow.Dequantize"))
+      << result.report.text();
+}
+
 TEST_F(LowerPrecisionTest, ThePortableFormIsPlainQdq) {
   Options options = int8(4);
   options.level = Level::O1;

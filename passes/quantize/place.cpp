@@ -37,7 +37,10 @@ void place(Graph& graph, Value& value, Range range, Node* before) {
       node_in(graph, "QuantizeLinear", {&value, &scale, &zero_point}, before, Type::tensor(DType::u8, value.shape()));
   Value& back = node_in(graph, "DequantizeLinear", {&quantized, &scale, &zero_point}, before,
                         Type::tensor(DType::f32, value.shape()));
-  for (const Use& use : readers) use.node->graph().set_input(*use.node, use.index, &back);
+  for (const Use& use : readers) {
+    const bool extents = use.node->is("Shape") || use.node->is("Size");  // no reason to make floats
+    use.node->graph().set_input(*use.node, use.index, extents ? &quantized : &back);
+  }
 }
 
 int run(Graph& graph, Context& context) {
