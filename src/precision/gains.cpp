@@ -4,16 +4,15 @@
 #include <map>
 
 #include "passes/layout/cut.h"
+#include "src/precision/narrow.h"
 
 namespace modelflow {
 namespace {
 
 constexpr double kNever = 1e3;  // seconds
 
-bool is_narrow(const Value* value) {
-  return value && !value->is_initializer() &&
-         (value->dtype() == DType::u8 || value->dtype() == DType::i8 || value->dtype() == DType::bf16);
-}
+/// Kept in few bits while the model runs.
+bool in_few_bits(const Value* value) { return value && !value->is_initializer() && is_narrow(*value); }
 
 double elements(const Dims& dims) { return static_cast<double>(element_count(dims)); }
 
@@ -71,11 +70,11 @@ class Split {
 
   bool writes_narrow(const Node& node) const {
     const Node* low = counterpart(node);
-    return low && std::ranges::any_of(low->outputs(), is_narrow);
+    return low && std::ranges::any_of(low->outputs(), in_few_bits);
   }
   bool reads_narrow(const Node& node) const {
     const Node* low = counterpart(node);
-    return low && std::ranges::any_of(low->inputs(), is_narrow);
+    return low && std::ranges::any_of(low->inputs(), in_few_bits);
   }
 
   /// Near is lowered. What is the same in both models stays; what another op took in goes with the node that reads it.

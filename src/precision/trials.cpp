@@ -6,20 +6,14 @@
 
 #include "src/calibrate/metric.h"
 #include "src/measure/extract.h"
+#include "src/precision/narrow.h"
 
 namespace modelflow {
 namespace {
 
-bool is_narrow(const Value* value) {
-  if (!value) return false;
-  const DType t = value->dtype();
-  return t == DType::u8 || t == DType::i8 || t == DType::bf16;
-}
-
-std::vector<const Value*> values_of(const Node& node) {
-  std::vector<const Value*> values(node.inputs().begin(), node.inputs().end());
-  values.insert(values.end(), node.outputs().begin(), node.outputs().end());
-  return values;
+bool touches_narrow(const Node& node) {
+  const auto narrow = [](const Value* value) { return value && is_narrow(*value); };
+  return std::ranges::any_of(node.inputs(), narrow) || std::ranges::any_of(node.outputs(), narrow);
 }
 
 Precision precision_of(const Node& node, Precision asked) {
@@ -37,10 +31,9 @@ std::map<std::string, Precision> lowered_nodes(Model& made, Model& base, Precisi
   std::map<std::string, Precision> found;
   for (const Node* node : fused_nodes(made.graph())) {
     const auto was = before.find(node->name);
-    if (was != before.end() && std::ranges::any_of(values_of(*was->second), is_narrow)) continue;
+    if (was != before.end() && touches_narrow(*was->second)) continue;
     const bool changed = was != before.end() && was->second->op() != node->op();
-    if (changed || std::ranges::any_of(values_of(*node), is_narrow))
-      found.emplace(node->name, precision_of(*node, asked));
+    if (changed || touches_narrow(*node)) found.emplace(node->name, precision_of(*node, asked));
   }
   return found;
 }
