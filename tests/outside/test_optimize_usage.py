@@ -5,6 +5,7 @@ import signal
 import subprocess
 import time
 
+import numpy as np
 import onnx
 import pytest
 from conftest import BUILD
@@ -82,7 +83,9 @@ def test_an_interrupt_ends_a_step_that_takes_long(cnn, tmp_path):
     out, scratch, marker = tmp_path / "out.onnx", tmp_path / "scratch", tmp_path / "marker"
     out.write_text("precious")
     scratch.mkdir()
-    command = [BUILD / "optimize", cnn, "-o", out, "--quiet", "--no-measure", "--precision", "int8-dynamic", "--score",
+    sample = tmp_path / "sample.npz"
+    np.savez(sample, x=np.zeros((2, 3, 32, 32), np.float32))
+    command = [BUILD / "optimize", cnn, "-o", out, "--quiet", "--no-measure", "--precision", "int8", "--calibration", sample, "--score",
                f"touch {marker}; sleep 60; echo 1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}, start_new_session=True)
     while not marker.exists() and process.poll() is None:
