@@ -97,6 +97,12 @@ bool windows_apart(const Node& node) {
          !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
 }
 
+bool is_view(const Node& node) {
+  for (const char* op : {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
+    if (node.is(op)) return true;
+  return false;
+}
+
 bool is_fused_conv(const Node& node) {
   return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16") ||
          node.is("modelflow.ConvToBf16");

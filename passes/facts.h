@@ -37,6 +37,8 @@ bool windows_apart(const Node& node);
 /// One of our convolutions, in whatever precision.
 bool is_fused_conv(const Node& node);
 
+/// Reshape, Transpose, Squeeze, Unsqueeze or Flatten: the same elements in another order or shape.
+bool is_view(const Node& node);
 /// True for a standard op whose outputs depend on its inputs alone.
 bool deterministic(const Node& node);
 /// True when the types of both values are tensors of provably equal dtype and shape.

@@ -35,6 +35,9 @@ struct AttentionHead {
   float cap = 0;        ///< c: scores become c * tanh(scores / c) before the mask; 0: they stay
   bool causal = false;  ///< row i sees the keys up to i
   bool guard = false;   ///< rows that are NaN become 0
+
+  /// How many keys a row sees: the first ones.
+  std::size_t seen(std::size_t row) const { return causal && row + 1 < keys ? row + 1 : keys; }
 };
 
 /// A row of queries against some of the keys: the largest score, the sum of exp(score - max), and that sum weighted by

@@ -69,8 +69,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
   const ExpOfNegative exp;
   const AttentionHead& h = r.head;
   const auto seen = [&](std::size_t i) {
-    if (!h.causal) return keys;
-    const std::size_t end = r.first + i + 1;
+    const std::size_t end = h.seen(r.first + i);
     return end <= key ? 0 : least(end - key, keys);
   };
   for (std::size_t begin = 0; begin < r.count; begin += 4) {  // four rows: their chains of instructions overlap
@@ -111,7 +110,7 @@ void finish(const Rows& r) {
 void block(Rows& r, const Ahead& ahead, const float* packed) {
   const AttentionHead& h = r.head;
   const float *keys = packed, *values = packed + packed_b_floats(h.depth, h.keys);
-  const std::size_t seen = h.causal ? least(r.first + r.count, h.keys) : h.keys, step = key_block(h.keys);
+  const std::size_t seen = h.seen(r.first + r.count - 1), step = key_block(h.keys);
   for (std::size_t i = 0; i < r.count; ++i) {
     r.max[i] = kNothing;
     r.sum[i] = 0;

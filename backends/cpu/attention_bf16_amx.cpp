@@ -2,16 +2,23 @@
 
 #include <cstring>
 
-#include "backends/cpu/attention_avx512.h"
+#include "backends/cpu/attention_blocks.h"
 #include "backends/cpu/carve.h"
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/round_amx.h"
 
-// As in 8 bits (qattention_vnni.cpp): a block of rows against all keys, both products those of MatMulBf16.
+// Both products are those of MatMulBf16.
 namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kRows = 2 * kTileBlock;
+
+void round_rows(const float* from, std::size_t step, std::size_t rows, std::size_t n, std::uint16_t* to) {
+  for (std::size_t r = 0; r < rows; ++r, from += step, to += n) {
+    if (r + kFetchedRows < rows) fetch(from + kFetchedRows * step, n);
+    round_numbers(from, n, reinterpret_cast<std::byte*>(to));
+  }
+}
 
 /// Keys [depth, keys] and values [keys, width] of one head as pack_b_bf16_amx packs them.
 struct Operands {
@@ -27,27 +34,16 @@ struct Operands {
     value_rows = memory.take<std::uint16_t>(h.keys * h.width);
     floats = memory.floats();
   }
+
+  void pack_keys(const AttentionHead& h) const {
+    round_rows(h.k, h.k_row, h.keys, h.depth, key_rows);
+    pack_b_bf16_amx(key_rows, true, h.depth, h.keys, keys);
+  }
+  void pack_values(const AttentionHead& h) const {
+    round_rows(h.v, h.v_row, h.keys, h.width, value_rows);
+    pack_b_bf16_amx(value_rows, false, h.keys, h.width, values);
+  }
 };
-
-void round_rows(const float* from, std::size_t step, std::size_t rows, std::size_t n, std::uint16_t* to) {
-  for (std::size_t r = 0; r < rows; ++r, from += step, to += n) {
-    if (r + kFetchedRows < rows) fetch(from + kFetchedRows * step, n);
-    round_numbers(from, n, reinterpret_cast<std::byte*>(to));
-  }
-}
-
-std::size_t packed_floats(const AttentionHead& h) { return Operands(h, nullptr).floats; }
-
-void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  const Operands to(h, packed);
-  if (part == 0) {
-    round_rows(h.k, h.k_row, h.keys, h.depth, to.key_rows);
-    pack_b_bf16_amx(to.key_rows, true, h.depth, h.keys, to.keys);
-  }
-  if (part + 1 != least(parts, 2)) return;  // the second one, or the only one
-  round_rows(h.v, h.v_row, h.keys, h.width, to.value_rows);
-  pack_b_bf16_amx(to.value_rows, false, h.keys, h.width, to.values);
-}
 
 /// A block of rows on its way.
 struct Block {
@@ -96,7 +92,7 @@ void softmax(const Block& b) {
     std::byte* to = b.weight_tiles + b.weights.offset(panel);
     for (std::size_t i = b.weights.begin(panel); i < b.weights.begin(panel + 1); ++i, to += row_bytes) {
       float* s = b.scores + i * h.keys;
-      const std::size_t seen = h.causal ? least(b.first + i + 1, h.keys) : h.keys;
+      const std::size_t seen = h.seen(b.first + i);
       if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
       const float top = _mm512_reduce_max_ps(largest(s, seen, h.mask.from(b.first + i, 0)));
       b.sums[i] = exponentials_bf16(s, seen, top == kNothing ? 0 : top, whole, to);
@@ -126,7 +122,7 @@ void multiply(const TilePanels& rows, const std::byte* a, const std::uint16_t* b
   gemm_bf16_amx(product, 0, rows.count(), 0, seen);
 }
 
-void run_block(const Block& b, const Operands& operands) {
+void run(const Block& b, const Operands& operands) {
   const AttentionHead& h = b.head;
   const __m512 scale = _mm512_set1_ps(h.scale);
   for (std::size_t i = 0; i < b.count; ++i) {
@@ -138,24 +134,15 @@ void run_block(const Block& b, const Operands& operands) {
     }
   }
   copy_rows_amx(b.queries, b.q, h.depth, 0, b.queries.count(), b.q_tiles);
-  const std::size_t seen = h.causal ? least(b.first + b.count, h.keys) : h.keys;
+  const std::size_t seen = h.seen(b.first + b.count - 1);
   multiply(b.queries, b.q_tiles, operands.keys, h.keys, seen, b.scores);
   softmax(b);
   multiply(b.weights, b.weight_tiles, operands.values, h.width, h.width, b.values);
   average(b);
 }
 
-std::size_t scratch_floats(const AttentionHead& h) { return Block(h, 0, kRows, nullptr).floats; }
-
-void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
-              float* scratch) {
-  const Operands operands(h, const_cast<float*>(packed));
-  for (std::size_t row = begin; row < end; row += kRows)
-    run_block({h, row, least(kRows, end - row), scratch}, operands);
-}
-
 }  // namespace
 
-const AttentionCode attention_bf16_code_amx = {kRows, packed_floats, pack, scratch_floats, run_rows, nullptr};
+const AttentionCode attention_bf16_code_amx = AttentionBlocks<Operands, Block, kRows>::code(SIZE_MAX);
 
 }  // namespace modelflow::cpu

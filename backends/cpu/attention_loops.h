@@ -112,13 +112,13 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
   const std::size_t scores_row = padded(h.keys), values_row = padded(h.width);
   float* values = scratch + kBlockRows * scores_row;
   for (std::size_t row = begin; row < end; row += kBlockRows) {
-    const std::size_t rows = least(kBlockRows, end - row), seen = h.causal ? least(row + rows, h.keys) : h.keys;
+    const std::size_t rows = least(kBlockRows, end - row), seen = h.seen(row + rows - 1);
     product(h.q + row * h.q_row, h.q_row, rows, packed, h.depth, padded(seen), h.scale, scratch, scores_row);
     float sums[kBlockRows];
     for (std::size_t r = 0; r < rows; ++r) {
       float* s = scratch + r * scores_row;
       if (h.cap != 0) bend(h.cap, seen, s);
-      add_mask(h.mask.from(row + r, 0), h.causal ? least(row + r + 1, seen) : seen, padded(seen), s);
+      add_mask(h.mask.from(row + r, 0), h.seen(row + r), padded(seen), s);
       sums[r] = softmax(s, padded(seen)).sum;
     }
     // The panels of the values are as long as all keys.

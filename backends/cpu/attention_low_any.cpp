@@ -77,7 +77,7 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
   float *q = scratch, *s = q + h.depth;
   for (std::size_t row = begin; row < end; ++row) {
     const float unit = Kept::keep({h.q + row * h.q_row, q, 1, 1}, h.depth, h.scale);
-    const std::size_t seen = h.causal ? std::min(row + 1, h.keys) : h.keys;
+    const std::size_t seen = h.seen(row);
     for (std::size_t j = 0; j < seen; ++j) {
       float sum = 0;
       for (std::size_t i = 0; i < h.depth; ++i) sum += q[i] * keys[j * h.depth + i];

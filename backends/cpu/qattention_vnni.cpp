@@ -3,35 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/attention_avx512.h"
+#include "backends/cpu/attention_blocks.h"
 #include "backends/cpu/carve.h"
 #include "backends/cpu/gemm_vnni.h"
 
-// A block of rows against all keys: scores, exponentials and the product with the values stay in L2. Both products are
-// those of QMatMul, on keys and values that are quantized and packed once for all rows.
+// Scores, exponentials and the product with the values stay in L2. Both products are those of QMatMul.
 namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kRows = 64;  // five panels
-
-/// Keys [depth, keys] and values [keys, width] of one head as pack_b_vnni packs them.
-struct StepOperands {
-  std::byte *keys, *values;
-  float *key_units, *value_units;        ///< [keys], [width]: the size of their steps
-  std::int8_t *key_steps, *value_steps;  ///< [keys, depth], [keys, width]: on the way to being packed
-  std::size_t floats;                    ///< that all of it takes
-
-  StepOperands(const AttentionHead& h, float* packed) {
-    Carve memory(packed);
-    keys = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.depth), h.keys));
-    values = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.keys), h.width));
-    key_units = memory.take<float>(h.keys);
-    value_units = memory.take<float>(h.width);
-    key_steps = memory.take<std::int8_t>(h.keys * h.depth);
-    value_steps = memory.take<std::int8_t>(h.keys * h.width);
-    floats = memory.floats();
-  }
-};
 
 /// The size of the steps of numbers up to `largest`, and its inverse.
 struct Unit {
@@ -77,18 +57,33 @@ void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::si
   }
 }
 
-std::size_t packed_floats(const AttentionHead& h) { return StepOperands(h, nullptr).floats; }
+/// Keys [depth, keys] and values [keys, width] of one head as pack_b_vnni packs them.
+struct StepOperands {
+  std::byte *keys, *values;
+  float *key_units, *value_units;        ///< [keys], [width]: the size of their steps
+  std::int8_t *key_steps, *value_steps;  ///< [keys, depth], [keys, width]: on the way to being packed
+  std::size_t floats;                    ///< that all of it takes
 
-void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  const StepOperands to(h, packed);
-  if (part == 0) {
-    steps_by_row(h.k, h.k_row, h.keys, h.depth, to.key_steps, to.key_units);
-    pack_b_vnni(to.key_steps, true, h.depth, vnni_depth(h.depth), h.keys, to.keys);
+  StepOperands(const AttentionHead& h, float* packed) {
+    Carve memory(packed);
+    keys = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.depth), h.keys));
+    values = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.keys), h.width));
+    key_units = memory.take<float>(h.keys);
+    value_units = memory.take<float>(h.width);
+    key_steps = memory.take<std::int8_t>(h.keys * h.depth);
+    value_steps = memory.take<std::int8_t>(h.keys * h.width);
+    floats = memory.floats();
   }
-  if (part + 1 != (parts < 2 ? parts : 2)) return;  // the second one, or the only one
-  steps_by_column(h.v, h.v_row, h.keys, h.width, to.value_steps, to.value_units);
-  pack_b_vnni(to.value_steps, false, h.keys, vnni_depth(h.keys), h.width, to.values);
-}
+
+  void pack_keys(const AttentionHead& h) const {
+    steps_by_row(h.k, h.k_row, h.keys, h.depth, key_steps, key_units);
+    pack_b_vnni(key_steps, true, h.depth, vnni_depth(h.depth), h.keys, keys);
+  }
+  void pack_values(const AttentionHead& h) const {
+    steps_by_column(h.v, h.v_row, h.keys, h.width, value_steps, value_units);
+    pack_b_vnni(value_steps, false, h.keys, vnni_depth(h.keys), h.width, values);
+  }
+};
 
 /// A block of rows on its way.
 struct Block {
@@ -112,8 +107,6 @@ struct Block {
     sums = memory.take<std::int32_t>(count);
     floats = memory.floats();
   }
-
-  std::size_t seen(std::size_t row) const { return head.causal ? least(first + row + 1, head.keys) : head.keys; }
 };
 
 /// Scores to the steps of their exponentials, and what the sum of those divides by.
@@ -121,7 +114,7 @@ void softmax(const Block& b) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     float* s = b.scores + i * h.keys;
-    const std::size_t seen = b.seen(i);
+    const std::size_t seen = h.seen(b.first + i);
     if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
     if (h.mask) largest(s, seen, h.mask.from(b.first + i, 0));
     std::fill(s + seen, s + h.keys, kNothing);
@@ -131,7 +124,7 @@ void softmax(const Block& b) {
     b.units[i] = h.guard && b.sums[i] == 0 ? 0 : 1 / static_cast<float>(b.sums[i]);
 }
 
-void run_block(const Block& b, const StepOperands& operands) {
+void run(const Block& b, const StepOperands& operands) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     if (i + kFetchedRows < b.count) fetch(h.q + (b.first + i + kFetchedRows) * h.q_row, h.depth);
@@ -148,7 +141,7 @@ void run_block(const Block& b, const StepOperands& operands) {
   scores.row_scale = b.units;
   scores.column_scale = operands.key_units;
   scores.out = {b.scores, h.keys, nullptr, nullptr, {}, {}};
-  gemm_vnni(scores, 0, b.queries.count(), 0, b.seen(b.count - 1));
+  gemm_vnni(scores, 0, b.queries.count(), 0, h.seen(b.first + b.count - 1));
   softmax(b);
   VnniGemm product;
   product.rows = b.weights;
@@ -163,18 +156,8 @@ void run_block(const Block& b, const StepOperands& operands) {
     std::memcpy(h.y + (b.first + i) * h.y_row, b.values + i * h.width, h.width * sizeof(float));
 }
 
-std::size_t scratch_floats(const AttentionHead& h) { return Block(h, 0, kRows, nullptr).floats; }
-
-void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
-              float* scratch) {
-  const StepOperands operands(h, const_cast<float*>(packed));
-  for (std::size_t row = begin; row < end; row += kRows)
-    run_block({h, row, least(kRows, end - row), scratch}, operands);
-}
-
 }  // namespace
 
-const AttentionCode qattention_code_vnni = {kRows,    packed_floats, pack,         scratch_floats,
-                                            run_rows, nullptr,       kMostStepKeys};
+const AttentionCode qattention_code_vnni = AttentionBlocks<StepOperands, Block, kRows>::code(kMostStepKeys);
 
 }  // namespace modelflow::cpu

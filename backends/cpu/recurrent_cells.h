@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "backends/cpu/exp_polynomial.h"
 #include "backends/cpu/recurrent.h"
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -15,36 +16,24 @@
 namespace modelflow::cpu {
 namespace {
 
-#define MODELFLOW_CELL inline __attribute__((always_inline))
-
 using Units = float __attribute__((vector_size(kUnits * sizeof(float))));
 using UnitsInMemory = float __attribute__((vector_size(kUnits * sizeof(float)), aligned(4), may_alias));
 using UnitBits = std::int32_t __attribute__((vector_size(kUnits * sizeof(float))));
 
 // References: a vector in a parameter would have a calling convention that depends on the instruction set.
-MODELFLOW_CELL const UnitsInMemory& units(const float* x) { return *reinterpret_cast<const UnitsInMemory*>(x); }
-MODELFLOW_CELL UnitsInMemory& units(float* x) { return *reinterpret_cast<UnitsInMemory*>(x); }
+MODELFLOW_LOOP const UnitsInMemory& units(const float* x) { return *reinterpret_cast<const UnitsInMemory*>(x); }
+MODELFLOW_LOOP UnitsInMemory& units(float* x) { return *reinterpret_cast<UnitsInMemory*>(x); }
 
 /// exp(x) to about 1 ulp, x cut to [-87, 88]; NaN stays NaN. Written over x, as all functions here do.
-MODELFLOW_CELL void exponential(Units& x) {
-  const float magic = 12582912.0f;  // 1.5 * 2^23: the lowest bits count ones
+MODELFLOW_LOOP void exponential(Units& x) {
   const Units low = Units{} - 87.0f, high = Units{} + 88.0f;
   x = x < low ? low : x;
   x = x > high ? high : x;
-  const Units t = x * 1.44269504f + magic, n = t - magic;
-  const Units r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Units p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + (r + 1.0f);
-  const UnitBits power = (reinterpret_cast<UnitBits>(t) - 0x4b400000 + 127) << 23;
-  x = p * reinterpret_cast<Units>(power);
+  exponential_within<Units, UnitBits>(x, x);
 }
 
 /// 1 / x of x >= 1.
-MODELFLOW_CELL void reciprocal(Units& x) {
+MODELFLOW_LOOP void reciprocal(Units& x) {
 #ifdef __AVX512F__
   const __m512 d = reinterpret_cast<__m512>(x), y = _mm512_rcp14_ps(d);
   x = reinterpret_cast<Units>(_mm512_fmadd_ps(_mm512_fnmadd_ps(d, y, _mm512_set1_ps(1.0f)), y, y));
@@ -53,7 +42,7 @@ MODELFLOW_CELL void reciprocal(Units& x) {
 #endif
 }
 
-MODELFLOW_CELL void sigmoid(Units& x) {
+MODELFLOW_LOOP void sigmoid(Units& x) {
   x = -x;
   exponential(x);
   x = x + 1.0f;
@@ -61,7 +50,7 @@ MODELFLOW_CELL void sigmoid(Units& x) {
 }
 
 /// A polynomial near 0 (where 1 - 2/(e^2x + 1) would cancel), that formula elsewhere.
-MODELFLOW_CELL void hyperbolic_tangent(Units& x) {
+MODELFLOW_LOOP void hyperbolic_tangent(Units& x) {
   const Units z = x * x;
   Units p = z * -5.70498872745e-3f + 2.06390887954e-2f;
   p = p * z - 5.37397155531e-2f;
@@ -76,14 +65,14 @@ MODELFLOW_CELL void hyperbolic_tangent(Units& x) {
   x = z < Units{} + 0.390625f ? near : far;
 }
 
-MODELFLOW_CELL void cut(Units& x, float clip) {
+MODELFLOW_LOOP void cut(Units& x, float clip) {
   const Units most = clip - Units{}, least = -most;
   x = x > most ? most : x;
   x = x < least ? least : x;
 }
 
 /// The new h into its places.
-MODELFLOW_CELL void put(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& h) {
+MODELFLOW_LOOP void put(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& h) {
   const std::size_t at = block * kUnits, left = part.hidden - at;
   units(row.next + at) = h;
   if (!row.y) return;
@@ -95,7 +84,7 @@ MODELFLOW_CELL void put(const RecurrentPart& part, const RecurrentRow& row, std:
 }
 
 /// `sum`: h R of the gates i, o, f, c.
-MODELFLOW_CELL void lstm_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, Units (&sum)[4]) {
+MODELFLOW_LOOP void lstm_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, Units (&sum)[4]) {
   const float* x = row.gates + block * 4 * kUnits;
 #pragma GCC unroll 4
   for (int g = 0; g < 4; ++g) {
@@ -113,13 +102,13 @@ MODELFLOW_CELL void lstm_cell(const RecurrentPart& part, const RecurrentRow& row
 }
 
 /// (1 - z) n + z h.
-MODELFLOW_CELL void mix(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& z,
+MODELFLOW_LOOP void mix(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& z,
                         const Units& n) {
   put(part, row, block, n + z * (units(row.h + block * kUnits) - n));
 }
 
 /// `sum`: h R of the gates z, r, h.
-MODELFLOW_CELL void gru_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, Units (&sum)[3]) {
+MODELFLOW_LOOP void gru_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, Units (&sum)[3]) {
   const float* x = row.gates + block * 3 * kUnits;
   for (int g = 0; g < 2; ++g) {
     sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits);
@@ -133,7 +122,7 @@ MODELFLOW_CELL void gru_cell(const RecurrentPart& part, const RecurrentRow& row,
 }
 
 /// `sum`: h R of the gates z, r.
-MODELFLOW_CELL void gru_gates_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+MODELFLOW_LOOP void gru_gates_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                    Units (&sum)[2]) {
   float* x = row.gates + block * 3 * kUnits;
   for (int g = 0; g < 2; ++g) {
@@ -146,7 +135,7 @@ MODELFLOW_CELL void gru_gates_cell(const RecurrentPart& part, const RecurrentRow
 }
 
 /// `sum`: (r * h) R of the gate h.
-MODELFLOW_CELL void gru_candidate_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+MODELFLOW_LOOP void gru_candidate_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                        Units (&sum)[1]) {
   const float* x = row.gates + block * 3 * kUnits;
   sum[0] = sum[0] + units(x + 2 * kUnits);
@@ -158,28 +147,28 @@ MODELFLOW_CELL void gru_candidate_cell(const RecurrentPart& part, const Recurren
 /// What is done with the sums of a product of `kGates` gates.
 struct LstmStep {
   static constexpr int kGates = 4;
-  MODELFLOW_CELL static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+  MODELFLOW_LOOP static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                     Units (&sum)[4]) {
     lstm_cell(part, row, block, sum);
   }
 };
 struct GruStep {
   static constexpr int kGates = 3;
-  MODELFLOW_CELL static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+  MODELFLOW_LOOP static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                     Units (&sum)[3]) {
     gru_cell(part, row, block, sum);
   }
 };
 struct GruGatesStep {
   static constexpr int kGates = 2;
-  MODELFLOW_CELL static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+  MODELFLOW_LOOP static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                     Units (&sum)[2]) {
     gru_gates_cell(part, row, block, sum);
   }
 };
 struct GruCandidateStep {
   static constexpr int kGates = 1;
-  MODELFLOW_CELL static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+  MODELFLOW_LOOP static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                     Units (&sum)[1]) {
     gru_candidate_cell(part, row, block, sum);
   }
@@ -189,7 +178,7 @@ struct GruCandidateStep {
 template <int Gates>
 struct Projection {
   static constexpr int kGates = Gates;
-  MODELFLOW_CELL static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
+  MODELFLOW_LOOP static void finish(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                     Units (&sum)[Gates]) {
     const std::size_t at = block * Gates * kUnits;
 #pragma GCC unroll 4

@@ -26,12 +26,12 @@ struct FloatProduct {
   static constexpr bool kManyRows = kMany;
 
   template <int Rows, int Gates>
-  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+  MODELFLOW_LOOP static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
                                       Units (&sum)[Rows][Gates]);
 };
 
 template <int Rows, int Gates>
-MODELFLOW_CELL void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+MODELFLOW_LOOP void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
                                            Units (&sum)[Rows][Gates]) {
   constexpr int kColumns = Gates * kParts, kSums = Rows * kColumns;
   // An addition takes four cycles and two start in each: eight sums at least.

@@ -46,7 +46,7 @@ float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
 }
 
 /// sum += x w. As the intrinsic says it, GCC 12 copies every sum in each step and spills the copies.
-MODELFLOW_CELL void add_products(__m512i& sum, const __m512i& x, const __m512i& w) {
+MODELFLOW_LOOP void add_products(__m512i& sum, const __m512i& x, const __m512i& w) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
 }
 
@@ -54,12 +54,12 @@ struct VnniProduct {
   static constexpr bool kManyRows = true;
 
   template <int Rows, int Gates>
-  MODELFLOW_CELL static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+  MODELFLOW_LOOP static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
                                       Units (&sum)[Rows][Gates]);
 };
 
 template <int Rows, int Gates>
-MODELFLOW_CELL void VnniProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+MODELFLOW_LOOP void VnniProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
                                           Units (&sum)[Rows][Gates]) {
   // An addition takes five cycles and one or two start in each.
   constexpr int kSums = Rows * Gates, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;

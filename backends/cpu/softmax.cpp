@@ -7,6 +7,7 @@
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/kernels.h"
+#include "backends/ops/read_attrs.h"
 #include "backends/ops/softmax_attrs.h"
 
 namespace modelflow::cpu {
@@ -43,10 +44,7 @@ class Softmax : public Implementation {
           [&](std::size_t begin, std::size_t end, std::size_t) {
             for (std::size_t r = begin; r < end; ++r) {
               const std::size_t at = mask ? shape.offset(1, r * n) : 0;
-              AttentionMask here = mask;
-              if (mask.numbers) here.numbers += at;
-              if (mask.flags) here.flags += at;
-              code_.row({n, from + r * n, here, softmax_.scale, softmax_.log, to + r * n});
+              code_.row({n, from + r * n, mask.from(at, 0), softmax_.scale, softmax_.log, to + r * n});
             }
           });
   }
@@ -61,6 +59,7 @@ class Softmax : public Implementation {
     }
     mask.on = softmax_.mask_true;
     mask.off = softmax_.mask_false;
+    mask.row = 1;
     mask.column = view.dims.empty() || view.dims.back() == 1 ? 0 : 1;
     return mask;
   }
@@ -89,13 +88,10 @@ class Softmax : public Implementation {
 
 Verdict accepts(const Call& call) {
   if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
-  try {
-    const ops::SoftmaxAttrs softmax(call.attrs);
-    if (call.inputs.size() != softmax.inputs()) return no("wrong number of inputs");
-    if (softmax.has_mask && call.in(1).dtype != softmax.mask_type()) return no("is of another type", call.in(1).name);
-  } catch (const Error& error) {
-    return no(error.what());
-  }
+  Verdict why;
+  const std::optional<ops::SoftmaxAttrs> softmax = ops::read_attrs<ops::SoftmaxAttrs>(call, why);
+  if (!softmax) return why;
+  if (softmax->has_mask && call.in(1).dtype != softmax->mask_type()) return no("is of another type", call.in(1).name);
   return yes();
 }
 

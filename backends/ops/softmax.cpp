@@ -3,6 +3,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
 #include "backends/ops/softmax_attrs.h"
 
@@ -78,16 +79,13 @@ Verdict check_mask(const Operand& mask, const Shape& x) {
 
 Verdict infer(Call& call) {
   if (call.inputs.empty()) return no("takes at least one input");
-  try {
-    const SoftmaxAttrs softmax(call.attrs);
-    if (call.inputs.size() != softmax.inputs()) return no("the attributes ask for another number of inputs");
-    const Shape& x = call.in(0).shape;
-    if (x.has_rank() && x.rank() < softmax.from_end) return no("axis lies outside of x");
-    if (softmax.has_mask)
-      if (Verdict v = check_mask(call.in(1), x); !v) return v;
-  } catch (const Error& error) {
-    return no(error.what());
-  }
+  Verdict why;
+  const std::optional<SoftmaxAttrs> softmax = read_attrs<SoftmaxAttrs>(call, why);
+  if (!softmax) return why;
+  const Shape& x = call.in(0).shape;
+  if (x.has_rank() && x.rank() < softmax->from_end) return no("axis lies outside of x");
+  if (softmax->has_mask)
+    if (Verdict v = check_mask(call.in(1), x); !v) return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
   call.outputs[0].shape = call.in(0).shape;

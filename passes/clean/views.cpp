@@ -102,9 +102,7 @@ View::Plan View::plan(bool join) const {
 namespace {
 
 bool moves_view(const Node& node) {
-  for (const char* op : {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
-    if (node.is(op)) return node.input(0) && node.output() && node.output()->shape().has_rank();
-  return false;
+  return is_view(node) && node.input(0) && node.output() && node.output()->shape().has_rank();
 }
 
 /// The only node that reads the elements of a value; null when there are several, or it is a graph output. Readers of

@@ -9,10 +9,6 @@
 namespace modelflow::passes {
 namespace {
 
-bool only_moves(const Node& node) {
-  return node.is("Reshape") || node.is("Transpose") || node.is("Flatten") || node.is("Squeeze") || node.is("Unsqueeze");
-}
-
 /// The first of the views that alone lead from a convolution to `value`; null when there are none.
 Node* first_view(const Value& value) {
   Node* first = nullptr;
@@ -20,7 +16,7 @@ Node* first_view(const Value& value) {
     Node* node = at->producer();
     if (!node || &node->graph() != &value.graph()) return nullptr;
     if (node->is("Conv") || node->is("ConvTranspose")) return first;
-    if (!only_moves(*node)) return nullptr;
+    if (!is_view(*node)) return nullptr;
     first = node;
     at = node->input(0);
   }

@@ -10,6 +10,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/layout/roles.h"
+#include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
@@ -70,11 +71,9 @@ Verdict pays(const Node& node, const Context& context) {
   rounded.attrs = attrs_of(node, context);
   rounded.inputs[1].dtype = DType::bf16;  // kernels look at the dims of the constant only, before they are made
   plain = channels_last(std::move(plain)), rounded = channels_last(std::move(rounded));
-  const Choice now = choose_kernel(plain, context.target), then = choose_kernel(rounded, context.target);
-  if (!then.kernel) return no(then.reason);
-  if (now.kernel && then.kernel->cost(rounded, context.target) >= now.kernel->cost(plain, context.target))
-    return no("is not faster in bfloat16 on this target");
-  return yes();
+  const CostShare cost = cost_share(plain, rounded, context.target);
+  if (!cost.taken) return cost.taken;
+  return cost.share < 1 ? yes() : no("is not faster in bfloat16 on this target");
 }
 
 /// The weights in bfloat16, a factor of the product inside; nothing when one of them does not fit.

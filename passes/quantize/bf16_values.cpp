@@ -6,6 +6,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
@@ -18,12 +19,8 @@ std::string form_to_bf16(const Node& node) {
   return node.is("modelflow.Pool") ? "modelflow.PoolBf16" : "";
 }
 
-/// Shows the same numbers in another shape.
-bool is_view(const Node& node) {
-  for (const char* op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"})
-    if (node.is(op)) return true;
-  return false;
-}
+/// Shows the same numbers in the same order, in any type.
+bool only_renames(const Node& node) { return node.is("Identity") || (is_view(node) && !node.is("Transpose")); }
 
 class Bf16Values {
  public:
@@ -31,7 +28,7 @@ class Bf16Values {
 
   int run() {
     for (const auto& node : graph_.nodes())
-      if ((!form_to_bf16(*node).empty() || is_view(*node)) && node->output()->dtype() == DType::f32 &&
+      if ((!form_to_bf16(*node).empty() || only_renames(*node)) && node->output()->dtype() == DType::f32 &&
           !node->output()->is_graph_output())
         chosen_.insert(node->output());
     for (bool changed = true; changed;) {
@@ -40,7 +37,7 @@ class Bf16Values {
         if (node->outputs().empty() || !chosen_.contains(node->output())) continue;
         const Verdict verdict = fits(*node);
         if (verdict) continue;
-        if (!is_view(*node)) context_.miss("bf16-values", node.get(), verdict.reason);
+        if (!only_renames(*node)) context_.miss("bf16-values", node.get(), verdict.reason);
         chosen_.erase(node->output());
         changed = true;
       }
@@ -57,10 +54,10 @@ class Bf16Values {
  private:
   Verdict fits(const Node& node) const {
     const Value& value = *node.output();
-    if (is_view(node) && !chosen_.contains(node.input(0))) return no("shows float32", node.input(0)->name());
+    if (only_renames(node) && !chosen_.contains(node.input(0))) return no("shows float32", node.input(0)->name());
     for (const Use& use : value.uses())
       if (!reads(use)) return no(use.node->op() + " reads float32", value.name());
-    return is_view(node) ? yes() : pays(node);
+    return only_renames(node) ? yes() : pays(node);
   }
 
   bool reads(const Use& use) const {
@@ -69,7 +66,7 @@ class Bf16Values {
     const bool residual = node.attrs.text("residual", "none") != "none" && use.index + 1 == node.inputs().size();
     if (node.is("modelflow.ConvBf16")) return use.index == 0 || residual;
     if (node.is("modelflow.MatMulBf16")) return use.index == 0 && node.attrs.integer("round_a");
-    return (is_view(node) || node.is("modelflow.Pool")) && use.index == 0 && chosen_.contains(node.output());
+    return (only_renames(node) || node.is("modelflow.Pool")) && use.index == 0 && chosen_.contains(node.output());
   }
 
   /// Some kernel does it, and not more slowly than what runs now. Planning for less than half of the operands does not
@@ -81,11 +78,9 @@ class Bf16Values {
     then.outputs[0].dtype = DType::bf16;
     for (std::size_t i = 0; i < then.inputs.size(); ++i)
       if (chosen_.contains(node.input(i))) then.inputs[i].dtype = DType::bf16;
-    const Choice before = choose_kernel(now, context_.target), after = choose_kernel(then, context_.target);
-    if (!after.kernel) return no(after.reason);
-    const bool slower =
-        before.kernel && after.kernel->cost(then, context_.target) > before.kernel->cost(now, context_.target);
-    return slower ? no("is slower with a result in bfloat16") : yes();
+    const CostShare cost = cost_share(now, then, context_.target);
+    if (!cost.taken) return cost.taken;
+    return cost.share <= 1 ? yes() : no("is slower with a result in bfloat16");
   }
 
   Graph& graph_;

@@ -69,10 +69,10 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
 }
 
 void revert(Model& model, Node& fused) {
-  if (find_fused_op(fused.op())) settle(fused);
-  const Call call = call_of(fused);
-  const FusedOp* op = find_fused_op(call.op);
+  const FusedOp* op = find_fused_op(fused.op());
   if (!op) throw Error(ErrorKind::internal, "no fused op of this build").within(fused.label());
+  settle(fused);
+  const Call call = call_of(fused);
   const auto opset = model.opset();
   inline_call(fused, make_function(call.op, body_text(*op, call, static_cast<int>(opset)), opset));
 }

@@ -48,6 +48,15 @@ def test_installed_command_and_plugin(prefix, cnn, tmp_path):
     assert done.code == 0 and "y (1, 10) float32" in done.out, done.err
 
 
+def test_kernels_of_one_instruction_set_keep_their_functions_to_themselves():
+    """The linker takes one of several equal inline functions: it must not be one that only newer CPUs can run."""
+    objects = [o for o in (BUILD / "CMakeFiles/mf_backends.dir").rglob("*.o") if o.name.split(".")[0].endswith(("_avx2", "_avx512", "_vnni", "_amx"))]
+    assert len(objects) > 20
+    for file in objects:
+        symbols = subprocess.run(["nm", "-C", file], capture_output=True, text=True, check=True).stdout
+        assert not [line for line in symbols.splitlines() if " W " in line], file
+
+
 def exported(library):
     out = subprocess.run(["nm", "-DC", "--defined-only", library], capture_output=True, text=True, check=True).stdout
     return [line.split(maxsplit=2)[2] for line in out.splitlines() if len(line.split(maxsplit=2)) == 3]
