@@ -264,16 +264,15 @@ TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
       {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},   {"QConvTranspose", 13},
       {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13},   {"QAttention", 13}, {"AttentionBf16", 13},
       {"Softmax", 13},      {"Embedding", 11},  {"Reduce", 11}};
-  for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
-    for (const auto& [kind, first] : kFirst) {
-      if (opset < first) continue;
-      const FusedOp& op = *find_fused_op(kind);
-      for (const Call& call : op.samples()) {
-        if (call.outputs[0].shape.elements() == Dim(0)) continue;
-        const Model model = model_of(call, opset);
-        const Feeds feeds = feeds_of(call);
-        const Tensor want = run(model_of(call, 17), feeds, {.optimize = false});
-        ASSERT_NO_FATAL_FAILURE(expect_near(want, run(model, feeds, {}), std::to_string(opset) + " " + describe(call)));
+  for (const auto& [kind, first] : kFirst) {
+    for (const Call& call : find_fused_op(kind)->samples()) {
+      if (call.outputs[0].shape.elements() == Dim(0)) continue;
+      const Feeds feeds = feeds_of(call);
+      const Tensor want = run(model_of(call, 17), feeds, {.optimize = false});
+      for (const std::int64_t opset : {11, 13, 16, 18, 20, 23}) {
+        if (opset < first) continue;
+        const Tensor got = run(model_of(call, opset), feeds, {});
+        ASSERT_NO_FATAL_FAILURE(expect_near(want, got, std::to_string(opset) + " " + describe(call)));
       }
     }
   }

@@ -41,16 +41,24 @@ struct InBf16 {
 };
 
 /// Keys [keys, depth] and values [keys, width] as they are kept, then the units of both.
+struct Operands {
+  float *keys, *values, *key_units, *value_units;
+  Operands(const AttentionHead& h, float* packed)
+      : keys(packed),
+        values(keys + h.keys * h.depth),
+        key_units(values + h.keys * h.width),
+        value_units(key_units + h.keys) {}
+};
+
 std::size_t packed_floats(const AttentionHead& h) { return h.keys * (h.depth + h.width) + h.keys + h.width; }
 
 template <class Kept>
 void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  float *keys = packed, *values = keys + h.keys * h.depth, *key_units = values + h.keys * h.width,
-        *value_units = key_units + h.keys;
+  const Operands to(h, packed);
   for (std::size_t j = h.keys * part / parts; j < h.keys * (part + 1) / parts; ++j)
-    key_units[j] = Kept::keep({h.k + j * h.k_row, keys + j * h.depth, 1, 1}, h.depth, 1);
+    to.key_units[j] = Kept::keep({h.k + j * h.k_row, to.keys + j * h.depth, 1, 1}, h.depth, 1);
   for (std::size_t i = h.width * part / parts; i < h.width * (part + 1) / parts; ++i)
-    value_units[i] = Kept::keep({h.v + i, values + i, h.v_row, h.width}, h.keys, 1);
+    to.value_units[i] = Kept::keep({h.v + i, to.values + i, h.v_row, h.width}, h.keys, 1);
 }
 
 std::size_t scratch_floats(const AttentionHead& h) { return h.depth + h.keys; }
@@ -72,24 +80,23 @@ float softmax(const AttentionHead& h, std::size_t row, std::size_t seen, float* 
 template <class Kept>
 void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
               float* scratch) {
-  const float *keys = packed, *values = keys + h.keys * h.depth, *key_units = values + h.keys * h.width,
-              *value_units = key_units + h.keys;
+  const Operands kept(h, const_cast<float*>(packed));
   float *q = scratch, *s = q + h.depth;
   for (std::size_t row = begin; row < end; ++row) {
     const float unit = Kept::keep({h.q + row * h.q_row, q, 1, 1}, h.depth, h.scale);
     const std::size_t seen = h.seen(row);
     for (std::size_t j = 0; j < seen; ++j) {
       float sum = 0;
-      for (std::size_t i = 0; i < h.depth; ++i) sum += q[i] * keys[j * h.depth + i];
-      s[j] = sum * unit * key_units[j];
+      for (std::size_t i = 0; i < h.depth; ++i) sum += q[i] * kept.keys[j * h.depth + i];
+      s[j] = sum * unit * kept.key_units[j];
     }
     const float sum = softmax<Kept>(h, row, seen, s);
     float* y = h.y + row * h.y_row;
     std::fill_n(y, h.width, 0.0f);
     if (h.guard && sum == 0) continue;
     for (std::size_t j = 0; j < seen; ++j)
-      for (std::size_t i = 0; i < h.width; ++i) y[i] += s[j] * values[j * h.width + i];
-    for (std::size_t i = 0; i < h.width; ++i) y[i] = y[i] / sum * value_units[i];
+      for (std::size_t i = 0; i < h.width; ++i) y[i] += s[j] * kept.values[j * h.width + i];
+    for (std::size_t i = 0; i < h.width; ++i) y[i] = y[i] / sum * kept.value_units[i];
   }
 }
 

@@ -33,8 +33,11 @@ struct Target {
   double compute(double work, double share = 0.7) const { return work / (flops * share * cores); }
 };
 
-/// The best instruction set of the CPU that runs this process.
+/// The best instruction set of the CPU that runs this process, or what the environment variable MODELFLOW_MAX_ISA
+/// limits it to (a name as below): to see on a large machine what a smaller one would do.
 Isa host_isa();
 std::string_view name(Isa isa);
+/// "avx512_vnni" and the like; throws Error(usage) for anything else.
+Isa isa_of(std::string_view name);
 
 }  // namespace modelflow

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "modelflow/error.h"
 #include "modelflow/target.h"
 
 #if defined(__x86_64__)
@@ -123,10 +125,20 @@ double clock_hz() {
   return 2.5e9;
 }
 
+Isa allowed_isa() {
+  const char* most = std::getenv("MODELFLOW_MAX_ISA");
+  if (!most || *most == '\0') return Isa::amx;
+  try {
+    return isa_of(most);
+  } catch (const Error& error) {
+    throw error.within("MODELFLOW_MAX_ISA");
+  }
+}
+
 }  // namespace
 
 Isa host_isa() {
-  static const Isa isa = detect_isa();
+  static const Isa isa = std::min(detect_isa(), allowed_isa());
   return isa;
 }
 

@@ -68,18 +68,18 @@ void assign(Target& target, std::string_view item) {
   refuse("unknown key '" + std::string(key) + "'" + did_you_mean(key, known));
 }
 
-Isa parse_isa(std::string_view text) {
-  for (std::size_t i = 0; i < kIsas.size(); ++i) {
-    if (kIsas[i] == text) return static_cast<Isa>(i);
-  }
-  const std::vector<std::string> known(kIsas.begin(), kIsas.end());
-  refuse("unknown instruction set '" + std::string(text) + "'" + did_you_mean(text, known) +
-         " (baseline, avx2, avx512, avx512_vnni, avx512_bf16, amx)");
-}
-
 }  // namespace
 
 std::string_view name(Isa isa) { return kIsas.at(static_cast<std::size_t>(isa)); }
+
+Isa isa_of(std::string_view name) {
+  for (std::size_t i = 0; i < kIsas.size(); ++i) {
+    if (kIsas[i] == name) return static_cast<Isa>(i);
+  }
+  const std::vector<std::string> known(kIsas.begin(), kIsas.end());
+  refuse("unknown instruction set '" + std::string(name) + "'" + did_you_mean(name, known) +
+         " (baseline, avx2, avx512, avx512_vnni, avx512_bf16, amx)");
+}
 
 Target Target::parse(std::string_view text) {
   if (text == "cpu" || text == "host") return host();
@@ -91,7 +91,7 @@ Target Target::parse(std::string_view text) {
   }
   text.remove_prefix(4);
   const std::size_t comma = std::min(text.find(','), text.size());
-  Target target = generic(parse_isa(text.substr(0, comma)));
+  Target target = generic(isa_of(text.substr(0, comma)));
   text.remove_prefix(comma);
   while (!text.empty()) {
     text.remove_prefix(1);

@@ -26,6 +26,17 @@ def test_shapes_that_the_inputs_cannot_have(cnn, optimize, bench, tmp_path, shap
     assert not (tmp_path / "o.onnx").exists()
 
 
+def test_a_machine_can_pretend_to_be_a_smaller_one(cnn, optimize, bench, tmp_path):
+    out = tmp_path / "o.onnx"
+    for isa in ("baseline", "avx2"):
+        done = optimize(cnn, "-o", out, "--no-measure", "--json", env={**os.environ, "MODELFLOW_MAX_ISA": isa})
+        assert done.code == 0, done.err
+        report = json.loads(done.out)
+        assert report["target"].startswith(f"cpu:{isa},") and report["verified"], report["target"]
+    for command in (lambda **o: optimize(cnn, "-o", tmp_path / "p.onnx", **o), lambda **o: bench(out, "--rounds", "1", **o)):
+        refused(command(env={**os.environ, "MODELFLOW_MAX_ISA": "avx3"}), "MODELFLOW_MAX_ISA", "'avx3'", "avx2")
+
+
 CONTRADICTIONS = {
     "inline and a report": (["-o", "o.onnx", "--inline", "--report", "r.json"], ["--inline", "--report"]),
     "inline and JSON": (["-o", "o.onnx", "--inline", "--json"], ["--inline", "--json"]),
