@@ -131,7 +131,13 @@ const Options& options_or_default(const modelflow_options* handle, const Options
 using namespace modelflow;  // NOLINT: the C functions below
 
 const char* modelflow_version(void) { return version().data(); }
-modelflow_options* modelflow_options_create(void) { return new (std::nothrow) modelflow_options; }
+modelflow_options* modelflow_options_create(void) {
+  try {
+    return new (std::nothrow) modelflow_options;
+  } catch (const Error&) {  // the defaults ask what this machine is, and MODELFLOW_MAX_ISA may be nonsense
+    return nullptr;
+  }
+}
 void modelflow_options_free(modelflow_options* options) { delete options; }
 void modelflow_free(void* memory) { std::free(memory); }
 

@@ -149,14 +149,14 @@ int guarded(Arguments& arguments, Step& at) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Arguments arguments;
   try {
+    Arguments arguments;
     if (auto code = parse_arguments(argc, argv, arguments)) return *code;
+    std::signal(SIGINT, on_interrupt);
+    std::signal(SIGTERM, on_interrupt);
+    return supervised([&](Step& at) { return guarded(arguments, at); });
   } catch (const Error& error) {
     fmt::print(stderr, "optimize: {}\n", error.what());
     return static_cast<int>(error.kind());
   }
-  std::signal(SIGINT, on_interrupt);
-  std::signal(SIGTERM, on_interrupt);
-  return supervised([&](Step& at) { return guarded(arguments, at); });
 }

@@ -24,6 +24,7 @@ typedef struct modelflow_options modelflow_options;
 /* "0.1.0"; static. */
 const char* modelflow_version(void);
 
+/* Null without memory, and where $MODELFLOW_MAX_ISA names no instruction set. */
 modelflow_options* modelflow_options_create(void);
 void modelflow_options_free(modelflow_options* options);
 /* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), verify (0, 1), threads (a number),
