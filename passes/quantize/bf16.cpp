@@ -71,9 +71,9 @@ Verdict pays(const Node& node, const Context& context) {
   rounded.attrs = attrs_of(node, context);
   rounded.inputs[1].dtype = DType::bf16;  // kernels look at the dims of the constant only, before they are made
   plain = channels_last(std::move(plain)), rounded = channels_last(std::move(rounded));
-  const CostShare cost = cost_share(plain, rounded, context.target);
-  if (!cost.taken) return cost.taken;
-  return cost.share < 1 ? yes() : no("is not faster in bfloat16 on this target");
+  const Costs costs = costs_of(plain, rounded, context.target);
+  if (!costs.taken) return costs.taken;
+  return costs.after < costs.before ? yes() : no("is not faster in bfloat16 on this target");
 }
 
 /// The weights in bfloat16, a factor of the product inside; nothing when one of them does not fit.

@@ -78,9 +78,9 @@ class Bf16Values {
     then.outputs[0].dtype = DType::bf16;
     for (std::size_t i = 0; i < then.inputs.size(); ++i)
       if (chosen_.contains(node.input(i))) then.inputs[i].dtype = DType::bf16;
-    const CostShare cost = cost_share(now, then, context_.target);
-    if (!cost.taken) return cost.taken;
-    return cost.share <= 1 ? yes() : no("is slower with a result in bfloat16");
+    const Costs costs = costs_of(now, then, context_.target);
+    if (!costs.taken) return costs.taken;
+    return costs.after <= costs.before ? yes() : no("is slower with a result in bfloat16");
   }
 
   Graph& graph_;

@@ -6,11 +6,16 @@
 
 namespace modelflow::passes {
 
-CostShare cost_share(const Call& before, const Call& after, const Target& target) {
+Costs costs_of(const Call& before, const Call& after, const Target& target) {
   const Choice now = choose_kernel(before, target), then = choose_kernel(after, target);
-  if (!then.kernel) return {no(then.reason)};
-  if (!now.kernel) return {yes()};
-  return {yes(), then.kernel->cost(after, target) / now.kernel->cost(before, target)};
+  Costs costs;
+  if (!then.kernel) {
+    costs.taken = no(then.reason);
+    return costs;
+  }
+  costs.after = then.kernel->cost(after, target);
+  if (now.kernel) costs.before = now.kernel->cost(before, target);
+  return costs;
 }
 
 Node* make_faster(Graph& graph, Context& context, std::string_view rule, std::string_view op,
@@ -18,7 +23,7 @@ Node* make_faster(Graph& graph, Context& context, std::string_view rule, std::st
   const std::size_t outputs = node.outputs().size();
   Node* made = make_fused(graph, context, rule, op, std::move(inputs), std::move(attrs), node, outputs);
   if (!made) return nullptr;
-  if (cost_share(call_of(node), call_of(*made), context.target).share >= 1) {
+  if (const Costs costs = costs_of(call_of(node), call_of(*made), context.target); costs.after >= costs.before) {
     context.miss(rule, &node, "is not faster in low precision on this target");
     graph.erase(*made);
     return nullptr;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -7,13 +8,13 @@
 
 namespace modelflow::passes {
 
-/// What the best kernels of two calls cost: that of `after` as a share of that of `before`, 0 where nothing takes
-/// `before`; a no where nothing takes `after`.
-struct CostShare {
+/// Seconds that the best kernels of two calls take: endless where nothing takes `before`; a no where nothing takes
+/// `after`. Empty operands may cost 0 in both.
+struct Costs {
   Verdict taken;
-  double share = 0;
+  double before = std::numeric_limits<double>::infinity(), after = 0;
 };
-CostShare cost_share(const Call& before, const Call& after, const Target& target);
+Costs costs_of(const Call& before, const Call& after, const Target& target);
 
 /// Puts `op` with these inputs and attributes in the place of `node`, where some kernel of the target takes it and is
 /// faster than the one that `node` has; else leaves the graph as it was, notes the refusal as a miss of `rule` and
