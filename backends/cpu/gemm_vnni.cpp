@@ -33,7 +33,7 @@ struct Tile {
   std::size_t k;                       // padded
   const std::int32_t* base;            // what the sums begin with, per column
   const std::int32_t *row_sum, *zero;  // of A per row and of B per column; null: B has none
-  std::int32_t* sums;                  // [rows][kVnniPanel], when there is an activation to come
+  std::int32_t* sums;                  // [rows][kVnniPanel], when more than additions is to come
   const std::byte* ahead;              // what to bring into L2 meanwhile
   bool fetch;                          // or not
   Result y;
@@ -72,7 +72,7 @@ MODELFLOW_INLINE void add_up(const Tile& t, __m512i (&acc)[SPLIT][MR][2]) {
   if (t.zero) subtract_zeros<MR, SPLIT>(t, acc);
 }
 
-// Sums to floats and out with them, where nothing but a residual is left to do.
+// Sums to floats and out with them, where nothing but additions is left to do.
 template <int MR, int SPLIT>
 MODELFLOW_INLINE void store(const Result& y, __m512i (&acc)[SPLIT][MR][2]) {
   const __mmask16 low = y.lanes[0], high = y.lanes[1];
@@ -184,7 +184,7 @@ void multiply(const VnniGemm& g, Part part, std::size_t n, bool last) {
   const std::size_t tiles = part.end - part.begin;
   const std::byte* ahead = b + (tiles == 1 ? kStream : bytes);
   const std::size_t fetching = tiles == 1 ? 1 : last ? 0 : tiles < 8 ? 2 : 8;
-  const bool active = g.out.activation.kind != Activation::none;
+  const bool adds = g.out.only_adds();
   const TwoRegisters columns(n, g.n);
   const __m512 units[2] = {columns.load(g.column_scale + n, 0), columns.load(g.column_scale + n, 1)};
   for (std::size_t i = 0; i < tiles; ++i) {
@@ -199,9 +199,9 @@ void multiply(const VnniGemm& g, Part part, std::size_t n, bool last) {
                    {columns.lanes[0], columns.lanes[1]}};
     tile_of(height, i,
             tiles)({g.a + m * depth, b, depth, base, g.row_sum ? g.row_sum + m : nullptr,
-                    g.column_zero ? g.column_zero + n : nullptr, active ? sums : nullptr, ahead, i < fetching, y});
+                    g.column_zero ? g.column_zero + n : nullptr, adds ? nullptr : sums, ahead, i < fetching, y});
     if (i < fetching) ahead += bytes / fetching;
-    if (!active) continue;
+    if (adds) continue;
     finish(
         g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {  // the sums lie in L1
           const __m512 sum = _mm512_cvtepi32_ps(_mm512_load_si512(sums + r * kVnniPanel + 16 * v));

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <array>
 
 #include "backends/cpu/matmul_problem.h"
 #include "backends/cpu/onednn_product.h"
+#include "backends/cpu/product_epilogue.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -50,11 +52,9 @@ class OnednnMatMul : public Implementation {
  private:
   // A sum of nothing is 0; oneDNN would leave the memory as it is.
   void empty_product(const MatMulProblem& p, float* y) const {
-    const bool before = attrs_.residual == MatMulAttrs::Residual::before;
-    for (std::size_t i = 0; i < p.batch * p.m * p.n; ++i) {
-      const float bias = p.bias ? p.bias[i % p.n] : 0, residual = p.residual ? p.residual[i] : 0;
-      y[i] = activate(activation_, bias + (before ? residual : 0)) + (before ? 0 : residual);
-    }
+    const ProductEpilogue rest{y, p.n, p.bias, p.residual, attrs_.residual, activation_};
+    std::fill_n(y, p.batch * p.m * p.n, 0.0f);
+    for (std::size_t row = 0; row < p.batch * p.m; ++row) finish_row(rest, row);
   }
 
   void execute(const MatMulProblem& p, const Prepared& ready, std::size_t i, float* y, std::byte* scratch,

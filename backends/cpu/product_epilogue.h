@@ -20,6 +20,11 @@ struct ProductEpilogue {
   /// In place of `c` and of `residual` where these are bfloat16; finish() alone knows them.
   std::uint16_t* c_bf16 = nullptr;
   const std::uint16_t* residual_bf16 = nullptr;
+
+  /// There is nothing but sums behind the product, whose order does not matter.
+  bool only_adds() const {
+    return activation.kind == Activation::none && residual_use != ops::MatMulAttrs::Residual::times;
+  }
 };
 
 /// On one row of C in place, in plain C++. The vector form is finish() in product_epilogue_avx512.h.

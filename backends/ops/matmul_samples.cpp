@@ -47,6 +47,7 @@ std::vector<Sample> samples() {
       {{6, 1030}, {1030, 97}, with(dense("SiLU"), with(scaled, after))},
       {{1, 20, 64}, {64, 172}, with(dense("SiLU"), times)},
       {{3, 70}, {70, 33}, times, false},
+      {{2, 7, 0}, {0, 48}, times, false},
   };
   for (const std::string& activation : activation_names()) {
     all.push_back({{3, 11, 40}, {40, 50}, with(dense(activation), before)});

@@ -23,6 +23,7 @@ std::vector<Sample> layers() {
       {{3, 64}, 17, with(with(activation_sample("SiLU"), before), block(16))},
       {{5, 384}, 33, with(zero, block(128))},
       {{2, 9, 64}, 45, with(activation_sample("SiLU"), times)},
+      {{2, 9, 64}, 45, with(bias, times)},
       {{7, 64}, 31, with(bias, block(64))},
       {{0, 7, 64}, 48, bias},
       {{1, 150, 32}, 130, with(bias, activation_sample("Relu"))},

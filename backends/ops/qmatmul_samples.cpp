@@ -39,6 +39,9 @@ std::vector<Sample> layers() {
       {{2, 40}, {40, 31}, with(with(zero, after), known)},
       {{3, 4, 5, 129}, {129, 31}, with(bias, after)},
       {{2, 9, 64}, {64, 45}, with(activation_sample("SiLU"), times)},
+      {{2, 9, 64}, {64, 45}, times},
+      {{1, 70}, {70, 33}, with(with(bias, times), known)},
+      {{3, 11, 40}, {40, 70}, with(with(zero, times), tensor)},
   };
   for (const std::string& activation : activation_names())
     all.push_back({{3, 11, 40}, {40, 50}, with(with(bias, activation_sample(activation)), before)});
