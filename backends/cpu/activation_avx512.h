@@ -12,9 +12,11 @@ namespace {
 
 #define MODELFLOW_INLINE inline __attribute__((always_inline))
 
+// max_ps and min_ps give their second operand where one of the two is no number: x stands there, so that NaN stays NaN.
+
 /// exp(x) to about 1 ulp; arguments below -87 give exp(-87), above 88 give exp(88).
 MODELFLOW_INLINE __m512 exp512(__m512 x) {
-  x = _mm512_min_ps(_mm512_max_ps(x, _mm512_set1_ps(-87.0f)), _mm512_set1_ps(88.0f));
+  x = _mm512_min_ps(_mm512_set1_ps(88.0f), _mm512_max_ps(_mm512_set1_ps(-87.0f), x));
   const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
   r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
@@ -34,9 +36,15 @@ MODELFLOW_INLINE __m512 reciprocal512(__m512 d) {
   return _mm512_fmadd_ps(_mm512_fnmadd_ps(d, y, _mm512_set1_ps(1.0f)), y, y);
 }
 
+/// The lanes where exp(x) is more than a number below the normal range; NaN counts.
+MODELFLOW_INLINE __mmask16 above_nothing(__m512 x) {
+  return _mm512_cmp_ps_mask(x, _mm512_set1_ps(-87.0f), _CMP_NLT_UQ);
+}
+
+/// 0 itself far below 0: -inf times the gate of SiLU is NaN, and the lowest number times it nothing.
 MODELFLOW_INLINE __m512 sigmoid512(__m512 x) {
   const __m512 e = exp512(_mm512_sub_ps(_mm512_setzero_ps(), x));
-  return reciprocal512(_mm512_add_ps(e, _mm512_set1_ps(1.0f)));
+  return _mm512_maskz_mov_ps(above_nothing(x), reciprocal512(_mm512_add_ps(e, _mm512_set1_ps(1.0f))));
 }
 
 /// tanh: a polynomial near 0 (where 1 - 2/(e^2x + 1) would cancel), that formula elsewhere.
@@ -79,7 +87,6 @@ alignas(64) constexpr float kErf[6][16] = {
 
 MODELFLOW_INLINE __m512 erf512(__m512 x) {
   const __m512 sign = _mm512_and_ps(x, _mm512_set1_ps(-0.0f));
-  // The operand order keeps NaN: min returns its second operand then.
   const __m512 a = _mm512_min_ps(_mm512_set1_ps(4.0f), _mm512_andnot_ps(_mm512_set1_ps(-0.0f), x));
   const __m512i i =
       _mm512_min_epi32(_mm512_cvttps_epi32(_mm512_mul_ps(a, _mm512_set1_ps(4.0f))), _mm512_set1_epi32(15));
@@ -143,9 +150,9 @@ struct QuickGelu {
 };
 struct Mish {
   MODELFLOW_INLINE __m512 operator()(__m512 x) const {
-    const __m512 e = exp512(_mm512_min_ps(_mm512_set1_ps(20.0f), x));
+    const __m512 e = _mm512_maskz_mov_ps(above_nothing(x), exp512(_mm512_min_ps(_mm512_set1_ps(20.0f), x)));
     const __m512 n = _mm512_mul_ps(e, _mm512_add_ps(e, _mm512_set1_ps(2.0f)));  // tanh(log(1 + e)) = n / (n + 2)
-    return _mm512_mul_ps(_mm512_mul_ps(x, n), reciprocal512(_mm512_add_ps(n, _mm512_set1_ps(2.0f))));
+    return _mm512_mul_ps(x, _mm512_mul_ps(n, reciprocal512(_mm512_add_ps(n, _mm512_set1_ps(2.0f)))));
   }
 };
 struct Tanh {

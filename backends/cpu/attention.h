@@ -66,6 +66,9 @@ struct AttentionCode {
   /// lie: for few rows and many keys. Null: those go through `rows` as well.
   void (*stream)(const AttentionHead& head, AttentionRow* rows, std::size_t count, std::size_t begin, std::size_t end);
   std::size_t most_keys = SIZE_MAX;
+  /// A value that is infinite or NaN counts although its weight is 0, 0 times it being NaN: that of a key that a row
+  /// does not see, and of any key in a row that the guard makes 0.
+  bool unseen_values = false, guarded_values = false;
 };
 
 inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;

@@ -174,7 +174,7 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
 
 }  // namespace
 
-const AttentionCode attention_code_avx512 = {kRows,          packed_floats, pack,
-                                             scratch_floats, run_rows,      attention_stream_avx512};
+const AttentionCode attention_code_avx512 = {
+    kRows, packed_floats, pack, scratch_floats, run_rows, attention_stream_avx512, SIZE_MAX, true, true};
 
 }  // namespace modelflow::cpu

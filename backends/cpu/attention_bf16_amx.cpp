@@ -100,15 +100,17 @@ void softmax(const Block& b) {
   }
 }
 
-/// y = values / sums; rows that see nothing are 0 where NaN is guarded against.
+/// y = values / sums; rows that have no softmax are 0 where NaN is guarded against.
 void average(const Block& b) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     float* y = h.y + (b.first + i) * h.y_row;
-    const __m512 share = _mm512_set1_ps(h.guard && b.sums[i] == 0 ? 0 : 1 / b.sums[i]);
+    const __mmask16 kept = h.guard && !(b.sums[i] > 0) ? __mmask16{0} : __mmask16{0xffff};
+    const __m512 share = _mm512_set1_ps(1 / b.sums[i]);
     for (std::size_t c = 0; c < h.width; c += 16) {
       const __mmask16 m = lanes(h.width - c);
-      _mm512_mask_storeu_ps(y + c, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(m, b.values + i * h.width + c), share));
+      const __m512 sums = _mm512_maskz_loadu_ps(m, b.values + i * h.width + c);
+      _mm512_mask_storeu_ps(y + c, m, _mm512_maskz_mul_ps(kept, sums, share));
     }
   }
 }

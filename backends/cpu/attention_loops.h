@@ -167,7 +167,8 @@ void stream_rows(const AttentionHead& h, AttentionRow* rows, std::size_t count, 
   for (std::size_t i = 0; i < count; ++i) stream(h, rows[i], begin, end);
 }
 
-constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream_rows};
+constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream_rows,
+                                 SIZE_MAX,   true,          true};
 
 }  // namespace
 }  // namespace modelflow::cpu

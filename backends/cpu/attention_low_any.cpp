@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/attention.h"
+#include "backends/cpu/steps.h"
 #include "modelflow/bf16.h"
 
 namespace modelflow::cpu {
@@ -22,7 +23,7 @@ struct InSteps {
   /// Whole steps of a 127th of the largest; gives the size of one, times `factor`.
   static float keep(const Numbers& x, std::size_t n, float factor) {
     float range = 1e-30f;
-    for (std::size_t i = 0; i < n; ++i) range = std::max(range, std::abs(x.from[i * x.step]));
+    for (std::size_t i = 0; i < n; ++i) range = larger_size(range, x.from[i * x.step]);
     const float inverse = 127 / range;
     for (std::size_t i = 0; i < n; ++i) x.to[i * x.to_step] = std::nearbyint(x.from[i * x.step] * inverse);
     return factor * (range / 127);
@@ -93,7 +94,7 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
     const float sum = softmax<Kept>(h, row, seen, s);
     float* y = h.y + row * h.y_row;
     std::fill_n(y, h.width, 0.0f);
-    if (h.guard && sum == 0) continue;
+    if (h.guard && !(sum > 0)) continue;
     for (std::size_t j = 0; j < seen; ++j)
       for (std::size_t i = 0; i < h.width; ++i) y[i] += s[j] * kept.values[j * h.width + i];
     for (std::size_t i = 0; i < h.width; ++i) y[i] = y[i] / sum * kept.value_units[i];
@@ -101,13 +102,13 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
 }
 
 template <class Kept>
-constexpr AttentionCode code(std::size_t most_keys) {
-  return {1, packed_floats, pack<Kept>, scratch_floats, run_rows<Kept>, nullptr, most_keys};
+constexpr AttentionCode code(std::size_t most_keys, bool unseen_values) {
+  return {1, packed_floats, pack<Kept>, scratch_floats, run_rows<Kept>, nullptr, most_keys, unseen_values};
 }
 
 }  // namespace
 
-const AttentionCode qattention_code_any = code<InSteps>(kMostStepKeys);
-const AttentionCode attention_bf16_code_any = code<InBf16>(SIZE_MAX);
+const AttentionCode qattention_code_any = code<InSteps>(kMostStepKeys, false);
+const AttentionCode attention_bf16_code_any = code<InBf16>(SIZE_MAX, true);
 
 }  // namespace modelflow::cpu

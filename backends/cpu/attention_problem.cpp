@@ -17,12 +17,22 @@ const float* floats(const View& view, const char* what) {
   return static_cast<const float*>(view.data);
 }
 
+constexpr std::size_t kUnset = static_cast<std::size_t>(-1);
+
 /// Of a sequence whose length is only known at run time.
 constexpr double kTypicalLength = 128;
 
 double extent(const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1; }
 
 }  // namespace
+
+// A batch of 1 serves all batches.
+void AttentionProblem::join(std::size_t batches, const char* what) {
+  if (batch == kUnset || batch == 1) batch = batches;
+  if (batches != 1 && batches != batch)
+    fail(std::string(what) + " has " + std::to_string(batches) + " batches, the operands before it " +
+         std::to_string(batch));
+}
 
 // Sizes that an earlier operand has set must be met.
 AttentionProblem::Place AttentionProblem::read(const View& view, Layout layout, const char* what, std::size_t count,
@@ -35,17 +45,16 @@ AttentionProblem::Place AttentionProblem::read(const View& view, Layout layout, 
   const std::size_t length = at(flat ? 1 : 2), last = at(flat ? 2 : 3);
   if (flat ? last % count != 0 : at(1) != count)
     fail(std::string(what) + " is " + text(view.dims) + ", not of " + std::to_string(count) + " heads");
-  constexpr std::size_t kUnset = static_cast<std::size_t>(-1);
   const auto take = [&](std::size_t& value, std::size_t found) {
     if (value != kUnset && value != found) fail(std::string(what) + " is " + text(view.dims) + " and does not fit");
     value = found;
   };
-  take(batch, at(0));
+  join(at(0), what);
   take(sequence, length);
   take(size, flat ? last / count : last);
   place.row = flat ? last : size;
   place.head = flat ? size : length * size;
-  place.batch = length * (flat ? last : count * size);
+  place.batch = at(0) == 1 ? 0 : length * (flat ? last : count * size);
   return place;
 }
 
@@ -75,6 +84,7 @@ void AttentionProblem::read_mask(const View& view) {
   }
   const std::size_t rank = view.dims.size();
   if (rank < 2 || rank > 4) fail("the mask is " + text(view.dims) + ", not of rank 2 to 4");
+  if (rank == 4 && !attrs_.windows) join(static_cast<std::size_t>(view.dims[0]), "the mask");
   const std::size_t full[] = {batch, heads, rows, keys};
   std::size_t* const strides[] = {&mask_batch_, &mask_head_, &mask_.row, &mask_.column};
   std::size_t step = 1;
@@ -91,7 +101,7 @@ void AttentionProblem::read_mask(const View& view) {
 AttentionProblem::AttentionProblem(const AttentionAttrs& attrs, const Invocation& call)
     : heads(static_cast<std::size_t>(attrs.heads)), kv_heads(static_cast<std::size_t>(attrs.kv_heads)), attrs_(attrs) {
   if (call.inputs() != attrs.inputs()) fail("takes " + std::to_string(attrs.inputs()) + " inputs");
-  batch = rows = keys = depth = width = static_cast<std::size_t>(-1);
+  batch = rows = keys = depth = width = kUnset;
   attrs.packed ? read_packed(call) : read_separate(call);
   if (attrs.has_mask) read_mask(call.input(attrs.mask_index()));
   const auto number = [](std::size_t size) { return static_cast<std::int64_t>(size); };

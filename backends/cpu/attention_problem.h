@@ -30,6 +30,7 @@ struct AttentionProblem {
   Place read(const View& view, ops::AttentionAttrs::Layout layout, const char* what, std::size_t count,
              std::size_t& sequence, std::size_t& size);
   void read_mask(const View& view);
+  void join(std::size_t batches, const char* what);
 
   const ops::AttentionAttrs& attrs_;
   Place q_, k_, v_, y_;

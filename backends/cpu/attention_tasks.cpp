@@ -45,6 +45,12 @@ class FusedAttention : public Implementation {
     const auto count = static_cast<std::size_t>(element_count(p.y));
     if (count == 0) return;
     if (p.keys == 0) return static_cast<void>(std::fill_n(y, count, 0.0f));
+    compute(p, y, call);
+    if ((attrs_.causal && code_.unseen_values) || (attrs_.nan_guard && code_.guarded_values)) spoil(p, y, call);
+  }
+
+ private:
+  void compute(const AttentionProblem& p, float* y, Invocation& call) const {
     if (code_.stream && p.rows * p.group() <= kFewRows) return stream(p, y, call);
     const std::size_t units = p.batch * p.kv_heads, threads = call.threads();
     const bool enough = threads == 1 || units % threads == 0 || units >= 4 * threads;
@@ -53,7 +59,42 @@ class FusedAttention : public Implementation {
     enough || small || whole ? by_head(p, y, small, call) : by_rows(p, y, call);
   }
 
- private:
+  /// Values that were not multiplied because their weight is 0: what is not finite among them makes NaN of its columns.
+  void spoil(const AttentionProblem& p, float* y, Invocation& call) const {
+    const std::size_t heads = p.batch * p.heads;
+    share(call, heads, std::min(heads, call.threads()), [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const AttentionHead head = p.head(i / p.heads, i % p.heads, y);
+        if (may_be_spoiled(head)) spoil(head);
+      }
+    });
+  }
+
+  /// False where the last row says that nothing is: it has seen all values.
+  static bool may_be_spoiled(const AttentionHead& h) {
+    const float* last = h.y + (h.rows - 1) * h.y_row;
+    if (h.seen(h.rows - 1) == h.keys && !all_zero(last, h.width) && all_finite(last, h.width)) return false;
+    for (std::size_t j = 0; j < h.keys; ++j)
+      if (!all_finite(h.v + j * h.v_row, h.width)) return true;
+    return false;
+  }
+
+  void spoil(const AttentionHead& h) const {
+    for (std::size_t row = 0; row < h.rows; ++row) {
+      float* out = h.y + row * h.y_row;
+      const bool guarded = h.guard && code_.guarded_values && all_zero(out, h.width);
+      for (std::size_t j = guarded ? 0 : h.seen(row); j < h.keys; ++j)
+        for (std::size_t i = 0; i < h.width; ++i) out[i] += 0 * h.v[j * h.v_row + i];
+    }
+  }
+
+  static bool all_zero(const float* x, std::size_t n) {
+    return std::all_of(x, x + n, [](float v) { return v == 0; });
+  }
+  static bool all_finite(const float* x, std::size_t n) {
+    return std::all_of(x, x + n, [](float v) { return std::isfinite(v); });
+  }
+
   void by_head(const AttentionProblem& p, float* y, bool small, Invocation& call) const {
     const AttentionHead first = p.head(0, 0, y);
     const std::size_t packed_floats = round_up(code_.packed_floats(first), 16),

@@ -87,7 +87,7 @@ MODELFLOW_INLINE void rescale_row(const Rescale& r, const std::uint8_t* x, const
   const __m512i x_zero = _mm512_set1_epi32(r.x_zero), y_zero = _mm512_set1_epi16(static_cast<short>(r.y_zero));
   const auto whole = [&](__m512i bytes, __m512 by) {
     const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_sub_epi32(bytes, x_zero)), by);
-    return _mm512_cvtps_epi32(_mm512_min_ps(product, _mm512_set1_ps(1024)));
+    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_set1_ps(1024), product));
   };
   std::size_t i = 0;
   for (; i + 64 <= n; i += 64) {

@@ -26,7 +26,8 @@ MODELFLOW_INLINE __m512i packed(__m512i a, __m512i b, __m512i c, __m512i d, __m5
   return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(low, high));
 }
 
-/// 64 floats to bytes. What is too large for an integer is cut before it becomes the smallest one.
+/// 64 floats to bytes. What is too large for an integer is cut before it becomes the smallest one; NaN becomes that,
+/// and so 0, as in ONNX Runtime's QuantizeLinear.
 struct Quantizer {
   __m512 inverse, most = _mm512_set1_ps(1024);
   __m512i zero;
@@ -35,7 +36,7 @@ struct Quantizer {
       : inverse(_mm512_set1_ps(1 / q.scale)), zero(_mm512_set1_epi16(static_cast<short>(q.zero))) {}
 
   MODELFLOW_INLINE __m512i whole(__m512 x) const {
-    return _mm512_cvtps_epi32(_mm512_min_ps(_mm512_mul_ps(x, inverse), most));
+    return _mm512_cvtps_epi32(_mm512_min_ps(most, _mm512_mul_ps(x, inverse)));
   }
   MODELFLOW_INLINE __m512i operator()(const float* x) const {
     return packed(whole(_mm512_loadu_ps(x)), whole(_mm512_loadu_ps(x + 16)), whole(_mm512_loadu_ps(x + 32)),

@@ -12,7 +12,7 @@ namespace modelflow::cpu {
 struct ChannelLoops {
   /// sum[c] += x[r, c] over all rows.
   void (*add_rows)(const float* x, std::size_t rows, std::size_t channels, float* sum);
-  /// best[c] = max(best[c], x[r, c]); `stride` floats from one row to the next.
+  /// best[c] = max(best[c], x[r, c]), NaN where there is one; `stride` floats from one row to the next.
   void (*max_rows)(const float* x, std::size_t rows, std::size_t stride, std::size_t channels, float* best);
   /// The same of bfloat16.
   void (*max_rows_bf16)(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,

@@ -26,9 +26,12 @@ void add_rows(const float* x, std::size_t rows, std::size_t channels, float* __r
   }
 }
 
+/// The larger one, NaN where either is.
+float larger(float a, float b) { return a > b || a != a ? a : b; }
+
 void max_rows(const float* x, std::size_t rows, std::size_t stride, std::size_t channels, float* __restrict best) {
   for (std::size_t r = 0; r < rows; ++r, x += stride) {
-    for (std::size_t i = 0; i < channels; ++i) best[i] = x[i] > best[i] ? x[i] : best[i];
+    for (std::size_t i = 0; i < channels; ++i) best[i] = larger(best[i], x[i]);
   }
 }
 
@@ -36,8 +39,7 @@ void max_rows_bf16(const std::uint16_t* x, std::size_t rows, std::size_t stride,
                    float* __restrict best) {
   for (std::size_t r = 0; r < rows; ++r, x += stride) {
     for (std::size_t i = 0; i < channels; ++i) {
-      const float v = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16);
-      best[i] = v > best[i] ? v : best[i];
+      best[i] = larger(best[i], __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16));
     }
   }
 }

@@ -99,7 +99,8 @@ class Winograd : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    WinogradRun run{node_.problem(call), m_, 0, 0, reinterpret_cast<const float*>(weights_.get()), 0};
+    WinogradRun run{node_.problem(call), m_, 0, 0, reinterpret_cast<const float*>(weights_.get()), nullptr, 0};
+    run.plain = static_cast<const float*>(call.input(1).data);
     const ConvProblem& p = run.problem;
     run.down = ceil_div(p.rows, m_);
     run.across = ceil_div(p.columns, m_);

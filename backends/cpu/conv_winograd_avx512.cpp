@@ -95,6 +95,27 @@ void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, f
   }
 }
 
+MODELFLOW_INLINE __mmask16 not_finite(__m512 x) {
+  return _mm512_fpclass_ps_mask(x, 0x01 | 0x08 | 0x10 | 0x80);  // both kinds of NaN, both infinities
+}
+
+/// Results of up to 16 filters from k on at (row, column) of an image, by their definition: a number of x that is
+/// infinite, none or close to the largest spreads over all results of its tiles, and is to spoil its own alone.
+__attribute__((noinline)) void direct(const WinogradRun& run, std::int64_t image, std::int64_t row, std::int64_t column,
+                                      std::int64_t k, float (&sums)[16]) {
+  const ConvProblem& p = run.problem;
+  for (std::int64_t f = 0; f < 16; ++f) {
+    sums[f] = 0;
+    for (std::int64_t tap = 0; tap < 9 && k + f < p.filters; ++tap) {
+      const std::int64_t y = row - p.top + tap / 3, x = column - p.left + tap % 3;
+      if (y < 0 || y >= p.height || x < 0 || x >= p.width) continue;
+      const float* from = p.x + ((image * p.height + y) * p.width + x) * p.channels;
+      const float* w = run.plain + (k + f) * p.channels * 9 + tap;
+      for (std::int64_t c = 0; c < p.channels; ++c) sums[f] += from[c] * w[9 * c];
+    }
+  }
+}
+
 template <class F, class Activate>
 void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, const float* products, Activate f) {
   constexpr int n = F::kInputs, m = F::kResults;
@@ -118,6 +139,11 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
       F::output(&half[0][i], m, out);
       for (int j = 0; j < m && j < wide; ++j) {
         const std::int64_t pixel = at + i * row_step + j * p.filters + k;
+        if (not_finite(out[j])) {
+          alignas(64) float sums[16];
+          direct(run, place.image, place.row + i, place.column + j, k, sums);
+          out[j] = _mm512_load_ps(sums);
+        }
         __m512 y = add(out[j], bias);
         if (before) y = add(y, _mm512_maskz_loadu_ps(mask, p.added + pixel));
         y = f(y);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/product_epilogue_avx512.h"
+#include "backends/cpu/sizes_avx512.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -101,11 +102,9 @@ constexpr TileFunction kTiles[2][kMaxRows] = {
     {tile<1, true>, tile<2, true>, tile<3, true>, tile<4, true>, tile<5, true>, tile<6, true>}};
 
 MODELFLOW_INLINE void quantize_block(const float* a, std::size_t block, std::int8_t* out, BlockSteps& of) {
-  const __m512 sign = _mm512_set1_ps(-0.0f);
-  __m512 most = _mm512_setzero_ps();
-  for (std::size_t j = 0; j < block; j += 16)
-    most = _mm512_max_ps(most, _mm512_andnot_ps(sign, _mm512_loadu_ps(a + j)));
-  const float largest = _mm512_reduce_max_ps(most), range = largest > 1e-30f ? largest : 1e-30f;
+  __m512i most = _mm512_setzero_si512();
+  for (std::size_t j = 0; j < block; j += 16) most = _mm512_max_epi32(most, sizes(_mm512_loadu_ps(a + j)));
+  const float largest = largest_of(most), range = largest < 1e-30f ? 1e-30f : largest;
   const __m512 inverse = _mm512_set1_ps(127 / range);
   __m512i steps = _mm512_setzero_si512();
   for (std::size_t j = 0; j < block; j += 16) {
@@ -114,7 +113,9 @@ MODELFLOW_INLINE void quantize_block(const float* a, std::size_t block, std::int
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + j), _mm512_cvtepi32_epi8(x));
   }
   const std::int32_t sum = _mm512_reduce_add_epi32(steps);
-  of = {range / 127, range / 127 * static_cast<float>(sum), -8 * sum};
+  // Next to an infinite number all others are 0 steps of infinite size, as NaN as it is itself.
+  const float unit = range / 127 + (range - range);
+  of = {unit, unit * static_cast<float>(sum), -8 * sum};
 }
 
 }  // namespace

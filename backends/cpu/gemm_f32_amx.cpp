@@ -21,9 +21,10 @@ constexpr std::size_t kSums = kTileBlock * kTileBlock;
 /// of infinities and NaN there is only a first.
 struct Parts {
   __m512i part[kTileParts];
+  __mmask16 finite;
   MODELFLOW_INLINE explicit Parts(__m512 x) {
     const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
-    const __mmask16 finite = _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
+    finite = _mm512_cmp_ps_mask(_mm512_abs_ps(x), _mm512_set1_ps(__builtin_inff()), _CMP_LT_OQ);
     part[0] = _mm512_and_si512(_mm512_castps_si512(x), upper);
     const __m512 rest = _mm512_maskz_sub_ps(finite, x, _mm512_castsi512_ps(part[0]));
     part[1] = _mm512_and_si512(_mm512_castps_si512(rest), upper);
@@ -120,9 +121,10 @@ void gemm_f32_amx(const F32Gemm& g, std::size_t begin, std::size_t end, std::siz
   }
 }
 
-void split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+bool split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
                     std::byte* out) {
   const std::size_t step = tile_row(panels.row);
+  __mmask16 all = 0xffff;
   for (std::size_t panel = begin; panel < end; ++panel) {
     std::byte* to = out + panels.offset(panel);
     for (std::size_t r = panels.begin(panel); r < panels.begin(panel + 1); ++r, to += step) {
@@ -130,11 +132,13 @@ void split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std
       for (std::size_t i = 0; i < k; i += 32) {
         const TwoRegisters some(i, k);
         const Parts x(some.load(from + i, 0)), y(some.load(from + i, 1));
+        all &= x.finite & y.finite;
         for (std::size_t part = 0; part < kTileParts; ++part)
           _mm512_store_si512(to + 6 * i + part * kTileBytes, upper_halves(x.part[part], y.part[part]));
       }
     }
   }
+  return all == 0xffff;
 }
 
 }  // namespace modelflow::cpu

@@ -28,8 +28,8 @@ void gemm_f32_amx(const F32Gemm& gemm, std::size_t begin, std::size_t end, std::
 /// Bytes of a row of k numbers in parts.
 inline std::size_t split_row_bytes(std::size_t k) { return kTileParts * kTileBytes * tile_steps(2 * k); }
 /// The panels [begin, end) of a [m, k], every number the sum of three of 8 significant bits: the first of 32 numbers,
-/// their second, their third.
-void split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
+/// their second, their third. False where one is infinite or NaN: such a number times a part that is 0 is NaN.
+bool split_rows_amx(const TilePanels& panels, const float* a, std::size_t k, std::size_t begin, std::size_t end,
                     std::byte* out);
 
 }  // namespace modelflow::cpu

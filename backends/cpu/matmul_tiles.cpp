@@ -2,6 +2,8 @@
 // number into three of 8 significant bits, of whose nine products six are computed; the others are below the last bit
 // of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/gemm_f32_amx.h"
@@ -86,12 +88,13 @@ class MatMulTiles : public Implementation {
       : attrs_(call.attrs),
         activation_(activation_of(call.attrs)),
         packed_(packed_matrix(call, attrs_.trans_b)),
-        few_rows_(matmul_avx512.create(call, target)) {}
+        vectors_(matmul_avx512.create(call, target)),
+        finite_(std::ranges::all_of(call.in(1).constant->as<float>(), [](float w) { return std::isfinite(w); })) {}
 
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);
     const std::size_t m = p.batch * p.m;
-    if (m < kLeastRows) return few_rows_->run(call);
+    if (m < kLeastRows || !finite_) return vectors_->run(call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.n == 0) return;
     const TilePanels a{m, split_row_bytes(p.k)};
@@ -105,19 +108,24 @@ class MatMulTiles : public Implementation {
         {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : MatMulAttrs::Residual::none, activation_},
         attrs_.scale};
     const double bytes = 4.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
+    std::atomic<bool> finite = true;
     share_product(
         a, {m, p.n, p.k, kTileBlock, bytes}, gemm_f32_amx_scratch(p.k, a.count(), p.n), call,
-        [&](std::size_t begin, std::size_t end) { split_rows_amx(a, p.a, p.k, begin, end, parts); },
+        [&](std::size_t begin, std::size_t end) {
+          if (!split_rows_amx(a, p.a, p.k, begin, end, parts)) finite = false;
+        },
         [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte* own) {
           gemm_f32_amx(g, begin, end, n0, n1, own);
         });
+    if (!finite) vectors_->run(call);
   }
 
  private:
   MatMulAttrs attrs_;
   ActivationSpec activation_;
   std::shared_ptr<const std::byte> packed_;
-  std::unique_ptr<Implementation> few_rows_;  ///< reads the same packed weights
+  std::unique_ptr<Implementation> vectors_;  ///< for few rows and what has no parts; reads the same packed weights
+  bool finite_;                              ///< all weights
 };
 
 Verdict accepts_f32(const Call& call) {

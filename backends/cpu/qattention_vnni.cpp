@@ -6,6 +6,7 @@
 #include "backends/cpu/attention_blocks.h"
 #include "backends/cpu/carve.h"
 #include "backends/cpu/gemm_vnni.h"
+#include "backends/cpu/sizes_avx512.h"
 
 // Scores, exponentials and the product with the values stay in L2. Both products are those of QMatMul.
 namespace modelflow::cpu {
@@ -16,8 +17,9 @@ constexpr std::size_t kRows = 64;  // five panels
 /// The size of the steps of numbers up to `largest`, and its inverse.
 struct Unit {
   __m512 unit, inverse;
-  explicit Unit(__m512 largest) {
-    const __m512 range = _mm512_max_ps(largest, _mm512_set1_ps(1e-30f)), limit = _mm512_set1_ps(127);
+  explicit Unit(__m512i largest) {  // NaN is the second operand, which stays
+    const __m512 range = _mm512_max_ps(_mm512_set1_ps(1e-30f), _mm512_castsi512_ps(largest)),
+                 limit = _mm512_set1_ps(127);
     unit = _mm512_div_ps(range, limit), inverse = _mm512_div_ps(limit, range);
   }
 };
@@ -30,10 +32,10 @@ MODELFLOW_INLINE void store_steps(std::int8_t* to, __mmask16 m, __m512 x, __m512
 void steps_by_row(const float* a, std::size_t step, std::size_t rows, std::size_t n, std::int8_t* out, float* units) {
   for (std::size_t r = 0; r < rows; ++r, a += step, out += n) {
     if (r + kFetchedRows < rows) fetch(a + kFetchedRows * step, n);
-    __m512 most = _mm512_setzero_ps();
+    __m512i most = _mm512_setzero_si512();
     for (std::size_t i = 0; i < n; i += 16)
-      most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(lanes(n - i), a + i)));
-    const Unit steps(_mm512_set1_ps(_mm512_reduce_max_ps(most)));
+      most = _mm512_max_epi32(most, sizes(_mm512_maskz_loadu_ps(lanes(n - i), a + i)));
+    const Unit steps(_mm512_set1_epi32(_mm512_reduce_max_epi32(most)));
     units[r] = _mm512_cvtss_f32(steps.unit);
     for (std::size_t i = 0; i < n; i += 16)
       store_steps(out + i, lanes(n - i), _mm512_maskz_loadu_ps(lanes(n - i), a + i), steps.inverse);
@@ -45,10 +47,10 @@ void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::si
                      float* units) {
   for (std::size_t i = 0; i < n; i += 16) {
     const __mmask16 m = lanes(n - i);
-    __m512 most = _mm512_setzero_ps();
+    __m512i most = _mm512_setzero_si512();
     for (std::size_t r = 0; r < rows; ++r) {
       if (i == 0 && r + kFetchedRows < rows) fetch(a + (r + kFetchedRows) * step, n);
-      most = _mm512_max_ps(most, _mm512_abs_ps(_mm512_maskz_loadu_ps(m, a + r * step + i)));
+      most = _mm512_max_epi32(most, sizes(_mm512_maskz_loadu_ps(m, a + r * step + i)));
     }
     const Unit steps(most);
     _mm512_mask_storeu_ps(units + i, m, steps.unit);
@@ -120,8 +122,10 @@ void softmax(const Block& b) {
     std::fill(s + seen, s + h.keys, kNothing);
   }
   exponentials_vnni(b.weights, b.scores, 0, b.weights.count(), {b.weight_steps, b.units, b.sums});
-  for (std::size_t i = 0; i < b.count; ++i)
-    b.units[i] = h.guard && b.sums[i] == 0 ? 0 : 1 / static_cast<float>(b.sums[i]);
+  for (std::size_t i = 0; i < b.count; ++i) {
+    const float share = b.units[i] > 0 ? 1 / static_cast<float>(b.sums[i]) : b.units[i];  // a row that has no softmax
+    b.units[i] = h.guard && !(b.sums[i] > 0 && share > 0) ? 0 : share;
+  }
 }
 
 void run(const Block& b, const StepOperands& operands) {

@@ -63,7 +63,9 @@ class QMatMulVectors : public Implementation {
     share(call, n, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
       range_vnni(p.a + begin, end - begin, low + part, high + part);
     });
-    return tensor_steps(*std::min_element(low, low + parts), *std::max_element(high, high + parts));
+    Range all;
+    for (std::size_t i = 0; i < parts; ++i) all.add(low[i], high[i]);
+    return tensor_steps(all);
   }
 
   BytesGemm<typename On::Panels> product(const QMatMulProblem& p, const std::uint8_t* steps, const float* units,

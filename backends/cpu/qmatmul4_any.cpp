@@ -1,9 +1,9 @@
 // QMatMul4 in plain C++: exact, not fast.
 #include <algorithm>
-#include <cmath>
 
 #include "backends/cpu/product_epilogue.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/steps.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -20,11 +20,11 @@ struct Row {
 void quantize(const float* a, std::size_t blocks, std::size_t block, const Row& row) {
   for (std::size_t i = 0; i < blocks; ++i, a += block) {
     float range = 1e-30f;
-    for (std::size_t j = 0; j < block; ++j) range = std::max(range, std::abs(a[j]));
+    for (std::size_t j = 0; j < block; ++j) range = larger_size(range, a[j]);
     const float inverse = 127 / range;
-    row.units[i] = range / 127;
-    for (std::size_t j = 0; j < block; ++j)
-      row.steps[i * block + j] = static_cast<std::int32_t>(std::nearbyint(a[j] * inverse));
+    // Next to an infinite number all others are 0 steps of infinite size, as NaN as it is itself.
+    row.units[i] = range / 127 + (range - range);
+    for (std::size_t j = 0; j < block; ++j) row.steps[i * block + j] = whole_step(a[j] * inverse);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/product_epilogue.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/steps.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -16,14 +17,16 @@ using ops::QMatMulAttrs;
 float quantize(const QMatMulAttrs& attrs, const TensorSteps& all, const float* a, std::size_t k, std::int32_t* steps) {
   if (attrs.by_row()) {
     float range = 1e-30f;
-    for (std::size_t i = 0; i < k; ++i) range = std::max(range, std::abs(a[i]));
+    for (std::size_t i = 0; i < k; ++i) range = larger_size(range, a[i]);
     const float inverse = 127 / range;
-    for (std::size_t i = 0; i < k; ++i) steps[i] = static_cast<std::int32_t>(std::nearbyint(a[i] * inverse));
+    for (std::size_t i = 0; i < k; ++i) steps[i] = whole_step(a[i] * inverse);
     return range / 127;
   }
   const auto low = static_cast<float>(-all.zero_point), high = static_cast<float>(255 - all.zero_point);
-  for (std::size_t i = 0; i < k; ++i)
-    steps[i] = static_cast<std::int32_t>(std::nearbyint(std::clamp(a[i] / all.scale, low, high)));
+  for (std::size_t i = 0; i < k; ++i) {
+    const float x = a[i] / all.scale;
+    steps[i] = static_cast<std::int32_t>(std::nearbyint(x > low ? std::min(x, high) : low));  // NaN is low, and so 0
+  }
   return all.scale;
 }
 
@@ -55,8 +58,9 @@ class QMatMulAny : public Implementation {
     const ProductEpilogue out{y, p.n, p.bias, p.residual, attrs_.residual, activation_};
     TensorSteps all{attrs_.a_scale, attrs_.a_zero_point};
     if (attrs_.per_tensor) {
-      const auto [low, high] = std::minmax_element(p.a, p.a + p.m * p.k);
-      all = tensor_steps(*low, *high);
+      Range range;
+      for (std::size_t i = 0; i < p.m * p.k; ++i) range.add(p.a[i], p.a[i]);
+      all = tensor_steps(range);
     }
     const std::size_t tasks = std::min(p.m, call.threads() * 4);
     auto* memory = reinterpret_cast<std::int32_t*>(call.scratch(tasks * (p.k + p.n) * sizeof(std::int32_t)));

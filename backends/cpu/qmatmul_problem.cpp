@@ -141,10 +141,10 @@ MatMulBf16Problem::MatMulBf16Problem(const MatMulBf16Attrs& attrs, const Invocat
   if (attrs.has_residual()) residual = read.floats(attrs.residual_index(), "residual", y);
 }
 
-TensorSteps tensor_steps(float low, float high) {
-  low = std::min(low, 0.0f), high = std::max(high, 0.0f);
+TensorSteps tensor_steps(const Range& range) {
+  const auto [low, high] = range;
   const float scale = low == high ? 1 : (high - low) / 255;
-  const float zero = -low / scale;  // not a number where a is infinite
+  const float zero = -low / scale;  // not a number where a is infinite or none
   return {scale, static_cast<std::int32_t>(std::nearbyint(zero > 0 ? std::min(zero, 255.0f) : 0.0f))};
 }
 

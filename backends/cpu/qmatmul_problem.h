@@ -44,8 +44,16 @@ struct TensorSteps {
   float scale;
   std::int32_t zero_point;
 };
-/// As DynamicQuantizeLinear chooses them for numbers from `low` to `high`: uint8, 0 is a step.
-TensorSteps tensor_steps(float low, float high);
+/// What numbers lie in, 0 among them; no number where one of them is none.
+struct Range {
+  float low = 0, high = 0;
+  void add(float least, float most) {
+    low = low <= least || low != low ? low : least;
+    high = high >= most || high != high ? high : most;
+  }
+};
+/// As DynamicQuantizeLinear chooses them: uint8, 0 is a step.
+TensorSteps tensor_steps(const Range& range);
 
 /// What every kernel of these ops can run at all.
 Verdict accepts_qmatmul(const Call& call);

@@ -1,8 +1,6 @@
 // LSTM and GRU with int8 weights in plain C++: exact, not fast. For machines whose 8-bit products would saturate.
-#include <algorithm>
-#include <cmath>
-
 #include "backends/cpu/recurrent_walk.h"
+#include "backends/cpu/steps.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -26,10 +24,9 @@ void pack(const RecurrentMatrix& m, const void* weights, std::byte* packed) {
 
 float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
   float range = 1e-30f;
-  for (std::size_t i = 0; i < depth; ++i) range = std::max(range, std::abs(in[i]));
+  for (std::size_t i = 0; i < depth; ++i) range = larger_size(range, in[i]);
   const float inverse = 127 / range;
-  for (std::size_t i = 0; i < depth; ++i)
-    steps[i] = static_cast<std::uint8_t>(static_cast<int>(std::nearbyint(in[i] * inverse)) + kZero);
+  for (std::size_t i = 0; i < depth; ++i) steps[i] = static_cast<std::uint8_t>(whole_step(in[i] * inverse) + kZero);
   return range / 127;
 }
 

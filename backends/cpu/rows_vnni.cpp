@@ -7,6 +7,7 @@
 
 #include "backends/cpu/attention_avx512.h"
 #include "backends/cpu/product_epilogue_avx512.h"
+#include "backends/cpu/sizes_avx512.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -91,23 +92,22 @@ MODELFLOW_INLINE std::int32_t quantize_row(const float* a, std::size_t k, std::u
   return _mm512_reduce_add_epi32(sums);
 }
 
+/// NaN where one is.
 MODELFLOW_INLINE float largest(const float* a, std::size_t k) {
-  __m512 most[4] = {_mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps(), _mm512_setzero_ps()};
-  const __m512 sign = _mm512_set1_ps(-0.0f);
+  __m512i most[4] = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
   std::size_t i = 0;
   for (; i + 64 <= k; i += 64) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < 4; ++v)
-      most[v] = _mm512_max_ps(most[v], _mm512_andnot_ps(sign, _mm512_loadu_ps(a + i + 16 * v)));
+    for (std::size_t v = 0; v < 4; ++v) most[v] = _mm512_max_epi32(most[v], sizes(_mm512_loadu_ps(a + i + 16 * v)));
   }
   for (; i < k; i += 16) {
     const __mmask16 lanes = lanes_of(k - i);
-    most[0] = _mm512_max_ps(most[0], _mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(lanes, a + i)));
+    most[0] = _mm512_max_epi32(most[0], sizes(_mm512_maskz_loadu_ps(lanes, a + i)));
   }
-  return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(most[0], most[1]), _mm512_max_ps(most[2], most[3])));
+  return largest_of(_mm512_max_epi32(_mm512_max_epi32(most[0], most[1]), _mm512_max_epi32(most[2], most[3])));
 }
 
-/// Every row by its own largest.
+/// Every row by its own largest. Where that is no number, neither is what a step of the row is worth.
 struct ByRow {
   static constexpr bool kSigned = true;
   __m512 inverse[kGroup];
@@ -122,7 +122,7 @@ struct ByRow {
   }
 };
 
-/// As QuantizeLinear says it.
+/// As QuantizeLinear says it; NaN gives 0.
 struct ByTensor {
   static constexpr bool kSigned = false;
   float unit;
@@ -141,20 +141,25 @@ struct ByTensor {
   }
 };
 
-/// The softmax of a row, not yet divided by its sum. Rows that see nothing are 0.
+/// The softmax of a row, not yet divided by its sum. Rows that see nothing are 0. Those with a score that is no number,
+/// or infinite, have no softmax: neither is their scale a number.
 struct ByExponential {
   static constexpr bool kSigned = false;
   ExpOfNegative exp;
   __m512 top[kGroup];
 
   float scale(std::size_t r, const float* row, std::size_t k) {
+    const __m512 infinity = _mm512_set1_ps(-kNothing);
     __m512 most[2] = {_mm512_set1_ps(kNothing), _mm512_set1_ps(kNothing)};
-    for (std::size_t i = 0; i < k; i += 16)
-      most[i / 16 % 2] = _mm512_mask_max_ps(most[i / 16 % 2], lanes_of(k - i), most[i / 16 % 2],
-                                            _mm512_maskz_loadu_ps(lanes_of(k - i), row + i));
+    __mmask16 without = 0;
+    for (std::size_t i = 0; i < k; i += 16) {
+      const __m512 x = _mm512_maskz_loadu_ps(lanes_of(k - i), row + i);
+      without |= _mm512_cmp_ps_mask(x, infinity, _CMP_NLT_UQ);
+      most[i / 16 % 2] = _mm512_mask_max_ps(most[i / 16 % 2], lanes_of(k - i), most[i / 16 % 2], x);
+    }
     const float found = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
     top[r] = _mm512_set1_ps(found == kNothing ? 0 : found);
-    return 1.0f / 255;
+    return without ? __builtin_nanf("") : 1.0f / 255;
   }
   MODELFLOW_INLINE __m512i steps(std::size_t r, __m512 x) const {
     return _mm512_cvtps_epi32(_mm512_mul_ps(exp(_mm512_sub_ps(x, top[r])), _mm512_set1_ps(255)));
@@ -229,19 +234,23 @@ void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t
 void range_vnni(const float* a, std::size_t n, float* low, float* high) {
   __m512 least[2], most[2];
   for (int v = 0; v < 2; ++v) least[v] = most[v] = _mm512_set1_ps(a[0]);
+  __mmask16 without = 0;
   std::size_t i = 0;
   for (; i + 32 <= n; i += 32) {
 #pragma GCC unroll 2
     for (std::size_t v = 0; v < 2; ++v) {
       const __m512 x = _mm512_loadu_ps(a + i + 16 * v);
       least[v] = _mm512_min_ps(least[v], x), most[v] = _mm512_max_ps(most[v], x);
+      without |= _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
     }
   }
   for (; i < n; i += 16) {
     const __mmask16 lanes = lanes_of(n - i);
     const __m512 x = _mm512_mask_loadu_ps(least[0], lanes, a + i);
     least[0] = _mm512_min_ps(least[0], x), most[0] = _mm512_max_ps(most[0], x);
+    without |= _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
   }
+  if (without) return static_cast<void>(*low = *high = __builtin_nanf(""));
   *low = _mm512_reduce_min_ps(_mm512_min_ps(least[0], least[1]));
   *high = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
 }

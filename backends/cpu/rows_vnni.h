@@ -43,14 +43,14 @@ void quantize_vnni(const RowPanels& panels, const float* a, std::size_t begin, s
 void quantize_vnni(const TilePanels& panels, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out);
 
-/// exp(a - the largest of its row) in steps of a 255th.
+/// exp(a - the largest of its row) in steps of a 255th; the scale of a row that has no softmax is NaN.
 void exponentials_vnni(const RowPanels& panels, const float* a, std::size_t begin, std::size_t end,
                        const QuantizedRows& out);
 
 /// Rows of k bytes as they are.
 void pack_rows_vnni(const RowPanels& panels, const std::uint8_t* a, std::uint8_t* steps);
 
-/// The smallest and the largest of n > 0 floats.
+/// The smallest and the largest of n > 0 floats; NaN where one is.
 void range_vnni(const float* a, std::size_t n, float* low, float* high);
 
 }  // namespace modelflow::cpu

@@ -3,6 +3,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
+#include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
 
 namespace modelflow::ops {
@@ -54,9 +55,16 @@ bool merge(Dim& dim, const Dim& found) {
   return true;
 }
 
+/// A batch of 1 serves all batches.
+bool join(Dim& batch, const Dim& found) {
+  const std::optional<Dim> both = broadcast(batch, found);
+  if (both) batch = *both;
+  return both.has_value();
+}
+
 /// One of q, k and v.
 Verdict read_heads(const Operand& x, Layout layout, std::int64_t heads, Dim& batch, Dim& sequence, Dim& depth) {
-  if (!x.shape.has_rank()) return yes();
+  if (!x.shape.has_rank()) return join(batch, Dim()) ? yes() : no("batch differs", x.name);
   const bool flat = layout == Layout::bsh;
   if (x.shape.rank() != (flat ? 3u : 4u)) return no(flat ? "is not of rank 3" : "is not of rank 4", x.name);
   if (!flat && x.shape[1].known() && !(x.shape[1] == Dim(heads)))
@@ -64,16 +72,19 @@ Verdict read_heads(const Operand& x, Layout layout, std::int64_t heads, Dim& bat
   const Dim found = flat ? x.shape[2].divided_by(Dim(heads)) : x.shape[3];
   if (flat && x.shape[2].known() && found.unknown())
     return no(x.shape[2].str() + " channels do not divide into " + std::to_string(heads) + " heads", x.name);
-  if (!merge(batch, x.shape[0])) return no("batch differs", x.name);
+  if (!join(batch, x.shape[0]))
+    return no("has " + x.shape[0].str() + " batches, the operands before it " + batch.str(), x.name);
   if (!merge(sequence, x.shape[flat ? 1 : 2])) return no("sequence length differs", x.name);
   return merge(depth, found) ? yes() : no("head size differs", x.name);
 }
 
-Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, const AttentionDims& dims) {
+Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, AttentionDims& dims) {
   if (!mask.shape.has_rank()) return yes();
   const std::size_t rank = mask.shape.rank();
   if (rank < 2 || rank > 4) return no("the mask is not of rank 2 to 4", mask.name);
   if (attention.windows && rank != 4) return no("the mask of windows is not of rank 4", mask.name);
+  if (rank == 4 && !attention.windows && !join(dims.batch, mask.shape[0]))
+    return no("the mask has " + mask.shape[0].str() + " batches, the scores " + dims.batch.str(), mask.name);
   const Dim full[] = {dims.batch, Dim(attention.heads), dims.queries, dims.keys};
   for (std::size_t i = 0; i < rank; ++i) {
     const Dim &dim = mask.shape[i], &wanted = full[4 - rank + i];
@@ -88,6 +99,7 @@ Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, const A
 }  // namespace
 
 Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDims& dims) {
+  dims.batch = 1;
   if (attention.packed) {
     const std::int64_t all = attention.heads + 2 * attention.kv_heads;
     if (Verdict v = read_heads(call.in(0), Layout::bsh, all, dims.batch, dims.queries, dims.head_dim); !v) return v;

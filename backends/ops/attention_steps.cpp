@@ -32,8 +32,9 @@ std::string average_text(bool guard) {
       "total_found = ReduceSum <keepdims = 1> (p_kept, v_last)\n"
       "total = Slice (total_found, v_first, v_one, v_last)\n";
   if (!guard) return total + "average = Div (sums, total)\n";
-  return total + "average_found = Div (sums, total)\nundefined = IsNaN (average_found)\n" +
-         constant_text("nothing", 0) + "average = Where (undefined, nothing, average_found)\n";
+  return total + constant_text("nothing", 0) +
+         "average_found = Div (sums, total)\ndefined = Greater (total, nothing)\n" +
+         "average = Where (defined, average_found, nothing)\n";
 }
 
 }  // namespace

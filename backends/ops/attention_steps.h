@@ -12,7 +12,7 @@ std::string step_scores_text(int opset, const std::string& q, const std::string&
 
 /// `y` = softmax(scores) v. Exponentials lie in [0, 1] whatever the data, so that their steps are 255ths; a row is
 /// divided by the sum of its steps. Columns of v are in steps of a 127th of their largest element each. `guard`: rows
-/// that see nothing are 0, not NaN.
+/// that have no softmax are 0, not NaN.
 std::string step_weights_text(int opset, const std::string& scores, const std::string& v, bool guard,
                               const std::string& y);
 
