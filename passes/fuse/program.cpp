@@ -50,10 +50,10 @@ bool is_elementwise_line(const Node& node, std::int64_t opset) {
 }
 
 Tree::Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset)
-    : graph_(nodes.back()->graph()), extents_(extents), opset_(opset), nodes_(nodes.begin(), nodes.end()) {}
+    : spine_(std::move(nodes)), extents_(extents), opset_(opset), nodes_(spine_.begin(), spine_.end()) {}
 
 void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs) {
-  const auto inputs = [&] { return program_inputs({nodes_.begin(), nodes_.end()}, opset_); };
+  const auto inputs = [&] { return program_inputs(ordered(), opset_); };
   for (bool grown = true; grown && nodes_.size() < kMostLines;) {
     grown = false;
     for (Value* input : inputs()) {
@@ -72,8 +72,12 @@ void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_i
 
 std::vector<Node*> Tree::ordered() const {
   std::vector<Node*> list;
-  for (const auto& node : graph_.nodes())
-    if (nodes_.contains(node.get())) list.push_back(node.get());
+  const auto visit = [&](Node* node, const auto& self) -> void {
+    if (!nodes_.contains(node) || std::find(list.begin(), list.end(), node) != list.end()) return;
+    for (const std::size_t operand : line_of(*node, opset_).operands) self(node->input(operand)->producer(), self);
+    list.push_back(node);
+  };
+  for (Node* node : spine_) visit(node, visit);
   return list;
 }
 
@@ -83,7 +87,8 @@ bool Tree::is_reduced(const Use& use) const {
 
 bool Tree::fits(const Value& value) {
   const Node& node = *value.producer();
-  if (&node.graph() != &graph_ || value.is_graph_output() || !is_elementwise_line(node, opset_)) return false;
+  if (&node.graph() != &spine_.back()->graph() || value.is_graph_output() || !is_elementwise_line(node, opset_))
+    return false;
   const Shape shape = extents_.of(value);
   const auto joins = [&](const Use& use) {
     if (!nodes_.contains(use.node) || is_reduced(use) != is_reduced(value.uses().front())) return false;

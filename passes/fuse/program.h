@@ -29,14 +29,15 @@ class Tree {
   /// Takes producers in until none fits any more.
   void grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs);
   const std::unordered_set<Node*>& nodes() const { return nodes_; }
-  /// In the order of the graph, the sink last.
+  /// Operands first, in the order in which they are read, so that equal trees are equal programs; what a reduction needs
+  /// in front of it, the sink last.
   std::vector<Node*> ordered() const;
 
  private:
   bool fits(const Value& value);
   bool is_reduced(const Use& use) const;
 
-  const Graph& graph_;
+  std::vector<Node*> spine_;  ///< the nodes that it began with
   Extents& extents_;
   std::int64_t opset_;
   std::unordered_set<Node*> nodes_;
