@@ -71,7 +71,7 @@ Selected choose(const Model& original, const Options& options, const Pipeline& p
     return select_by_cost(corrected.forms.fused, tools, options.target, report);
   const Feeds& feeds = verifier.reference().feeds.front();
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
-    return time_models(*runtime, models, feeds, options, plugin, budget);
+    return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
   };
   tools.time_regions = [&](const Model& laid_out) {
     return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
@@ -101,11 +101,12 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
   return std::move(chosen.model);
 }
 
-/// What the user left to us: data to verify with.
+/// What the user left to us: data to verify with, whether there is something to measure.
 Options resolved(Options options, const Model& model) {
   if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
   if (options.inputs.empty() && options.calibration)
     if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
+  if (options.level == Level::O1 && options.precision == Precision::f32) options.measure = false;  // nothing to choose
   return options;
 }
 

@@ -14,7 +14,7 @@ namespace {
 TEST(Timing, RatiosOfNeighbours) {
   double drift = 1;  // the machine gets slower all the time; the ratio stays
   const auto side = [&](double seconds) { return [&, seconds] { return seconds * (drift *= 1.001); }; };
-  const std::vector<Timing> timings = time_interleaved({side(0.02), side(0.01)}, 0);
+  const std::vector<Timing> timings = time_interleaved({side(0.02), side(0.01)}, {});
   EXPECT_NEAR(timings[0].speedup, 1, 1e-9);
   EXPECT_NEAR(timings[1].speedup, 2, 0.05);
   EXPECT_LE(timings[1].low, timings[1].speedup);

@@ -50,7 +50,7 @@ std::optional<double> measured(const Options& options, Model plain, Model rounde
   emit_functions(plain);
   emit_functions(rounded);
   const std::vector<Timing> timing =
-      time_models(*runtime, {&plain, &rounded}, {{"x", numbers({kRows, kWidth})}}, options, plugin, kBudget);
+      time_models(*runtime, {&plain, &rounded}, {{"x", numbers({kRows, kWidth})}}, options, plugin, {kBudget});
   return 1 / timing.at(1).speedup;
 }
 

@@ -59,6 +59,9 @@ std::vector<Model> stock_forms(const Model& original, const Model& part) {
   return forms;
 }
 
+/// Seconds: there are many regions, most of them small.
+constexpr double kBlock = 0.01;
+
 class RegionTimer {
  public:
   RegionTimer(Runtime& runtime, const Options& options, const std::filesystem::path& plugin)
@@ -73,7 +76,8 @@ class RegionTimer {
       session.plugin = plugin_;
       const auto b = open_session(runtime_, fused, session);
       if (!agree(*a, *b, feeds)) continue;
-      return time_interleaved({[&] { return a->timed_run(feeds); }, [&] { return b->timed_run(feeds); }}, budget)[1];
+      return time_interleaved({[&] { return a->timed_run(feeds); }, [&] { return b->timed_run(feeds); }},
+                              {budget, is_sure, kBlock})[1];
     }
     Timing none;
     none.why_not = "fused and plain ops give different results on their own";

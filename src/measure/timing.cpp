@@ -47,23 +47,32 @@ bool uses_our_domain(const Model& model) { return model.opsets.contains(std::str
 
 }  // namespace
 
-std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double budget) {
-  constexpr double kBlock = 0.04;  // seconds: long against a scheduler tick, short against the drift of the machine
+bool is_sure(const Timing& timing) {
+  const double width = (timing.high - timing.low) / timing.speedup;
+  const bool clear = timing.low > 1.08 || timing.high < 0.96;
+  return width < (clear ? 0.1 : 0.02);
+}
+
+std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Effort& effort) {
   constexpr std::size_t kMinRounds = 3, kMaxRounds = 60;
+  constexpr std::size_t kRoundsToBeSure = 6;  // fewer agree by chance too often
   const auto start = Clock::now();
   std::vector<std::size_t> runs;
   for (const Runner& run : sides) {
     run();
     const double once = std::min(run(), run());
     const double fewest = once > 0.1 ? 1 : 3;
-    runs.push_back(static_cast<std::size_t>(std::clamp(std::ceil(kBlock / std::max(once, 1e-7)), fewest, 2000.0)));
+    runs.push_back(
+        static_cast<std::size_t>(std::clamp(std::ceil(effort.block / std::max(once, 1e-7)), fewest, 2000.0)));
   }
   std::vector<std::vector<double>> blocks(sides.size());
-  for (std::size_t round = 0; round < kMaxRounds && (round < kMinRounds || since(start) < budget); ++round)
+  for (std::size_t round = 0; round < kMaxRounds && (round < kMinRounds || since(start) < effort.budget); ++round) {
+    if (effort.enough && round >= kRoundsToBeSure && effort.enough(summarize(blocks[0], blocks[1]))) break;
     for (std::size_t k = 0; k < sides.size(); ++k) {
       const std::size_t side = round % 2 ? sides.size() - 1 - k : k;
       blocks[side].push_back(block(sides[side], runs[side]));
     }
+  }
   std::vector<Timing> timings;
   for (const std::vector<double>& side : blocks) timings.push_back(summarize(blocks[0], side));
   return timings;
@@ -75,7 +84,7 @@ SessionOptions timing_session(const Options& options) {
 }
 
 std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
-                                const Options& options, const std::filesystem::path& plugin, double budget) {
+                                const Options& options, const std::filesystem::path& plugin, const Effort& effort) {
   std::vector<std::unique_ptr<Session>> sessions;
   std::vector<Runner> runners;
   for (const Model* model : models) {
@@ -84,7 +93,7 @@ std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*
     sessions.push_back(open_session(runtime, *model, session));
     runners.push_back([&feeds, s = sessions.back().get()] { return s->timed_run(feeds); });
   }
-  return time_interleaved(runners, budget);
+  return time_interleaved(runners, effort);
 }
 
 }  // namespace modelflow

@@ -22,9 +22,19 @@ struct Timing {
 /// One run of one side; gives its seconds.
 using Runner = std::function<double()>;
 
-/// Times the sides in short interleaved blocks (order A B, B A, ...) within `budget` seconds, but at least three
-/// rounds.
-std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, double budget);
+/// How long to measure: until `enough` says so of side 1 (absent: never), within `budget` seconds, in blocks of `block`
+/// seconds, which are long against a scheduler tick and short against the drift of the machine.
+struct Effort {
+  double budget = 0;
+  std::function<bool(const Timing&)> enough = {};
+  double block = 0.04;
+};
+
+/// More rounds would not change what is decided: clearly faster, clearly not, or known to 2 %.
+bool is_sure(const Timing& timing);
+
+/// Times the sides in short interleaved blocks (order A B, B A, ...), but at least three rounds.
+std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Effort& effort);
 
 /// How sessions are opened that take turns in one process.
 SessionOptions timing_session(const Options& options);
@@ -32,7 +42,7 @@ SessionOptions timing_session(const Options& options);
 /// Times runnable models on the same feeds, all loaded in this process; the first is the baseline. Idle sessions park
 /// their threads. `plugin` (may be empty) is registered for models that use our domain only.
 std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
-                                const Options& options, const std::filesystem::path& plugin, double budget);
+                                const Options& options, const std::filesystem::path& plugin, const Effort& effort);
 
 /// time_models with everything but the models and the budget fixed; tests put fixed numbers in its place.
 using TimeModels = std::function<std::vector<Timing>(const std::vector<const Model*>& models, double budget)>;

@@ -71,7 +71,7 @@ Trial Trials::scored(Trial made) {
 }
 
 std::vector<Timing> Trials::time(const std::vector<const Model*>& models, double seconds) const {
-  return time_models(work.runtime, models, samples.judges().front(), work.options, work.plugin, seconds);
+  return time_models(work.runtime, models, samples.judges().front(), work.options, work.plugin, {seconds, is_sure});
 }
 
 // The portable form has no use for another layout: its convolutions are standard ones.
