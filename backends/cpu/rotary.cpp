@@ -71,9 +71,9 @@ class Rotary : public Implementation {
       if (call.input(i).dtype != DType::f32) fail("an input is not float32");
     const View x = call.input(0), cos = call.input(1), sin = call.input(2);
     const Extents extents = heads_of(x, attrs_);
-    const Angles angles(cos, extents);
-    if (!std::ranges::equal(cos.dims, sin.dims)) fail("cos and sin differ in shape");
-    const std::size_t size = extents[3], covered = angles.width * (attrs_.half_width ? 2 : 1);
+    const Angles of_cos(cos, extents), of_sin(sin, extents);
+    if (of_cos.width != of_sin.width) fail("cos and sin differ in width");
+    const std::size_t size = extents[3], covered = of_cos.width * (attrs_.half_width ? 2 : 1);
     if (covered % 2 != 0 || (attrs_.partial ? covered > size : covered != size)) fail("the angles do not fit a head");
     RotaryRow first;
     first.pairs = covered / 2;
@@ -85,23 +85,25 @@ class Rotary : public Implementation {
     if (rows * size == 0) return;
     share(call, rows, std::min(tasks_for(rows * size, call), rows),
           [&](std::size_t begin, std::size_t end, std::size_t) {
-            for (std::size_t r = begin; r < end; ++r) turn(first, r, extents, angles);
+            for (std::size_t r = begin; r < end; ++r) turn(first, r, extents, of_cos, of_sin);
           });
   }
 
  private:
   /// Row `r` of x as it lies in memory.
-  void turn(const RotaryRow& first, std::size_t r, const Extents& x, const Angles& angles) const {
+  void turn(const RotaryRow& first, std::size_t r, const Extents& x, const Angles& cos, const Angles& sin) const {
     const std::size_t inner = r % x[attrs_.flat ? 1 : 2], rest = r / x[attrs_.flat ? 1 : 2];
     const std::size_t outer = rest % x[attrs_.flat ? 2 : 1], batch = rest / x[attrs_.flat ? 2 : 1];
     const std::size_t head = attrs_.flat ? inner : outer, row = attrs_.flat ? outer : inner;
-    const std::size_t angle = batch * angles.step[0] + head * angles.step[1] + row * angles.step[2];
+    const auto place = [&](const Angles& angles) {
+      return batch * angles.step[0] + head * angles.step[1] + row * angles.step[2];
+    };
     const std::size_t covered = 2 * first.pairs;
     RotaryRow here = first;
     here.x += r * x[3];
     here.y += r * x[3];
-    here.cos += angle;
-    here.sin += angle;
+    here.cos += place(cos);
+    here.sin += place(sin);
     turn_(here);
     if (here.y != here.x) std::copy(here.x + covered, here.x + x[3], here.y + covered);
   }

@@ -74,6 +74,9 @@ Verdict infer(Call& call) {
     if (Verdict v = read_heads(x, *rotary, dims); !v) return v;
     for (const std::size_t i : {1, 2})
       if (Verdict v = check_angles(call.in(i), dims, *rotary); !v) return v;
+    const Shape &cos = call.in(1).shape, &sin = call.in(2).shape;
+    if (cos.has_rank() && sin.has_rank() && cos.back().known() && sin.back().known() && !(cos.back() == sin.back()))
+      return no("cos and sin differ in width", call.in(2).name);
     if (rotary->flat && dims[3].known()) call.attrs.set("head_dim", dims[3].value());
   }
   call.outputs.resize(1);
@@ -86,6 +89,7 @@ struct Sample {
   Dims x, angles;
   std::int64_t heads = 1;
   bool flat = false, interleaved = false, half_width = false, partial = false;
+  Dims sin = {};  ///< where they are others than those of cos
 };
 
 std::vector<Call> samples() {
@@ -107,12 +111,15 @@ std::vector<Call> samples() {
              {{2, 3, 5, 12}, {3, 1, 12}},
              {{0, 3, 5, 12}, {5, 12}},
              {{2, 0, 36}, {1, 1, 0, 12}, 3, true, true},
+             {{2, 3, 5, 12}, {2, 1, 5, 12}, 1, false, false, false, false, {5, 12}},
+             {{2, 5, 36}, {3, 1, 12}, 3, true, true, false, false, {2, 1, 5, 12}},
          }) {
       Call call{"Rotary", {}, {}, {}};
       call.attrs.set("num_heads", s.heads).set("x_layout", s.flat ? "BSH" : "BNSH");
       call.attrs.set("interleaved", s.interleaved ? 1 : 0).set("half_width", s.half_width ? 1 : 0);
       call.attrs.set("partial", s.partial ? 1 : 0);
-      call.inputs = {all.operand("x", s.x), all.operand("cos", s.angles), all.operand("sin", s.angles)};
+      call.inputs = {all.operand("x", s.x), all.operand("cos", s.angles),
+                     all.operand("sin", s.sin.empty() ? s.angles : s.sin)};
       call.outputs = {all.operand("y", s.x)};
       all.calls.push_back(std::move(call));
     }

@@ -143,6 +143,10 @@ class Fusing {
       for (std::size_t i = 0; heads_ == 0 && i + 1 < shape.rank(); ++i)
         if (!(shape[i].number() == 1) && !(shape[i] == x[4 - shape.rank() + i]))
           return no("may enlarge what it turns", angles->name());
+      // One number would be repeated for all elements. (The standard op says how many there are.)
+      const std::int64_t width = turn.covered / (turn.half_width ? 2 : 1);
+      if (turn.covered > 0 && shape.back().number() != width)
+        return no("is not known to have " + std::to_string(width) + " numbers", angles->name());
     }
     return yes();
   }
