@@ -5,22 +5,42 @@
 
 namespace modelflow::cpu {
 
-/// What is added to scores: numbers, or one of two numbers by a flag; neither: nothing.
+/// What scores become: numbers are added, and one of two numbers by a flag is, or it stands in place of the score.
 struct AttentionMask {
+  struct Steps {
+    std::size_t row = 0, column = 0;  ///< 0 where the mask is repeated; column is 0 or 1
+  };
   const float* numbers = nullptr;
   const std::uint8_t* flags = nullptr;
-  std::size_t row = 0, column = 0;  ///< steps, 0 where the mask is repeated; column is 0 or 1
-  float on = 0, off = 0;            ///< what flags mean
+  Steps step, flag_step;                           ///< of numbers, of flags
+  float on = 0, off = 0;                           ///< what flags mean
+  bool on_replaces = false, off_replaces = false;  ///< the other one is 0
+  bool numbers_last = false;                       ///< flags act first
 
   explicit operator bool() const { return numbers || flags; }
-  float operator[](std::size_t key) const { return numbers ? numbers[key * column] : flags[key * column] ? on : off; }
+  float operator()(float score, std::size_t key) const {
+    if (numbers && !numbers_last) score += numbers[key * step.column];
+    if (flags) {
+      const bool flag = flags[key * flag_step.column] != 0;
+      const float number = flag ? on : off;
+      score = (flag ? on_replaces : off_replaces) ? number : score + number;
+    }
+    return numbers && numbers_last ? score + numbers[key * step.column] : score;
+  }
   /// The mask from this row and key on.
   AttentionMask from(std::size_t r, std::size_t key) const {
     AttentionMask rest = *this;
-    if (numbers) rest.numbers += r * row + key * column;
-    if (flags) rest.flags += r * row + key * column;
+    if (numbers) rest.numbers += r * step.row + key * step.column;
+    if (flags) rest.flags += r * flag_step.row + key * flag_step.column;
     return rest;
   }
+};
+
+/// Keys behind their query: `number` stands in place of their scores, or is added to them.
+struct AttentionCausal {
+  bool on = false;
+  float number = 0;
+  bool adds = false, first = false;  ///< the mask acts on what comes out, else on what comes in
 };
 
 /// One query head against the keys and values of its head: y = softmax(scale * q k^T + mask) v. Matrices are row-major;
@@ -32,19 +52,24 @@ struct AttentionHead {
   std::size_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
   AttentionMask mask;
   float scale = 1;
-  float cap = 0;        ///< c: scores become c * tanh(scores / c) before the mask; 0: they stay
-  bool causal = false;  ///< row i sees the keys up to i
-  bool guard = false;   ///< rows that are NaN become 0
+  float cap = 0;       ///< c: scores become c * tanh(scores / c) before the mask; 0: they stay
+  bool guard = false;  ///< rows that are NaN become 0
+  AttentionCausal causal;
+  /// Causal: all keys are computed and the hidden ones made low, else the hidden ones are left out. That is the same
+  /// where they have no weight: see attention_causal.h.
+  bool whole = false;
+  float largest_key = 0, largest_value = 0;  ///< in size; NaN or inf where one is
 
-  /// How many keys a row sees: the first ones.
-  std::size_t seen(std::size_t row) const { return causal && row + 1 < keys ? row + 1 : keys; }
+  /// How many keys a row computes: the first ones.
+  std::size_t seen(std::size_t row) const { return causal.on && !whole && row + 1 < keys ? row + 1 : keys; }
 };
 
 /// A row of queries against some of the keys: the largest score, the sum of exp(score - max), and that sum weighted by
 /// the values.
 struct AttentionRow {
   const float* q = nullptr;
-  AttentionMask mask;  ///< from key 0 on
+  AttentionMask mask;     ///< from key 0 on
+  std::size_t index = 0;  ///< which row it is
   float* values = nullptr;
   float max = 0, sum = 0;
 };
@@ -65,10 +90,11 @@ struct AttentionCode {
   /// Rows against the keys [begin, end) of a head, at most kAttentionRows and kAttentionStream of them, read where they
   /// lie: for few rows and many keys. Null: those go through `rows` as well.
   void (*stream)(const AttentionHead& head, AttentionRow* rows, std::size_t count, std::size_t begin, std::size_t end);
+  /// The largest of rows of numbers in size, `step` floats apart; NaN where one is.
+  float (*largest)(const float* x, std::size_t rows, std::size_t n, std::size_t step);
   std::size_t most_keys = SIZE_MAX;
-  /// A value that is infinite or NaN counts although its weight is 0, 0 times it being NaN: that of a key that a row
-  /// does not see, and of any key in a row that the guard makes 0.
-  bool unseen_values = false, guarded_values = false;
+  /// A value that is infinite or NaN counts in a row that the guard makes 0, 0 times it being NaN.
+  bool guarded_values = false;
 };
 
 inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;

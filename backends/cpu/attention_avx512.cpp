@@ -79,7 +79,8 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
     for (std::size_t i = begin; i < end; ++i) {
       if (key == 0) ahead.row(h, r.first + i);
       if (h.cap != 0) bend(r.scores + i * r.scores_row, seen(i), h.cap, exp);
-      lanes_of[i - begin] = largest(r.scores + i * r.scores_row, seen(i), h.mask.from(r.first + i, key));
+      const std::size_t row = r.first + i;
+      lanes_of[i - begin] = largest_left(h, h.mask.from(row, key), row, key, seen(i), r.scores + i * r.scores_row);
     }
     float max[4], sum[4];
     _mm_storeu_ps(max, _mm_max_ps(largest4(lanes_of), _mm_loadu_ps(r.max + begin)));
@@ -105,6 +106,12 @@ void finish(const Rows& r) {
       _mm512_mask_storeu_ps(y + j, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(kept, r.values + i * r.values_row + j), sum));
     }
   }
+}
+
+bool hidden_matters(const Rows& r) {
+  for (std::size_t i = 0; i < r.count; ++i)
+    if (hidden_matters(r.head, r.first + i, r.max[i], mask_top)) return true;
+  return false;
 }
 
 void block(Rows& r, const Ahead& ahead, const float* packed) {
@@ -145,7 +152,6 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
     product.residual = key ? r.values : nullptr;
     gemm_avx512(product, 0, r.count, 0, h.width);
   }
-  finish(r);
 }
 
 void run_rows(const AttentionHead& h, const AttentionHead* next, const float* packed, std::size_t begin,
@@ -156,6 +162,15 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
     Rows r{h,  row, least(kRows, end - row), scratch, scratch + kRows * scores_row, scores_row, round_up(h.width),
            {}, {}};
     block(r, ahead, packed);
+    if (hidden_matters(r)) {
+      AttentionHead whole = h;
+      whole.whole = true;
+      Rows again{whole, r.first, r.count, r.scores, r.values, r.scores_row, r.values_row, {}, {}};
+      block(again, ahead, packed);
+      finish(again);
+    } else {
+      finish(r);
+    }
   }
 }
 
@@ -175,6 +190,6 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
 }  // namespace
 
 const AttentionCode attention_code_avx512 = {
-    kRows, packed_floats, pack, scratch_floats, run_rows, attention_stream_avx512, SIZE_MAX, true, true};
+    kRows, packed_floats, pack, scratch_floats, run_rows, attention_stream_avx512, largest_size, SIZE_MAX, true};
 
 }  // namespace modelflow::cpu

@@ -3,7 +3,7 @@
 // Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as in activation_avx512.h.
 
 #include "backends/cpu/activation_avx512.h"
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_causal.h"
 
 namespace modelflow::cpu {
 
@@ -62,14 +62,30 @@ MODELFLOW_INLINE __m128 largest4(const __m512 (&x)[4]) {
       x, [](__m512 a, __m512 b) __attribute__((always_inline)) { return _mm512_max_ps(a, b); });
 }
 
-/// What the mask adds to up to 16 scores from key j on.
-MODELFLOW_INLINE __m512 numbers(const AttentionMask& mask, std::size_t j, __mmask16 m) {
-  if (mask.numbers) return _mm512_maskz_loadu_ps(m, mask.numbers + j);
-  const __m128i flags = _mm_maskz_loadu_epi8(m, mask.flags + j);
-  return _mm512_mask_blend_ps(_mm_test_epi8_mask(flags, flags), _mm512_set1_ps(mask.off), _mm512_set1_ps(mask.on));
+MODELFLOW_INLINE __m512 add_numbers(const AttentionMask& mask, __m512 x, std::size_t j, __mmask16 m) {
+  return _mm512_add_ps(x, mask.step.column ? _mm512_maskz_loadu_ps(m, mask.numbers + j)  //
+                                           : _mm512_set1_ps(*mask.numbers));
 }
 
-/// Adds the mask to a row of scores; the largest of what comes out, lane by lane.
+/// What the mask makes of up to 16 scores from key j on.
+MODELFLOW_INLINE __m512 masked(const AttentionMask& mask, __m512 x, std::size_t j, __mmask16 m) {
+  if (mask.numbers && !mask.numbers_last) x = add_numbers(mask, x, j, m);
+  if (mask.flags) {
+    const __m128i flags =
+        mask.flag_step.column ? _mm_maskz_loadu_epi8(m, mask.flags + j) : _mm_set1_epi8(static_cast<char>(*mask.flags));
+    const __mmask16 on = _mm_test_epi8_mask(flags, flags);
+    if (mask.on_replaces) {
+      x = _mm512_mask_mov_ps(x, on, _mm512_set1_ps(mask.on));
+    } else if (mask.off_replaces) {
+      x = _mm512_mask_mov_ps(_mm512_set1_ps(mask.off), on, x);
+    } else {
+      x = _mm512_add_ps(x, _mm512_mask_blend_ps(on, _mm512_set1_ps(mask.off), _mm512_set1_ps(mask.on)));
+    }
+  }
+  return mask.numbers && mask.numbers_last ? add_numbers(mask, x, j, m) : x;
+}
+
+/// Lets the mask act on a row of scores; the largest of what comes out, lane by lane.
 MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const AttentionMask& mask) {
   const __m512 nothing = _mm512_set1_ps(kNothing);
   __m512 best = nothing;
@@ -79,15 +95,46 @@ MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const AttentionMask& ma
     }
     return best;
   }
-  const __m512 all = _mm512_set1_ps(mask.column || n == 0 ? 0 : mask[0]);
   for (std::size_t j = 0; j < n; j += 16) {
     const __mmask16 m = lanes(n - j);
-    const __m512 add = mask.column ? numbers(mask, j, m) : all;
-    const __m512 x = _mm512_add_ps(_mm512_maskz_loadu_ps(m, s + j), add);
+    const __m512 x = masked(mask, _mm512_maskz_loadu_ps(m, s + j), j, m);
     _mm512_mask_storeu_ps(s + j, m, x);
     best = _mm512_mask_max_ps(best, m, best, x);
   }
   return best;
+}
+
+/// The same with all that hides keys; the n keys begin at `key`, where `mask` begins too.
+MODELFLOW_INLINE __m512 largest_left(const AttentionHead& h, const AttentionMask& mask, std::size_t row,
+                                     std::size_t key, std::size_t n, float* s) {
+  if (!h.whole) return largest(s, n, mask);
+  if (h.causal.first) hide(h, row, key, n, s);
+  const __m512 best = largest(s, n, mask);
+  if (h.causal.first) return best;
+  hide(h, row, key, n, s);
+  return largest(s, n, {});
+}
+
+/// The most that the mask makes of this score over n keys.
+MODELFLOW_INLINE float mask_top(const AttentionMask& mask, float score, std::size_t n) {
+  const __m512 x = _mm512_set1_ps(score), most = _mm512_set1_ps(-kNothing);
+  __m512 best = _mm512_set1_ps(kNothing);
+  for (std::size_t j = 0; j < n; j += 16) {
+    const __mmask16 m = lanes(n - j);
+    const __m512 y = masked(mask, x, j, m);
+    best = _mm512_mask_max_ps(best, m, best, _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), most));
+  }
+  return _mm512_reduce_max_ps(best);
+}
+
+/// AttentionCode::largest
+[[maybe_unused]] float largest_size(const float* x, std::size_t rows, std::size_t n, std::size_t step) {
+  __m512i best = _mm512_setzero_si512();
+  const __m512i size = _mm512_set1_epi32(0x7fffffff);
+  for (std::size_t r = 0; r < rows; ++r, x += step)
+    for (std::size_t i = 0; i < n; i += 16)
+      best = _mm512_max_epu32(best, _mm512_and_si512(size, _mm512_maskz_loadu_epi32(lanes(n - i), x + i)));
+  return _mm512_reduce_max_ps(_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(_mm512_reduce_max_epu32(best)))));
 }
 
 /// s = exp(s - max), and the sum, lane by lane.

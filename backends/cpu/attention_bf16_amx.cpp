@@ -85,8 +85,10 @@ MODELFLOW_INLINE float exponentials_bf16(const float* s, std::size_t seen, float
   return _mm512_reduce_add_ps(sum);
 }
 
-void softmax(const Block& b) {
+/// True where keys that are left out matter.
+bool softmax(const Block& b) {
   const AttentionHead& h = b.head;
+  bool matters = false;
   const std::size_t row_bytes = tile_row(b.weights.row), whole = tile_steps(b.weights.row) * kTileBytes;
   for (std::size_t panel = 0; panel < b.weights.count(); ++panel) {
     std::byte* to = b.weight_tiles + b.weights.offset(panel);
@@ -94,10 +96,13 @@ void softmax(const Block& b) {
       float* s = b.scores + i * h.keys;
       const std::size_t seen = h.seen(b.first + i);
       if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
-      const float top = _mm512_reduce_max_ps(largest(s, seen, h.mask.from(b.first + i, 0)));
+      const std::size_t row = b.first + i;
+      const float top = _mm512_reduce_max_ps(largest_left(h, h.mask.from(row, 0), row, 0, seen, s));
+      matters = matters || hidden_matters(h, row, top, mask_top);
       b.sums[i] = exponentials_bf16(s, seen, top == kNothing ? 0 : top, whole, to);
     }
   }
+  return matters;
 }
 
 /// y = values / sums; rows that have no softmax are 0 where NaN is guarded against.
@@ -124,7 +129,7 @@ void multiply(const TilePanels& rows, const std::byte* a, const std::uint16_t* b
   gemm_bf16_amx(product, 0, rows.count(), 0, seen);
 }
 
-void run(const Block& b, const Operands& operands) {
+bool run(const Block& b, const Operands& operands) {
   const AttentionHead& h = b.head;
   const __m512 scale = _mm512_set1_ps(h.scale);
   for (std::size_t i = 0; i < b.count; ++i) {
@@ -138,9 +143,10 @@ void run(const Block& b, const Operands& operands) {
   copy_rows_amx(b.queries, b.q, h.depth, 0, b.queries.count(), b.q_tiles);
   const std::size_t seen = h.seen(b.first + b.count - 1);
   multiply(b.queries, b.q_tiles, operands.keys, h.keys, seen, b.scores);
-  softmax(b);
+  if (softmax(b)) return true;
   multiply(b.weights, b.weight_tiles, operands.values, h.width, h.width, b.values);
   average(b);
+  return false;
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 /// `Operands(head, memory)` lays out the packed keys and values and packs them, `Block(head, first, count, memory)` a
 /// block of rows and what is in between; both say how many floats they take. `run(block, operands)` fills its rows of
-/// y.
+/// y, and says whether keys that it left out matter.
 template <class Operands, class Block, std::size_t kRows>
 struct AttentionBlocks {
   static std::size_t packed_floats(const AttentionHead& h) { return Operands(h, nullptr).floats; }
@@ -26,12 +26,16 @@ struct AttentionBlocks {
   static void rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin,
                    std::size_t end, float* scratch) {
     const Operands operands(h, const_cast<float*>(packed));
-    for (std::size_t row = begin; row < end; row += kRows)
-      run(Block(h, row, least(kRows, end - row), scratch), operands);
+    AttentionHead whole = h;
+    whole.whole = true;
+    for (std::size_t row = begin; row < end; row += kRows) {
+      const std::size_t count = least(kRows, end - row);
+      if (run(Block(h, row, count, scratch), operands)) run(Block(whole, row, count, scratch), operands);
+    }
   }
 
   static constexpr AttentionCode code(std::size_t most_keys) {
-    return {kRows, packed_floats, pack, scratch_floats, rows, nullptr, most_keys};
+    return {kRows, packed_floats, pack, scratch_floats, rows, nullptr, largest_size, most_keys};
   }
 };
 

@@ -2,7 +2,7 @@
 
 // Attention in vectors of the compiler's own kind, compiled for each instruction set (see exp_loops.h).
 
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_causal.h"
 #include "backends/cpu/exp_loops.h"
 
 namespace modelflow::cpu {
@@ -56,11 +56,69 @@ void bend(float cap, std::size_t n, float* s) {
   }
 }
 
-/// Adds the mask to the scores of n keys; the rest up to `end` becomes nothing.
-void add_mask(const AttentionMask& mask, std::size_t n, std::size_t end, float* s) {
-  for (std::size_t j = 0; mask.numbers && j < n; ++j) s[j] += mask.numbers[j * mask.column];
-  for (std::size_t j = 0; mask.flags && j < n; ++j) s[j] += mask.flags[j * mask.column] ? mask.on : mask.off;
+void add_numbers(const AttentionMask& mask, std::size_t n, float* s) {
+  for (std::size_t j = 0; j < n; ++j) s[j] += mask.numbers[j * mask.step.column];
+}
+
+/// What the mask makes of the scores of n keys.
+void apply_mask(const AttentionMask& mask, std::size_t n, float* s) {
+  const std::size_t column = mask.flag_step.column;
+  if (mask.numbers && !mask.numbers_last) add_numbers(mask, n, s);
+  if (mask.flags && mask.on_replaces) {
+    for (std::size_t j = 0; j < n; ++j) s[j] = mask.flags[j * column] ? mask.on : s[j];
+  } else if (mask.flags && mask.off_replaces) {
+    for (std::size_t j = 0; j < n; ++j) s[j] = mask.flags[j * column] ? s[j] : mask.off;
+  } else if (mask.flags) {
+    for (std::size_t j = 0; j < n; ++j) s[j] += mask.flags[j * column] ? mask.on : mask.off;
+  }
+  if (mask.numbers && mask.numbers_last) add_numbers(mask, n, s);
+}
+
+/// The scores of the n keys from `key` on that this row computes, with all that hides them; the rest up to `end`
+/// becomes nothing.
+void hide_scores(const AttentionHead& h, const AttentionMask& mask, std::size_t row, std::size_t key, std::size_t n,
+                 std::size_t end, float* s) {
+  if (h.whole && h.causal.first) hide(h, row, key, n, s);
+  apply_mask(mask, n, s);
+  if (h.whole && !h.causal.first) hide(h, row, key, n, s);
   for (std::size_t j = n; j < end; ++j) s[j] = kNothing;
+}
+
+/// The most that the mask makes of this score over n keys.
+float mask_top(const AttentionMask& mask, float score, std::size_t n) {
+  constexpr std::size_t kSome = 64;
+  float top = kNothing, s[kSome];
+  for (std::size_t j = 0; j < n; j += kSome) {
+    const std::size_t count = least(n - j, kSome);
+    for (std::size_t i = 0; i < count; ++i) s[i] = score;
+    apply_mask(mask.from(0, j), count, s);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (s[i] != s[i]) return -kNothing;
+      top = s[i] > top ? s[i] : top;
+    }
+  }
+  return top;
+}
+
+float largest(const float* x, std::size_t rows, std::size_t n, std::size_t step) {
+  IntLanes best = {};
+  int rest = 0;
+  for (std::size_t r = 0; r < rows; ++r, x += step) {
+    std::size_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      const IntLanes bits = reinterpret_cast<IntLanes>(load(x + i)) & 0x7fffffff;
+      best = bits > best ? bits : best;
+    }
+    for (; i < n; ++i) {
+      int bits;
+      std::memcpy(&bits, x + i, sizeof bits);
+      rest = (bits & 0x7fffffff) > rest ? bits & 0x7fffffff : rest;
+    }
+  }
+  for (std::size_t i = 0; i < kLanes; ++i) rest = best[i] > rest ? best[i] : rest;
+  float most;
+  std::memcpy(&most, &rest, sizeof most);
+  return most;
 }
 
 struct Largest {
@@ -107,20 +165,34 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
   }
 }
 
-void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
+/// The weights of a block of rows and their sums; false where keys that are left out matter.
+bool weigh(const AttentionHead& h, const float* packed, std::size_t row, std::size_t rows, float* scores, float* sums) {
+  const std::size_t scores_row = padded(h.keys), seen = h.seen(row + rows - 1);
+  product(h.q + row * h.q_row, h.q_row, rows, packed, h.depth, padded(seen), h.scale, scores, scores_row);
+  for (std::size_t r = 0; r < rows; ++r) {
+    float* s = scores + r * scores_row;
+    if (h.cap != 0) bend(h.cap, seen, s);
+    hide_scores(h, h.mask.from(row + r, 0), row + r, 0, h.seen(row + r), padded(seen), s);
+    const Largest part = softmax(s, padded(seen));
+    sums[r] = part.sum;
+    if (hidden_matters(h, row + r, part.max, mask_top)) return false;
+  }
+  return true;
+}
+
+void run_rows(const AttentionHead& head, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
               float* scratch) {
-  const std::size_t scores_row = padded(h.keys), values_row = padded(h.width);
+  const std::size_t scores_row = padded(head.keys), values_row = padded(head.width);
   float* values = scratch + kBlockRows * scores_row;
   for (std::size_t row = begin; row < end; row += kBlockRows) {
-    const std::size_t rows = least(kBlockRows, end - row), seen = h.seen(row + rows - 1);
-    product(h.q + row * h.q_row, h.q_row, rows, packed, h.depth, padded(seen), h.scale, scratch, scores_row);
+    AttentionHead h = head;
+    const std::size_t rows = least(kBlockRows, end - row);
     float sums[kBlockRows];
-    for (std::size_t r = 0; r < rows; ++r) {
-      float* s = scratch + r * scores_row;
-      if (h.cap != 0) bend(h.cap, seen, s);
-      add_mask(h.mask.from(row + r, 0), h.seen(row + r), padded(seen), s);
-      sums[r] = softmax(s, padded(seen)).sum;
+    if (!weigh(h, packed, row, rows, scratch, sums)) {
+      h.whole = true;
+      weigh(h, packed, row, rows, scratch, sums);
     }
+    const std::size_t seen = h.seen(row + rows - 1);
     // The panels of the values are as long as all keys.
     for (std::size_t c = 0; c < values_row; c += kPanel) {
       product(scratch, scores_row, rows, packed + scores_row * h.depth + c * h.keys, seen, kPanel, 1, values + c,
@@ -152,7 +224,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
   if (h.cap != 0) bend(h.cap, count, scores);
-  add_mask(row.mask.from(0, begin), count, padded(count), scores);
+  hide_scores(h, row.mask.from(0, begin), row.index, begin, count, padded(count), scores);
   const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;
   for (std::size_t j = 0; j < count; ++j) {
@@ -168,7 +240,7 @@ void stream_rows(const AttentionHead& h, AttentionRow* rows, std::size_t count, 
 }
 
 constexpr AttentionCode kCode = {kBlockRows, packed_floats, pack, scratch_floats, run_rows, stream_rows,
-                                 SIZE_MAX,   true,          true};
+                                 largest,    SIZE_MAX,      true};
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_causal.h"
 #include "backends/cpu/steps.h"
 #include "modelflow/bf16.h"
 
@@ -64,34 +64,58 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
 
 std::size_t scratch_floats(const AttentionHead& h) { return h.depth + h.keys; }
 
-/// Scores to what is kept of their exponentials; gives the sum of that.
-template <class Kept>
-float softmax(const AttentionHead& h, std::size_t row, std::size_t seen, float* s) {
-  const AttentionMask mask = h.mask.from(row, 0);
-  float top = std::numeric_limits<float>::lowest(), sum = 0;
-  for (std::size_t j = 0; j < seen; ++j) {
-    if (h.cap != 0) s[j] = h.cap * std::tanh(s[j] / h.cap);
-    if (mask) s[j] += mask[j];
-    top = std::max(top, s[j]);
+float mask_top(const AttentionMask& mask, float score, std::size_t n) {
+  float top = -std::numeric_limits<float>::infinity();
+  for (std::size_t j = 0; j < n; ++j) {
+    const float s = mask(score, j);
+    if (std::isnan(s)) return std::numeric_limits<float>::infinity();
+    top = std::max(top, s);
   }
+  return top;
+}
+
+/// Scores to what is kept of their exponentials, and the sum of that; false where keys that are left out matter.
+template <class Kept>
+bool softmax(const AttentionHead& h, std::size_t row, std::size_t seen, float* s, float& sum) {
+  const AttentionMask mask = h.mask.from(row, 0);
+  float top = std::numeric_limits<float>::lowest();
+  for (std::size_t j = 0; h.cap != 0 && j < seen; ++j) s[j] = h.cap * std::tanh(s[j] / h.cap);
+  if (h.whole && h.causal.first) hide(h, row, 0, seen, s);
+  for (std::size_t j = 0; j < seen; ++j) s[j] = mask(s[j], j);
+  if (h.whole && !h.causal.first) hide(h, row, 0, seen, s);
+  for (std::size_t j = 0; j < seen; ++j) top = std::max(top, s[j]);
+  sum = 0;
   for (std::size_t j = 0; j < seen; ++j) sum += s[j] = Kept::power(std::exp(s[j] - top));
-  return sum;
+  return !hidden_matters(h, row, top, mask_top);
+}
+
+/// The weights of a row of queries `q` and their sum.
+template <class Kept>
+bool weigh(const AttentionHead& h, const Operands& kept, const float* q, float unit, std::size_t row, float* s,
+           float& sum) {
+  const std::size_t seen = h.seen(row);
+  for (std::size_t j = 0; j < seen; ++j) {
+    float product = 0;
+    for (std::size_t i = 0; i < h.depth; ++i) product += q[i] * kept.keys[j * h.depth + i];
+    s[j] = product * unit * kept.key_units[j];
+  }
+  return softmax<Kept>(h, row, seen, s, sum);
 }
 
 template <class Kept>
-void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
+void run_rows(const AttentionHead& head, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
               float* scratch) {
-  const Operands kept(h, const_cast<float*>(packed));
-  float *q = scratch, *s = q + h.depth;
+  const Operands kept(head, const_cast<float*>(packed));
+  float *q = scratch, *s = q + head.depth;
   for (std::size_t row = begin; row < end; ++row) {
+    AttentionHead h = head;
     const float unit = Kept::keep({h.q + row * h.q_row, q, 1, 1}, h.depth, h.scale);
-    const std::size_t seen = h.seen(row);
-    for (std::size_t j = 0; j < seen; ++j) {
-      float sum = 0;
-      for (std::size_t i = 0; i < h.depth; ++i) sum += q[i] * kept.keys[j * h.depth + i];
-      s[j] = sum * unit * kept.key_units[j];
+    float sum = 0;
+    if (!weigh<Kept>(h, kept, q, unit, row, s, sum)) {
+      h.whole = true;
+      weigh<Kept>(h, kept, q, unit, row, s, sum);
     }
-    const float sum = softmax<Kept>(h, row, seen, s);
+    const std::size_t seen = h.seen(row);
     float* y = h.y + row * h.y_row;
     std::fill_n(y, h.width, 0.0f);
     if (h.guard && !(sum > 0)) continue;
@@ -102,13 +126,13 @@ void run_rows(const AttentionHead& h, const AttentionHead*, const float* packed,
 }
 
 template <class Kept>
-constexpr AttentionCode code(std::size_t most_keys, bool unseen_values) {
-  return {1, packed_floats, pack<Kept>, scratch_floats, run_rows<Kept>, nullptr, most_keys, unseen_values};
+constexpr AttentionCode code(std::size_t most_keys) {
+  return {1, packed_floats, pack<Kept>, scratch_floats, run_rows<Kept>, nullptr, largest_magnitude, most_keys};
 }
 
 }  // namespace
 
-const AttentionCode qattention_code_any = code<InSteps>(kMostStepKeys, false);
-const AttentionCode attention_bf16_code_any = code<InBf16>(SIZE_MAX, true);
+const AttentionCode qattention_code_any = code<InSteps>(kMostStepKeys);
+const AttentionCode attention_bf16_code_any = code<InBf16>(SIZE_MAX);
 
 }  // namespace modelflow::cpu

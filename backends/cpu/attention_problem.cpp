@@ -73,29 +73,46 @@ void AttentionProblem::read_separate(const Invocation& call) {
   v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
 }
 
-void AttentionProblem::read_mask(const View& view) {
-  if (attrs_.boolean_mask) {
-    if (view.dtype != DType::boolean) fail("the mask is " + std::string(name(view.dtype)) + ", not boolean");
-    mask_.flags = static_cast<const std::uint8_t*>(view.data);
-    mask_.on = attrs_.mask_true;
-    mask_.off = attrs_.mask_false;
-  } else {
+void AttentionProblem::read_masks(const Invocation& call) {
+  const auto read_numbers = [&](const View& view) {
     mask_.numbers = floats(view, "mask");
-  }
+    numbers_ = read_steps(view, mask_.step);
+  };
+  const View mask = call.input(attrs_.mask_index());
+  if (!attrs_.boolean_mask) return read_numbers(mask);
+  if (mask.dtype != DType::boolean) fail("the mask is " + std::string(name(mask.dtype)) + ", not boolean");
+  mask_.flags = static_cast<const std::uint8_t*>(mask.data);
+  flags_ = read_steps(mask, mask_.flag_step);
+  mask_.on = attrs_.mask_true;
+  mask_.off = attrs_.mask_false;
+  mask_.on_replaces = attrs_.true_replaces;
+  mask_.off_replaces = attrs_.false_replaces;
+  mask_.numbers_last = attrs_.bias_last;
+  if (attrs_.has_bias) read_numbers(call.input(attrs_.bias_index()));
+}
+
+// A mask of more batches than queries, keys and values, or of more rows than one query, makes as many of them.
+AttentionProblem::MaskSteps AttentionProblem::read_steps(const View& view, AttentionMask::Steps& steps) {
   const std::size_t rank = view.dims.size();
   if (rank < 2 || rank > 4) fail("the mask is " + text(view.dims) + ", not of rank 2 to 4");
   if (rank == 4 && !attrs_.windows) join(static_cast<std::size_t>(view.dims[0]), "the mask");
-  const std::size_t full[] = {batch, heads, rows, keys};
-  std::size_t* const strides[] = {&mask_batch_, &mask_head_, &mask_.row, &mask_.column};
+  MaskSteps found;
+  std::size_t* const full[] = {&batch, &heads, &rows, &keys};
+  std::size_t* const strides[] = {&found.batch, &found.head, &steps.row, &steps.column};
   std::size_t step = 1;
   for (std::size_t i = 4; i-- > 0;) {
     const auto dim = i + rank < 4 ? std::size_t{1} : static_cast<std::size_t>(view.dims[i + rank - 4]);
-    const bool repeats = attrs_.windows && i == 0 && dim != 0 && full[0] % dim == 0;
-    if (dim != 1 && dim != full[i] && !repeats) fail("the mask is " + text(view.dims) + " and does not broadcast");
-    if (i == 0) mask_batches_ = std::max<std::size_t>(dim, 1);
+    const bool repeats = attrs_.windows && i == 0 && dim != 0 && batch % dim == 0;
+    if (i == 2 && rows == 1 && dim != 1 && !attrs_.causal) {
+      rows = dim;
+      q_.row = 0;
+    }
+    if (dim != 1 && dim != *full[i] && !repeats) fail("the mask is " + text(view.dims) + " and does not broadcast");
+    if (i == 0) found.batches = std::max<std::size_t>(dim, 1);
     *strides[i] = dim == 1 ? 0 : step;
     step *= dim;
   }
+  return found;
 }
 
 AttentionProblem::AttentionProblem(const AttentionAttrs& attrs, const Invocation& call)
@@ -103,7 +120,7 @@ AttentionProblem::AttentionProblem(const AttentionAttrs& attrs, const Invocation
   if (call.inputs() != attrs.inputs()) fail("takes " + std::to_string(attrs.inputs()) + " inputs");
   batch = rows = keys = depth = width = kUnset;
   attrs.packed ? read_packed(call) : read_separate(call);
-  if (attrs.has_mask) read_mask(call.input(attrs.mask_index()));
+  if (attrs.has_mask) read_masks(call);
   const auto number = [](std::size_t size) { return static_cast<std::int64_t>(size); };
   if (attrs.y == Layout::bsh) {
     y = {number(batch), number(rows), number(heads * width)};
@@ -130,12 +147,12 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   h.v_row = v_.row;
   h.y_row = y_.row;
   h.mask = mask_;
-  const std::size_t first = b % mask_batches_ * mask_batch_ + n * mask_head_;
-  if (h.mask.numbers) h.mask.numbers += first;
-  if (h.mask.flags) h.mask.flags += first;
+  const auto first = [&](const MaskSteps& steps) { return b % steps.batches * steps.batch + n * steps.head; };
+  if (h.mask.numbers) h.mask.numbers += first(numbers_);
+  if (h.mask.flags) h.mask.flags += first(flags_);
   h.scale = attrs_.scale;
   h.cap = attrs_.softcap;
-  h.causal = attrs_.causal;
+  h.causal = {attrs_.causal, attrs_.causal_number, attrs_.causal_adds, attrs_.causal_first};
   h.guard = attrs_.nan_guard;
   return h;
 }

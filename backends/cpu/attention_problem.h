@@ -29,14 +29,19 @@ struct AttentionProblem {
   void read_separate(const Invocation& call);
   Place read(const View& view, ops::AttentionAttrs::Layout layout, const char* what, std::size_t count,
              std::size_t& sequence, std::size_t& size);
-  void read_mask(const View& view);
   void join(std::size_t batches, const char* what);
+  /// How far apart the masks of batches and of heads lie, 0 where they are repeated.
+  struct MaskSteps {
+    std::size_t batch = 0, head = 0;
+    std::size_t batches = 1;  ///< then the mask begins anew
+  };
+  void read_masks(const Invocation& call);
+  MaskSteps read_steps(const View& view, AttentionMask::Steps& steps);
 
   const ops::AttentionAttrs& attrs_;
   Place q_, k_, v_, y_;
   AttentionMask mask_;  ///< of the first head
-  std::size_t mask_batch_ = 0, mask_head_ = 0;
-  std::size_t mask_batches_ = 1;  ///< then the mask begins anew
+  MaskSteps numbers_, flags_;
 };
 
 /// Shares the heads of a call out to `code`.

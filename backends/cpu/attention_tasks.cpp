@@ -46,7 +46,7 @@ class FusedAttention : public Implementation {
     if (count == 0) return;
     if (p.keys == 0) return static_cast<void>(std::fill_n(y, count, 0.0f));
     compute(p, y, call);
-    if ((attrs_.causal && code_.unseen_values) || (attrs_.nan_guard && code_.guarded_values)) spoil(p, y, call);
+    if (attrs_.nan_guard && code_.guarded_values) spoil(p, y, call);
   }
 
  private:
@@ -59,7 +59,7 @@ class FusedAttention : public Implementation {
     enough || small || whole ? by_head(p, y, small, call) : by_rows(p, y, call);
   }
 
-  /// Values that were not multiplied because their weight is 0: what is not finite among them makes NaN of its columns.
+  /// Values that were not multiplied, of rows that the guard made 0: what is not finite makes NaN of its columns.
   void spoil(const AttentionProblem& p, float* y, Invocation& call) const {
     const std::size_t heads = p.batch * p.heads;
     share(call, heads, std::min(heads, call.threads()), [&](std::size_t begin, std::size_t end, std::size_t) {
@@ -70,7 +70,7 @@ class FusedAttention : public Implementation {
     });
   }
 
-  /// False where the last row says that nothing is: it has seen all values.
+  /// False where the last row says that nothing is: it has multiplied all values.
   static bool may_be_spoiled(const AttentionHead& h) {
     const float* last = h.y + (h.rows - 1) * h.y_row;
     if (h.seen(h.rows - 1) == h.keys && !all_zero(last, h.width) && all_finite(last, h.width)) return false;
@@ -79,11 +79,11 @@ class FusedAttention : public Implementation {
     return false;
   }
 
-  void spoil(const AttentionHead& h) const {
+  static void spoil(const AttentionHead& h) {
     for (std::size_t row = 0; row < h.rows; ++row) {
       float* out = h.y + row * h.y_row;
-      const bool guarded = h.guard && code_.guarded_values && all_zero(out, h.width);
-      for (std::size_t j = guarded ? 0 : h.seen(row); j < h.keys; ++j)
+      if (!all_zero(out, h.width)) continue;
+      for (std::size_t j = 0; j < h.keys; ++j)
         for (std::size_t i = 0; i < h.width; ++i) out[i] += 0 * h.v[j * h.v_row + i];
     }
   }
@@ -93,6 +93,17 @@ class FusedAttention : public Implementation {
   }
   static bool all_finite(const float* x, std::size_t n) {
     return std::all_of(x, x + n, [](float v) { return std::isfinite(v); });
+  }
+
+  /// What leaving out hidden keys depends on, of a head's keys and values.
+  struct Sizes {
+    float key = 0, value = 0;
+    void set(AttentionHead& head) const { head.largest_key = key, head.largest_value = value; }
+  };
+  Sizes sizes(const AttentionHead& h) const {
+    if (!attrs_.causal) return {};
+    return {attrs_.causal_adds ? code_.largest(h.k, h.keys, h.depth, h.k_row) : 0,
+            code_.largest(h.v, h.keys, h.width, h.v_row)};
   }
 
   void by_head(const AttentionProblem& p, float* y, bool small, Invocation& call) const {
@@ -106,11 +117,14 @@ class FusedAttention : public Implementation {
       for (std::size_t unit = begin; unit < end; ++unit) {
         const std::size_t b = unit / p.kv_heads, n = unit % p.kv_heads * p.group();
         code_.pack(p.head(b, n, y), 0, 1, packed);
+        const Sizes largest = sizes(p.head(b, n, y));
         for (std::size_t i = n; i < n + p.group(); ++i) {
           // The head behind the last one of this task as well: most likely this thread gets it.
           const std::size_t after = b * p.heads + i + 1;
           const AttentionHead next = p.head(after / p.heads % p.batch, after % p.heads, y);
-          code_.rows(p.head(b, i, y), &next, packed, 0, p.rows, rest);
+          AttentionHead head = p.head(b, i, y);
+          largest.set(head);
+          code_.rows(head, &next, packed, 0, p.rows, rest);
         }
       }
     });
@@ -122,19 +136,23 @@ class FusedAttention : public Implementation {
                       floats = round_up(code_.scratch_floats(first), 16), units = p.batch * p.kv_heads;
     const std::size_t parts = round_up(3 * call.threads(), units) / units;
     float* packed = scratch(call, units * packed_floats);
+    std::vector<Sizes> largest(units);
     call.parallel(units * parts, [&](std::size_t i) {
       const std::size_t unit = i / parts;
-      code_.pack(p.head(unit / p.kv_heads, unit % p.kv_heads * p.group(), y), i % parts, parts,
-                 packed + unit * packed_floats);
+      const AttentionHead head = p.head(unit / p.kv_heads, unit % p.kv_heads * p.group(), y);
+      code_.pack(head, i % parts, parts, packed + unit * packed_floats);
+      if (i % parts == 0) largest[unit] = sizes(head);
     });
     const std::size_t blocks = round_up(p.rows, code_.row_block) / code_.row_block, items = units * p.group() * blocks;
     const std::size_t tasks = std::min(items, call.threads() * 6);
     float* memory = scratch(call, tasks * floats);
     share(call, items, tasks, [&](std::size_t begin, std::size_t end, std::size_t task) {
       for (std::size_t item = begin; item < end; ++item) {
-        const std::size_t head = item / blocks, row = item % blocks * code_.row_block;
-        code_.rows(p.head(head / p.heads, head % p.heads, y), nullptr, packed + head / p.group() * packed_floats, row,
-                   std::min(row + code_.row_block, p.rows), memory + task * floats);
+        const std::size_t n = item / blocks, row = item % blocks * code_.row_block, unit = n / p.group();
+        AttentionHead head = p.head(n / p.heads, n % p.heads, y);
+        largest[unit].set(head);
+        code_.rows(head, nullptr, packed + unit * packed_floats, row, std::min(row + code_.row_block, p.rows),
+                   memory + task * floats);
       }
     });
   }
@@ -146,20 +164,17 @@ class FusedAttention : public Implementation {
     std::fill_n(values, p.group() * p.rows * p.width, 0.0f);
     for (std::size_t i = 0; i < p.group() * p.rows; ++i) gathered[i] = {};
     const std::size_t rows = p.group() * p.rows;
-    // Rows that see the same keys go together.
-    const std::size_t together = attrs_.causal && p.rows > 1 ? 1 : kAttentionRows;
     for (std::size_t at = begin; at < end; at += kAttentionStream) {
-      for (std::size_t first = 0; first < rows; first += together) {
-        const std::size_t count = std::min(together, rows - first), seen = attrs_.causal ? first % p.rows + 1 : p.keys;
-        const std::size_t last = std::min({at + kAttentionStream, end, seen});
-        if (at >= last) continue;
+      for (std::size_t first = 0; first < rows; first += kAttentionRows) {
+        const std::size_t count = std::min(kAttentionRows, rows - first), last = std::min(at + kAttentionStream, end);
         AttentionRow found[kAttentionRows];
         AttentionHead head;
         for (std::size_t i = 0; i < count; ++i) {
           const std::size_t row = (first + i) % p.rows;
           head = p.head(b, n + (first + i) / p.rows, y);
-          found[i] = {head.q + row * head.q_row, head.mask.from(row, 0), part + i * p.width};
+          found[i] = {head.q + row * head.q_row, head.mask.from(row, 0), row, part + i * p.width};
         }
+        head.whole = attrs_.causal;  // of few rows none leaves much out
         code_.stream(head, found, count, at, last);
         for (std::size_t i = 0; i < count; ++i) {
           gathered[first + i].add(found[i], p.width, values + (first + i) * p.width);
@@ -191,7 +206,7 @@ class FusedAttention : public Implementation {
       float* sums = values + at * p.width;
       for (std::size_t split = 1; split < splits; ++split) {
         const std::size_t other = at + split * rows;
-        gathered[at].add({nullptr, {}, values + other * p.width, gathered[other].max, gathered[other].sum}, p.width,
+        gathered[at].add({nullptr, {}, 0, values + other * p.width, gathered[other].max, gathered[other].sum}, p.width,
                          sums);
       }
       const std::size_t n = unit % p.kv_heads * p.group() + row / p.rows;

@@ -111,14 +111,19 @@ struct Block {
   }
 };
 
-/// Scores to the steps of their exponentials, and what the sum of those divides by.
-void softmax(const Block& b) {
+/// Scores to the steps of their exponentials, and what the sum of those divides by; true where keys that are left out
+/// matter.
+bool softmax(const Block& b) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     float* s = b.scores + i * h.keys;
     const std::size_t seen = h.seen(b.first + i);
     if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
-    if (h.mask) largest(s, seen, h.mask.from(b.first + i, 0));
+    const std::size_t row = b.first + i;
+    if (h.mask || h.causal.on) {
+      const __m512 top = largest_left(h, h.mask.from(row, 0), row, 0, seen, s);
+      if (hidden_matters(h, row, h.causal.on ? _mm512_reduce_max_ps(top) : 0, mask_top)) return true;
+    }
     std::fill(s + seen, s + h.keys, kNothing);
   }
   exponentials_vnni(b.weights, b.scores, 0, b.weights.count(), {b.weight_steps, b.units, b.sums});
@@ -126,9 +131,10 @@ void softmax(const Block& b) {
     const float share = b.units[i] > 0 ? 1 / static_cast<float>(b.sums[i]) : b.units[i];  // a row that has no softmax
     b.units[i] = h.guard && !(b.sums[i] > 0 && share > 0) ? 0 : share;
   }
+  return false;
 }
 
-void run(const Block& b, const StepOperands& operands) {
+bool run(const Block& b, const StepOperands& operands) {
   const AttentionHead& h = b.head;
   for (std::size_t i = 0; i < b.count; ++i) {
     if (i + kFetchedRows < b.count) fetch(h.q + (b.first + i + kFetchedRows) * h.q_row, h.depth);
@@ -146,7 +152,7 @@ void run(const Block& b, const StepOperands& operands) {
   scores.column_scale = operands.key_units;
   scores.out = {b.scores, h.keys, nullptr, nullptr, {}, {}};
   gemm_vnni(scores, 0, b.queries.count(), 0, h.seen(b.first + b.count - 1));
-  softmax(b);
+  if (softmax(b)) return true;
   VnniGemm product;
   product.rows = b.weights;
   product.n = h.width;
@@ -158,6 +164,7 @@ void run(const Block& b, const StepOperands& operands) {
   gemm_vnni(product, 0, b.weights.count(), 0, h.width);
   for (std::size_t i = 0; i < b.count; ++i)
     std::memcpy(h.y + (b.first + i) * h.y_row, b.values + i * h.width, h.width * sizeof(float));
+  return false;
 }
 
 }  // namespace

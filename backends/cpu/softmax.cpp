@@ -59,8 +59,9 @@ class Softmax : public Implementation {
     }
     mask.on = softmax_.mask_true;
     mask.off = softmax_.mask_false;
-    mask.row = 1;
-    mask.column = view.dims.empty() || view.dims.back() == 1 ? 0 : 1;
+    mask.on_replaces = softmax_.true_replaces;
+    mask.off_replaces = softmax_.false_replaces;
+    mask.step = mask.flag_step = {1, view.dims.empty() || view.dims.back() == 1 ? 0u : 1u};
     return mask;
   }
 

@@ -4,7 +4,7 @@
 
 namespace modelflow::cpu {
 
-/// One row of n scores: y = softmax(scale * x + mask), or its logarithm. y may be x.
+/// One row of n scores: y = softmax of what the mask makes of scale * x, or its logarithm. y may be x.
 struct SoftmaxRow {
   std::size_t n = 0;
   const float* x = nullptr;

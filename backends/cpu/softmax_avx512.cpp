@@ -10,7 +10,7 @@ namespace {
 /// their largest.
 MODELFLOW_INLINE __m512 product(__m512 a, __m512 b) { return _mm512_mul_round_ps(a, b, _MM_FROUND_CUR_DIRECTION); }
 
-/// The scores of a row, 16 at a time. `Mask` is what it adds from score j on.
+/// The scores of a row, 16 at a time. `Mask` is what becomes of them from score j on.
 template <class Mask>
 struct Scores {
   const float* x;
@@ -24,15 +24,9 @@ struct Scores {
 struct NoMask {
   MODELFLOW_INLINE __m512 operator()(__m512 x, std::size_t, __mmask16) const { return x; }
 };
-struct OneNumber {
-  __m512 number;
-  MODELFLOW_INLINE __m512 operator()(__m512 x, std::size_t, __mmask16) const { return _mm512_add_ps(x, number); }
-};
-struct Numbers {
+struct Masked {
   const AttentionMask& mask;
-  MODELFLOW_INLINE __m512 operator()(__m512 x, std::size_t j, __mmask16 m) const {
-    return _mm512_add_ps(x, numbers(mask, j, m));
-  }
+  MODELFLOW_INLINE __m512 operator()(__m512 x, std::size_t j, __mmask16 m) const { return masked(mask, x, j, m); }
 };
 
 /// Runs body(j, lanes, v) on all vectors of n floats, on four side by side: v tells them apart.
@@ -75,8 +69,7 @@ MODELFLOW_INLINE void run(const SoftmaxRow& row, Mask mask) {
 
 void softmax_row(const SoftmaxRow& row) {
   if (!row.mask) return run(row, NoMask{});
-  if (row.mask.column == 0) return run(row, OneNumber{_mm512_set1_ps(row.n ? row.mask[0] : 0)});
-  run(row, Numbers{row.mask});
+  run(row, Masked{row.mask});
 }
 
 /// Vectors of columns side by side; `m` are the lanes of the last one.

@@ -11,14 +11,19 @@
 namespace modelflow::cpu {
 namespace {
 
-/// The scores of a row, which pass through y: y[i] = scale * x[i] + mask[i].
+/// The scores of a row, which pass through y: what the mask makes of scale * x[i].
 void masked(const SoftmaxRow& row) {
   const AttentionMask& mask = row.mask;
   for (std::size_t i = 0; i < row.n; ++i) row.y[i] = row.x[i] * row.scale;
-  if (mask.numbers)
-    for (std::size_t i = 0; i < row.n; ++i) row.y[i] += mask.numbers[i * mask.column];
-  if (mask.flags)
-    for (std::size_t i = 0; i < row.n; ++i) row.y[i] += mask.flags[i * mask.column] ? mask.on : mask.off;
+  for (std::size_t i = 0; mask.numbers && i < row.n; ++i) row.y[i] += mask.numbers[i * mask.step.column];
+  const std::size_t column = mask.flag_step.column;
+  if (mask.flags && mask.on_replaces) {
+    for (std::size_t i = 0; i < row.n; ++i) row.y[i] = mask.flags[i * column] ? mask.on : row.y[i];
+  } else if (mask.flags && mask.off_replaces) {
+    for (std::size_t i = 0; i < row.n; ++i) row.y[i] = mask.flags[i * column] ? row.y[i] : mask.off;
+  } else if (mask.flags) {
+    for (std::size_t i = 0; i < row.n; ++i) row.y[i] += mask.flags[i * column] ? mask.on : mask.off;
+  }
 }
 
 /// Runs body(at, count) on whole vectors, then on the rest.

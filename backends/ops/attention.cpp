@@ -1,4 +1,5 @@
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "backends/ops.h"
@@ -29,9 +30,16 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       has_mask(attrs.integer("has_mask") != 0),
       nan_guard(attrs.integer("nan_guard") != 0),
       packed(attrs.integer("packed") != 0),
+      causal_number(attrs.number("causal_number", -std::numeric_limits<float>::infinity())),
+      causal_adds(attrs.integer("causal_adds") != 0),
+      causal_first(attrs.integer("causal_first") != 0),
       boolean_mask(attrs.integer("boolean_mask") != 0),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
+      true_replaces(attrs.text("replaces", "none") == "true"),
+      false_replaces(attrs.text("replaces", "none") == "false"),
+      has_bias(attrs.integer("has_bias") != 0),
+      bias_last(attrs.integer("bias_last") != 0),
       windows(attrs.integer("windows") != 0),
       head_dim(attrs.integer("head_dim")),
       value_dim(attrs.integer("value_dim")),
@@ -40,6 +48,10 @@ AttentionAttrs::AttentionAttrs(const Attrs& attrs)
       v(layout_of(attrs, "v_layout")),
       y(layout_of(attrs, "y_layout")) {
   if (head_dim < 0 || value_dim < 0) throw Error(ErrorKind::invalid_input, "the size of a head is negative");
+  if (!(causal_number < std::numeric_limits<float>::infinity()))
+    throw Error(ErrorKind::invalid_input, "causal_number is no number to hide by");
+  if (has_bias && !(has_mask && boolean_mask && !windows))
+    throw Error(ErrorKind::invalid_input, "a bias is for beside a boolean mask that is not of windows");
   if (!std::isfinite(softcap)) throw Error(ErrorKind::invalid_input, "softcap is not finite");
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
     throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
@@ -55,10 +67,10 @@ bool merge(Dim& dim, const Dim& found) {
   return true;
 }
 
-/// A batch of 1 serves all batches.
-bool join(Dim& batch, const Dim& found) {
-  const std::optional<Dim> both = broadcast(batch, found);
-  if (both) batch = *both;
+/// One batch serves all batches, one query all rows of a mask.
+bool join(Dim& dim, const Dim& found) {
+  const std::optional<Dim> both = broadcast(dim, found);
+  if (both) dim = *both;
   return both.has_value();
 }
 
@@ -78,13 +90,16 @@ Verdict read_heads(const Operand& x, Layout layout, std::int64_t heads, Dim& bat
   return merge(depth, found) ? yes() : no("head size differs", x.name);
 }
 
-Verdict check_mask(const Operand& mask, const AttentionAttrs& attention, AttentionDims& dims) {
+/// A mask, or the bias beside it, may have more batches than q, k and v, and more rows than one query.
+Verdict read_mask(const Operand& mask, const AttentionAttrs& attention, AttentionDims& dims) {
   if (!mask.shape.has_rank()) return yes();
   const std::size_t rank = mask.shape.rank();
   if (rank < 2 || rank > 4) return no("the mask is not of rank 2 to 4", mask.name);
   if (attention.windows && rank != 4) return no("the mask of windows is not of rank 4", mask.name);
   if (rank == 4 && !attention.windows && !join(dims.batch, mask.shape[0]))
     return no("the mask has " + mask.shape[0].str() + " batches, the scores " + dims.batch.str(), mask.name);
+  if (!attention.causal && !join(dims.queries, mask.shape[rank - 2]))
+    return no("the mask has " + mask.shape[rank - 2].str() + " rows for " + dims.queries.str(), mask.name);
   const Dim full[] = {dims.batch, Dim(attention.heads), dims.queries, dims.keys};
   for (std::size_t i = 0; i < rank; ++i) {
     const Dim &dim = mask.shape[i], &wanted = full[4 - rank + i];
@@ -113,7 +128,9 @@ Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDi
     if (Verdict v = read(1, attention.k, attention.kv_heads, dims.keys, dims.head_dim); !v) return v;
     if (Verdict v = read(2, attention.v, attention.kv_heads, dims.keys, dims.value_dim); !v) return v;
   }
-  return attention.has_mask ? check_mask(call.in(attention.mask_index()), attention, dims) : yes();
+  if (attention.has_mask)
+    if (Verdict v = read_mask(call.in(attention.mask_index()), attention, dims); !v) return v;
+  return attention.has_bias ? read_mask(call.in(attention.bias_index()), attention, dims) : yes();
 }
 
 namespace {
@@ -123,6 +140,7 @@ std::vector<std::string> inputs(const Call& call) {
   std::vector<std::string> names = {"q", "k", "v"};
   if (attention.packed) names = {"qkv"};
   if (attention.has_mask) names.emplace_back("mask");
+  if (attention.has_bias) names.emplace_back("bias");
   return names;
 }
 
@@ -132,6 +150,7 @@ std::vector<std::string> attributes(const Call& call, int) {
   if (attention.softcap != 0) names.emplace_back("softcap");
   if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
   if (attention.has_mask && attention.boolean_mask) names.insert(names.end(), {"mask_true", "mask_false"});
+  if (attention.causal && std::isfinite(attention.causal_number)) names.emplace_back("causal_number");
   if (attention.head_dim != 0) names.emplace_back("head_dim");
   if (attention.value_dim != 0) names.emplace_back("value_dim");
   return names;
@@ -177,12 +196,18 @@ Attrs attention_defaults() {
           {"scale", 1.0f},
           {"softcap", 0.0f},
           {"causal", std::int64_t{0}},
+          {"causal_number", -std::numeric_limits<float>::infinity()},
+          {"causal_adds", std::int64_t{0}},
+          {"causal_first", std::int64_t{0}},
           {"has_mask", std::int64_t{0}},
           {"nan_guard", std::int64_t{0}},
           {"packed", std::int64_t{0}},
           {"boolean_mask", std::int64_t{0}},
           {"mask_true", 0.0f},
           {"mask_false", 0.0f},
+          {"replaces", std::string("none")},
+          {"has_bias", std::int64_t{0}},
+          {"bias_last", std::int64_t{0}},
           {"windows", std::int64_t{0}},
           {"head_dim", std::int64_t{0}},
           {"value_dim", std::int64_t{0}},
@@ -196,12 +221,13 @@ const FusedOp attention_op = {
     .kind = "Attention",
     .doc =
         "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not. A mask "
-        "holds numbers, or flags for one of two numbers; softcap c bends scores to c * tanh(scores / c).",
+        "holds numbers, or flags for one of two numbers, one of which may stand in place of the score; softcap c bends "
+        "scores to c * tanh(scores / c).",
     .names = 4,
     .min_inputs = 1,
-    .max_inputs = 4,
+    .max_inputs = 5,
     // The second is the keys or, behind packed operands, the mask, which is float32 or boolean.
-    .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined},
+    .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined, DType::f32},
     .body = attention_body,
     .inputs = inputs,
     .attributes = attributes,

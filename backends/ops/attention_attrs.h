@@ -14,15 +14,22 @@ struct AttentionAttrs {
   float scale = 1;
   float softcap = 0;  ///< c: scores become c * tanh(scores / c) before any mask (Gemma 2); 0: they stay
   bool causal = false, has_mask = false, nan_guard = false, packed = false;
-  bool boolean_mask = false;            ///< the mask is boolean, and means one of two numbers
-  float mask_true = 0, mask_false = 0;  ///< these
+  /// What becomes of the score of a key behind its query: this number, or it is added to it; before the masks see it,
+  /// or after.
+  float causal_number = 0;
+  bool causal_adds = false, causal_first = false;
+  bool boolean_mask = false;                           ///< the mask is boolean, and means one of two numbers
+  float mask_true = 0, mask_false = 0;                 ///< these, which are added
+  bool true_replaces = false, false_replaces = false;  ///< or one of them stands in place of the score
+  bool has_bias = false, bias_last = false;            ///< numbers beside a boolean mask, added before it acts or after
   bool windows =
       false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
   std::int64_t head_dim = 0, value_dim = 0;  ///< where the body need not compute them; else 0
   Layout q = Layout::bsh, k = Layout::bsh, v = Layout::bsh, y = Layout::bsh;
 
   std::size_t mask_index() const { return packed ? 1 : 3; }
-  std::size_t inputs() const { return mask_index() + has_mask; }
+  std::size_t bias_index() const { return mask_index() + 1; }
+  std::size_t inputs() const { return mask_index() + has_mask + has_bias; }
   /// Of the operand at this index.
   DType type_of(std::size_t i) const {
     return boolean_mask && has_mask && i == mask_index() ? DType::boolean : DType::f32;

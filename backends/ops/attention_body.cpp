@@ -1,5 +1,6 @@
 // The meaning of modelflow.Attention in standard ops. Head counts and sizes are computed from the attributes and from
 // shapes, never written as numbers: one body then serves layers of every width, and folds to constants at load.
+#include <cmath>
 #include <utility>
 
 #include "backends/ops/attention_attrs.h"
@@ -35,8 +36,11 @@ class Body {
     line("scale = Constant <value_float: float = @scale> ()");
     scores();
     if (attention_.softcap != 0) cap();
+    if (attention_.causal && attention_.causal_first) causal();
+    if (attention_.has_bias && !attention_.bias_last) bias();
     if (attention_.has_mask) mask();
-    if (attention_.causal) causal();
+    if (attention_.has_bias && attention_.bias_last) bias();
+    if (attention_.causal && !attention_.causal_first) causal();
     const bool last = attention_.y == Layout::bnsh;
     weigh(last ? "y" : "context");
     if (!last) result();
@@ -147,31 +151,42 @@ class Body {
     line("capped = Mul (bent, cap)");
   }
 
+  void bias() {
+    line("biased = Add (" + scores_ + ", bias)");
+    scores_ = "biased";
+  }
+
+  /// What the mask makes of scores.
+  std::string masked(const std::string& scores) const {
+    if (attention_.true_replaces) return "Where (mask, on, " + scores + ")";
+    if (attention_.false_replaces) return "Where (mask, " + scores + ", off)";
+    return "Add (" + scores + ", " + (attention_.boolean_mask ? "mask_numbers" : "mask") + ")";
+  }
+
   void mask() {
     const std::string scores = scores_;
     scores_ = "masked";
-    std::string numbers = "mask";
     if (attention_.boolean_mask) {
-      numbers = "mask_numbers";
-      line("on = Constant <value_float: float = @mask_true> ()");
-      line("off = Constant <value_float: float = @mask_false> ()");
-      line("mask_numbers = Where (mask, on, off)");
+      if (!attention_.false_replaces) line("on = Constant <value_float: float = @mask_true> ()");
+      if (!attention_.true_replaces) line("off = Constant <value_float: float = @mask_false> ()");
+      if (!attention_.true_replaces && !attention_.false_replaces) line("mask_numbers = Where (mask, on, off)");
     }
-    if (!attention_.windows) return line("masked = Add (" + scores + ", " + numbers + ")");
+    if (!attention_.windows) return line("masked = " + masked(scores));
     extent("windows", "mask", 0);
     for (int axis = 0; axis < 4; ++axis) extent("scores_" + std::to_string(axis), "scores", axis);
     line("images = Div (scores_0, windows)");
     line("by_image = Concat <axis = 0> (images, windows, scores_1, scores_2, scores_3)");
     line("by_batch = Concat <axis = 0> (scores_0, scores_1, scores_2, scores_3)");
     line("of_images = Reshape (" + scores + ", by_image)");
-    line("masked_images = Add (of_images, " + numbers + ")");
+    line("masked_images = " + masked("of_images"));
     line("masked = Reshape (masked_images, by_batch)");
   }
 
   void causal() {
     line("first = Constant <value = int64 {0}> ()");
     line("step = Constant <value = int64 {1}> ()");
-    line("lowest = Constant <value = float {-inf}> ()");
+    line(std::isfinite(attention_.causal_number) ? "hidden = Constant <value_float: float = @causal_number> ()"
+                                                 : "hidden = Constant <value = float {-inf}> ()");
     extent("queries", "scores", 2);
     extent("keys", "scores", 3);
     line("query_end = Squeeze (queries)");
@@ -180,7 +195,13 @@ class Body {
     line("columns = Range (first, key_end, step)");
     line("row = Unsqueeze (rows, one)");
     line("later = Greater (columns, row)");
-    line("past = Where (later, lowest, " + scores_ + ")");
+    if (attention_.causal_adds) {
+      line("shown = Constant <value = float {0}> ()");
+      line("hiding = Where (later, hidden, shown)");
+      line("past = Add (" + scores_ + ", hiding)");
+    } else {
+      line("past = Where (later, hidden, " + scores_ + ")");
+    }
     scores_ = "past";
   }
 

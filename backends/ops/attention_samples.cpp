@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
@@ -16,6 +18,13 @@ struct Sample {
   bool windows = false;
   bool flags = false;  ///< the mask is boolean
   float softcap = 0;
+  std::int64_t kv_batch = 0;      ///< of keys and values; 0: that of the queries
+  const char* replaces = "none";  ///< which flag puts its number in place of the score
+  float low = 0;                  ///< the number of what flags hide; 0: the lowest, or -inf where NaN is guarded
+  Dims bias = {};                 ///< beside flags; empty: none
+  bool bias_last = false;
+  float causal_number = -std::numeric_limits<float>::infinity();
+  bool causal_adds = false, causal_first = false;
 };
 
 std::vector<Sample> self_attention() {
@@ -69,6 +78,68 @@ std::vector<Sample> separate() {
   };
 }
 
+/// All that can be said of what hides keys: which way, how low, in which order; rows that see nothing among them, and
+/// few rows and many. Shapes take turns.
+std::vector<Sample> hidden() {
+  std::vector<Sample> all;
+  const float numbers[] = {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::lowest(), -1e9f, -1e4f};
+  std::size_t turn = 0;
+  const auto add = [&](Sample sample) {
+    const std::int64_t rows[] = {5, 60, 17}, keys[] = {11, 60, 33};
+    sample.queries = rows[turn % 3];
+    sample.keys = keys[turn % 3];
+    sample.layouts = turn % 2 ? "nnns" : "ssss";
+    sample.nan_guard = turn % 5 == 0;
+    if (!sample.bias.empty()) sample.bias = turn % 2 ? Dims{2, 1, 1, sample.keys} : Dims{sample.queries, sample.keys};
+    if (!sample.mask.empty())
+      sample.mask = turn % 4 ? Dims{2, 1, sample.queries, sample.keys} : Dims{2, 1, 1, sample.keys};
+    ++turn;
+    all.push_back(sample);
+  };
+  const Sample plain = {2, 0, 0, 2, 1, 8, 8};
+  for (const float number : numbers) {
+    for (const char* which : {"none", "true", "false"}) {
+      for (const int bias : {0, 1, 2}) {
+        Sample sample = plain;
+        sample.mask = {1};
+        sample.masked_row = 4;
+        sample.flags = true;
+        sample.replaces = which;
+        sample.low = number;
+        if (bias) sample.bias = {1};
+        sample.bias_last = bias == 2;
+        add(sample);
+      }
+    }
+    for (const int how : {0, 1, 2, 3}) {
+      for (const bool masked : {false, true}) {
+        Sample sample = plain;
+        sample.causal = true;
+        sample.causal_number = number;
+        sample.causal_adds = how % 2 != 0;
+        sample.causal_first = how / 2 != 0;
+        if (masked) sample.mask = {1}, sample.masked_row = 3, sample.flags = how == 1;
+        add(sample);
+      }
+    }
+  }
+  return all;
+}
+
+/// One batch of queries, or of keys and values, or of the mask, for many of the others; one query under many rows.
+std::vector<Sample> repeated() {
+  std::vector<Sample> all = {
+      {1, 9, 12, 2, 2, 8, 8, {1, 1, 9, 12}, 0, false, false, false, "ssss"},
+      {1, 60, 61, 2, 1, 8, 4, {}, 0, true, false, false, "nsns"},
+      {3, 5, 7, 2, 2, 8, 8, {3, 1, 1, 7}, 0, false, false, false, "nnnn"},
+      {1, 1, 70, 2, 2, 8, 8, {3, 1, 9, 70}, 0, false, false, false, "ssss"},
+      {1, 1, 1, 2, 2, 8, 8, {4, 2, 5, 1}, 0, false, false, true},
+  };
+  all[0].kv_batch = all[1].kv_batch = 4;
+  all[2].kv_batch = 1;
+  return all;
+}
+
 /// Additive masks as models have them: a bias, far too small numbers, and rows that see nothing at all.
 Tensor mask_of(const Sample& sample) {
   const Tensor noise = sample_weights(sample.mask, 1);
@@ -87,9 +158,10 @@ Tensor mask_of(const Sample& sample) {
 Tensor flags_of(const Sample& sample) {
   return Tensor::make(DType::boolean, sample.mask, [&](std::byte* bytes) {
     const std::int64_t width = sample.mask.back();
+    const bool hides = std::string_view(sample.replaces) == "true";
     for (std::int64_t i = 0; i < element_count(sample.mask); ++i) {
       const bool nothing = sample.masked_row && i / width % sample.masked_row == 1;
-      bytes[i] = static_cast<std::byte>(!nothing && i % 5 != 3);
+      bytes[i] = static_cast<std::byte>((!nothing && i % 5 != 3) != hides);
     }
   });
 }
@@ -99,6 +171,25 @@ Dims operand_dims(char layout, std::int64_t batch, std::int64_t sequence, std::i
   return {batch, heads, sequence, depth};
 }
 
+void add_masks(Samples& all, const Sample& s, Call& call) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  if (s.flags) {
+    // Without a guard a row of nothing is a mean: the lowest number, not -inf.
+    const float low = s.low != 0 ? s.low : s.nan_guard ? -infinity : std::numeric_limits<float>::lowest();
+    const bool turned = std::string_view(s.replaces) == "true";
+    call.attrs.set("boolean_mask", 1).set("mask_true", turned ? low : 0.0f).set("mask_false", turned ? 0.0f : low);
+    call.attrs.set("replaces", s.replaces);
+    const Tensor& mask = all.weights.emplace_back(flags_of(s));
+    call.inputs.push_back({"mask", DType::boolean, Shape::of(s.mask), &mask});
+    if (s.bias.empty()) return;
+    call.attrs.set("has_bias", 1).set("bias_last", s.bias_last ? 1 : 0);
+    call.inputs.push_back(all.operand("bias", s.bias));
+  } else if (!s.mask.empty()) {
+    call.inputs.push_back(all.operand("mask", s.mask));
+    if (s.masked_row || s.nan_guard) call.inputs.back().constant = &all.weights.emplace_back(mask_of(s));
+  }
+}
+
 void add(Samples& all, const Sample& s) {
   Call call{"Attention", {}, {}, {}};
   call.attrs.set("num_heads", s.heads).set("kv_heads", s.kv_heads).set("scale", 1.25f / static_cast<float>(s.head_dim));
@@ -106,29 +197,26 @@ void add(Samples& all, const Sample& s) {
   call.attrs.set("causal", s.causal ? 1 : 0).set("has_mask", s.mask.empty() ? 0 : 1);
   call.attrs.set("nan_guard", s.nan_guard ? 1 : 0).set("packed", s.packed ? 1 : 0);
   call.attrs.set("windows", s.windows ? 1 : 0);
+  if (s.causal) call.attrs.set("causal_number", s.causal_number);
+  if (s.causal) call.attrs.set("causal_adds", s.causal_adds ? 1 : 0).set("causal_first", s.causal_first ? 1 : 0);
+  const std::int64_t kv_batch = s.kv_batch ? s.kv_batch : s.batch;
   const char* const names[] = {"q_layout", "k_layout", "v_layout", "y_layout"};
   for (std::size_t i = 0; i < 4; ++i) call.attrs.set(names[i], s.layouts[i] == 's' ? "BSH" : "BNSH");
   if (s.packed) {
     call.inputs = {all.operand("qkv", {s.batch, s.queries, (s.heads + 2 * s.kv_heads) * s.head_dim})};
   } else {
     call.inputs = {all.operand("q", operand_dims(s.layouts[0], s.batch, s.queries, s.heads, s.head_dim)),
-                   all.operand("k", operand_dims(s.layouts[1], s.batch, s.keys, s.kv_heads, s.head_dim)),
-                   all.operand("v", operand_dims(s.layouts[2], s.batch, s.keys, s.kv_heads, s.value_dim))};
+                   all.operand("k", operand_dims(s.layouts[1], kv_batch, s.keys, s.kv_heads, s.head_dim)),
+                   all.operand("v", operand_dims(s.layouts[2], kv_batch, s.keys, s.kv_heads, s.value_dim))};
   }
-  if (s.flags) {
-    // Without a guard a row of nothing is a mean: the lowest number, not -inf.
-    call.attrs.set("boolean_mask", 1).set("mask_true", 0.0f);
-    call.attrs.set("mask_false",
-                   s.nan_guard ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest());
-    const Tensor& mask = all.weights.emplace_back(flags_of(s));
-    call.inputs.push_back({"mask", DType::boolean, Shape::of(s.mask), &mask});
-  } else if (!s.mask.empty()) {
-    call.inputs.push_back(all.operand("mask", s.mask));
-    if (s.masked_row || s.nan_guard) call.inputs.back().constant = &all.weights.emplace_back(mask_of(s));
-  }
+  add_masks(all, s, call);
   if (all.calls.size() % 2 != 0)  // bodies that are told the sizes, and bodies that compute them
     for (const auto& [name, value] : attention_sizes(call)) call.attrs.set(name, value);
-  call.outputs = {all.operand("y", operand_dims(s.layouts[3], s.batch, s.queries, s.heads, s.value_dim))};
+  // A mask may have more batches, and more rows than one query.
+  const bool deep = s.mask.size() == 4 && !s.windows;
+  const std::int64_t batch = std::max({s.batch, kv_batch, deep && s.batch != 0 ? s.mask[0] : 0});
+  const std::int64_t rows = s.queries == 1 && !s.mask.empty() ? s.mask[s.mask.size() - 2] : s.queries;
+  call.outputs = {all.operand("y", operand_dims(s.layouts[3], batch, rows, s.heads, s.value_dim))};
   all.calls.push_back(std::move(call));
 }
 
@@ -139,6 +227,8 @@ std::vector<Call> attention_samples() {
     Samples all;
     for (const Sample& sample : self_attention()) add(all, sample);
     for (const Sample& sample : separate()) add(all, sample);
+    for (const Sample& sample : hidden()) add(all, sample);
+    for (const Sample& sample : repeated()) add(all, sample);
     return all;
   }();
   return made.calls;

@@ -16,6 +16,8 @@ SoftmaxAttrs::SoftmaxAttrs(const Attrs& attrs)
       scale(attrs.number("scale", 1)),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
+      true_replaces(attrs.text("replaces", "none") == "true"),
+      false_replaces(attrs.text("replaces", "none") == "false"),
       from_end(static_cast<std::size_t>(-attrs.integer("axis", -1))) {
   if (attrs.integer("axis", -1) >= 0) throw Error(ErrorKind::invalid_input, "axis is not negative");
   if (has_mask && from_end != 1) throw Error(ErrorKind::invalid_input, "a mask needs the last axis");
@@ -43,14 +45,14 @@ std::string body(const Call& call, int opset) {
     x = "scaled";
   }
   if (softmax.has_mask) {
-    std::string added = "mask";
-    if (softmax.boolean_mask) {
-      added = "numbers";
-      number("on", "mask_true", softmax.mask_true);
-      number("off", "mask_false", softmax.mask_false);
-      text += "numbers = Where (mask, on, off)\n";
-    }
-    text += "masked = Add (" + x + ", " + added + ")\n";
+    const bool adds = !softmax.true_replaces && !softmax.false_replaces;
+    if (softmax.boolean_mask && !softmax.false_replaces) number("on", "mask_true", softmax.mask_true);
+    if (softmax.boolean_mask && !softmax.true_replaces) number("off", "mask_false", softmax.mask_false);
+    if (softmax.boolean_mask && adds) text += "numbers = Where (mask, on, off)\n";
+    text += "masked = ";
+    if (softmax.true_replaces) text += "Where (mask, on, " + x + ")\n";
+    if (softmax.false_replaces) text += "Where (mask, " + x + ", off)\n";
+    if (adds) text += "Add (" + x + (softmax.boolean_mask ? ", numbers)\n" : ", mask)\n");
     x = "masked";
   }
   return text + "y = " + (softmax.log ? "LogSoftmax" : "Softmax") + " <axis: int = @axis> (" + x + ")\n}";
@@ -122,6 +124,7 @@ struct Sample {
   float scale = 1;
   Dims mask = {};
   bool masked = false, flags = false, far = false;
+  const char* replaces = "none";
 };
 
 void add(Samples& all, const Sample& sample, bool log) {
@@ -136,6 +139,7 @@ void add(Samples& all, const Sample& sample, bool log) {
     call.inputs.push_back(constant_operand("mask", all.weights.back()));
     call.attrs.set("has_mask", 1).set("boolean_mask", sample.flags ? 1 : 0);
     call.attrs.set("mask_true", Attr(0.5f)).set("mask_false", Attr(std::numeric_limits<float>::lowest()));
+    call.attrs.set("replaces", sample.replaces);
   }
   all.calls.push_back(std::move(call));
 }
@@ -153,6 +157,11 @@ std::vector<Call> samples() {
       add(all, {.x = {2, 3, 5, 40}, .mask = {3, 5, 1}, .masked = true}, log);
       add(all, {.x = {2, 3, 19, 65}, .scale = 0.5f, .mask = {2, 1, 19, 65}, .masked = true, .flags = true}, log);
       add(all, {.x = {4, 6, 21}, .mask = {6, 1}, .masked = true, .flags = true}, log);
+      for (const char* which : {"true", "false"}) {
+        add(all, {.x = {2, 10, 37}, .scale = 0.5f, .mask = {10, 37}, .masked = true, .flags = true, .replaces = which},
+            log);
+        add(all, {.x = {2, 10, 5}, .mask = {2, 10, 1}, .masked = true, .flags = true, .replaces = which}, log);
+      }
       add(all, {.x = {2, 21, 9, 11}, .axis = -3}, log);
       add(all, {.x = {2, 16, 150}, .axis = -2, .scale = 2}, log);
       add(all, {.x = {5, 3}, .axis = -2}, log);
@@ -173,7 +182,7 @@ const FusedOp softmax_op = {
     .kind = "Softmax",
     .doc =
         "Softmax of scale * x + mask, or its logarithm, along one axis. A mask repeats over x and holds numbers, or "
-        "flags for one of two numbers.",
+        "flags for one of two numbers, one of which may stand in place of x.",
     .names = 3,
     .min_inputs = 1,
     .max_inputs = 2,
@@ -189,7 +198,8 @@ const FusedOp softmax_op = {
                  {"has_mask", std::int64_t{0}},
                  {"boolean_mask", std::int64_t{0}},
                  {"mask_true", 0.0f},
-                 {"mask_false", 0.0f}},
+                 {"mask_false", 0.0f},
+                 {"replaces", std::string("none")}},
     .in_place = true,
 };
 

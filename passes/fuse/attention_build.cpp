@@ -1,6 +1,7 @@
 #include "passes/fuse/attention_build.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
@@ -115,6 +116,31 @@ class Builder {
     return &build.op("Reshape", {heads.value, &build.constant(tensor_of(target), "shape")});
   }
 
+  /// What was known of the value that `to` takes the place of.
+  static void keep_extents(const Value& from, Value& to) {
+    if (!from.shape().has_rank() || !to.shape().has_rank() || from.shape().rank() != to.shape().rank()) return;
+    std::vector<Dim> dims = to.shape().dims();
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      if (dims[i].unknown()) dims[i] = from.shape()[i];
+    to.type = Type::tensor(to.dtype(), Shape(std::move(dims)));
+  }
+
+  static void set_causal(const Masking::Causal& causal, Attrs& attrs) {
+    attrs.set("causal", causal.on ? 1 : 0);
+    if (!causal.on) return;
+    if (std::isfinite(causal.number)) attrs.set("causal_number", causal.number);
+    if (causal.adds) attrs.set("causal_adds", 1);
+    if (causal.first) attrs.set("causal_first", 1);
+  }
+
+  static void set_flags(const Masking& masking, Attrs& attrs) {
+    attrs.set("boolean_mask", 1).set("mask_true", masking.flag_true).set("mask_false", masking.flag_false);
+    if (masking.replaces != Masking::Replaces::none)
+      attrs.set("replaces", masking.replaces == Masking::Replaces::by_true ? "true" : "false");
+    if (masking.numbers) attrs.set("has_bias", 1);
+    if (masking.numbers_last) attrs.set("bias_last", 1);
+  }
+
   Verdict build(const Masking& masking, const Continuation& to) {
     const auto layout = [&](const Heads& heads) {
       const bool second = heads.form == Form::bnsh || heads.form == Form::bnhs;
@@ -123,24 +149,28 @@ class Builder {
     Attrs attrs;
     attrs.set("num_heads", chosen_.q->heads).set("kv_heads", shared(chosen_)).set("scale", masking.scale);
     if (masking.softcap != 0) attrs.set("softcap", masking.softcap);
-    attrs.set("causal", masking.causal ? 1 : 0).set("has_mask", masking.mask ? 1 : 0);
+    const bool flags = masking.flags != nullptr, numbers = masking.numbers != nullptr;
+    set_causal(masking.causal, attrs);
+    attrs.set("has_mask", flags || numbers ? 1 : 0);
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
     if (masking.windows) attrs.set("windows", 1);
-    const bool flags = masking.mask && masking.mask->dtype() == DType::boolean;
-    if (flags) attrs.set("boolean_mask", 1).set("mask_true", masking.mask_true).set("mask_false", masking.mask_false);
+    if (flags) set_flags(masking, attrs);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
     std::vector<Value*> inputs = {packed_};
     if (!packed_) inputs = {operand(*chosen_.q), operand(*chosen_.k), operand(*chosen_.v)};
-    if (masking.mask) inputs.push_back(masking.mask);
     for (const Value* input : inputs)
-      if (input->dtype() != DType::f32 && !(flags && input == masking.mask)) return no("not float32", input->name());
+      if (input->dtype() != DType::f32) return no("not float32", input->name());
+    if (flags) inputs.push_back(masking.flags);
+    if (numbers) inputs.push_back(masking.numbers);
     Node& end = *found_.end;
     Node* fused =
         make_fused(graph_, context_, "attention", "modelflow.Attention", std::move(inputs), std::move(attrs), end);
     if (!fused) return no("");
     fused->name = end.name;
-    graph_.replace(*to.end, continue_to(to, *fused->output(), chosen_.q->heads, end, context_));
+    Value& result = continue_to(to, *fused->output(), chosen_.q->heads, end, context_);
+    keep_extents(*to.end, result);
+    graph_.replace(*to.end, result);
     context_.hit(packed_ ? "attention-packed" : "attention");
     return yes();
   }

@@ -1,4 +1,4 @@
-// Is a boolean [..., queries, keys] exactly "key <= query"?
+// Is a boolean [..., queries, keys] exactly "key <= query", or a mask of numbers that and nothing else?
 #include <functional>
 
 #include "passes/facts.h"
@@ -64,18 +64,6 @@ bool is_lower_triangle(const Node& node) {
          (!node.input(1) || const_number(node.input(1)) == 0.0) && is_all_ones(node.input(0));
 }
 
-/// Exactly "key > query".
-bool is_later(const Value& value) {
-  const Node* node = value.producer();
-  if (!node || !node->domain().empty()) return false;
-  const Value *a = node->input(0), *b = node->input(1);
-  if (node->is("Not")) return is_causal(*a);
-  if (node->is("Greater")) return columns(a) && rows(b);
-  if (node->is("Less")) return rows(a) && columns(b);
-  const Node* triangle = node->is("Equal") && const_number(b) == 0.0 ? a->producer() : nullptr;
-  return triangle && triangle->domain().empty() && is_lower_triangle(*triangle);
-}
-
 }  // namespace
 
 bool is_causal(const Value& allowed) {
@@ -90,19 +78,33 @@ bool is_causal(const Value& allowed) {
   return is_lower_triangle(*node) || (node->is("Not") && is_later(*a));
 }
 
-bool is_causal_bias(const Value& bias) {
+bool is_later(const Value& hidden) {
+  if (hidden.constant()) return is_triangle<bool>(*hidden.constant(), std::logical_not(), std::identity());
+  const Node* node = hidden.producer();
+  if (!node || !node->domain().empty()) return false;
+  const Value *a = node->input(0), *b = node->input(1);
+  if (node->is("Not")) return is_causal(*a);
+  if (node->is("Greater")) return columns(a) && rows(b);
+  if (node->is("Less")) return rows(a) && columns(b);
+  const Node* triangle = node->is("Equal") && const_number(b) == 0.0 ? a->producer() : nullptr;
+  return triangle && triangle->domain().empty() && is_lower_triangle(*triangle);
+}
+
+std::optional<float> causal_bias(const Value& bias) {
   if (const Node* node = bias.producer()) {
-    if (node->is("Identity") || (node->is("Unsqueeze") && leads_with_ones(bias)))
-      return is_causal_bias(*node->input(0));
-    if (!node->is("Where")) return false;
+    if (node->is("Identity") || (node->is("Unsqueeze") && leads_with_ones(bias))) return causal_bias(*node->input(0));
+    if (!node->is("Where")) return {};
     const std::optional<double> then = const_number(node->input(1)), otherwise = const_number(node->input(2));
-    if (!then || !otherwise) return false;
-    if (*otherwise <= kLow && *then == 0) return is_causal(*node->input(0));
-    return *then <= kLow && *otherwise == 0 && is_later(*node->input(0));
+    if (!then || !otherwise) return {};
+    if (*otherwise <= kLow && *then == 0 && is_causal(*node->input(0))) return static_cast<float>(*otherwise);
+    if (*then <= kLow && *otherwise == 0 && is_later(*node->input(0))) return static_cast<float>(*then);
+    return {};
   }
-  if (!bias.constant()) return false;
-  return is_triangle<float>(
-      *bias.constant(), [](float v) { return v == 0; }, [](float v) { return v <= kLow; });
+  if (!bias.constant() || bias.constant()->dtype() != DType::f32 || bias.constant()->elements() < 2) return {};
+  const float low = bias.constant()->as<float>()[1];  // the second key of the first query
+  const auto shows = [](float v) { return v == 0; };
+  const auto hides = [low](float v) { return v == low; };
+  return low <= kLow && is_triangle<float>(*bias.constant(), shows, hides) ? std::optional(low) : std::nullopt;
 }
 
 }  // namespace modelflow::passes

@@ -30,6 +30,18 @@ bool is_all_true(const Value& value) {
   return view && node->input(0)->dtype() == DType::boolean && is_all_true(*node->input(0));
 }
 
+/// Wherever `wide` is wider than `mask`, the scores are as wide.
+bool no_wider(const Value& wide, const Value& mask, const Shape& scores) {
+  const Shape &shape = wide.shape(), &less = mask.shape();
+  if (!shape.has_rank() || !scores.has_rank() || shape.rank() > scores.rank()) return false;
+  for (std::size_t i = 1; i <= shape.rank(); ++i) {
+    const Dim& dim = shape[shape.rank() - i];
+    const bool kept = i <= less.rank() && dim == less[less.rank() - i];
+    if (!kept && !(dim.number() == 1) && !(dim == scores[scores.rank() - i])) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const Node* range_behind(const Value& value) {
@@ -45,13 +57,18 @@ bool holds_everywhere(const Tensor& condition) {
   return std::all_of(values.begin(), values.end(), [](bool v) { return v; });
 }
 
-Value& lean(Value& mask) {
+Value& lean(Value& mask, const Shape* scores) {
   Node* node = mask.producer();
   if (!node || !node->domain().empty() || &node->graph() != &mask.graph()) return mask;
-  if (node->is("Expand") && rank_of(node->input(0)).value_or(0) >= 2) return lean(*node->input(0));
+  const auto inner = [&](Value* value) -> Value* {
+    return rank_of(value).value_or(0) >= 2 && (!scores || no_wider(mask, *value, *scores)) ? value : nullptr;
+  };
+  if (node->is("Expand"))
+    if (Value* value = inner(node->input(0))) return lean(*value, scores);
   if (!node->is("And")) return mask;
   for (const std::size_t i : {0, 1})
-    if (is_all_true(*node->input(i)) && rank_of(node->input(1 - i)).value_or(0) >= 2) return lean(*node->input(1 - i));
+    if (is_all_true(*node->input(i)))
+      if (Value* value = inner(node->input(1 - i))) return lean(*value, scores);
   return mask;
 }
 

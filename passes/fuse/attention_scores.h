@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,30 +43,44 @@ Verdict read_core(Node& softmax, Core& core);
 
 /// How the steps enter modelflow.Attention.
 struct Masking {
+  /// Keys behind their query: a number in place of their scores, or added to them, in front of the other masks or
+  /// behind them.
+  struct Causal {
+    bool on = false;
+    float number = -std::numeric_limits<float>::infinity();
+    bool adds = false, first = false;
+  };
+  enum class Replaces { none, by_true, by_false };
+
   float scale = 1;
   float softcap = 0;  ///< the scores end between this and its negative, as softcap of Attention; 0: they do not
-  bool causal = false;
-  Value* mask = nullptr;                ///< of rank 2 to 4: float32, added, or boolean
-  float mask_true = 0, mask_false = 0;  ///< what a boolean mask adds
-  bool windows = false;                 ///< it has the batches of one image and is repeated for all (Swin)
+  Causal causal = {};
+  Value *numbers = nullptr, *flags = nullptr;  ///< of rank 2 to 4: added; choosing between two numbers
+  float flag_true = 0, flag_false = 0;         ///< which are added
+  Replaces replaces = Replaces::none;          ///< or one of them stands in place of the score, the other is 0
+  bool numbers_last = false;                   ///< behind what the flags do
+  bool windows = false;                        ///< the mask has the batches of one image and is repeated for all (Swin)
 };
 
-/// Turns the steps into a scale, a flag and one additive mask, whose nodes it makes in front of `before`. A no when
+/// Turns the steps into a scale, a triangle, flags and numbers, whose nodes it makes in front of `before`. A no when
 /// they mean anything else.
 Verdict make_mask(const Core& core, std::int64_t heads, Node& before, Context& context, Masking& masking);
 
 /// True where the last two axes hold `key <= query` and nothing else: constants, Trilu of ones, comparisons of ranges.
 bool is_causal(const Value& allowed);
-/// The same as numbers to add: 0 for those, a low number for all others.
-bool is_causal_bias(const Value& bias);
+/// The opposite: `key > query`.
+bool is_later(const Value& hidden);
+/// The same as numbers to add, 0 for those and a low number for all others: that number.
+std::optional<float> causal_bias(const Value& bias);
 
 /// The Range that `value` is a view of; null when it is no such thing.
 const Node* range_behind(const Value& value);
 /// True for a boolean constant without a false.
 bool holds_everywhere(const Tensor& condition);
 
-/// The same mask, or condition of one, without an Expand and without conditions that always hold.
-Value& lean(Value& mask);
+/// The same mask, or condition of one, without an Expand and without conditions that always hold, as long as what these
+/// make it as wide as is known to be as wide as `scores`; null: it is known that all of it is.
+Value& lean(Value& mask, const Shape* scores);
 
 /// A score that low has no weight beside any other.
 inline constexpr float kLow = -1e4f;

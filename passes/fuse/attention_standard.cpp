@@ -111,16 +111,21 @@ class Standard {
     if (mask && mask->shape().back().known() && keys().known() && !(mask->shape().back() == keys()))
       return no("the mask has not all keys", mask->name());
     const bool causal = node_.attrs.integer("is_causal") != 0;
-    masking.causal = causal && !node_.input(kPastKey) && !node_.input(kLengths);
+    masking.causal.on = causal && !node_.input(kPastKey) && !node_.input(kLengths);
     const float nothing = -std::numeric_limits<float>::infinity();
-    masking.mask_false = nothing;  // of a boolean one
     if (Value* seen = allowed(causal); seen && !mask)
       mask = seen;
     else if (seen && mask->dtype() == DType::boolean)
       mask = &op("And", {mask, seen});
     else if (seen)
       mask = &op("Where", {seen, mask, &build_.constant(Tensor::scalar(nothing), "nothing")});
-    masking.mask = mask;
+    if (mask && mask->dtype() == DType::boolean) {
+      masking.flags = mask;
+      masking.flag_false = nothing;
+    } else if (mask) {
+      if (mask->dtype() != DType::f32) return no("the mask is not float32", mask->name());
+      masking.numbers = mask;
+    }
     return yes();
   }
 

@@ -20,8 +20,9 @@ struct Front {
   Value* x;
   float scale = 1;
   Value* mask = nullptr;                ///< float32, or boolean
-  float mask_true = 0, mask_false = 0;  ///< what a boolean one adds
-  std::vector<Node*> nodes = {};        ///< in between, last first
+  float mask_true = 0, mask_false = 0;  ///< what a boolean one puts in place of scores, by `replaces`
+  const char* replaces = "none";
+  std::vector<Node*> nodes = {};  ///< in between, last first
 };
 
 /// The axis counted from the end; nothing where the op works on several at once or the rank is unknown.
@@ -52,7 +53,7 @@ bool take_sum(const Node& node, Front& front, Extents& extents) {
       if (x.constant() || !(extents.of(x) == shape) || !is_mask(mask)) continue;
       if (scaled_only && !(made_for(x) && scaled(*x.producer(), inner))) continue;
       front.x = &x;
-      front.mask = &lean(mask);
+      front.mask = &lean(mask, nullptr);
       return true;
     }
   }
@@ -69,10 +70,10 @@ bool take_choice(const Node& node, Front& front, Extents& extents) {
     front.x = &x;
     const Node* other = condition.producer();
     const bool negated = other && other->is("Not") && &other->graph() == &node.graph();
-    front.mask = &lean(negated ? *other->input(0) : condition);
-    // The lowest number stays itself whatever score is added to it: rows without anything allowed stay uniform.
-    const float number = std::isinf(*low) ? static_cast<float>(*low) : std::numeric_limits<float>::lowest();
-    ((i == 1) != negated ? front.mask_false : front.mask_true) = number;
+    front.mask = &lean(negated ? *other->input(0) : condition, nullptr);
+    const bool keeps = (i == 1) != negated;
+    (keeps ? front.mask_false : front.mask_true) = static_cast<float>(*low);
+    front.replaces = keeps ? "false" : "true";
     return true;
   }
   return false;
@@ -121,6 +122,7 @@ bool fuse_softmax(Node& node, Context& context, Extents& extents) {
     inputs.push_back(front.mask);
     attrs.set("has_mask", 1).set("boolean_mask", front.mask->dtype() == DType::boolean ? 1 : 0);
     attrs.set("mask_true", Attr(front.mask_true)).set("mask_false", Attr(front.mask_false));
+    if (front.mask->dtype() == DType::boolean) attrs.set("replaces", front.replaces);
   }
   Graph& graph = node.graph();
   Node* fused = make_fused(graph, context, "softmax", "modelflow.Softmax", std::move(inputs), std::move(attrs), node);
