@@ -1,3 +1,4 @@
+// Shape arithmetic over symbols, node by node.
 #include "passes/clean/contents.h"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ Element multiply(const Element& a, const Element& b) { return {a.value * b.value
 Element divide(const Element& a, const Element& b) {
   const auto x = a.value.number(), y = b.value.number();
   if (y == 0) return {};
-  if (x && y) return {Dim(*x / *y), *x / *y >= 0};
+  // INT64_MIN / -1 has no result: it stops the processor.
+  if (x && y && *y != -1) return {Dim(*x / *y), *x / *y >= 0};
   return {a.value.divided_by(b.value), a.extent && b.extent};
 }
 Element equals(const Element& a, const Element& b) {
@@ -76,6 +78,20 @@ constexpr std::array<Operation, 7> operations = {{{"Add", add},
                                                   {"Max", largest},
                                                   {"Min", smallest}}};
 
+/// As an element of this type; nothing where the type does not hold the number, which then becomes another one.
+Element held(const Element& element, DType dtype) {
+  const auto number = element.value.number();
+  if (dtype == DType::boolean) return number && (*number == 0 || *number == 1) ? element : Element{};
+  if (dtype == DType::i32 && number && *number != static_cast<std::int32_t>(*number)) return {};
+  return element;
+}
+
+/// Cast to bool: whether it is 0.
+Element flag(const Element& element) {
+  const auto number = element.value.number();
+  return number ? Element{Dim(*number != 0), true} : Element{};
+}
+
 const Element& at(const Elements& elements, std::size_t i) { return elements.size() == 1 ? elements[0] : elements[i]; }
 
 }  // namespace
@@ -88,6 +104,7 @@ Contents::Contents(const Graph& graph) {
     if (!elements || elements->size() > kMost) continue;
     const std::optional<std::size_t> rank = rank_of(out);
     if (!rank || *rank > 1 || (*rank == 0 && elements->size() != 1) || !integral(out->dtype())) continue;
+    for (Element& element : *elements) element = held(element, out->dtype());
     known_[out] = std::move(*elements);
   }
 }
@@ -109,7 +126,11 @@ std::optional<Elements> Contents::compute(const Node& node) {
   for (const char* same : {"Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Flatten"}) {
     if (op != same) continue;
     const Elements* x = of(node.input(0));
-    return x && integral(node.input(0)->dtype()) ? std::optional(*x) : std::nullopt;
+    if (!x || !integral(node.input(0)->dtype())) return std::nullopt;
+    Elements list = *x;
+    if (op == "Cast" && node.output()->dtype() == DType::boolean)
+      std::transform(list.begin(), list.end(), list.begin(), flag);
+    return list;
   }
   if (op == "ReduceProd") {
     const Elements* x = of(node.input(0));
@@ -144,9 +165,8 @@ std::optional<Elements> Contents::pick(const Node& node) {
   if (!starts || !ends || !steps || starts->size() != 1 || ends->size() != 1 || steps->size() != 1) return std::nullopt;
   if ((*steps)[0] < 1) return std::nullopt;
   const auto clamp = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
-  const std::int64_t end = clamp((*ends)[0]);
-  for (std::int64_t i = clamp((*starts)[0]); i < end; i += (*steps)[0])
-    picked.push_back((*x)[static_cast<std::size_t>(i)]);
+  const std::int64_t end = clamp((*ends)[0]), step = std::min((*steps)[0], size + 1);  // a longer one takes no more
+  for (std::int64_t i = clamp((*starts)[0]); i < end; i += step) picked.push_back((*x)[static_cast<std::size_t>(i)]);
   return picked;
 }
 

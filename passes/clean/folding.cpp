@@ -29,6 +29,18 @@ bool foldable_op(const Node& node, const Model& model) {
                       [&](const Function& f) { return f.domain.empty() && f.name == node.op(); });
 }
 
+/// Integers that are divided by 0, and the lowest one by -1, stop the processor: nothing runs such a node ahead of
+/// time, for it may never be reached. False as well while the operands are not known.
+bool divides_safely(const Node& node) {
+  if (!node.is("Div") && !node.is("Mod")) return true;
+  if (is_float(node.input(0)->dtype())) return true;
+  const std::optional<Ints> divisor = const_ints(node.input(1)), dividend = const_ints(node.input(0));
+  if (!divisor || !dividend) return false;
+  const auto has = [](const Ints& list, std::int64_t number) { return std::ranges::find(list, number) != list.end(); };
+  if (has(*divisor, 0)) return false;
+  return !has(*divisor, -1) || !(has(*dividend, INT64_MIN) || has(*dividend, INT32_MIN));
+}
+
 double size_of(const Value* value) {
   if (!value || !value->type.is_tensor() || !value->shape().has_rank() || !value->shape().known()) return 0;
   double size = bits(value->dtype()) / 8.0;
@@ -87,6 +99,7 @@ bool Folding::ready(Node& node) {
     if (input->constant()) in_bytes += static_cast<double>(input->constant()->bytes());
   }
   // What is folded further may be much smaller: the limit proper is checked on the results.
+  if (!divides_safely(node)) return false;
   if (predicted_bytes(node, context_.model) - in_bytes <= 4 * budget_ + 4096) return true;
   context_.miss("fold-constants", &node, "its result would be larger than max_fold_bytes allows");
   refused_.insert(&node);

@@ -101,23 +101,6 @@ int reshape_targets(Graph& graph, Context& context, Contents& contents) {
   return changes;
 }
 
-/// What the target of Reshape and Expand says about the result, where inference did not see it.
-void refine_types(Graph& graph, Contents& contents) {
-  for (const auto& node : graph.nodes()) {
-    if (!node->is("Reshape") || !node->output() || node->output()->is_graph_output()) continue;
-    const Elements* wanted = contents.of(node->input(1));
-    Type& type = node->output()->type;
-    if (!wanted || !type.is_tensor()) continue;
-    std::vector<Dim> dims = type.shape.has_rank() ? type.shape.dims() : std::vector<Dim>(wanted->size());
-    if (dims.size() != wanted->size()) continue;
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      const auto number = (*wanted)[i].value.number();
-      if (dims[i].unknown() && (*wanted)[i].extent && number != 0) dims[i] = (*wanted)[i].value;
-    }
-    type.shape = Shape(std::move(dims));
-  }
-}
-
 }  // namespace
 
 Pass fold_shapes() {
@@ -125,7 +108,6 @@ Pass fold_shapes() {
           .doc = "Replaces shape arithmetic over known dims by constants, also Reshape targets with one unknown dim.",
           .run = [](Graph& graph, Context& context) {
             Contents contents(graph);
-            refine_types(graph, contents);
             const int targets = reshape_targets(graph, context, contents);
             const int changes = targets + numbers_to_constants(graph, context, contents);
             if (changes) graph.prune();

@@ -45,12 +45,18 @@ class Counting {
     if (!value) return {};
     if (const auto found = known_.find(value); found != known_.end()) return found->second;
     std::optional<double> number = value->constant() ? one_number(value) : computed(value->producer());
-    // What float32 does not hold would be rounded in the body.
-    if (number && static_cast<double>(static_cast<float>(*number)) != *number) number.reset();
+    if (number && !held(*number, value->dtype())) number.reset();
     return known_[value] = number;
   }
 
  private:
+  /// What float32 does not hold would be rounded in the body, and integers wrap.
+  static bool held(double number, DType type) {
+    if (static_cast<double>(static_cast<float>(number)) != number) return false;
+    if (type == DType::i32) return std::abs(number) < 0x1p31;
+    return type != DType::i64 || std::abs(number) < 0x1p63;
+  }
+
   std::optional<double> computed(const Node* node) {
     if (!node || !node->domain().empty() || &node->graph() != it_.body) return {};
     if (!counted(node->output()->dtype())) return {};

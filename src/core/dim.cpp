@@ -166,9 +166,9 @@ std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64
     for (const std::string& symbol : monomial) {
       const auto found = symbols.find(symbol);
       if (found == symbols.end()) return std::nullopt;
-      product *= found->second;
+      if (__builtin_mul_overflow(product, found->second, &product)) return std::nullopt;
     }
-    sum += product;
+    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
   }
   return sum;
 }

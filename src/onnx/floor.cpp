@@ -1,41 +1,17 @@
+// What polynomials do not say of extents: quotients that are rounded, the smaller and the larger of two.
 #include "src/onnx/floor.h"
 
+#include <charconv>
 #include <map>
 #include <string>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
+#include "src/onnx/derived.h"
 
 namespace modelflow {
 namespace {
 
-constexpr std::size_t kLongest = 60;
-
-// A symbol that stands for the text: Dim::parse reads " + ", "*" and the like as arithmetic, so they are spelled out.
-std::string symbol_for(const std::string& text, std::int64_t divisor) {
-  std::string name = "floor_";
-  bool exact = true;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == ' ' && i + 2 < text.size() && text[i + 2] == ' ' && (text[i + 1] == '+' || text[i + 1] == '-')) {
-      name += text[i + 1] == '+' ? "_p" : "_m";
-      i += 2;
-    } else if (c == '*') {
-      name += 'x';
-    } else if (std::string_view(" +-()/").find(c) != std::string_view::npos) {
-      exact = false;
-    } else {
-      name += c;
-    }
-  }
-  name += "_by" + std::to_string(divisor);
-  if (exact && name.size() <= kLongest) return name;
-  std::string key = text + "/" + std::to_string(divisor);
-  return "floor_" + std::to_string(XXH3_64bits(key.data(), key.size()));
-}
-
 std::int64_t floor_of(std::int64_t value, std::int64_t divisor) {
-  std::int64_t quotient = value / divisor;
+  const std::int64_t quotient = value / divisor;
   return quotient * divisor > value ? quotient - 1 : quotient;
 }
 
@@ -46,14 +22,38 @@ Dim floor_div(const Dim& dim, std::int64_t divisor) {
   if (divisor == 1) return dim;
   std::map<std::string, std::int64_t> zeros;
   for (const std::string& symbol : dim.symbols()) zeros[symbol] = 0;
-  std::int64_t constant = dim.evaluate(zeros).value_or(0);
-  std::int64_t whole = floor_of(constant, divisor);
+  const std::int64_t constant = dim.evaluate(zeros).value_or(0);
+  const std::int64_t whole = floor_of(constant, divisor);
   if (zeros.empty()) return whole;
-  Dim symbolic = dim - Dim(constant);
-  Dim exact = symbolic.divided_by(Dim(divisor));  // then the rest of the constant is below 1
+  const Dim symbolic = dim - Dim(constant);
+  const Dim exact = symbolic.divided_by(Dim(divisor));  // then the rest of the constant is below 1
   if (!exact.unknown()) return exact + Dim(whole);
-  Dim rest = symbolic + Dim(constant - whole * divisor);
-  return Dim::symbol(symbol_for(rest.str(), divisor)) + Dim(whole);
+  const Dim rest = symbolic + (Dim(constant) - Dim(whole) * Dim(divisor));
+  if (!never_negative(rest)) return {};
+  return derived_symbol("floor", rest, "_by" + std::to_string(divisor)) + Dim(whole);
+}
+
+Dim ceil_div(const Dim& dim, std::int64_t divisor) {
+  return divisor > 0 ? floor_div(dim + Dim(divisor - 1), divisor) : Dim();
+}
+
+Dim at_least_zero(const Dim& dim) {
+  if (dim.unknown() || never_negative(dim)) return dim;
+  const Dim turned = Dim(0) - dim;
+  if (turned.unknown()) return {};
+  if (never_negative(turned)) return 0;
+  // One of the two is written with a minus in front: both are told by the other's symbol, or neither could be compared.
+  return dim.str().starts_with('-') ? dim + derived_symbol("pos", turned) : derived_symbol("pos", dim);
+}
+
+bool is_start_of(const Dim& dim, const Dim& whole) {
+  const Dim rest = whole - dim;
+  const std::string name = rest.str();
+  const std::size_t minus = name.rfind("_m");
+  if (!name.starts_with("pos_") || minus == std::string::npos) return false;
+  std::int64_t most = 0;
+  const auto [end, error] = std::from_chars(name.data() + minus + 2, name.data() + name.size(), most);
+  return error == std::errc() && end == name.data() + name.size() && most >= 1 && smaller(whole, most) == dim;
 }
 
 }  // namespace modelflow

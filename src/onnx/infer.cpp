@@ -1,3 +1,4 @@
+// Types and shapes of values from the operators that make them: schemas, function bodies, symbols.
 #include <onnx/defs/schema.h>
 
 #include <algorithm>
@@ -20,32 +21,26 @@ namespace {
 
 constexpr int kMaxCallDepth = 16;  // deeper calls stay untyped
 
-// Which of two facts about one dim to keep. An exporter calls the extents of outputs what it likes: a declared symbol
-// says less than that it is the same as another one.
-Dim merged(const Dim& old, const Dim& found, bool declared) {
+// Which of two facts about one dim to keep: what the file says of a value counts where inference says nothing. Files
+// are wrong where somebody gave an input a symbol and left the numbers behind it, or made them up; runtimes take no
+// notice. `keep_numbers`: both were inferred.
+Dim merged(const Dim& old, const Dim& found, bool keep_numbers) {
   if (found.unknown()) return old;
-  if (old.unknown()) return found;
-  if (declared) return old.known() ? old : found;
-  return old.known() && !found.known() ? old : found;
+  return keep_numbers && old.known() ? old : found;
 }
 
 bool same(const Dim& a, const Dim& b) { return a == b || (a.unknown() && b.unknown()); }
 
-bool merge_shape(Shape& shape, const Shape& found, bool declared) {
+bool merge_shape(Shape& shape, const Shape& found, bool keep_numbers = false) {
   if (!found.has_rank()) return false;
-  if (!shape.has_rank()) {
-    shape = found;
-    return true;
-  }
-  if (shape.rank() != found.rank()) {
-    if (declared) return false;
+  if (!shape.has_rank() || shape.rank() != found.rank()) {
     shape = found;
     return true;
   }
   bool changed = false;
   std::vector<Dim> dims = shape.dims();
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    Dim dim = merged(dims[i], found[i], declared);
+    Dim dim = merged(dims[i], found[i], keep_numbers);
     changed = changed || !same(dim, dims[i]);
     dims[i] = std::move(dim);
   }
@@ -105,7 +100,7 @@ bool merge_type(Type& type, const Type& found, bool declared) {
     return !declared;
   }
   if (!type.is_tensor()) return false;
-  bool changed = merge_shape(type.shape, found.shape, declared);
+  bool changed = merge_shape(type.shape, found.shape);
   bool better = found.dtype != DType::undefined && found.dtype != type.dtype;
   if (better && (!declared || type.dtype == DType::undefined)) {
     type.dtype = found.dtype;
@@ -124,8 +119,11 @@ bool Inference::run(Node& node) {
   types.resize(node.outputs().size());
   try {
     std::vector<Shape> shapes = symbolic_shapes(node, values_);
+    const bool disputed = disputed_shapes(node, values_);
     for (std::size_t i = 0; i < shapes.size() && i < types.size(); ++i) {
-      if (types[i].is_tensor()) complete(types[i], shapes[i]);
+      if (!types[i].is_tensor()) continue;
+      if (disputed && types[i].shape.has_rank()) types[i].shape = std::vector<Dim>(types[i].shape.rank());
+      complete(types[i], shapes[i]);
     }
   } catch (const Error&) {
     // attributes of unexpected types

@@ -40,7 +40,8 @@ class Inference {
   friend class SubgraphInference;
 };
 
-/// Adds what `found` knows to `type`. A declared interface keeps its spelling; elsewhere the newer facts win.
+/// Adds what `found` knows to `type`: where both say something the newer facts win, except for the type of the elements
+/// of a declared interface.
 bool merge_type(Type& type, const Type& found, bool declared);
 
 }  // namespace modelflow

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "src/onnx/derived.h"
 #include "src/onnx/floor.h"
 
 namespace modelflow {
@@ -17,11 +18,15 @@ Result same(const ShapeArgs& args) {
   return list ? Result(*list) : std::nullopt;
 }
 
-// A float that is cast to int may have been rounded on the way: only whole numbers are in the list, so nothing changes.
+// Only whole numbers are in the list, so rounding changes nothing. What the new type does not hold goes afterwards.
 Result cast(const ShapeArgs& args) {
-  auto to = static_cast<DType>(args.node.attrs.integer("to"));
-  bool numbers = to == DType::i64 || to == DType::i32 || to == DType::f32 || to == DType::f64;
-  return numbers ? same(args) : std::nullopt;
+  const auto to = static_cast<DType>(args.node.attrs.integer("to"));
+  if (to == DType::i64 || to == DType::i32 || to == DType::f32 || to == DType::f64) return same(args);
+  const DimList* list = args.in(0);
+  if (to != DType::boolean || !list) return {};
+  DimList flags;
+  for (const Dim& dim : *list) flags.push_back(dim.known() ? Dim(dim.value() != 0) : Dim());
+  return flags;
 }
 
 Result reshape(const ShapeArgs& args) {
@@ -94,6 +99,8 @@ std::optional<Range> slice_range(const ShapeArgs& args) {
     if (args.node.input(4)) step = input(4);
   }
   if (!start || !end || !step || *step == 0) return {};
+  // ONNX Runtime reads these as "all of it" also backwards, where others cut them to the last element.
+  if (*step < 0 && (*end == std::numeric_limits<std::int32_t>::max() || *end == Range().end)) return {};
   return Range{*start, *end, *step};
 }
 
@@ -143,11 +150,16 @@ Result split(const ShapeArgs& args) {
     if (!numbers) return {};
     sizes = *numbers;
   }
-  if (sizes.empty()) sizes.assign(static_cast<std::size_t>(outputs), length / std::max<std::int64_t>(outputs, 1));
+  if (sizes.empty() && outputs > 0) {
+    const bool unequal = args.node.attrs.integer("num_outputs") == outputs;  // the last one is the shorter
+    const std::int64_t each = unequal ? (length + outputs - 1) / outputs : length / outputs;
+    sizes.assign(static_cast<std::size_t>(outputs), each);
+    if (unequal) sizes.back() = length - each * (outputs - 1);
+  }
   if (args.output >= sizes.size()) return {};
   std::int64_t begin = 0, total = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0) return {};
+    if (sizes[i] < 0 || sizes[i] > length) return {};
     if (i < args.output) begin += sizes[i];
     total += sizes[i];
   }
@@ -172,12 +184,6 @@ Result add(const ShapeArgs& args) { return elementwise(args, std::plus<Dim>()); 
 Result subtract(const ShapeArgs& args) { return elementwise(args, std::minus<Dim>()); }
 Result multiply(const ShapeArgs& args) { return elementwise(args, std::multiplies<Dim>()); }
 
-// No coefficient is negative, so it cannot be less than 0 for any extents.
-bool non_negative(const Dim& dim) {
-  if (auto number = dim.number()) return *number >= 0;
-  return !dim.unknown() && dim.str().find('-') == std::string::npos;
-}
-
 Result divide(const ShapeArgs& args) {
   const Value* output = args.node.output();
   bool whole = output->dtype() == DType::i64 || output->dtype() == DType::i32;
@@ -186,7 +192,7 @@ Result divide(const ShapeArgs& args) {
   return elementwise(args, [&](const Dim& a, const Dim& b) {
     if (b.known() && b.value() == 0) return Dim();
     Dim exact = a.divided_by(b);
-    if (!exact.unknown() || !whole || !b.known() || b.value() < 0 || !non_negative(a)) return exact;
+    if (!exact.unknown() || !whole || !b.known() || b.value() < 0 || !never_negative(a)) return exact;
     return floor_div(a, b.value());
   });
 }
@@ -202,8 +208,8 @@ Result equal_to(const ShapeArgs& args) {
   return elementwise(args, [](const Dim& a, const Dim& b) {
     if (a == b) return Dim(1);
     if (a.known() && b.known()) return Dim(0);
-    if (non_negative(a) && b.known() && b.value() < 0) return Dim(0);
-    if (non_negative(b) && a.known() && a.value() < 0) return Dim(0);
+    if (never_negative(a) && b.known() && b.value() < 0) return Dim(0);
+    if (never_negative(b) && a.known() && a.value() < 0) return Dim(0);
     return Dim();
   });
 }
@@ -224,23 +230,14 @@ Result where(const ShapeArgs& args) {
   return result;
 }
 
-// Which of two is larger is known for numbers and equal polynomials only.
-template <class Pick>
-Result extreme(const ShapeArgs& args, Pick pick) {
+Result extreme(const ShapeArgs& args, Dim (*pick)(const Dim&, const Dim&)) {
   if (args.node.inputs().size() == 1) return same(args);
   if (args.node.inputs().size() != 2) return {};
-  return elementwise(args, [&](const Dim& a, const Dim& b) {
-    if (a == b) return a;
-    return a.known() && b.known() ? Dim(pick(a.value(), b.value())) : Dim();
-  });
+  return elementwise(args, pick);
 }
 
-Result minimum(const ShapeArgs& args) {
-  return extreme(args, [](std::int64_t a, std::int64_t b) { return std::min(a, b); });
-}
-Result maximum(const ShapeArgs& args) {
-  return extreme(args, [](std::int64_t a, std::int64_t b) { return std::max(a, b); });
-}
+Result minimum(const ShapeArgs& args) { return extreme(args, smaller); }
+Result maximum(const ShapeArgs& args) { return extreme(args, larger); }
 
 Result negate(const ShapeArgs& args) {
   const DimList* list = args.in(0);
@@ -252,7 +249,7 @@ Result negate(const ShapeArgs& args) {
 
 Result product(const ShapeArgs& args) {
   const DimList* list = args.in(0);
-  if (!list) return {};
+  if (!list || args.node.attrs.integer("noop_with_empty_axes") != 0) return {};
   Dim total = 1;
   for (const Dim& dim : *list) total = total * dim;
   return DimList{total};

@@ -1,3 +1,4 @@
+// The contents of small tensors that carry shapes, computed backwards from the nodes that make them.
 #include "src/onnx/shape_values.h"
 
 #include <cmath>
@@ -43,6 +44,26 @@ std::optional<Tensor> plain_numbers(const Attrs& attrs) {
     return Tensor::of<float>({static_cast<std::int64_t>(values.size())}, std::span<const float>(values));
   }
   return {};
+}
+
+// A number that the type does not hold has become another one, which depends on who computes it: it is not followed.
+// Symbols stand for extents of tensors that exist, which every type in question holds.
+Dim held(const Dim& dim, DType dtype) {
+  const auto number = dim.number();
+  if (!number) return dim;
+  const auto within = [&](std::int64_t most) { return *number >= -most && *number <= most; };
+  switch (dtype) {
+    case DType::boolean:
+      return *number == 0 || *number == 1 ? dim : Dim();
+    case DType::i32:
+      return *number == static_cast<std::int32_t>(*number) ? dim : Dim();
+    case DType::f32:
+      return within(1LL << 24) ? dim : Dim();
+    case DType::f64:
+      return within(1LL << 53) ? dim : Dim();
+    default:
+      return dim;
+  }
 }
 
 // Nothing is known but the length.
@@ -110,7 +131,8 @@ std::optional<DimList> ShapeValues::evaluate(const Node& node, std::size_t outpu
   const Value* value = node.output(output);
   if (!op || !value || (value->shape().has_rank() && value->shape().rank() > 1)) return {};
   auto result = op->evaluate({*this, node, output});
-  if (result && static_cast<std::int64_t>(result->size()) > kMaxElements) return {};
+  if (!result || static_cast<std::int64_t>(result->size()) > kMaxElements) return {};
+  for (Dim& dim : *result) dim = held(dim, value->dtype());
   return result;
 }
 

@@ -1,7 +1,10 @@
+// The extents of windows over symbols: convolutions, poolings, resized images.
 #include "src/onnx/symbolic_windows.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "src/onnx/derived.h"
 #include "src/onnx/floor.h"
 
 namespace modelflow {
@@ -10,7 +13,7 @@ namespace {
 struct Window {
   Ints kernel, strides, dilations, pads;
   std::string auto_pad;
-  bool ceil = false;
+  bool ceil = false, pooling = false;
 };
 
 Window window_of(const Node& node, Ints kernel) {
@@ -22,6 +25,7 @@ Window window_of(const Node& node, Ints kernel) {
   window.pads = node.attrs.ints("pads", Ints(2 * spatial, 0));
   window.auto_pad = node.attrs.text("auto_pad", "NOTSET");
   window.ceil = node.attrs.integer("ceil_mode") != 0;
+  window.pooling = !node.is("Conv") && !node.is("ConvTranspose");
   if (window.strides.size() != spatial || window.dilations.size() != spatial || window.pads.size() != 2 * spatial) {
     return {};
   }
@@ -30,12 +34,22 @@ Window window_of(const Node& node, Ints kernel) {
 
 Dim extent(const Dim& in, const Window& window, std::size_t axis) {
   std::int64_t stride = window.strides[axis];
-  if (window.auto_pad.starts_with("SAME")) return ceil_div(in, stride);
+  const bool same = window.auto_pad.starts_with("SAME");
+  if (same && window.pooling && window.dilations[axis] != 1) return {};  // ONNX Runtime pads as if it had no holes
+  if (same) return ceil_div(in, stride);
   std::int64_t covered = window.dilations[axis] * (window.kernel[axis] - 1) + 1;
   Dim free = in - Dim(covered);
   if (window.auto_pad != "VALID") free = free + Dim(window.pads[axis] + window.pads[axis + window.kernel.size()]);
-  // With ceil_mode the last window may be dropped, which depends on the numbers.
-  if (window.ceil && stride != 1) return {};
+  if (window.ceil && stride != 1) {
+    // The last window is dropped where it would begin in the border behind: that depends on the numbers.
+    if (!in.known() || !free.known() || free.value() < 0) return {};
+    const std::int64_t steps = (free.value() + stride - 1) / stride;
+    const std::int64_t inside = in.value() + (window.auto_pad == "VALID" ? 0 : window.pads[axis]);
+    return steps * stride >= inside ? steps : steps + 1;
+  }
+  // Where a pooling is larger than the image, ONNX Runtime rounds to 0 what floor rounds to -1: one window more.
+  const bool shorter = window.pooling && stride > 1 && !in.known() && !never_negative(free - in + Dim(1));
+  if (shorter) return derived_symbol("windows", free, "_by" + std::to_string(stride));
   return floor_div(free, stride) + Dim(1);
 }
 
@@ -82,6 +96,14 @@ Shape pool_shape(const Node& node) {
   return windows(node, x->shape()[1], node.attrs.ints("kernel_shape"));
 }
 
+bool disputed_window(const Node& node) {
+  if (node.is("ConvTranspose")) return node.attrs.text("auto_pad").starts_with("SAME");
+  if (!node.is("MaxPool") && !node.is("AveragePool") && !node.is("LpPool")) return false;
+  const Ints dilations = node.attrs.ints("dilations");
+  const bool holes = std::any_of(dilations.begin(), dilations.end(), [](std::int64_t d) { return d != 1; });
+  return node.attrs.integer("ceil_mode") != 0 || (holes && node.attrs.text("auto_pad").starts_with("SAME"));
+}
+
 Shape conv_transpose_shape(const Node& node) {
   const Value *x = node.input(0), *w = node.input(1);
   if (!x || !w || !x->shape().has_rank() || !w->shape().has_rank() || node.attrs.has("output_shape")) return {};
@@ -97,7 +119,9 @@ Shape conv_transpose_shape(const Node& node) {
     Dim stride = window.strides[i];
     std::int64_t pads = window.auto_pad == "VALID" ? 0 : window.pads[i] + window.pads[i + kernel.size()];
     std::int64_t covered = window.dilations[i] * (kernel[i] - 1) + 1;
-    dims.push_back(same ? in * stride : stride * (in - Dim(1)) + Dim(extra[i] + covered - pads));
+    // A window that does not reach from one pixel to the next is not cut: there are no negative pads.
+    const bool cut = same && covered + extra[i] >= window.strides[i];
+    dims.push_back(cut ? in * stride : stride * (in - Dim(1)) + Dim(extra[i] + covered - (same ? 0 : pads)));
   }
   return dims;
 }
@@ -106,6 +130,7 @@ Shape conv_transpose_shape(const Node& node) {
 Shape resize_shape(const Node& node, ShapeValues& values) {
   const Value* x = node.input(0);
   if (!x || !x->shape().has_rank() || node.attrs.has("axes")) return {};
+  if (node.attrs.text("coordinate_transformation_mode") == "tf_crop_and_resize") return {};
   std::size_t rank = x->shape().rank();
   if (const DimList* sizes = values.of(node.input(3)); sizes && sizes->size() == rank) {
     std::string policy = node.attrs.text("keep_aspect_ratio_policy", "stretch");

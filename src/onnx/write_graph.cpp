@@ -52,7 +52,7 @@ class TypedValues {
 };
 
 // Whether `now` says something new about an input or output that was declared as `kept`: another type or rank, another
-// number; on an input also a number in place of a symbol (inference cannot have found that out).
+// number; on an input also a number in place of a symbol or the reverse (inference cannot have found that out).
 bool redeclared(const TypeProto& kept, const TypeProto& now, bool input) {
   if (kept.value_case() == TypeProto::VALUE_NOT_SET) return input && now.value_case() != TypeProto::VALUE_NOT_SET;
   if (!kept.has_tensor_type() || !now.has_tensor_type()) return bytes_of(kept) != bytes_of(now);
@@ -64,7 +64,7 @@ bool redeclared(const TypeProto& kept, const TypeProto& now, bool input) {
     const auto &a = before.shape().dim(i), &b = after.shape().dim(i);
     bool number = a.has_dim_value() && a.dim_value() >= 0;
     if (b.has_dim_value() && (number ? a.dim_value() != b.dim_value() : input)) return true;
-    if (number && b.has_dim_param()) return true;
+    if (number && b.has_dim_param()) return input;
   }
   return false;
 }

@@ -1,0 +1,51 @@
+// Names for functions of dims: Dim::parse reads " + ", "*" and the like as arithmetic, so they are spelled out.
+#include "src/onnx/derived.h"
+
+#include <string>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+namespace modelflow {
+namespace {
+
+constexpr std::size_t kLongest = 60;
+
+// "n_a + 2*m" -> "n__a_p2_xm": what follows one underscore is an operator, so that no two texts are spelled the same.
+// Empty where a character has no spelling.
+std::string spelled(std::string_view text) {
+  std::string name;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == ' ' && i + 2 < text.size() && text[i + 2] == ' ' && (text[i + 1] == '+' || text[i + 1] == '-')) {
+      name += text[i + 1] == '+' ? "_p" : "_m";
+      i += 2;
+    } else if (c == '*') {
+      name += "_x";
+    } else if (c == '_') {
+      name += "__";
+    } else if (std::string_view(" +-()/").find(c) != std::string_view::npos) {
+      return "";
+    } else {
+      name += c;
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+bool never_negative(const Dim& dim) {
+  if (const auto number = dim.number()) return *number >= 0;
+  return !dim.unknown() && dim.str().find('-') == std::string::npos;
+}
+
+Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view end) {
+  const std::string text = dim.str(), name = spelled(text);
+  std::string symbol(function);
+  if (!name.empty() && name.size() <= kLongest) return Dim::symbol(symbol + "_" + name + std::string(end));
+  const std::string key = text + std::string(end);
+  return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));
+}
+
+}  // namespace modelflow

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "modelflow/graph.h"
+#include "src/onnx/shape_values.h"
+
+namespace modelflow {
+
+/// The extent that two broadcast to, given that they do: unknown where either may be the 1.
+Dim broadcast(const Dim& a, const Dim& b);
+Shape expand_shape(const Node& node, ShapeValues& values);
+/// Add, Where and whatever else broadcasts all of its inputs; rank unknown for other ops.
+Shape elementwise_shape(const Node& node);
+
+}  // namespace modelflow
