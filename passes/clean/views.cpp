@@ -5,6 +5,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
+#include "passes/empty.h"
 #include "passes/facts.h"
 
 namespace modelflow::passes {
@@ -135,11 +136,6 @@ std::optional<Ints> target_of(const std::vector<Dim>& from, const std::vector<Di
     if (to[i].number() == 0) return std::nullopt;
   }
   return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
-}
-
-bool fails_when_empty(const Node& node) {
-  const std::optional<Ints> target = node.is("Reshape") ? const_ints(node.input(1)) : std::nullopt;
-  return target && node.attrs.integer("allowzero") == 0 && refuses_empty(*target);
 }
 
 /// The axes of extent 1 by which `to` has more than `from`, where that is all the difference.

@@ -191,13 +191,13 @@ class Islands {
   Value& view(Value& from, bool to_last_order, const Value& plain, Node& before) {
     const std::size_t rank = facts_.rank(&plain);
     const Shape shape = facts_.extents.of(plain);
-    bool ones = true;
+    bool ones = shape[1].known();  // a -1 in its place would refuse an empty batch
     for (std::size_t i = 2; i < rank; ++i) ones &= shape[i] == Dim(1);
     Node* node = nullptr;
     if (ones && rank > 2) {
       Ints dims(rank, 1);
       dims[0] = 0;
-      dims[to_last_order ? rank - 1 : 1] = shape[1].known() ? shape[1].value() : -1;
+      dims[to_last_order ? rank - 1 : 1] = shape[1].value();
       Value& target = graph_.add_constant(tensor_of(dims), "dims");
       node = &graph_.add("Reshape", {&from, &target}, {.before = &before});
     } else {

@@ -1,6 +1,7 @@
 // Ops that only look at a tensor in another way: the layout passes through them, or ends in them for free.
 #include <algorithm>
 
+#include "passes/empty.h"
 #include "passes/facts.h"
 #include "passes/layout/roles.h"
 
@@ -46,7 +47,7 @@ std::optional<Role> reshape_role(const Node& node, Facts& facts) {
   Ints target = {0};
   if (rank == 2) {
     if (!all_ones(in, 2)) return {};
-    target.push_back(in[1].known() ? in[1].value() : -1);  // -1 cannot be inferred beside an empty batch
+    target.push_back(in[1].known() ? in[1].value() : -1);
   } else {
     if (!in[1].known()) return {};
     int open = 0;
@@ -57,6 +58,7 @@ std::optional<Role> reshape_role(const Node& node, Facts& facts) {
     if (open > 1) return {};
     target.push_back(in[1].value());
   }
+  if (refuses_empty(target) && !fails_when_empty(node)) return {};
   Role role{.inputs = {0}, .output = rank > 2};
   role.make = [target](Move& move) {
     return Outputs{move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(target))}, {}).output()};

@@ -1,5 +1,6 @@
-// A Transpose that moves axes of extent 1 only leaves the elements where they are: a Reshape, which copies nothing.
-// Last of all, because other passes look for Transposes.
+// A Transpose that moves axes of extent 1 only leaves the elements where they are: a Reshape, which copies nothing, or
+// a Squeeze and an Unsqueeze where it would refuse empty tensors. Last of all, because other passes look for
+// Transposes.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
@@ -29,6 +30,22 @@ std::optional<Ints> target_of(const Node& node) {
   return open <= 1 ? std::optional(target) : std::nullopt;
 }
 
+/// Without the axes of extent 1, and with them where they belong.
+Value& without_units(Node& node, Build& build) {
+  const Ints perm = node.attrs.ints("perm");
+  const Shape& x = node.input(0)->shape();
+  Ints dropped, added;
+  for (std::size_t i = 0; i < perm.size(); ++i) {
+    if (x[i].number() == 1) dropped.push_back(static_cast<std::int64_t>(i));
+    if (x[static_cast<std::size_t>(perm[i])].number() == 1) added.push_back(static_cast<std::int64_t>(i));
+  }
+  const auto view = [&](const char* op, Value& value, const Ints& axes) -> Value& {
+    if (build.opset() < 13) return build.op(op, {&value}, {{"axes", axes}});
+    return build.op(op, {&value, &build.constant(tensor_of(axes), "axes")});
+  };
+  return view("Unsqueeze", view("Squeeze", *node.input(0), dropped), added);
+}
+
 int run(Graph& graph, Context& context) {
   const std::vector<Node*> transposes = nodes_of(graph, {"Transpose"});
   int changes = 0;
@@ -37,7 +54,9 @@ int run(Graph& graph, Context& context) {
     if (!target) continue;
     Build build(graph, *node, context);
     Value& x = *node->input(0);
-    graph.replace(*node->output(), build.op("Reshape", {&x, &build.constant(tensor_of(*target), "shape")}));
+    Value& y = refuses_empty(*target) ? without_units(*node, build)
+                                      : build.op("Reshape", {&x, &build.constant(tensor_of(*target), "shape")});
+    graph.replace(*node->output(), y);
     graph.erase(*node);
     context.hit("transpose-of-unit-axes");
     ++changes;

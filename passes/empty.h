@@ -1,0 +1,10 @@
+#pragma once
+
+#include "modelflow/graph.h"
+
+namespace modelflow::passes {
+
+/// A Reshape to a constant that refuses empty tensors as it is: no loss if what comes in its place does so, too.
+bool fails_when_empty(const Node& node);
+
+}  // namespace modelflow::passes
