@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "modelflow/random.h"
 #include "modelflow/shape.h"
 #include "passes/facts.h"
 
@@ -18,7 +19,8 @@ constexpr std::array<std::string_view, 37> kElementwise = {
     "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
 /// No elementwise ops, but the result is of the shape of the first input.
-constexpr std::array<std::string_view, 14> kSameShape = {"BatchNormalization",
+constexpr std::array<std::string_view, 15> kSameShape = {"Dropout",
+                                                         "BatchNormalization",
                                                          "Softmax",
                                                          "LogSoftmax",
                                                          "LayerNormalization",
@@ -88,7 +90,8 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
       const std::int64_t stride = entry(strides, i, 1), reach = (kernel[i] - 1) * entry(dilations, i, 1);
       std::int64_t pad = entry(pads, i, 0) + entry(pads, i + spatial, 0);
       if (auto_pad == "VALID") pad = 0;
-      if (auto_pad.starts_with("SAME")) pad = stride == 1 ? reach : -1;
+      const bool holes = !node.is("Conv") && entry(dilations, i, 1) != 1;  // a pooling pads as if it had none
+      if (auto_pad.starts_with("SAME")) pad = stride == 1 && !holes ? reach : -1;
       if (pad >= 0) dims[i + (y_last ? 1 : 2)] = window(in, kernel[i], stride, entry(dilations, i, 1), pad);
     }
   }
@@ -100,6 +103,10 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
 bool elementwise(const Node& node) {
   for (const char* ours : {"modelflow.Activation", "modelflow.Pointwise", "modelflow.QAdd"})
     if (node.is(ours)) return true;
+  // A mask lies as the elements do, and so do numbers that are drawn for them.
+  if (node.is("Dropout") && (draws(node) || (node.output(1) && !node.output(1)->uses().empty()) ||
+                             (node.output(1) && node.output(1)->is_graph_output())))
+    return false;
   return node.domain().empty() && std::find(kElementwise.begin(), kElementwise.end(), node.op()) != kElementwise.end();
 }
 
@@ -155,7 +162,7 @@ Shape Extents::derived(const Node& node) {
   const bool same = std::any_of(kSameShape.begin(), kSameShape.end(), [&](const auto op) { return node.is(op); });
   if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
-  const bool one = same || node.is("Clip") || node.is("Dropout");
+  const bool one = same || node.is("Clip");
   // The residual stands last.
   if (node.is("modelflow.LayerNorm") && node.attrs.text("residual", "none") != "none")
     shape = broadcast(shape, in(node.inputs().size() - 1));

@@ -1,10 +1,10 @@
 #include "passes/facts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
+#include "modelflow/random.h"
 #include "passes/extents.h"
 
 namespace modelflow::passes {
@@ -108,13 +108,7 @@ bool is_fused_conv(const Node& node) {
          node.is("modelflow.ConvToBf16");
 }
 
-bool deterministic(const Node& node) {
-  static constexpr std::array<std::string_view, 6> random = {"RandomNormal",      "RandomUniform", "RandomNormalLike",
-                                                             "RandomUniformLike", "Multinomial",   "Bernoulli"};
-  if (!node.domain().empty() || !node.subgraphs().empty()) return false;
-  if (node.op() == "Dropout") return !node.input(2) && node.attrs.integer("is_test", 1) == 1;
-  return std::find(random.begin(), random.end(), node.op()) == random.end();
-}
+bool deterministic(const Node& node) { return node.domain().empty() && node.subgraphs().empty() && !draws(node); }
 
 bool same_type(const Value& a, const Value& b) {
   return a.type.is_tensor() && b.type.is_tensor() && a.dtype() != DType::undefined && a.dtype() == b.dtype() &&

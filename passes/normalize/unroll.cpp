@@ -1,5 +1,6 @@
 // Loops of a few steps written out: what was one step then fuses with the next, and with what stands around the loop.
 #include "modelflow/modelflow.h"
+#include "modelflow/random.h"
 #include "passes/clean/inliner.h"
 #include "passes/facts.h"
 #include "passes/normalize/iteration.h"
@@ -79,6 +80,7 @@ class Unrolling {
 
 Verdict unroll(const Iteration& it, Context& context) {
   if (it.trips > kMostSteps) return no("it has " + std::to_string(it.trips) + " steps");
+  if (draws(*it.body, &context.model)) return no("every step draws random numbers of its own");
   const std::size_t nodes = nodes_in(*it.body) * static_cast<std::size_t>(it.trips);
   if (nodes > kMostNodes) return no("it would become " + std::to_string(nodes) + " nodes");
   Unrolling(it, context).run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "modelflow/random.h"
 #include "src/verify/exact_spectra.h"
 #include "src/verify/feeds.h"
 
@@ -9,17 +10,6 @@ namespace modelflow {
 namespace {
 
 constexpr double kTolerance = 1e-4;  // where none is given: float32 sums in another order
-
-bool has_random_ops(const Graph& graph) {
-  for (const auto& node : graph.nodes()) {
-    for (const char* op : {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
-                           "Bernoulli", "Dropout"})
-      if (node->is(op)) return true;
-    for (const Graph* inner : node->subgraphs())
-      if (has_random_ops(*inner)) return true;
-  }
-  return false;
-}
 
 void merge(OutputDiff& worst, const OutputDiff& diff) {
   worst.max_abs = std::max(worst.max_abs, diff.max_abs);
@@ -97,7 +87,7 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
     for (const std::vector<Feeds>& group : groups)
       if (reference.feeds.empty()) run_group(*session, group, reference, refusals);
     if (!options.inputs.empty() && !refusals.empty()) throw Error(ErrorKind::usage, "given data: " + refusals.front());
-    if (!reference.feeds.empty() && has_random_ops(original.graph())) {
+    if (!reference.feeds.empty() && draws(original.graph(), &original)) {
       const std::vector<Tensor> again = session->run(reference.feeds[0]);
       for (std::size_t k = 0; k < again.size(); ++k)
         reference.random[k] = !difference("", reference.outputs[0][k], again[k], 0).ok;
