@@ -46,6 +46,8 @@ std::string key_of(const Node& node) {
 /// `twin` gives everything that is wanted of `node`, and taking it changes no graph output.
 bool stands_in(const Node& twin, const Node& node) {
   if (!equal(twin.attrs, node.attrs)) return false;
+  // Into how many parts: that alone may say how long they are.
+  if (node.is("Split") && twin.outputs().size() != node.outputs().size()) return false;
   for (std::size_t i = 0; i < node.outputs().size(); ++i) {
     const Value* value = node.output(i);
     if (!value) continue;

@@ -29,7 +29,7 @@ bool foldable_op(const Node& node, const Model& model) {
                       [&](const Function& f) { return f.domain.empty() && f.name == node.op(); });
 }
 
-/// Integers that are divided by 0, and the lowest one by -1, stop the processor: nothing runs such a node ahead of
+/// The lowest integer divided by -1 stops the processor, and this process with it: nothing runs such a node ahead of
 /// time, for it may never be reached. False as well while the operands are not known.
 bool divides_safely(const Node& node) {
   if (!node.is("Div") && !node.is("Mod")) return true;
@@ -37,7 +37,6 @@ bool divides_safely(const Node& node) {
   const std::optional<Ints> divisor = const_ints(node.input(1)), dividend = const_ints(node.input(0));
   if (!divisor || !dividend) return false;
   const auto has = [](const Ints& list, std::int64_t number) { return std::ranges::find(list, number) != list.end(); };
-  if (has(*divisor, 0)) return false;
   return !has(*divisor, -1) || !(has(*dividend, INT64_MIN) || has(*dividend, INT32_MIN));
 }
 

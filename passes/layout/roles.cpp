@@ -124,7 +124,16 @@ std::optional<Ints> ints_of(const Node& node, const char* attribute, std::size_t
 std::optional<Role> role_of(const Node& node, Facts& facts) {
   if (node.outputs().empty() || !node.output()) return {};
   for (auto* family : {conv_role, elementwise_role, window_role, axis_role, reduce_role, resize_role, view_role}) {
-    if (std::optional<Role> role = family(node, facts)) return role;
+    std::optional<Role> role = family(node, facts);
+    if (!role) continue;
+    // How to turn a value to channels last follows from its rank.
+    std::vector<const Value*> turned;
+    for (const std::size_t i : role->inputs) turned.push_back(node.input(i));
+    if (role->output) turned.push_back(node.output());
+    const auto flat = std::ranges::find_if(turned, [&](const Value* value) { return facts.rank(value) < 3; });
+    if (flat == turned.end()) return role;
+    facts.context.miss("channels-last", &node, "the rank of '" + (*flat)->name() + "' is unknown");
+    return {};
   }
   return {};
 }

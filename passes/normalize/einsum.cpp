@@ -54,13 +54,22 @@ Verdict classify(Equation& e) {
 
 std::optional<Equation> equation_of(const Node& node) { return split(node.attrs.text("equation")); }
 
+/// An axis of extent 1 is repeated to the other operand's, which a matrix product does not do with what it sums.
+Verdict same_extents(const Shape& a, const std::string& a_axes, const Shape& b, const std::string& b_axes,
+                     const std::string& summed) {
+  for (const char axis : summed)
+    if (!(a[a_axes.find(axis)] == b[b_axes.find(axis)]))
+      return no(std::string("the axis '") + axis + "', which is summed, may be 1 long in one operand alone");
+  return yes();
+}
+
 Verdict is_product(const Match& m) {
   std::optional<Equation> e = equation_of(m.root());
   if (!e) return no("the equation has an ellipsis, a repeated axis or no two operands");
   if (Verdict verdict = classify(*e); !verdict) return verdict;
   for (const auto& [name, axes] : {std::pair{"a", e->a}, std::pair{"b", e->b}})
     if (rank_of(&m.value(name)).value_or(0) != axes.size()) return no("its rank is unknown", m.value(name).name());
-  return yes();
+  return same_extents(m.value("a").shape(), e->a, m.value("b").shape(), e->b, e->summed);
 }
 
 /// `value` with its axes in another order; as it is when the order is that already.
@@ -99,7 +108,8 @@ Verdict is_linear(const Match& m) {
   if (!linear_form(*e)) return no("not the last axes of one operand with all of a constant");
   if (rank_of(&m.value("x")) != e->a.size()) return no("its rank is unknown", m.value("x").name());
   const Tensor& w = m.constant("w");
-  return w.rank() == e->b.size() && w.elements() > 0 ? yes() : no("its rank is another", m.value("w").name());
+  if (w.rank() != e->b.size() || w.elements() == 0) return no("its rank is another", m.value("w").name());
+  return same_extents(m.value("x").shape(), e->a, Shape::of(w.dims()), e->b, e->b.substr(0, linear_form(*e)->summed));
 }
 
 std::vector<Value*> linear_of(const Match& m, Build& build) {

@@ -46,7 +46,10 @@ struct Strided {
   std::int64_t start[2] = {0, 0}, step[2] = {1, 1};
 };
 
-bool add_slice(const Node& node, Strided& strided) {
+constexpr std::int64_t kLargest = 1024;  ///< blocks and where they begin
+
+bool add_slice(const Node& node, Strided& taken) {
+  Strided strided = taken;
   const std::optional<Ints> starts = const_ints(node.input(1)), ends = const_ints(node.input(2)),
                             given = const_ints(node.input(3)), steps = const_ints(node.input(4));
   const auto axes = given ? positive(*given, 4) : std::nullopt;
@@ -56,11 +59,15 @@ bool add_slice(const Node& node, Strided& strided) {
     const auto at = static_cast<std::size_t>((*axes)[i] - 2);
     const Dim& extent = node.input(0)->shape()[static_cast<std::size_t>((*axes)[i])];
     const std::int64_t all = extent.known() ? extent.value() : INT32_MAX;
-    if (strided.step[at] != 1 || (*steps)[i] < 1 || (*starts)[i] < 0 || (*ends)[i] < all) return false;
-    strided.start[at] = (*starts)[i];
-    strided.step[at] = (*steps)[i];
+    const std::int64_t start = (*starts)[i], step = (*steps)[i];
+    if (step < 1 || step > kLargest || start < 0 || start > kLargest || (*ends)[i] < all) return false;
+    // What was taken of the result so far, seen from here: this slice comes first.
+    strided.start[at] = start + strided.start[at] * step;
+    strided.step[at] *= step;
+    if (strided.step[at] > kLargest || strided.start[at] > kLargest) return false;
   }
   strided.image = node.input(0);
+  taken = strided;
   return true;
 }
 

@@ -28,6 +28,11 @@ Verdict rows_return(const Match& m) {
   return transposed ? yes() : no("its input is not transposed", x.name());
 }
 
+/// Several matrices, one for each of the rows' axes, do mind which is which.
+Verdict one_matrix(const Match& m) {
+  return m.constant("w").rank() == 2 ? yes() : no("the weights are more than one matrix", m.value("w").name());
+}
+
 /// Between layer and Transpose there is no Reshape, or one that leaves the last axis alone.
 Verdict last_axis_stays(const Match& m) {
   if (!m["target"]) return yes();
@@ -105,7 +110,7 @@ std::vector<Rule> turned_linear_rules() {
   return {{.name = "linear-between-transposes",
            .doc = "Transpose(Reshape(x' W + b)) of rows that x' = Transpose(x) turned -> x W + b",
            .from = op("Transpose", {either({reshaped, biased})}),
-           .when = {plain_gemm, bias_is_vector, last_axis_stays, rows_return},
+           .when = {one_matrix, plain_gemm, bias_is_vector, last_axis_stays, rows_return},
            .into = rows_first},
           {.name = "sum-behind-transpose",
            .doc = "Transpose(x W + b) + y, scaled or not -> Transpose(x W + b + y') where y' = y turned back",
