@@ -5,6 +5,7 @@
 #include "passes/passes.h"
 #include "src/calibrate/samples.h"
 #include "src/correct.h"
+#include "src/emit/foreign.h"
 #include "src/flow/flow.h"
 #include "src/input_shape.h"
 #include "src/lower_precision.h"
@@ -112,12 +113,13 @@ Options resolved(Options options, const Model& model) {
 
 }  // namespace
 
-Result optimize(Model model, const Options& given) {
+Result optimize(Model arrived, const Options& given) {
+  Model model = without_foreign_functions(arrived);
   const Options options = resolved(given, model);
   refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);
   check_input_shapes(model, options.input_shapes);
-  Result result{model, {}};
+  Result result{std::move(arrived), {}};
   Report& report = result.report;
   report.version = version();
   report.target = options.target.str();

@@ -149,6 +149,7 @@ bool widen_sign(Node& quantize) {
     if (use.node->inputs().size() < 3) use.node->graph().resize_inputs(*use.node, 3);
     use.node->graph().set_input(*use.node, 2, &made);
   }
+  quantize.attrs.erase("output_dtype");  // the type of the zero point says it
   quantize.output()->type.dtype = DType::u8;
   return true;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <unordered_map>
@@ -178,9 +179,15 @@ void absorb_functions(Model& model) {
     if (!ours(function)) inline_calls(*function.body, model, ours);
   inline_calls(model.graph(), model, ours);
   drop_uncalled(model, ours);
-  for (const Function& function : model.functions)
-    if (ours(function)) return;
-  model.opsets.erase(std::string(kDomain));
+  const auto left = std::ranges::find_if(model.functions, ours);
+  if (left == model.functions.end()) {
+    model.opsets.erase(std::string(kDomain));
+    return;
+  }
+  // As it is called like one of our ops, its calls could not be told from these.
+  throw Error(ErrorKind::unsupported, "the local function " + left->domain + "::" + left->name +
+                                          " is in the domain of our own ops and has a body of another opset than the "
+                                          "model, so that it cannot be written out");
 }
 
 }  // namespace modelflow

@@ -1,0 +1,59 @@
+// Functions of users that bear the names of our ops.
+#include "src/emit/foreign.h"
+
+#include <gtest/gtest.h>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+namespace {
+
+Model with_function(const std::string& name, int opset) {
+  return Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"modelflow\" : 1]> g (float[N,4] x) => (float[N,4] y) "
+      "{ a = modelflow." +
+      name + "(x) b = Abs(a) y = Add(b, b) }\n<domain: \"modelflow\", opset_import: [\"\" : " + std::to_string(opset) +
+      "]> " + name + " (p) => (q) { q = Neg(p) }");
+}
+
+Options quick() {
+  Options options;
+  options.measure = false;
+  return options;
+}
+
+TEST(Foreign, AFunctionByTheNameOfOneOfOurOpsKeepsItsMeaning) {
+  for (const char* name : {"Conv", "Conv_1", "Attention", "SomethingElse"}) {
+    const Model plain = without_foreign_functions(with_function(name, 17));
+    EXPECT_TRUE(plain.functions.empty()) << name;
+    EXPECT_TRUE(plain.graph().nodes().front()->is("Neg")) << name;
+    EXPECT_TRUE(optimize(with_function(name, 17), quick()).report.verified || !Runtime::find()) << name;
+  }
+}
+
+TEST(Foreign, OneThatCannotBeWrittenOutIsRefused) {
+  try {
+    optimize(with_function("Conv", 16), quick());
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("modelflow::Conv"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Foreign, OursAreKnown) {
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2,8,8] x, float[N,S,4] z) => (float[N,2,8,8] y, "
+      "float[N,S,4] t)"
+      " <float[2,2,1,1] w = {1, 2, 3, 4}, float[2,2,1,1] v = {4, 3, 2, 1}, float[4,4] m = {1, 2, 3, 4, 5, 6, 7, 8, 9, "
+      "1, 2,"
+      " 3, 4, 5, 6, 7}, float[4] c = {1, 2, 3, 4}> "
+      "{ a = Conv(x, w) b = Relu(a) d = Conv(b, v) y = Add(d, x) p = MatMul(z, m) q = Add(p, c) t = Softmax<axis = "
+      "-1>(q) }");
+  const Result result = optimize(model, quick());
+  const Model again = without_foreign_functions(result.model);
+  EXPECT_EQ(again.functions.size(), result.model.functions.size());
+}
+
+}  // namespace
+}  // namespace modelflow
