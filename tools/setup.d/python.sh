@@ -37,16 +37,20 @@ install_oldest_ort() {
   mark_done "$ORT_OLDEST"
 }
 
-# The environment of tools/accuracy: a small one with what only that needs, and the usual one behind it.
-install_accuracy_venv() {
-  local lock="$HERE/setup.d/python-accuracy.lock" base=$VENV
-  VENV="$SETUP_CACHE/accuracy-$(hash_of "$(cat "$lock")" "$base")"
+# A small environment with what only one tool needs (NAME, the lock file's too), and the usual one behind it.
+# install_venv_beside NAME IMPORTS
+install_venv_beside() {
+  local lock="$HERE/setup.d/python-$1.lock" base=$VENV
+  VENV="$SETUP_CACHE/$1-$(hash_of "$(cat "$lock")" "$base")"
   PYTHON="$VENV/bin/python"
   is_done "$VENV" && { ready; return; }
   rm -rf "$VENV"
-  run_logged accuracy-venv "$BASE_PYTHON" -m venv "$VENV"
+  run_logged "$1-venv" "$BASE_PYTHON" -m venv "$VENV"
   printf '%s\n' "$base/lib/python3.11/site-packages" > "$VENV/lib/python3.11/site-packages/base.pth"
-  HINT=$PIP_HINT run_logged pip-accuracy pip_locked -r "$lock"
-  "$PYTHON" -c 'import nncf, openvino, sklearn, magika' || die "the packages were installed but do not import; see above"
+  HINT=$PIP_HINT run_logged "pip-$1" pip_locked -r "$lock"
+  [ -z "$2" ] || "$PYTHON" -c "import $2" || die "the packages were installed but do not import; see above"
   mark_done "$VENV"
 }
+
+install_accuracy_venv() { install_venv_beside accuracy "nncf, openvino, sklearn, magika"; }
+install_models_venv() { install_venv_beside models ""; }  # wanted for the files in the packages: none is imported
