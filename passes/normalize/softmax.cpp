@@ -43,7 +43,8 @@ Pattern reduce(const char* type, Pattern x) {
 
 }  // namespace
 
-// Log(Softmax(x)) is not among them: where a weight is too small for a float it gives -inf, and LogSoftmax a number.
+// Two are not among them. Log(Softmax(x)): where a weight is too small for a float it gives -inf, and LogSoftmax a
+// number. x - LogSumExp(x): the logarithm is lost beside a large maximum, and beside inf it gives -inf, not NaN.
 Pass normalize_softmax() {
   const Pattern x = any("x");
   const Pattern below = x - reduce("ReduceMax", x);
@@ -51,9 +52,8 @@ Pass normalize_softmax() {
   const auto log = [](Pattern p) { return op("Log", {std::move(p)}); };
   return rewrite("normalize-softmax", "Finds Softmax and LogSoftmax that exporters wrote as several nodes.",
                  {{.name = "log-softmax-from-sum",
-                   .doc = "(x - max) - Log(sum(Exp(x - max))), x - LogSumExp(x) -> LogSoftmax",
-                   .from = either({below - log(reduce("ReduceSum", e)), below - reduce("ReduceLogSumExp", below),
-                                   x - reduce("ReduceLogSumExp", x)}),
+                   .doc = "(x - max) - Log(sum(Exp(x - max))), the same with LogSumExp(x - max) -> LogSoftmax",
+                   .from = either({below - log(reduce("ReduceSum", e)), below - reduce("ReduceLogSumExp", below)}),
                    .when = {one_axis},
                    .into = [](const Match& m, Build& build) { return replace_by("LogSoftmax", m, build); }},
                   {.name = "softmax-from-sum",
