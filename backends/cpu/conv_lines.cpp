@@ -18,13 +18,14 @@ std::size_t find(const std::vector<ConvLines::Grid>& grids, std::int64_t row, st
 }  // namespace
 
 ConvLines::ConvLines(const ConvGeometry& given) : g(given) {
-  if (gathers(g.channels, g.kernel_w, g.dilation_w)) {
+  const bool gathered = gathers(g.channels, g.kernel_w, g.dilation_w);
+  if (gathered) {
     g.channels *= g.kernel_w;
     g.kernel_w = g.stride_w = 1;
     g.width = g.columns;
     g.left = 0;
   }
-  is_product = g.channels == given.channels && reads_pixels(g);
+  is_product = !gathered && reads_pixels(g);
   if (is_product) {
     g.height = g.rows = g.batch * g.rows * g.columns;
     g.width = g.columns = g.batch = 1;
