@@ -1,7 +1,9 @@
 #include <optional>
 
 #include "backends/cpu/bf16.h"
+#include "backends/cpu/conv_by_definition.h"
 #include "backends/cpu/conv_problem.h"
+#include "backends/cpu/moderate.h"
 #include "backends/cpu/onednn.h"
 #include "backends/kernels.h"
 
@@ -55,19 +57,27 @@ memory::dims channels_second(const Dims& dims, bool last) {
 class OnednnConv : public Implementation {
  public:
   /// `type`: of the numbers that are multiplied, x and the weights.
-  OnednnConv(const Call& call, memory::data_type type)
+  OnednnConv(const Call& call, const Target& target, memory::data_type type)
       : type_(type),
         x_type_(type_of(call.in(0))),
         added_type_(type_of(call.inputs.back())),
         y_type_(type_of(call.outputs.at(0))),
         conv_(call.attrs),
         activation_(activation_of(call.attrs)),
-        weights_(*call.in(1).constant) {}
+        weights_(*call.in(1).constant),
+        moderate_(moderate(weights_)),
+        call_(call),
+        target_(target) {
+    for (Operand& in : call_.inputs) in.constant = nullptr;
+    call_.inputs[1].constant = &weights_;
+  }
 
   void run(Invocation& call) const override {
     const Dims x = checked_dims(call);
     const Dims y = conv_.output_dims(x, weights_.dims()[0]);
     check_others(call, y);
+    const bool empty = element_count(y) == 0 || element_count(x) == 0;
+    if (!empty && (!moderate_ || !moderate_operands(call))) return slowly(x, y, call);
     void* out = call.output(0, y);
     if (element_count(y) == 0) return;
     if (element_count(x) == 0) mismatch("nothing but padding to read");
@@ -104,6 +114,21 @@ class OnednnConv : public Implementation {
     if (conv_.residual == Residual::none) return;
     const Dims added = dims_of(call, conv_.residual_index(), added_type_);
     if (added != y) mismatch("residual is " + Shape::of(added).str() + ", the result is " + Shape::of(y).str());
+  }
+
+  /// What oneDNN cannot take: in float32 by its definition, in bfloat16 as on CPUs that have no products of it.
+  void slowly(const Dims& x, const Dims& y, Invocation& call) const {
+    if (type_ != kFloat) {
+      const Kernel& widened = y_type_ == kFloat ? conv_bf16_widened : conv_to_bf16_widened;
+      std::call_once(wide_once_, [&] { wide_ = widened.create(call_, target_); });
+      return wide_->run(call);
+    }
+    PlainConv plain{conv_, activation_, x, weights_.dims()};
+    const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
+    plain.x = floats(0), plain.w = weights_.as<float>().data();
+    if (conv_.has_bias) plain.bias = floats(2);
+    if (conv_.residual != Residual::none) plain.residual = floats(conv_.residual_index());
+    conv_by_definition(plain, static_cast<float*>(call.output(0, y)), call);
   }
 
   void execute(const Prepared& ready, Invocation& call, void* out) const {
@@ -200,7 +225,12 @@ class OnednnConv : public Implementation {
   ConvAttrs conv_;
   ActivationSpec activation_;
   Tensor weights_;
+  bool moderate_;  ///< the weights
+  Call call_;
+  Target target_;
   mutable PreparedFor<Dims, Prepared> prepared_;
+  mutable std::once_flag wide_once_;
+  mutable std::unique_ptr<Implementation> wide_;
 };
 
 Verdict accepts(const Call& call) { return accepts_conv(call, 3); }
@@ -223,8 +253,8 @@ double cost_bf16(const Call& call, const Target& target) {
   return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding, target.stream(conv_bytes(call)));
 }
 
-std::unique_ptr<Implementation> create_bf16(const Call& call, const Target&) {
-  return std::make_unique<OnednnConv>(call, memory::data_type::bf16);
+std::unique_ptr<Implementation> create_bf16(const Call& call, const Target& target) {
+  return std::make_unique<OnednnConv>(call, target, memory::data_type::bf16);
 }
 
 }  // namespace
@@ -234,8 +264,8 @@ const Kernel onednn_conv = {
     .name = "cpu.onednn_conv",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<OnednnConv>(call, kFloat);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<OnednnConv>(call, target, kFloat);
     },
 };
 

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "backends/cpu/matmul_problem.h"
+#include "backends/cpu/moderate.h"
 #include "backends/cpu/onednn_product.h"
 #include "backends/cpu/product_epilogue.h"
 #include "backends/kernels.h"
@@ -31,6 +33,7 @@ class OnednnMatMul : public Implementation {
   explicit OnednnMatMul(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
     const Tensor* b = call.in(1).constant;
     if (!b || b->rank() < 2 || b->elements() == 0) return;
+    plain_ = moderate(*b);
     const Dims& dims = b->dims();
     if (dims[dims.size() - 1] * dims[dims.size() - 2] == b->elements()) weights_ = *b;
   }
@@ -40,7 +43,7 @@ class OnednnMatMul : public Implementation {
     const MatMulProblem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.batch == 0 || p.m == 0 || p.n == 0) return;
-    if (p.k == 0) return empty_product(p, y);
+    if (p.k == 0 || !moderate_operands(call) || !moderate_weights(call)) return by_definition(p, y, call);
     onednn_guard("MatMul", [&] {
       const std::shared_ptr<const Prepared> ready = prepare(p, call.threads());
       OnednnStream stream(call);
@@ -50,11 +53,22 @@ class OnednnMatMul : public Implementation {
   }
 
  private:
-  // A sum of nothing is 0; oneDNN would leave the memory as it is.
-  void empty_product(const MatMulProblem& p, float* y) const {
+  bool moderate_weights(Invocation& call) const { return plain_ ? *plain_ : moderate(call.input(1), call); }
+
+  // Of depth 0 oneDNN would leave the memory as it is.
+  void by_definition(const MatMulProblem& p, float* y, Invocation& call) const {
     const ProductEpilogue rest{y, p.n, p.bias, p.residual, attrs_.residual, activation_};
-    std::fill_n(y, p.batch * p.m * p.n, 0.0f);
-    for (std::size_t row = 0; row < p.batch * p.m; ++row) finish_row(rest, row);
+    const std::size_t a_row = attrs_.trans_a ? 1 : p.k, a_step = attrs_.trans_a ? p.m : 1;
+    const std::size_t b_row = attrs_.trans_b ? 1 : p.n, b_step = attrs_.trans_b ? p.k : 1;
+    call.parallel(p.batch * p.m, [&](std::size_t row) {
+      const float *a = p.a + p.offsets[row / p.m].first + row % p.m * a_row, *b = p.b + p.offsets[row / p.m].second;
+      float* c = y + row * p.n;
+      std::fill_n(c, p.n, 0.0f);
+      for (std::size_t i = 0; i < p.k; ++i)
+        for (std::size_t j = 0; j < p.n; ++j) c[j] += a[i * a_step] * b[i * b_row + j * b_step];
+      for (std::size_t j = 0; attrs_.scale != 1 && j < p.n; ++j) c[j] *= attrs_.scale;
+      finish_row(rest, row);
+    });
   }
 
   void execute(const MatMulProblem& p, const Prepared& ready, std::size_t i, float* y, std::byte* scratch,
@@ -113,6 +127,7 @@ class OnednnMatMul : public Implementation {
   MatMulAttrs attrs_;
   ActivationSpec activation_;
   Tensor weights_;
+  std::optional<bool> plain_;  ///< constant weights: they are moderate
   mutable PreparedFor<std::array<std::size_t, 3>, Prepared> prepared_;
 };
 

@@ -1,4 +1,5 @@
 // MatMulBf16 where the CPU has vdpbf16ps and no AMX: oneDNN's matmul.
+#include "backends/cpu/moderate.h"
 #include "backends/cpu/onednn_product.h"
 #include "backends/cpu/qmatmul_problem.h"
 #include "backends/kernels.h"
@@ -22,20 +23,35 @@ struct Prepared {
 
 class OnednnMatMulBf16 : public Implementation {
  public:
-  explicit OnednnMatMulBf16(const Call& call)
+  OnednnMatMulBf16(const Call& call, const Target& target)
       : attrs_(call.attrs),
         activation_(activation_of(call.attrs)),
         to_bf16_(call.outputs.at(0).dtype == DType::bf16),
-        weights_(*call.in(1).constant) {}
+        weights_(*call.in(1).constant),
+        moderate_(moderate(weights_)),
+        call_(call),
+        target_(target) {
+    for (Operand& in : call_.inputs) in.constant = nullptr;
+    call_.inputs[1].constant = &weights_;
+  }
 
   void run(Invocation& call) const override {
     const MatMulBf16Problem p(attrs_, call);
+    const bool empty = p.m == 0 || p.n == 0;
+    if (!empty && (!moderate_ || !moderate_operands(call))) return widened(call);
     void* y = call.output(0, p.y);
-    if (p.m == 0 || p.n == 0) return;
+    if (empty) return;
     onednn_guard("MatMulBf16", [&] { execute(p, *prepare(p, call.threads()), y, call); });
   }
 
  private:
+  /// What oneDNN cannot take: as on CPUs that have no products of bfloat16.
+  void widened(Invocation& call) const {
+    std::call_once(wide_once_,
+                   [&] { wide_ = (to_bf16_ ? matmul_to_bf16_widened : matmul_bf16_widened).create(call_, target_); });
+    wide_->run(call);
+  }
+
   void execute(const MatMulBf16Problem& p, const Prepared& ready, void* y, Invocation& call) const {
     const auto at = [&](const memory::desc& desc, const void* data) {
       return memory(desc, onednn_engine(), const_cast<void*>(data));  // oneDNN does not write to its inputs
@@ -82,11 +98,16 @@ class OnednnMatMulBf16 : public Implementation {
   ActivationSpec activation_;
   bool to_bf16_;
   Tensor weights_;
+  bool moderate_;  ///< the weights
+  Call call_;
+  Target target_;
   mutable PreparedFor<std::size_t, Prepared> prepared_;
+  mutable std::once_flag wide_once_;
+  mutable std::unique_ptr<Implementation> wide_;
 };
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) {
-  return std::make_unique<OnednnMatMulBf16>(call);
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  return std::make_unique<OnednnMatMulBf16>(call, target);
 }
 
 }  // namespace
