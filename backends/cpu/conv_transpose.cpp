@@ -132,6 +132,8 @@ Verdict accepts(const Call& call) {
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
   }
+  for (std::size_t i = 1; i < call.inputs.size(); ++i)
+    if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   const Shape& w = call.in(1).shape;
   if (!w.known() || w.rank() != 4) return no("is not [C, M, kh, kw]", call.in(1).name);
   if (call.attrs.ints("strides").size() != 2) return no("not two strides");
@@ -155,9 +157,6 @@ const Kernel conv_transpose_avx512 = {
     .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      for (std::size_t i = 1; i < call.inputs.size(); ++i) {
-        if (!call.in(i).constant) throw Error(ErrorKind::unsupported, "ConvTranspose: the weights are not constant");
-      }
       return std::make_unique<ConvTranspose>(call);
     },
 };

@@ -124,7 +124,7 @@ class Reduce : public Implementation {
     p.n = product(all.begin() + first, all.begin() + end);
     p.inner = product(all.begin() + end, all.end());
     const Dims& result = p.behind.shape.dims();
-    p.full = result == all && !(result == rest);
+    p.full = reduce_.keepdims && result == all && !(result == rest);
     if (!p.full && !(result == rest)) fail("the result is neither of the reduced shape nor of the whole one");
     p.y = static_cast<float*>(call.output(0, result));
     if (element_count(result) == 0) return;

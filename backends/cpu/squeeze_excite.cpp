@@ -105,6 +105,7 @@ Verdict accepts_excite(const Call& call) {
   for (std::size_t i = 1; i < count; ++i) {
     const DType type = bytes && (i == 1 || i == second) ? DType::i8 : DType::f32;
     if (call.in(i).dtype != type) return no("is not " + std::string(name(type)), call.in(i).name);
+    if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   }
   for (const std::size_t i : {std::size_t{1}, second}) {
     if (!call.in(i).shape.known() || call.in(i).shape.rank() < 3) return no("has no shape", call.in(i).name);

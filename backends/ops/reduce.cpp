@@ -33,6 +33,11 @@ Verdict join(const Call& call, const std::vector<bool>& read, bool& known, std::
   return yes();
 }
 
+/// Whether extents of the same rank may be equal.
+bool may_be(const std::vector<Dim>& a, const std::vector<Dim>& b) {
+  return std::ranges::equal(a, b, [](const Dim& x, const Dim& y) { return x == y || !x.known() || !y.known(); });
+}
+
 std::string body(const Call& call, int opset) {
   const ReduceAttrs reduce(call.attrs, call.inputs.size());
   bool known = true;
@@ -51,6 +56,7 @@ Verdict infer(Call& call) {
     std::vector<Dim> dims;
     if (Verdict v = join(call, reduce.reads_before(call.inputs.size()), known, dims); !v) return v;
     if (known && dims.size() < reduce.from_end) return no("the reduced axes lie outside");
+    const std::vector<Dim> whole = dims;
     if (known) {
       const auto first = dims.begin() + static_cast<std::ptrdiff_t>(reduce.from_end - reduce.axes);
       const auto end = dims.begin() + static_cast<std::ptrdiff_t>(reduce.from_end);
@@ -60,7 +66,10 @@ Verdict infer(Call& call) {
         dims.erase(first, end);
       }
     }
+    const std::vector<Dim> reduced = dims;
     if (Verdict v = join(call, reduce.reads_behind(call.inputs.size()), known, dims); !v) return v;
+    if (known && !may_be(dims, reduced) && !(reduce.keepdims && may_be(dims, whole)))
+      return no("the result is neither of the reduced shape nor, with keepdims, of the whole one");
     std::reverse(dims.begin(), dims.end());
     call.outputs.resize(1);
     call.outputs[0].dtype = DType::f32;
