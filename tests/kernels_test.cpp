@@ -12,20 +12,11 @@
 #include "modelflow/kernel.h"
 #include "modelflow/modelflow.h"
 #include "src/emit/emit.h"
+#include "tests/call_model.h"
+#include "tests/close.h"
 
 namespace modelflow {
 namespace {
-
-std::string describe(const Call& call) {
-  std::string text = call.op + "(";
-  for (const Operand& in : call.inputs) text += in.name + in.shape.str() + (in.constant ? "* " : " ");
-  text += ")";
-  for (const auto& [name, value] : call.attrs) {
-    if (const auto* words = std::get_if<std::string>(&value)) text += " " + name + "=" + *words;
-    if (const auto* number = std::get_if<std::int64_t>(&value)) text += " " + name + "=" + std::to_string(*number);
-  }
-  return text;
-}
 
 Tensor random(const Dims& dims, unsigned seed, DType dtype = DType::f32) {
   std::mt19937 engine(seed);
@@ -39,42 +30,6 @@ Tensor random(const Dims& dims, unsigned seed, DType dtype = DType::f32) {
     for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
   });
   return dtype == DType::bf16 ? to_bf16(made) : made;
-}
-
-Tensor widened(const Tensor& tensor) {
-  return Tensor::make(DType::f32, tensor.dims(), [&](std::byte* bytes) {
-    const auto* from = reinterpret_cast<const std::uint16_t*>(tensor.data());
-    std::transform(from, from + tensor.elements(), reinterpret_cast<float*>(bytes), from_bf16);
-  });
-}
-
-/// A model of this one call whose inputs have symbols for dims, with the constants of the call inside.
-Model model_of(const Call& call, std::int64_t opset) {
-  Model model;
-  model.opsets[""] = opset;
-  model.ir_version = 8;
-  Graph& graph = model.graph();
-  std::vector<Value*> inputs;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const Operand& in = call.inputs[i];
-    if (in.constant) {
-      inputs.push_back(&graph.add_constant(*in.constant, in.name));
-      continue;
-    }
-    std::vector<Dim> dims;
-    for (std::size_t axis = 0; axis < in.shape.rank(); ++axis) {
-      dims.push_back(Dim::symbol(in.name + "_" + std::to_string(axis)));
-    }
-    inputs.push_back(&graph.add_input(in.name, Type::tensor(in.dtype, dims)));
-  }
-  Node& node = graph.add("modelflow." + call.op, inputs, {.outputs = call.outputs.size(), .attrs = call.attrs});
-  for (std::size_t i = 0; i < call.outputs.size(); ++i) {
-    graph.rename(*node.output(i), call.outputs[i].name);
-    node.output(i)->type = Type::tensor(call.outputs[i].dtype, Shape(std::vector<Dim>(call.outputs[i].shape.rank())));
-    graph.add_output(*node.output(i));
-  }
-  emit_functions(model);
-  return model;
 }
 
 class KernelsTest : public testing::Test {
@@ -102,52 +57,9 @@ class KernelsTest : public testing::Test {
     return feeds;
   }
 
-  /// Where float sums in another order fall on the other side of a rounding, u8 is off by one step; rarely.
-  static void expect_one_step(const Tensor& want, const Tensor& got, const std::string& what) {
-    const auto a = want.as<std::uint8_t>(), b = got.as<std::uint8_t>();
-    std::size_t moved = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      ASSERT_LE(std::abs(a[i] - b[i]), 1) << what << " at " << i;
-      moved += a[i] != b[i];
-    }
-    EXPECT_LE(moved, 2 + a.size() / 500) << what;
-  }
-
-  /// The same for bfloat16, whose steps are 2^-8 to 2^-7 of the number.
-  static void expect_one_step_of_bf16(const Tensor& want, const Tensor& got, const std::string& what, float tolerance) {
-    const Tensor x = widened(want), y = widened(got);
-    const auto a = x.as<float>(), b = y.as<float>();
-    float largest = 1;
-    for (const float v : a) largest = std::max(largest, std::abs(v));
-    std::size_t moved = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-      ASSERT_NEAR(a[i], b[i], std::abs(a[i]) * 0x1p-7f + tolerance * largest) << what << " at " << i;
-      moved += std::abs(a[i] - b[i]) > tolerance * largest;
-    }
-    EXPECT_LE(moved, 2 + a.size() / 200) << what;
-  }
-
-  /// Float sums in another order. The bodies of QLSTM and QGRU do not say that h is in steps as well: half a step of a
-  /// state of at most 1 may come out of each gate. An exponential of QAttention may fall on the other side of a
-  /// rounding: a 255th of the largest of its row.
-  static float tolerance_of(const std::string& op) {
-    if (op == "QLSTM" || op == "QGRU") return 1.0f / 127;
-    return op == "QAttention" || op == "AttentionBf16" ? 1.0f / 255 : 2e-5f;
-  }
-
   static void expect_near(const Tensor& want, const Tensor& got, const std::string& what, float tolerance = 2e-5f) {
-    ASSERT_EQ(want.dims(), got.dims()) << what;
-    ASSERT_EQ(want.dtype(), got.dtype()) << what;
-    if (want.dtype() == DType::u8) return expect_one_step(want, got, what);
-    if (want.dtype() == DType::bf16) return expect_one_step_of_bf16(want, got, what, tolerance);
-    const auto a = want.as<float>(), b = got.as<float>();
-    float largest = 1;
-    for (const float x : a) largest = std::max(largest, std::abs(x));
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      if (std::isnan(a[i]) && std::isnan(b[i])) continue;
-      ASSERT_NEAR(a[i], b[i], tolerance * largest) << what << " at " << i;
-    }
+    const std::string apart = difference(want, got, tolerance);
+    ASSERT_TRUE(apart.empty()) << what << ": " << apart;
   }
 
   static void expect_all_near(const std::vector<Tensor>& want, const std::vector<Tensor>& got, const std::string& what,

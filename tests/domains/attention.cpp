@@ -1,0 +1,105 @@
+// Attention in every layout, mask and precision.
+#include <limits>
+
+#include "backends/ops/attention_attrs.h"
+#include "tests/domains/domain.h"
+
+namespace modelflow::domains {
+namespace {
+
+Dims placed(const std::string& layout, std::int64_t batch, std::int64_t rows, std::int64_t heads, std::int64_t size) {
+  if (layout == "BSH") return {batch, rows, heads * size};
+  return {batch, heads, rows, size};
+}
+
+/// Additive numbers as models have them: a bias, the lowest number, -inf, and rows that see nothing.
+Tensor numbers_of(const std::string& kind, const Dims& dims, Operands& made) {
+  const Tensor noise = made.normal(dims);
+  const float lowest = std::numeric_limits<float>::lowest();
+  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
+    const auto width = static_cast<std::size_t>(dims.back());
+    bool nothing = false;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(noise.elements()); ++i) {
+      if (i % width == 0) nothing = kind == "empty rows" && made.chance(0.3);
+      float x = noise.as<float>()[i];
+      if (kind != "bias" && made.chance(0.3)) x = made.chance(0.5) ? lowest : -std::numeric_limits<float>::infinity();
+      reinterpret_cast<float*>(bytes)[i] = nothing ? -std::numeric_limits<float>::infinity() : x;
+    }
+  });
+}
+
+void mask(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& made) {
+  const std::string shape = c.word("mask");
+  const std::int64_t rows = c.number("rows"), keys = c.is("packed") ? rows : c.number("keys");
+  Dims dims = {batch, heads, rows, keys};
+  if (shape == "keys") dims = {batch, 1, 1, keys};
+  if (shape == "rows") dims = {rows, keys};
+  if (shape == "heads") dims = {heads, rows, keys};
+  if (shape == "column") dims = {batch, 1, rows, 1};
+  if (shape == "one") dims = {1, 1, rows, keys};
+  if (shape == "windows")
+    dims = {batch > 1 && batch % 2 == 0 ? batch / 2 : 1, made.chance(0.5) ? heads : 1, rows, keys};
+  if (shape == "windows") made.call.attrs.set("windows", 1);
+  made.call.attrs.set("has_mask", 1);
+  const std::string kind = c.word("mask_kind");
+  if (kind != "flags") return made.constant("mask", numbers_of(kind, dims, made), c.is("constant"));
+  const bool guard = c.is("nan_guard");
+  made.call.attrs.set("boolean_mask", 1).set("mask_true", 0.0f);
+  made.call.attrs.set("mask_false",
+                      guard ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest());
+  made.constant("mask", made.flags(dims, 0.7), c.is("constant"));
+}
+
+bool attention(const Chosen& c, Operands& made) {
+  const Dims batches = c.list("batches"), heads = c.list("heads");
+  const std::int64_t rows = c.number("rows"), keys = c.number("keys"), depth = c.number("depth"),
+                     width = c.number("width");
+  Attrs& attrs = made.call.attrs;
+  attrs.set("num_heads", heads[0])
+      .set("kv_heads", heads[1])
+      .set("scale", c.real("sharpness") / static_cast<float>(depth));
+  std::int64_t batch = batches[0];
+  if (c.is("packed")) {
+    made.feed("qkv", made.normal({batch, rows, (heads[0] + 2 * heads[1]) * depth}));
+  } else {
+    batch = batches[0] == 1 ? batches[1] : batches[0];
+    made.feed("q", made.normal(placed(c.word("q_layout"), batches[0], rows, heads[0], depth)));
+    made.feed("k", made.normal(placed(c.word("k_layout"), batches[1], keys, heads[1], depth)));
+    made.feed("v", made.normal(placed(c.word("v_layout"), batches[1], keys, heads[1], width)));
+  }
+  if (c.word("mask") != "none") mask(c, batch, heads[0], made);
+  if (c.is("sizes"))  // bodies that are told the sizes, and bodies that compute them
+    for (const auto& [name, value] : ops::attention_sizes(made.call)) attrs.set(name, value);
+  return true;
+}
+
+}  // namespace
+
+std::vector<Domain> attention_domains() {
+  const auto layout = [](const char* name) { return words(name, {"BSH", "BNSH"}); };
+  const std::vector<Axis> axes = {
+      words("batches", {"1,1", "2,2", "4,4", "0,0", "3,1", "1,3"}),
+      words("heads", {"1,1", "2,2", "4,2", "3,1"}),
+      numbers("rows", {1, 2, 7, 16, 17, 33, 70}),
+      numbers("keys", {1, 5, 16, 33, 65, 130, 420}),
+      numbers("depth", {1, 5, 8, 16, 24, 33, 64}),
+      numbers("width", {1, 4, 16, 40}),
+      layout("q_layout"),
+      layout("k_layout"),
+      layout("v_layout"),
+      layout("y_layout"),
+      numbers("packed", {0, 0, 1}),
+      flag("causal"),
+      flag("nan_guard"),
+      words("mask", {"none", "none", "full", "keys", "rows", "heads", "column", "one", "windows"}),
+      words("mask_kind", {"bias", "some", "empty rows", "flags"}),
+      flag("constant"),
+      reals("softcap", {0, 0, 0.3f, 50}),
+      reals("sharpness", {1.25f, 6, -2}),
+      flag("sizes")};
+  return {{"Attention", axes, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
+          {"QAttention", axes, attention, {Special::tiny}},
+          {"AttentionBf16", axes, attention, {Special::nan, Special::tiny}}};
+}
+
+}  // namespace modelflow::domains

@@ -1,0 +1,29 @@
+#pragma once
+
+// Cases of a domain: every pair of choices of two axes that may stand together, then at random until every kernel has
+// had its share.
+
+#include <functional>
+
+#include "tests/domains/domain.h"
+
+namespace modelflow::domains {
+
+/// A choice of every axis, by index, and what the numbers are drawn from.
+struct Case {
+  std::vector<std::size_t> choices;
+  std::uint64_t seed = 0;
+};
+
+/// What this case says, the call inferred; nothing where its choices contradict each other.
+std::unique_ptr<Operands> made(const Domain& domain, const Case& which);
+std::string describe(const Domain& domain, const Case& which);
+
+struct Plan {
+  std::size_t least = 250;      ///< cases in all
+  std::size_t per_kernel = 16;  ///< cases that each kernel of the op accepts
+  std::uint64_t seed = 1;
+};
+std::vector<Case> cases(const Domain& domain, const Plan& plan);
+
+}  // namespace modelflow::domains

@@ -1,0 +1,89 @@
+// Activations and programs of elementwise ops.
+#include "tests/domains/domain.h"
+
+namespace modelflow::domains {
+namespace {
+
+const std::vector<Special> kAll = {Special::nan, Special::infinite, Special::huge, Special::largest, Special::tiny};
+
+bool activation(const Chosen& c, Operands& made) {
+  made.feed("x", made.normal(c.list("shape"), c.real("size")));
+  return true;
+}
+
+/// Shapes that broadcast: "2,1,9 1,300,1 9".
+std::vector<Dims> shapes_in(const std::string& text) {
+  std::vector<Dims> shapes;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string one = text.substr(begin, end - begin);
+    shapes.push_back(one == "-" ? Dims{} : Chosen::numbers_in(one));
+    begin = end + 1;
+  }
+  return shapes;
+}
+
+constexpr const char* kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
+// What does not make much of little differences.
+constexpr const char* kSmooth[] = {"Add",  "Sub",  "Mul",     "Max",  "Min",  "Neg",  "Abs",
+                                   "Relu", "Tanh", "Sigmoid", "SiLU", "Mish", "Gelu", "GeluTanh"};
+
+bool two_operands(const std::string& op) { return std::find(std::begin(kTwo), std::end(kTwo), op) != std::end(kTwo); }
+
+/// `first` on the first inputs, then lines that each read the one before; all inputs are read.
+std::string program_of(const std::string& first, std::size_t lines, std::size_t inputs, Operands& made) {
+  std::string text;
+  std::size_t unread = 0, count = 0;
+  const auto input = [&] {
+    const std::size_t index = unread < inputs ? unread : static_cast<std::size_t>(made.below(std::ssize(Dims(inputs))));
+    unread = std::max(unread, index + 1);
+    return " x" + std::to_string(index);
+  };
+  const auto line = [&](const std::string& op) {
+    const std::string before = " t" + std::to_string(count - 1);
+    text += (count ? "; " : "") + op + (count ? before : input());
+    if (two_operands(op)) text += count && made.below(4) == 0 ? before : input();
+    ++count;
+  };
+  line(first);
+  for (; lines > 1; --lines) line(kSmooth[made.below(std::size(kSmooth))]);
+  while (unread < inputs) line("Add");
+  return text;
+}
+
+bool pointwise(const Chosen& c, Operands& made) {
+  const std::vector<Dims> shapes = shapes_in(c.word("shapes"));
+  made.call.attrs.set("program",
+                      program_of(c.word("first"), static_cast<std::size_t>(c.number("lines")), shapes.size(), made));
+  for (std::size_t i = 0; i < shapes.size(); ++i)
+    made.feed(("x" + std::to_string(i)).c_str(), made.uniform(shapes[i], -2, 2));
+  return true;
+}
+
+std::vector<Axis> with_activations(std::vector<Axis> axes) {
+  for (Axis& axis : activations()) axes.push_back(std::move(axis));
+  return axes;
+}
+
+}  // namespace
+
+std::vector<Domain> elementwise_domains() {
+  return {
+      {"Activation",
+       with_activations(
+           {words("shape", {"", "0", "1", "3", "15", "16", "17", "2,31", "33,65", "7,3,5", "4,0,3", "9,4001"}),
+            reals("size", {1, 8, 60})}),
+       activation, kAll},
+      {"Pointwise",
+       {words("first", {"Add", "Sub", "Mul", "Div", "Max", "Min", "Neg", "Abs", "Sqrt", "Reciprocal", "Log", "Relu",
+                        "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"}),
+        numbers("lines", {1, 2, 3, 6}),
+        words("shapes",
+              {"-", "1", "0,5 5", "17", "513 -", "33,65 65", "2,1,9 1,300,1", "3,5,7 5,1 -", "2,3,4 2,3,4 4",
+               "1024 1024 1", "2,7,1,5 3,1 1,7,3,1", "40,31 40,1 31 - 40,31", "6 6 6 6 6 6 6 6", "2,0,3 1,3"})},
+       pointwise,
+       kAll},
+  };
+}
+
+}  // namespace modelflow::domains

@@ -1,0 +1,95 @@
+#include "tests/domains/operands.h"
+
+#include <cmath>
+#include <limits>
+
+#include "modelflow/bf16.h"
+
+namespace modelflow::domains {
+namespace {
+
+template <class T, class Draw>
+Tensor drawn(const Dims& dims, Draw draw) {
+  return Tensor::make(dtype_of<T>, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<T*>(bytes)[i] = static_cast<T>(draw());
+  });
+}
+
+float special_number(Special kind, bool negative) {
+  using Limits = std::numeric_limits<float>;
+  switch (kind) {
+    case Special::nan:
+      return Limits::quiet_NaN();
+    case Special::infinite:
+      return negative ? -Limits::infinity() : Limits::infinity();
+    case Special::huge:  // sums of a few still are numbers, and do not depend on their order
+      return 3e37f;
+    case Special::largest:
+      return negative ? -1.5e38f : 1.5e38f;  // twice it still is a number
+    default:
+      return negative ? -1e-40f : 1e-40f;
+  }
+}
+
+}  // namespace
+
+void Operands::add(const char* name, Tensor value, bool constant) {
+  const Tensor& kept = values_.emplace_back(std::move(value));
+  call.inputs.push_back({name, kept.dtype(), Shape::of(kept.dims()), constant ? &kept : nullptr});
+}
+
+Tensor Operands::spoiled(Tensor value) {
+  const bool wide = value.dtype() == DType::f32;
+  if (special_ == Special::none || value.elements() == 0 || (!wide && value.dtype() != DType::bf16)) return value;
+  return Tensor::make(value.dtype(), value.dims(), [&](std::byte* bytes) {
+    std::copy_n(value.data(), byte_count(value.dtype(), value.dims()), bytes);
+    for (std::int64_t i = 0; i < 1 + value.elements() / 40 && i < 3; ++i) {
+      const std::int64_t at = below(value.elements());
+      const float x = special_number(special_, below(2) == 0);
+      if (wide)
+        reinterpret_cast<float*>(bytes)[at] = x;
+      else
+        reinterpret_cast<std::uint16_t*>(bytes)[at] = to_bf16(x);
+    }
+  });
+}
+
+Tensor Operands::normal(const Dims& dims, float deviation) {
+  std::normal_distribution<float> distribution(0, deviation);
+  return drawn<float>(dims, [&] { return distribution(random_); });
+}
+
+Tensor Operands::weights(const Dims& dims, std::int64_t depth) {
+  const float size = 1.5f / std::sqrt(static_cast<float>(std::max<std::int64_t>(depth, 1)));
+  return uniform(dims, -size, size);
+}
+
+Tensor Operands::uniform(const Dims& dims, float low, float high) {
+  std::uniform_real_distribution<float> distribution(low, high);
+  return drawn<float>(dims, [&] { return distribution(random_); });
+}
+
+Tensor Operands::bytes(const Dims& dims) {
+  return drawn<std::uint8_t>(dims, [&] { return below(256); });
+}
+
+Tensor Operands::steps(const Dims& dims) {
+  return drawn<std::int8_t>(dims, [&] { return below(255) - 127; });
+}
+
+Tensor Operands::integers(const Dims& dims, int size) {
+  return drawn<std::int32_t>(dims, [&] { return below(2 * size + 1) - size; });
+}
+
+Tensor Operands::flags(const Dims& dims, double share) {
+  return Tensor::make(DType::boolean, dims, [&](std::byte* bytes) {
+    for (std::int64_t i = 0; i < element_count(dims); ++i) bytes[i] = static_cast<std::byte>(chance(share));
+  });
+}
+
+Tensor Operands::ids(const Dims& dims, std::int64_t rows, bool narrow) {
+  const auto id = [&] { return below(2 * rows) - rows; };
+  return narrow ? drawn<std::int32_t>(dims, id) : drawn<std::int64_t>(dims, id);
+}
+
+}  // namespace modelflow::domains

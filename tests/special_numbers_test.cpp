@@ -1,0 +1,181 @@
+// NaN and infinity where the bodies of ops have no one answer: ONNX Runtime keeps a NaN or drops it by where it stands,
+// or casts it to an integer. Here it stays, in every kernel, and spoils nothing but what is computed from it. All else
+// is compared with the bodies in generated_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "backends/host_invocation.h"
+#include "backends/ops/matmul_attrs.h"
+#include "tests/call_model.h"
+#include "tests/close.h"
+#include "tests/domains/operands.h"
+
+namespace modelflow {
+namespace {
+
+using domains::Operands;
+using domains::Special;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+
+/// A call with attributes of its own on top of the defaults.
+Operands call_of(const char* op, const Attrs& attrs) {
+  Operands made(1, Special::none);
+  made.call.op = op;
+  made.call.attrs = find_fused_op(op)->defaults;
+  for (const auto& [name, value] : attrs) made.call.attrs.set(name, value);
+  return made;
+}
+
+Tensor with(const Tensor& tensor, std::initializer_list<std::pair<std::size_t, float>> numbers) {
+  return Tensor::make(DType::f32, tensor.dims(), [&](std::byte* bytes) {
+    std::copy_n(tensor.data(), byte_count(DType::f32, tensor.dims()), bytes);
+    for (const auto& [at, number] : numbers) reinterpret_cast<float*>(bytes)[at] = number;
+  });
+}
+
+/// Output 0 in float32 of every kernel that takes the call, on every instruction set.
+void with_results(Operands& made, const std::function<void(std::span<const float>)>& look) {
+  Verdict fits = find_fused_op(made.call.op)->infer(made.call);
+  ASSERT_TRUE(fits) << fits.reason;
+  HostThreads threads(2);
+  int taken = 0;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->op != made.call.op || kernel->needs > host_isa() || !kernel->accepts(made.call)) continue;
+    for (const Isa isa : {Isa::baseline, Isa::avx2, host_isa()}) {
+      if (isa < kernel->needs || isa > host_isa()) continue;
+      SCOPED_TRACE(std::string(kernel->name) + " on " + std::string(name(isa)) + " " + describe(made.call));
+      Target target = Target::host();
+      target.isa = isa;
+      HostInvocation invocation(threads, {made.values().begin(), made.values().end()});
+      kernel->create(made.call, target)->run(invocation);
+      const Tensor got = invocation.result(0, made.call.outputs[0].dtype);
+      const Tensor wide = got.dtype() == DType::bf16 ? widened(got) : got;
+      look(wide.as<float>());
+      ++taken;
+    }
+  }
+  EXPECT_GT(taken, 0) << describe(made.call);
+}
+
+TEST(SpecialNumbers, AMaximumOfAWindowKeepsNan) {
+  for (const char* op : {"Pool", "PoolBf16"}) {
+    for (const std::int64_t channels : {1, 17, 70}) {
+      Operands made = call_of(op, {{"mode", std::string("max")},
+                                   {"kernel_shape", Ints{2, 2}},
+                                   {"strides", Ints{1, 1}},
+                                   {"pads", Ints{1, 1, 0, 0}}});
+      const auto c = static_cast<std::size_t>(channels);
+      Tensor x = made.normal({1, 3, 3, channels});
+      x = with(x, {{4 * c, kNan}, {0, -kInf}});  // the pixel in the middle, and the first one
+      made.feed("x", x);
+      with_results(made, [&](std::span<const float> y) {
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          const std::size_t row = i / c / 3, column = i / c % 3;
+          const bool spoiled = i % c == 0 && row >= 1 && column >= 1;
+          EXPECT_EQ(std::isnan(y[i]), spoiled) << i;
+        }
+        EXPECT_EQ(y[0], -kInf) << "padding is no number";
+      });
+    }
+  }
+}
+
+TEST(SpecialNumbers, LargestAndSmallestKeepNan) {
+  for (const char* op : {"ReduceMax", "ReduceMin"}) {
+    for (const std::int64_t n : {1, 7, 33, 600}) {
+      for (const std::int64_t axis : {-1, -2}) {
+        Operands made = call_of("Reduce", {{"program", std::string(op) + " x0; Neg t0"}, {"axis", axis}});
+        const auto size = static_cast<std::size_t>(n);
+        const std::size_t at = axis == -1 ? 2 * size + size / 2 : size / 2 * 5 + 2;
+        made.feed("x0", with(made.normal(axis == -1 ? Dims{5, n} : Dims{n, 5}), {{at, kNan}}));
+        with_results(made, [&](std::span<const float> y) {
+          for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i == 2) << i;
+        });
+      }
+    }
+  }
+}
+
+/// A row with such a number has no steps: it spoils its own results, and all where they share a scale.
+TEST(SpecialNumbers, ProductsIn8BitsKeepWhatIsNotFinite) {
+  for (const float number : {kNan, kInf, -kInf}) {
+    for (const bool tensor : {false, true}) {
+      for (const std::int64_t rows : {1, 3, 40}) {
+        Operands made = call_of("QMatMul", {{"a_per_tensor", std::int64_t{tensor}}});
+        made.feed("a", with(made.normal({rows, 70}), {{69, number}}));
+        made.constant("b", made.steps({70, 33}));
+        made.constant("b_scale", made.weights({33}, 5000 * 70));
+        with_results(made, [&](std::span<const float> y) {
+          for (std::size_t i = 0; i < y.size(); ++i)
+            EXPECT_EQ(std::isfinite(y[i]), !tensor && i >= 33) << i << " of " << number;
+        });
+      }
+    }
+    Operands made = call_of("QMatMul4", {{"block", std::int64_t{16}}});
+    made.feed("a", with(made.normal({5, 32}), {{40, number}}));
+    made.constant("b", made.bytes({33, 2, 8}));
+    made.constant("b_scale", made.weights({33, 2}, 20 * 32));
+    with_results(made, [&](std::span<const float> y) {
+      for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 33 == 1) << i << " of " << number;
+    });
+  }
+}
+
+TEST(SpecialNumbers, KnownStepsOfNanAreThoseOfQuantizeLinear) {
+  Operands made = call_of("QMatMul", {{"a_scale", 0.02f}, {"a_zero_point", std::int64_t{7}}});
+  made.feed("a", with(Tensor::of<float>({1, 1}, std::vector<float>{0}), {{0, kNan}}));
+  made.constant("b", Tensor::of<std::int8_t>({1, 1}, std::vector<std::int8_t>{3}));
+  made.constant("b_scale", Tensor::of<float>({1}, std::vector<float>{1}));
+  with_results(made, [&](std::span<const float> y) { EXPECT_NEAR(y[0], -7 * 0.02f * 3, 1e-6); });
+}
+
+TEST(SpecialNumbers, AttentionIn8BitsKeepsNan) {
+  for (const std::int64_t guard : {0, 1}) {
+    Operands made = call_of("QAttention", {{"packed", std::int64_t{1}}, {"nan_guard", guard}});
+    made.feed("qkv", with(made.normal({1, 20, 3 * 16}), {{3 * 48 + 5, kNan}}));  // query 3
+    with_results(made, [&](std::span<const float> y) {
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        const bool row = i / 16 == 3;
+        EXPECT_EQ(std::isnan(y[i]), row && !guard) << i;
+        EXPECT_TRUE(!row || !guard || y[i] == 0) << i;
+      }
+    });
+  }
+}
+
+TEST(SpecialNumbers, CellsKeepNan) {
+  for (const char* op : {"LSTM", "GRU", "QLSTM", "QGRU"}) {
+    const bool lstm = std::string(op).ends_with("LSTM"), steps = op[0] == 'Q';
+    const std::int64_t hidden = 19, rows = (lstm ? 4 : 3) * hidden;
+    Operands made = call_of(op, {{"hidden_size", hidden}, {"outputs", std::string("Y_h")}});
+    made.feed("x", with(made.normal({3, 4, 8}), {{32 + 2 * 8 + 1, kNan}}));  // step 1 of sequence 2
+    for (const auto& [name, depth] : {std::pair{"w", std::int64_t{8}}, std::pair{"r", hidden}})
+      made.constant(name, steps ? made.steps({1, rows, depth}) : made.weights({1, rows, depth}, depth));
+    for (const char* name : {"w_scale", "r_scale"})
+      if (steps) made.constant(name, made.weights({1, rows}, 5000 * 8));
+    with_results(made, [&](std::span<const float> y) {
+      for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 19 == 2) << i;
+    });
+  }
+}
+
+TEST(SpecialNumbers, AttentionOfUnlikeBatchesIsAnError) {
+  Operands made = call_of("Attention", {});
+  for (const auto& [name, batch] : {std::pair{"q", 2}, std::pair{"k", 3}, std::pair{"v", 3}})
+    made.feed(name, made.normal({batch, 5, 8}));
+  const std::string said = find_fused_op("Attention")->infer(made.call).reason;
+  EXPECT_NE(said.find("has 3 batches, the operands before it 2"), std::string::npos) << said;
+  for (Operand& in : made.call.inputs) in.shape = Shape();  // known at run time only
+  HostThreads threads(2);
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->op != "Attention" || kernel->needs > host_isa()) continue;
+    HostInvocation invocation(threads, {made.values().begin(), made.values().end()});
+    EXPECT_THROW(kernel->create(made.call, Target::host())->run(invocation), Error) << kernel->name;
+  }
+}
+
+}  // namespace
+}  // namespace modelflow
