@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "backends/host_invocation.h"
 #include "tests/call_model.h"
@@ -50,7 +51,6 @@ class Bodies {
   }
   std::size_t sessions() const { return sessions_.size(); }
 
- private:
   static std::string text(const Attr& value) {
     if (const auto* words = std::get_if<std::string>(&value)) return *words;
     if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
@@ -61,6 +61,7 @@ class Bodies {
     return list;
   }
 
+ private:
   std::shared_ptr<Runtime> runtime_;
   std::map<std::string, std::unique_ptr<Session>> sessions_;
 };
@@ -118,12 +119,14 @@ TEST_P(GeneratedTest, EveryKernelEqualsTheBody) {
   Bodies bodies(runtime_);
   std::map<std::string_view, std::size_t> reached;
   std::map<std::string, std::size_t> wrong;
+  std::map<std::string, std::set<std::string>> seen;
   std::size_t runs = 0, refused = 0, taken = 0;
   for (const Kernel* kernel : kernels())
     if (kernel->op == found->op) reached[kernel->name] = 0;
   for (const Case& which : cases) {
     const std::unique_ptr<Operands> operands = domains::made(*found, which);
     std::vector<Tensor> want;
+    for (const auto& [name, value] : operands->call.attrs) seen[name].insert(Bodies::text(value));
     if (std::getenv("MODELFLOW_VERBOSE")) std::cout << describe(*found, which) << std::endl;
     try {
       want = bodies.run(*operands);
@@ -149,6 +152,8 @@ TEST_P(GeneratedTest, EveryKernelEqualsTheBody) {
     }
     taken += any;
   }
+  for (const auto& [name, value] : find_fused_op(found->op)->defaults)
+    EXPECT_TRUE(seen[name].size() > 1 || std::ranges::count(found->fixed, name)) << name << " is the same in all cases";
   for (const auto& [who, count] : wrong) ADD_FAILURE() << who << " is wrong in " << count << " cases";
   for (const auto& [kernel, count] : reached) EXPECT_GE(count, 8u) << kernel << " is hardly reached";
   EXPECT_GT(taken * 2, cases.size()) << "kernels take few of the cases";

@@ -28,26 +28,46 @@ Tensor numbers_of(const std::string& kind, const Dims& dims, Operands& made) {
   });
 }
 
-void mask(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& made) {
+/// What hides a key: one of these.
+float low_number(const Chosen& c) {
+  const std::string low = c.word("low");
+  if (low == "lowest") return std::numeric_limits<float>::lowest();
+  // Scores beside it keep their digits, and it is no weight in either arithmetic: one ends at 87, the other at 103.
+  if (low == "some") return -300;
+  return -std::numeric_limits<float>::infinity();
+}
+
+Dims mask_dims(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& made) {
   const std::string shape = c.word("mask");
   const std::int64_t rows = c.number("rows"), keys = c.is("packed") ? rows : c.number("keys");
-  Dims dims = {batch, heads, rows, keys};
-  if (shape == "keys") dims = {batch, 1, 1, keys};
-  if (shape == "rows") dims = {rows, keys};
-  if (shape == "heads") dims = {heads, rows, keys};
-  if (shape == "column") dims = {batch, 1, rows, 1};
-  if (shape == "one") dims = {1, 1, rows, keys};
+  if (shape == "keys") return {batch, 1, 1, keys};
+  if (shape == "rows") return {rows, keys};
+  if (shape == "heads") return {heads, rows, keys};
+  if (shape == "column") return {batch, 1, rows, 1};
+  if (shape == "one") return {1, 1, rows, keys};
+  if (shape == "more")
+    return {batch == 1 ? 3 : batch, 1, rows == 1 && !c.is("packed") && !c.is("causal") ? 4 : rows, keys};
   if (shape == "windows")
-    dims = {batch > 1 && batch % 2 == 0 ? batch / 2 : 1, made.chance(0.5) ? heads : 1, rows, keys};
-  if (shape == "windows") made.call.attrs.set("windows", 1);
-  made.call.attrs.set("has_mask", 1);
-  const std::string kind = c.word("mask_kind");
-  if (kind != "flags") return made.constant("mask", numbers_of(kind, dims, made), c.is("constant"));
-  const bool guard = c.is("nan_guard");
-  made.call.attrs.set("boolean_mask", 1).set("mask_true", 0.0f);
-  made.call.attrs.set("mask_false",
-                      guard ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::lowest());
-  made.constant("mask", made.flags(dims, 0.7), c.is("constant"));
+    return {batch > 1 && batch % 2 == 0 ? batch / 2 : 1, made.chance(0.5) ? heads : 1, rows, keys};
+  return {batch, heads, rows, keys};
+}
+
+bool mask(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& made) {
+  const std::string kind = c.word("mask_kind"), replaces = c.word("replaces");
+  Attrs& attrs = made.call.attrs;
+  const bool windows = c.word("mask") == "windows";
+  attrs.set("has_mask", 1).set("windows", windows ? 1 : 0);
+  const Dims dims = mask_dims(c, batch, heads, made);
+  if (kind != "flags") {
+    made.constant("mask", numbers_of(kind, dims, made), c.is("constant"));
+    return replaces == "none" && !c.is("has_bias");
+  }
+  attrs.set("boolean_mask", 1);
+  attrs.set(replaces == "true" ? "mask_true" : "mask_false", low_number(c));
+  made.constant("mask", made.flags(dims, replaces == "true" ? 0.3 : 0.7), c.is("constant"));
+  if (!c.is("has_bias")) return true;
+  made.constant("bias", numbers_of("some", {c.number("rows"), dims.back()}, made), c.is("constant"));
+  return !windows;
 }
 
 bool attention(const Chosen& c, Operands& made) {
@@ -67,7 +87,9 @@ bool attention(const Chosen& c, Operands& made) {
     made.feed("k", made.normal(placed(c.word("k_layout"), batches[1], keys, heads[1], depth)));
     made.feed("v", made.normal(placed(c.word("v_layout"), batches[1], keys, heads[1], width)));
   }
-  if (c.word("mask") != "none") mask(c, batch, heads[0], made);
+  if (c.is("causal")) attrs.set("causal_number", low_number(c));
+  if (c.word("mask") != "none" && !mask(c, batch, heads[0], made)) return false;
+  if (c.word("mask") == "none" && c.is("has_bias")) return false;
   if (c.is("sizes"))  // bodies that are told the sizes, and bodies that compute them
     for (const auto& [name, value] : ops::attention_sizes(made.call)) attrs.set(name, value);
   return true;
@@ -91,11 +113,17 @@ std::vector<Domain> attention_domains() {
       numbers("packed", {0, 0, 1}),
       flag("causal"),
       flag("nan_guard"),
-      words("mask", {"none", "none", "full", "keys", "rows", "heads", "column", "one", "windows"}),
+      words("mask", {"none", "none", "full", "keys", "rows", "heads", "column", "one", "more", "windows"}),
       words("mask_kind", {"bias", "some", "empty rows", "flags"}),
       flag("constant"),
-      reals("softcap", {0, 0, 0.3f, 50}),
+      reals("softcap", {0, 0, 0.3f, 20}),
       reals("sharpness", {1.25f, 6, -2}),
+      words("low", {"-inf", "lowest", "some"}),
+      words("replaces", {"none", "none", "true", "false"}),
+      numbers("has_bias", {0, 0, 0, 1}),
+      flag("bias_last"),
+      flag("causal_adds"),
+      flag("causal_first"),
       flag("sizes")};
   return {{"Attention", axes, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
           {"QAttention", axes, attention, {Special::tiny}},

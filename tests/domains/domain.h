@@ -51,6 +51,8 @@ struct Domain {
   bool (*make)(const Chosen&, Operands& made);
   /// Numbers that operands may hold beside the usual ones, and that the body has one answer to.
   std::vector<Special> specials = {};
+  /// Attributes that have one value.
+  std::vector<std::string> fixed = {};
 };
 
 /// Of every fused op.

@@ -84,11 +84,6 @@ bool squeeze_excite(const Chosen& c, Operands& made) {
   };
   convolution("1", squeezed, channels);
   convolution("2", channels, squeezed);
-  if (bytes)
-    made.call.attrs.set("x_scale", 0.0231f)
-        .set("y_scale", 0.0173f)
-        .set("x_zero_point", c.number("zero"))
-        .set("y_zero_point", made.below(256));
   return true;
 }
 
@@ -119,11 +114,15 @@ bool qadd(const Chosen& c, Operands& made) {
 
 std::vector<Axis> excite_axes(bool bytes) {
   std::vector<Axis> axes = activations();
-  for (Axis axis : {kImage, kChannels, numbers("batch", {0, 1, 2}), numbers("squeezed", {1, 3, 16, 33, 70}),
-                    words("layout", {"NHWC", "NCHW"}), words("gate", {"Sigmoid", "HardSigmoid"}), flag("skip"),
-                    numbers("constant", {1, 1, 1, 0})})
+  for (Axis axis :
+       {kImage, kChannels, numbers("batch", {0, 1, 2}), numbers("squeezed", {1, 3, 16, 33, 70}),
+        words("layout", {"NHWC", "NCHW"}), words("gate", {"Sigmoid", "HardSigmoid"}), reals("gate_alpha", {0.2f, 0.5f}),
+        reals("gate_beta", {0.5f, 0.1f}), flag("skip"), numbers("constant", {1, 1, 1, 0})})
     axes.push_back(std::move(axis));
-  if (bytes) axes.push_back(numbers("zero", {0, 100, 255}));
+  if (!bytes) return axes;
+  for (Axis axis : {numbers("x_zero_point", {0, 100, 255}), numbers("y_zero_point", {0, 31, 255}),
+                    reals("x_scale", {0.0231f, 0.004f}), reals("y_scale", {0.0173f, 0.1f})})
+    axes.push_back(std::move(axis));
   return axes;
 }
 
@@ -159,7 +158,7 @@ std::vector<Domain> image_domains() {
   return {
       {"Pool", pool_axes(), pool, kAll},
       {"PoolBf16", pool_axes(), pool, kAll},
-      {"QPool", pool_axes(), pool},
+      {"QPool", pool_axes(), pool, {}, {"count_include_pad"}},
       {"Upsample", upsampled, upsample, kAll},
       {"QUpsample", upsampled, upsample},
       {"Concat",

@@ -67,8 +67,8 @@ void feed_a(const Chosen& c, Operands& made, bool narrow = false) {
 
 bool matmul_bf16(const Chosen& c, Operands& made) {
   const std::int64_t k = c.number("k"), n = c.number("n");
-  const bool narrow = c.word("a_type") == "bf16", to_bf16_result = made.call.op == "MatMulToBf16";
-  made.call.attrs.set("round_a", narrow || to_bf16_result || c.word("a_type") == "rounded" ? 1 : 0);
+  const bool narrow = c.word("a_type") == "bf16";
+  made.call.attrs.set("round_a", narrow || c.word("a_type") == "rounded" ? 1 : 0);
   feed_a(c, made, narrow);
   made.constant("b", to_bf16(made.weights(c.is("trans_b") ? Dims{n, k} : Dims{k, n}, k)), c.is("constant"));
   epilogue(c, rows_of(c), made);

@@ -68,6 +68,7 @@ bool softmax(const Chosen& c, Operands& made) {
   if (from_end > std::ssize(x) || (kind != "none" && from_end != 1)) return false;
   made.feed("x", made.normal(x, c.real("size")));
   made.call.attrs.set("has_mask", kind == "none" ? 0 : 1).set("boolean_mask", kind == "flags" ? 1 : 0);
+  if (kind != "flags") made.call.attrs.set("replaces", "none");
   if (kind == "none") return true;
   Dims mask = x;
   if (shape == "number") mask = {};
@@ -75,7 +76,9 @@ bool softmax(const Chosen& c, Operands& made) {
   if (shape == "column") mask.back() = 1;
   if (shape == "first" && x.size() > 1) mask[0] = 1;
   if (kind == "numbers") return made.constant("mask", mask_numbers(mask, made), c.is("constant")), true;
-  made.call.attrs.set("mask_true", 0.5f).set("mask_false", std::numeric_limits<float>::lowest());
+  const bool first = c.word("replaces") == "true";
+  made.call.attrs.set("mask_true", first ? -1e4f : 0.5f);
+  made.call.attrs.set("mask_false", first ? 0.25f : std::numeric_limits<float>::lowest());
   made.constant("mask", made.flags(mask, 0.7), c.is("constant"));
   return true;
 }
@@ -143,8 +146,8 @@ std::vector<Domain> row_domains() {
        {words("x", {"1", "7", "3,1", "2,15", "5,16", "3,17", "2,33", "4,64", "2,3,65", "2,3,5,40", "0,4", "2,0,3",
                     "7,130", "3,200,9"}),
         numbers("axis", {-1, -1, -2, -3}), reals("scale", {1, 0.125, -3}), flag("log"),
-        words("mask", {"none", "numbers", "flags"}), words("mask_shape", {"whole", "number", "row", "column", "first"}),
-        reals("size", {1, 30}), flag("constant")},
+        words("mask", {"none", "numbers", "flags"}), words("replaces", {"none", "true", "false"}),
+        words("mask_shape", {"whole", "number", "row", "column", "first"}), reals("size", {1, 30}), flag("constant")},
        softmax,
        {Special::nan, Special::infinite, Special::huge, Special::tiny}},
       {"Embedding",
@@ -152,7 +155,8 @@ std::vector<Domain> row_domains() {
         words("ids", {"2,7|2,7", "2,7|7", "1|4,9", "4,9|4,1", "|", "0,4|4", "3,5|1,5", "1,1|1,1"}),
         numbers("width", {1, 3, 15, 16, 17, 33, 64, 100}), reals("epsilon", {1e-5f, 1e-12f})},
        embedding,
-       kAll},
+       kAll,
+       {"axis"}},
       {"Rotary",
        {numbers("batch", {0, 1, 2, 3}), numbers("num_heads", {1, 2, 3}), numbers("rows", {0, 1, 2, 9, 17}),
         numbers("half", {1, 2, 7, 8, 15, 16, 20, 33}), numbers("rest", {0, 1, 2, 17, 32}),
