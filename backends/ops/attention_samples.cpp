@@ -123,6 +123,14 @@ std::vector<Sample> hidden() {
       }
     }
   }
+  // Blocks of rows shared out, blocks of keys, windows.
+  Sample large = {1, 430, 430, 1, 1, 8, 8, {430, 430}, 3, true, false, true, "ssss", false, true};
+  Sample windows = {4, 9, 9, 2, 1, 8, 8, {2, 2, 9, 9}, 4, false, false, true, "sssn", true, true};
+  large.replaces = windows.replaces = "false";
+  large.causal_number = numbers[1];
+  all.insert(all.end(), {large, windows});
+  large.causal_adds = true;
+  all.push_back(large);
   return all;
 }
 
