@@ -21,150 +21,26 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "modelflow/modelflow.h"
 #include "src/emit/emit.h"
-#include "src/graph/verify.h"
 #include "src/text/equal.h"
 #include "src/verify/compare.h"
+#include "tests/pass_cases.h"
 
 namespace modelflow {
-namespace {
 
-namespace fs = std::filesystem;
-
-struct Case {
-  fs::path file;
-  int line = 0;
-  std::string title, passes, target, before, miss, expected;
-  int opset = 17;
-  Precision precision = Precision::f32;
-};
-
-/// What may differ relative to the largest element of an output: float sums in another order, or half a step of the
-/// weights and half a step of the activations.
-double tolerance_of(Precision precision) {
-  if (precision == Precision::f32) return 1e-5;
-  if (precision == Precision::bf16 || precision == Precision::bf16_weights) return 1.0 / 256;
-  return precision == Precision::i4_weights ? 0.5 / 7 + 0.5 / 127 : 1.0 / 127;
-}
-
-std::string read(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
-/// The words after "key:" up to the next two blanks.
-std::string field(const std::string& line, const std::string& key, const std::string& otherwise) {
-  const auto at = line.find(key + ":");
-  if (at == std::string::npos) return otherwise;
-  const std::string rest = line.substr(at + key.size() + 1);
-  return trimmed(rest.substr(0, rest.find("  ", rest.find_first_not_of(' '))));
-}
-
-std::vector<Case> cases_of(const fs::path& file) {
-  std::vector<Case> cases;
-  Case common;
-  std::istringstream lines(read(file));
-  std::string line;
-  std::string* part = nullptr;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    if (line.starts_with("pass:")) {
-      common = {file, 0, "", field(line, "pass", ""), field(line, "target", "cpu"), "", "", "", 17, Precision::f32};
-      common.precision = parse_precision(field(line, "precision", "float32"));
-      common.opset = std::stoi(field(line, "opset", "17"));
-    } else if (line.starts_with("-- ")) {
-      cases.push_back(common);
-      cases.back().line = number;
-      cases.back().title = line.substr(3);
-      if (const auto at = line.find("(opset "); at != std::string::npos)
-        cases.back().opset = std::stoi(line.substr(at + 7));
-      part = &cases.back().before;
-    } else if (line.starts_with("miss: ") && part) {
-      cases.back().miss = line.substr(6);
-    } else if (line.starts_with("=>") && part) {
-      part = &cases.back().expected;
-      *part += line.substr(2) + "\n";
-    } else if (part && !line.starts_with("#")) {
-      *part += line + "\n";
-    }
-  }
-  return cases;
-}
-
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(MODELFLOW_SOURCE_DIR) / "tests/passes"))
-    if (entry.path().extension() == ".onnxtxt") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files)
-    for (Case& c : cases_of(file)) cases.push_back(std::move(c));
-  return cases;
-}
-
-void PrintTo(const Case& c, std::ostream* out) {
+static void PrintTo(const Case& c, std::ostream* out) {
   *out << c.file.filename().string() << ":" << c.line << " " << c.title;
 }
 
-Model parse(const Case& c, const std::string& text) {
-  const std::string body = trimmed(text);
-  if (body.starts_with("<")) return Model::from_text(body);
-  const std::string ours = body.find("modelflow.") == std::string::npos ? "" : ", \"modelflow\" : 1";
-  return Model::from_text("<ir_version: 8, opset_import: [\"\" : " + std::to_string(c.opset) + ours + "]>\ntest " +
-                          body);
-}
+namespace {
 
-struct Outcome {
-  Model model;
-  StepReport report;
-  std::vector<std::string> notes;
-  int changes = 0;
-};
+using Outcome = Transformed;
 
-int run(const Pass& pass, Graph& graph, Context& context) {
-  int changes = pass.run(graph, context);
-  if (pass.whole_model) return changes;
-  for (const auto& node : graph.nodes())
-    for (Graph* inner : node->subgraphs()) changes += run(pass, *inner, context);
-  return changes;
-}
-
-/// The named passes, in the order given, until nothing changes.
-Outcome transform(const Case& c, Model model, std::shared_ptr<Runtime> runtime) {
-  Options options;
-  options.target = Target::parse(c.target);
-  options.measure = false;
-  options.precision = c.precision;
-  std::vector<Pass> passes;
-  std::istringstream names(c.passes);
-  for (std::string name; std::getline(names, name, ',');) {
-    bool found = false;
-    for (const Stage& stage : stages(options))
-      for (const Pass& pass : stage.passes)
-        if (!found && pass.name == trimmed(name)) passes.push_back(pass), found = true;
-    if (!found) throw Error(ErrorKind::usage, "there is no pass '" + name + "'");
-  }
-  Outcome outcome{std::move(model), {}, {}, 0};
-  Context context{outcome.model, options, options.target, std::move(runtime), &outcome.report, &outcome.notes};
-  const QuantizationPlan plan;
-  if (options.precision != Precision::f32) context.plan = &plan;
-  infer_types(outcome.model);
-  for (int round = 0, more = 1; more && round < 20; ++round) {
-    more = 0;
-    for (const Pass& pass : passes) {
-      more += run(pass, outcome.model.graph(), context);
-      verify(outcome.model, pass.name);
-    }
-    outcome.changes += more;
-  }
-  return outcome;
+Outcome transform(const Case& c, Model model, const std::shared_ptr<Runtime>& runtime) {
+  const Options options = options_of(c);
+  return transform(passes_of(c.passes, options), options, std::move(model), runtime);
 }
 
 std::string graph_text(const Model& model) {
@@ -176,7 +52,7 @@ std::string graph_text(const Model& model) {
 bool updating() { return std::getenv("MODELFLOW_UPDATE") != nullptr; }
 
 void rewrite_expectation(const Case& c, const Outcome& outcome) {
-  std::string text = read(c.file);
+  std::string text = read_file(c.file);
   const auto title = text.find("-- " + c.title + "\n");
   const auto at = text.find(c.expected, title);
   ASSERT_TRUE(title != std::string::npos && at != std::string::npos);
@@ -195,16 +71,6 @@ void expect_miss(const std::string& expected, const Outcome& outcome) {
     seen += "\n  " + miss.rule + ": " + miss.reason;
   }
   ADD_FAILURE() << "no miss of " << rule << " says \"" << reason << "\"; reported:" << seen;
-}
-
-bool contradict(const Type& a, const Type& b) {
-  if (!a.is_tensor() || !b.is_tensor()) return false;
-  if (a.dtype != b.dtype && a.dtype != DType::undefined && b.dtype != DType::undefined) return true;
-  if (!a.shape.has_rank() || !b.shape.has_rank()) return false;
-  if (a.shape.rank() != b.shape.rank()) return true;
-  for (std::size_t i = 0; i < a.shape.rank(); ++i)
-    if (a.shape[i].known() && b.shape[i].known() && a.shape[i] != b.shape[i]) return true;
-  return false;
 }
 
 /// What a pass noted of its values against what the nodes say when they are asked anew.

@@ -5,6 +5,18 @@
 
 namespace modelflow::passes {
 
+Inliner::Inliner(Graph& outer, Node& owner) : outer_(outer), owner_(owner) {
+  for (const auto& node : outer.nodes()) taken_.insert(node->name);
+}
+
+/// Graphs beside each other may use the same names for their nodes; a runtime refuses one graph that has two.
+std::string Inliner::free_name(const std::string& name) {
+  if (name.empty() || taken_.insert(name).second) return name;
+  std::string other = outer_.unique_name(name);
+  while (!taken_.insert(other).second) other = outer_.unique_name(name);
+  return other;
+}
+
 void Inliner::move(Graph& branch) {
   for (Value* value : branch.initializers()) take(*value, outer_.add_constant(*value->initializer(), value->name()));
   for (const auto& node : branch.nodes()) move(*node);
@@ -15,9 +27,11 @@ void Inliner::move(Node& node) {
   for (Value* input : node.inputs()) inputs.push_back(moved(input));
   const std::string op = node.domain().empty() ? node.op() : node.domain() + ":" + node.op();
   // The subgraphs of the node move along: from here on they belong to its copy.
-  Node& copy = outer_.add(
-      op, std::move(inputs),
-      {.before = &owner_, .outputs = node.outputs().size(), .attrs = std::exchange(node.attrs, {}), .name = node.name});
+  Node& copy = outer_.add(op, std::move(inputs),
+                          {.before = &owner_,
+                           .outputs = node.outputs().size(),
+                           .attrs = std::exchange(node.attrs, {}),
+                           .name = free_name(node.name)});
   copy.overload = node.overload;
   copy.doc = node.doc;
   copy.metadata = node.metadata;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "modelflow/graph.h"
 
@@ -9,7 +11,7 @@ namespace modelflow::passes {
 /// Moves the contents of a subgraph in front of the node that owns it.
 class Inliner {
  public:
-  Inliner(Graph& outer, Node& owner) : outer_(outer), owner_(owner) {}
+  Inliner(Graph& outer, Node& owner);
 
   /// An input of the subgraph is this value outside.
   void bind(Value& input, Value& outside) { take(input, outside); }
@@ -24,10 +26,12 @@ class Inliner {
  private:
   void move(Node& node);
   void take(Value& from, Value& to);
+  std::string free_name(const std::string& name);
 
   Graph& outer_;
   Node& owner_;
   std::unordered_map<const Value*, Value*> places_;
+  std::unordered_set<std::string> taken_;  ///< names of nodes outside
 };
 
 }  // namespace modelflow::passes

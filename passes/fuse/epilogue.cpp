@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "modelflow/function.h"
 #include "modelflow/modelflow.h"
 
 namespace modelflow::passes {
@@ -175,8 +176,9 @@ Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::str
                          {.before = &before, .outputs = outputs, .attrs = std::move(attrs), .name = before.name});
   infer_types(node, context.model);
   const Choice choice = choose_kernel(call_of(node), context.target);
-  if (choice.kernel) return &node;
-  context.miss(rule, &before, choice.reason);
+  const Verdict verdict = choice.kernel ? can_write(node, context.model.opset()) : no(choice.reason);
+  if (verdict) return &node;
+  context.miss(rule, &before, verdict.reason);
   graph.erase(node);
   return nullptr;
 }

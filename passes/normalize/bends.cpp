@@ -41,7 +41,10 @@ Verdict known_bounds(const Match& m) {
   return std::max(a->low, b->low) <= std::min(a->high, b->high) ? yes() : no("the bounds do not overlap");
 }
 
-float number_of(const Match& m, std::string_view name) { return static_cast<float>(*const_number(&m.value(name))); }
+/// NaN where the constant is no single number.
+float number_of(const Match& m, std::string_view name) {
+  return static_cast<float>(const_number(&m.value(name)).value_or(std::numeric_limits<double>::quiet_NaN()));
+}
 
 Verdict low_below_high(const Match& m) {
   return number_of(m, "low") <= number_of(m, "high") ? yes() : no("the bounds do not overlap");

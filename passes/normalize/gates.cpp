@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "passes/facts.h"
 #include "passes/normalize/activations.h"
 
@@ -7,7 +9,10 @@ using namespace pattern;
 
 namespace {
 
-float number_of(const Match& m, std::string_view name) { return static_cast<float>(*const_number(&m.value(name))); }
+/// NaN where the constant is no single number.
+float number_of(const Match& m, std::string_view name) {
+  return static_cast<float>(const_number(&m.value(name)).value_or(std::numeric_limits<double>::quiet_NaN()));
+}
 
 ActivationNode hard_swish(const Match&) { return {"HardSwish", 1.0F / 6, 0.5F}; }
 ActivationNode hard_sigmoid(const Match&) { return {"HardSigmoid", 1.0F / 6, 0.5F}; }

@@ -63,6 +63,9 @@ std::vector<Value*> convert_dynamic(const Match& match, Build& build) {
     return build.refuse(no("the sums are not cast to float32"));
   if (b.shape().rank() != 2) return build.refuse(no("is not of rank 2", b.name()));
   if (build.opset() < 13) return build.refuse(no("scales per channel need opset 13"));
+  for (const char* name : {"b_scale", "b_zero"})
+    if (const Value* value = match[name]; value && value->constant()->rank() > 1)
+      return build.refuse(no("is not of rank 1", value->name()));
   std::vector<Value*> weights = {&b, &match.value("b_scale")};
   if (match["b_zero"]) weights.push_back(match["b_zero"]);
   Value& x = build.op("DequantizeLinear", {&a, &scale, &zero});

@@ -39,6 +39,8 @@ Verdict can_widen(const Node& node) {
     return no("an op of domain '" + node.domain() + "' computes in float16");
   for (const Value* value : node.outputs())
     if (value && value->type.kind == Type::Kind::other) return no("no tensor", value->name());
+  for (const Value* value : node.outputs())
+    if (value && !value->type.is_tensor() && half(node.inputs())) return no("its type is not known", value->name());
   if (node.is("BitCast")) return no("reads the bits of its input");
   return yes();
 }

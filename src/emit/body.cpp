@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <onnx/defs/parser.h>
 
+#include "modelflow/function.h"
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -15,6 +16,18 @@ std::string body_text(const FusedOp& op, const Call& call, int opset) {
   for (std::size_t i = 1; i < call.outputs.size(); ++i) outputs.push_back(fmt::format("y{}", i));
   return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "), fmt::join(outputs, ", "),
                      op.body(call, opset));
+}
+
+Verdict can_write(const Node& fused, std::int64_t opset) {
+  constexpr std::int64_t kAnyConstant = 9;  // before, a Constant was of floats
+  try {
+    const std::string body = find_fused_op(fused.op())->body(call_of(fused), static_cast<int>(opset));
+    const bool integers = body.find("int64") != std::string::npos || body.find("uint8") != std::string::npos;
+    return opset >= kAnyConstant || !integers ? yes() : no("its body needs constants of opset 9");
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return no(error.what());
+  }
 }
 
 void settle(Node& fused) {

@@ -8,6 +8,7 @@
 #include "modelflow/kernel.h"
 #include "modelflow/pass.h"
 #include "src/emit/bind.h"
+#include "src/onnx/corrections.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
 #include "src/onnx/symbolic.h"
@@ -173,6 +174,7 @@ std::vector<Type> Inference::infer_standard(Node& node) {
     if (type.is_tensor() && type.dtype == DType::undefined) type = {};
     types.push_back(std::move(type));
   }
+  correct(node, types);
   return types;
 }
 

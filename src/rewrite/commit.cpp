@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "modelflow/error.h"
+#include "modelflow/function.h"
 #include "src/graph/op_name.h"
 
 namespace modelflow {
@@ -65,6 +66,7 @@ Verdict Commit::check() const {
     if (node->domain() != kDomain) continue;
     const Choice choice = choose_kernel(call_of(*node), context_.target);
     if (!choice.kernel) return no("no kernel takes " + joined_op(*node) + ": " + choice.reason);
+    if (Verdict verdict = can_write(*node, build_.opset()); !verdict) return verdict;
   }
   return yes();
 }

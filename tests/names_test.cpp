@@ -1,0 +1,53 @@
+// Names of nodes, which the text form has no words for: graphs beside each other may share them, one graph may not.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "modelflow/modelflow.h"
+#include "tests/pass_cases.h"
+
+namespace modelflow {
+namespace {
+
+void name_all(Graph& graph) {
+  int number = 0;
+  for (const auto& node : graph.nodes()) {
+    node->name = "n" + std::to_string(number++);
+    for (Graph* inner : node->subgraphs()) name_all(*inner);
+  }
+}
+
+/// The model behind a pass, all of whose graphs began with the names n0, n1, ...
+Model behind(const char* pass, const char* text) {
+  Model model = Model::from_text(std::string("<ir_version: 8, opset_import: [\"\" : 17]> test ") + text);
+  name_all(model.graph());
+  Options options;
+  Transformed done = transform(passes_of(pass, options), options, std::move(model), nullptr);
+  EXPECT_GT(done.changes, 0);
+  return std::move(done.model);
+}
+
+void expect_unlike_names(const Model& model) {
+  std::set<std::string> names;
+  for (const auto& node : model.graph().nodes()) EXPECT_TRUE(names.insert(node->name).second) << node->label();
+}
+
+TEST(Names, OfBranches) {
+  const Model model = behind("inline-branches", R"((float[N] x) => (float[N] y) <bool yes = {1}> {
+    a = Neg(x)
+    b = If(yes)<then_branch = one () => (float[N] c) { c = Abs(a) }, else_branch = two () => (float[N] c) { c = Exp(a) }>
+    y = If(yes)<then_branch = one () => (float[N] d) { d = Abs(b) }, else_branch = two () => (float[N] d) { d = Exp(b) }>
+  })");
+  expect_unlike_names(model);
+  EXPECT_EQ(model.graph().nodes().front()->name, "n0");
+}
+
+TEST(Names, OfStepsWrittenOut) {
+  expect_unlike_names(behind("unroll-loops", R"((float[N] x) => (float[N] y) <int64 trips = {3}> {
+    a = Neg(x)
+    y = Loop(trips, , a)<body = step (int64 i, bool more, float[N] s) => (bool more, float[N] t) { u = Abs(s) t = Exp(u) }>
+  })"));
+}
+
+}  // namespace
+}  // namespace modelflow
