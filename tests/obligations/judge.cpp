@@ -132,6 +132,8 @@ bool settle(Model& model) {
         if (output) output->type = {};
   try {
     verify(model, "mutant");
+    const std::string bytes = model.to_bytes();  // what is refused where models are read is no model
+    Model::from_bytes(std::as_bytes(std::span(bytes)));
     infer_types(model);
   } catch (const Error&) {
     return false;

@@ -52,7 +52,7 @@ class Judge {
   std::function<void(Work)> at_;
 };
 
-/// The types of all values as inference tells them now. False where the graph is no graph.
+/// The types of all values as inference tells them now. False where this is no model.
 bool settle(Model& model);
 
 }  // namespace modelflow::obligations
