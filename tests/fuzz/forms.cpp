@@ -1,0 +1,213 @@
+#include "tests/fuzz/forms.h"
+
+#include <algorithm>
+
+#include "modelflow/error.h"
+#include "modelflow/modelflow.h"
+#include "src/pipeline.h"
+#include "src/verify/compare.h"
+#include "tests/fuzz/judge.h"
+
+namespace modelflow::fuzz {
+namespace {
+
+struct Form {
+  std::string mode;
+  Model model;
+  bool plugin = false;
+  double share = 0;  ///< lower precision: half a step of what products read; 0: float
+};
+
+Options options_of(const Settings& settings) {
+  Options options;
+  options.measure = options.verify = false;
+  options.threads = settings.threads;
+  options.disabled = settings.disabled;
+  return options;
+}
+
+/// Half a step of the coarsest operand, as a share of its largest magnitude.
+double share_of(Precision precision) {
+  if (precision == Precision::bf16 || precision == Precision::bf16_weights) return 0x1p-8;
+  return precision == Precision::i4_weights ? 0.5 / 7 : 1.0 / 127;
+}
+
+class Bench {
+ public:
+  Bench(const Model& model, std::uint64_t seed, const Settings& settings, std::shared_ptr<Runtime> runtime)
+      : model_(model),
+        settings_(settings),
+        runtime_(std::move(runtime)),
+        judge_(*runtime_, model, seed, settings.kinds, settings.empty) {}
+
+  Checked run() {
+    Checked checked;
+    checked.runs = judge_.runs();
+    checked.samples = static_cast<int>(judge_.samples().size());
+    for (const std::string& mode : settings_.modes) {
+      if (!checked.runs || checked.finding) break;
+      try {
+        for (const Form& form : forms(mode, checked))
+          if (!checked.finding) checked.finding = verdict(form);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::limit)
+          checked.finding = Finding{mode, "throws", error.what()};
+      }
+    }
+    checked.excused = judge_.excused();
+    return checked;
+  }
+
+ private:
+  std::vector<Form> forms(const std::string& mode, Checked& checked) {
+    Options options = options_of(settings_);
+    if (mode == "types") return {typed()};
+    if (mode == "O1") {
+      options.level = Level::O1;
+      return {{mode, optimize(model_, options).model, false, 0}};
+    }
+    if (mode == "O2") return {{mode, optimize(model_, options).model, true, 0}};
+    if (mode == "verified") {
+      options.verify = true;
+      Result result = optimize(model_, options);
+      for (const std::string& note : result.report.notes)
+        checked.caught += note.find("gives wrong results") != std::string::npos;
+      return {{mode, std::move(result.model), true, 0}};
+    }
+    if (mode == "again") {
+      const Model once = optimize(model_, options).model;
+      return {{mode, optimize(once, options).model, true, 0}};
+    }
+    if (mode == "fused" || mode == "fallback" || mode == "inline") {
+      if (!fused_) fused_ = fused(options);
+      return {{mode, mode == "inline" ? inline_functions(*fused_) : *fused_, mode == "fused", 0}};
+    }
+    return lowered(mode, options);
+  }
+
+  Model fused(const Options& options) {
+    Report report;
+    const Pipeline pipeline(options, runtime_);
+    return Pipeline::emit(pipeline.lay_out(pipeline.fuse(model_, {}, report).fused, {}, report));
+  }
+
+  std::vector<Form> lowered(const std::string& mode, Options options) {
+    options.precision = parse_precision(mode);
+    options.max_drop = 100;
+    options.observer = Observer::minmax;
+    std::vector<Feeds> feeds;
+    for (const Sample& sample : judge_.samples()) feeds.push_back(sample.feeds);
+    options.inputs = feeds;
+    if (options.precision == Precision::i8)
+      options.calibration = [feeds](std::size_t i) {
+        return i < feeds.size() ? std::optional<Feeds>(feeds[i]) : std::nullopt;
+      };
+    const Model made = optimize(model_, options).model;
+    const double share = share_of(options.precision);
+    return {{mode, made, true, share}, {mode + " fallback", made, false, share}};
+  }
+
+  /// The original with what inference says, every value of the main graph an output.
+  Form typed() {
+    Model copy = model_;
+    for (const auto& node : copy.graph().nodes())
+      for (Value* output : node->outputs())
+        if (output && !output->is_graph_output()) output->type = {};
+    infer_types(copy);
+    return {"types", std::move(copy), false, 0};
+  }
+
+  std::optional<Finding> verdict(const Form& form) {
+    if (form.mode == "types") return check_types(form.model);
+    std::unique_ptr<Session> session;
+    try {
+      session = open_session(*runtime_, form.model,
+                             {.threads = settings_.threads,
+                              .optimize = false,
+                              .plugin = form.plugin ? plugin_path() : std::filesystem::path()});
+    } catch (const Error& error) {
+      return Finding{form.mode, "load", error.what()};
+    }
+    for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
+      try {
+        const std::vector<Tensor> results = session->run(judge_.samples()[i].feeds);
+        const std::string wrong =
+            form.share > 0 ? judge_.coarse_difference(i, results, form.share) : judge_.difference(i, results);
+        if (!wrong.empty()) return Finding{form.mode, "differs", "sample " + std::to_string(i) + ", " + wrong};
+        const std::string lie = wrong_types(form.model.graph().outputs(), results, judge_.samples()[i]);
+        if (!lie.empty()) return Finding{form.mode, "type", "sample " + std::to_string(i) + ", " + lie};
+      } catch (const Error& error) {
+        return Finding{form.mode, "run", "sample " + std::to_string(i) + ", " + error.what()};
+      }
+    }
+    return std::nullopt;
+  }
+
+  static std::string wrong_types(const std::vector<Value*>& values, const std::vector<Tensor>& results,
+                                 const Sample& sample) {
+    for (std::size_t k = 0; k < std::min(values.size(), results.size()); ++k) {
+      const Value& value = *values[k];
+      if (!value.type.is_tensor() || !value.shape().has_rank() || results[k].dtype() == DType::undefined) continue;
+      if (results[k].elements() == 0) continue;  // of these ONNX Runtime gets shapes wrong itself (ReduceSum)
+      bool ok = value.shape().rank() == results[k].rank() &&
+                (value.dtype() == results[k].dtype() || value.dtype() == DType::undefined);
+      for (std::size_t i = 0; ok && i < value.shape().rank(); ++i) {
+        const auto number = value.shape()[i].evaluate(sample.symbols);
+        ok = !number || *number == results[k].dims()[i];
+      }
+      if (!ok)
+        return "'" + value.name() + "' is said to be " + std::string(name(value.dtype())) + value.shape().str() +
+               " and is " + std::string(name(results[k].dtype())) + Shape::of(results[k].dims()).str();
+    }
+    return "";
+  }
+
+  std::optional<Finding> check_types(const Model& typed) {
+    Model bare = model_;  // ONNX Runtime must not take what we infer for what the user says
+    std::vector<Value*> said;
+    Graph& graph = bare.graph();
+    for (const auto& node : graph.nodes())
+      for (Value* output : node->outputs()) {
+        const Value* known = output ? typed.graph().find(output->name()) : nullptr;
+        if (!known || !known->type.is_tensor() || known->dtype() == DType::undefined || output->is_graph_output())
+          continue;
+        output->type = Type::tensor(known->dtype());
+        graph.add_output(*output);
+      }
+    for (Value* output : graph.outputs()) said.push_back(typed.graph().find(output->name()));
+    const auto session = open_session(*runtime_, bare, {.threads = 1, .optimize = false});
+    for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
+      const std::string lie = wrong_types(said, session->run(judge_.samples()[i].feeds), judge_.samples()[i]);
+      if (!lie.empty()) return Finding{"types", "type", "sample " + std::to_string(i) + ", " + lie};
+    }
+    return std::nullopt;
+  }
+
+  const Model& model_;
+  const Settings& settings_;
+  std::shared_ptr<Runtime> runtime_;
+  Judge judge_;
+  std::optional<Model> fused_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& all_modes() {
+  static const std::vector<std::string> modes = {"types",        "O1",           "fused",        "fallback", "inline",
+                                                 "O2",           "again",        "int8-dynamic", "int8",     "bf16",
+                                                 "bf16-weights", "int8-weights", "int4-weights", "verified"};
+  return modes;
+}
+
+Checked check(const Model& model, std::uint64_t seed, const Settings& settings, const std::shared_ptr<Runtime>& runtime,
+              const std::function<void()>& ready) {
+  Bench bench(model, seed, settings, runtime);
+  ready();
+  return bench.run();
+}
+
+bool runs(const Model& model, std::uint64_t seed, Runtime& runtime) {
+  return Judge(runtime, model, seed, false, false).runs();
+}
+
+}  // namespace modelflow::fuzz

@@ -1,0 +1,155 @@
+// Multiplies values by random numbers near one, in the graph itself: RandomUniformLike and Mul behind every value.
+#include "tests/fuzz/noise.h"
+
+#include "modelflow/modelflow.h"
+#include "modelflow/pass.h"
+#include "tests/fuzz/change.h"
+#include "tests/fuzz/dice.h"
+#include "tests/fuzz/elements.h"
+
+namespace modelflow::fuzz {
+namespace {
+
+double last_digit(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 0x1p-24;
+}
+
+class Noise {
+ public:
+  Noise(std::uint64_t seed, std::int64_t opset) : dice_(seed), drawn_(opset < 22) {}
+
+  /// Random numbers of the value's shape between low and high.
+  Value* draws(Graph& graph, Value& like, double low, double high, Node* before) {
+    const bool wide = like.dtype() == DType::f32 || like.dtype() == DType::f64;
+    if (!drawn_) return hashed(graph, like, low, high, before);
+    const DType dtype = wide ? like.dtype() : DType::f32;
+    if (dtype == DType::f64) {  // the attributes are float32, which has no number between 1 and 1 + 1e-16
+      Value* unit = graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(-1, 1, dtype)}).output();
+      Value* scaled = graph.add("Mul", {unit, constant(graph, dtype, (high - low) / 2)}, {.before = before}).output();
+      return graph.add("Add", {scaled, constant(graph, dtype, (high + low) / 2)}, {.before = before}).output();
+    }
+    Value* made =
+        graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(low, high, dtype)}).output();
+    if (wide) return made;
+    return graph.add("Cast", {made}, {.before = before, .attrs = {{"to", static_cast<std::int64_t>(like.dtype())}}})
+        .output();
+  }
+
+  Value* constant(Graph& graph, DType dtype, double value) {
+    return &graph.add_constant(tensor_of(dtype, {}, {value}), "noise");
+  }
+
+ private:
+  /// Where ONNX Runtime has no RandomUniformLike (opset 22 on): digits of the value far behind its point.
+  Value* hashed(Graph& graph, Value& like, double low, double high, Node* before) {
+    const DType dtype = like.dtype();
+    const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
+      return graph.add(name, std::move(inputs), {.before = before}).output();
+    };
+    Value* large = op("Mul", {&like, constant(graph, dtype, dice_.uniform(1000, 30000))});
+    Value* digits = op("Sub", {large, op("Floor", {large})});
+    Value* unit = op("Where", {op("IsNaN", {digits}), constant(graph, dtype, 0.5), digits});
+    Value* scaled = op("Mul", {unit, constant(graph, dtype, high - low)});
+    return op("Add", {scaled, constant(graph, dtype, low)});
+  }
+
+  Attrs random(double low, double high, DType dtype) {
+    return {{"low", static_cast<float>(low)},
+            {"high", static_cast<float>(high)},
+            {"seed", static_cast<float>(dice_.below(1U << 20))},
+            {"dtype", static_cast<std::int64_t>(dtype)}};
+  }
+
+  Dice dice_;
+  bool drawn_;
+};
+
+bool takes_noise(const Value& value) {
+  return value.type.is_tensor() &&
+         (value.dtype() == DType::f32 || value.dtype() == DType::f64 || value.dtype() == DType::f16);
+}
+
+/// Moves values only: rounds nothing, so noise behind it would count rounding twice.
+bool only_moves(const Node& node) {
+  for (const char* op : {"Identity",        "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice",
+                         "Gather",          "Concat",  "Split",     "Expand",  "Tile",      "Pad",     "Constant",
+                         "ConstantOfShape", "Where",   "Relu",      "Neg",     "Abs",       "Max",     "Min"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
+  const double width = steps * last_digit(value.dtype());
+  const std::vector<Use> uses = value.uses();
+  Value* factor = noise.draws(graph, value, 1 - width, 1 + width, before);
+  Value* moved = graph.add("Mul", {&value, factor}, {.before = before}).output();
+  moved->type = value.type;
+  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, moved);
+}
+
+void disturb(Graph& graph, double steps, Noise& noise) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  if (nodes.empty()) return;
+  std::vector<Value*> sources = graph.inputs();
+  for (Value* value : graph.initializers())
+    if (value->constant() && value->constant()->elements() > 1) sources.push_back(value);
+  for (Value* value : sources)
+    if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
+    if (only_moves(*nodes[i])) continue;
+    for (Value* output : nodes[i]->outputs())
+      if (output && takes_noise(*output) && !output->uses().empty())
+        disturb(graph, *output, steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
+  }
+}
+
+bool is_product(const Node& node) {
+  for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Einsum", "Attention"})
+    if (node.is(op)) return true;
+  return false;
+}
+
+void coarsen(Graph& graph, double share, Noise& noise) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  for (Node* node : nodes) {
+    for (Graph* inner : node->subgraphs()) coarsen(*inner, share, noise);
+    if (!is_product(*node)) continue;
+    for (std::size_t i = 0; i < node->inputs().size(); ++i) {
+      Value* input = node->input(i);
+      if (!input || input->dtype() != DType::f32) continue;
+      Value* size = graph.add("Abs", {input}, {.before = node}).output();
+      Value* largest =
+          graph.add("ReduceMax", {size}, {.before = node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
+      Value* draw = noise.draws(graph, *input, -share, share, node);
+      Value* step = graph.add("Mul", {draw, largest}, {.before = node}).output();
+      graph.set_input(*node, i, graph.add("Add", {input, step}, {.before = node}).output());
+    }
+  }
+}
+
+Model prepared(const Model& model) {
+  Model copy = inline_functions(model);
+  infer_types(copy);
+  return copy;
+}
+
+}  // namespace
+
+Model with_noise(const Model& model, double steps, std::uint64_t seed) {
+  Model copy = prepared(model);
+  Noise noise(seed, model.opset());
+  disturb(copy.graph(), steps, noise);
+  return copy;
+}
+
+Model with_coarse_products(const Model& model, double share, std::uint64_t seed) {
+  Model copy = prepared(model);
+  Noise noise(seed, model.opset());
+  coarsen(copy.graph(), share, noise);
+  return copy;
+}
+
+}  // namespace modelflow::fuzz
