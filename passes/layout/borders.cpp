@@ -23,7 +23,7 @@ bool reads_from(const Node& node, const char* op) {
 
 /// One scale and one zero point of 8 bits, as attributes.
 std::optional<Attrs> plain(const Node& node) {
-  if (node.inputs().size() != 3 || node.attrs.integer("block_size") || node.attrs.integer("output_dtype")) return {};
+  if (!node.input(2) || node.attrs.integer("block_size") || node.attrs.integer("output_dtype")) return {};
   const Tensor *scale = node.input(1)->constant(), *zero = node.input(2)->constant();
   if (!scale || !zero || scale->dtype() != DType::f32 || zero->dtype() != DType::u8) return {};
   if (scale->elements() != 1 || zero->elements() != 1) return {};

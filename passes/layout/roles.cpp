@@ -47,7 +47,7 @@ bool one_element(const Value& value, Facts& facts) {
 /// QuantizeLinear or DequantizeLinear with one scale for the whole tensor.
 bool per_tensor(const Node& node, Facts& facts) {
   if (!node.is("QuantizeLinear") && !node.is("DequantizeLinear")) return false;
-  return node.inputs().size() == 3 && one_element(*node.input(1), facts) && one_element(*node.input(2), facts);
+  return node.input(1) && node.input(2) && one_element(*node.input(1), facts) && one_element(*node.input(2), facts);
 }
 
 /// The attributes channels last; nothing where reduced axes leave or would come apart.

@@ -297,10 +297,14 @@ bool extents_changed(const Scene& s) {
 }  // namespace
 
 void forget_shapes(Model& model) {
-  for (Graph* graph : all_graphs(model))
+  for (Graph* graph : all_graphs(model)) {
+    if (graph->parent())
+      for (Value* input : graph->inputs())
+        if (input->type.is_tensor()) input->type.shape = {};
     for (const auto& node : graph->nodes())
       for (Value* output : node->outputs())
         if (output && output->type.is_tensor()) output->type.shape = {};
+  }
 }
 
 std::vector<Graph*> all_graphs(Model& model) {

@@ -248,8 +248,35 @@ class Fuzzer {
     const fs::path stem = arguments_.out / fmt::format("{}-{}", arguments_.seed, index);
     std::ofstream(stem.string() + ".onnxtxt") << text;
     model.save(stem.string() + ".onnx");
+    save_feeds(model, seed, what, stem);
     fmt::print("\n{}", text);
     return blame;
+  }
+
+  /// The inputs of the sample that `what` names, for numpy.
+  void save_feeds(const Model& model, std::uint64_t seed, const std::string& what, const fs::path& stem) const {
+    const auto at = what.find("sample ");
+    const std::vector<Sample> all = samples(model, seed, arguments_.kinds, true);
+    const std::size_t index = at == std::string::npos ? 0 : std::stoul(what.substr(at + 7));
+    if (index >= all.size()) return;
+    for (const auto& [name, tensor] : all[index].feeds) write_npy(tensor, stem.string() + "." + name + ".npy");
+  }
+
+  static void write_npy(const Tensor& tensor, const fs::path& file) {
+    static const std::map<DType, std::string> codes = {{DType::f32, "<f4"}, {DType::f64, "<f8"},    {DType::f16, "<f2"},
+                                                       {DType::i64, "<i8"}, {DType::i32, "<i4"},    {DType::i8, "|i1"},
+                                                       {DType::u8, "|u1"},  {DType::boolean, "|b1"}};
+    const auto code = codes.find(tensor.dtype());
+    if (code == codes.end()) return;
+    std::string dims;
+    for (const std::int64_t dim : tensor.dims()) dims += std::to_string(dim) + ",";
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({})}}", code->second, dims);
+    header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
+    header += '\n';
+    std::ofstream out(file, std::ios::binary);
+    const auto size = static_cast<std::uint16_t>(header.size());
+    out << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(size & 255) << static_cast<char>(size >> 8) << header;
+    out.write(reinterpret_cast<const char*>(tensor.data()), static_cast<std::streamsize>(tensor.bytes()));
   }
 
   /// The pass, and the rule of it, that must run for the failure.
@@ -262,6 +289,7 @@ class Fuzzer {
     }
     if (mode == "O1") options.level = Level::O1;
     if (mode == "types") return "inference";
+    if (settings.modes.size() > 1) return "a crash";
     std::vector<std::string> names;
     std::map<std::string, std::vector<std::string>> rules;
     for (const Stage& stage : stages(options))

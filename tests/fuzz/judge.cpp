@@ -132,6 +132,8 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
     const Tensor &a = reference[k], &b = results[k];
     if (random_[k] || a.dtype() == DType::undefined) continue;
     const std::string where = "output '" + names_[k] + "' " + dims_text(a) + ": ";
+    if (a.elements() == 0 && b.elements() == 0 && a.dtype() == b.dtype())
+      continue;  // ONNX Runtime gets such shapes wrong
     if (a.dtype() != b.dtype() || (a.dims() != b.dims() && !rounding(sample).kinds[k]))
       return where + "is " + dims_text(b);
     if (a.dims() != b.dims()) continue;

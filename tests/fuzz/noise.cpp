@@ -16,12 +16,14 @@ double last_digit(DType dtype) {
 
 class Noise {
  public:
-  Noise(std::uint64_t seed, std::int64_t opset) : dice_(seed), drawn_(opset < 22) {}
+  Noise(std::uint64_t seed, std::int64_t opset) : dice_(seed), opset_(opset) {}
+
+  bool axes_are_inputs() const { return opset_ >= 18; }
 
   /// Random numbers of the value's shape between low and high.
   Value* draws(Graph& graph, Value& like, double low, double high, Node* before) {
     const bool wide = like.dtype() == DType::f32 || like.dtype() == DType::f64;
-    if (!drawn_) return hashed(graph, like, low, high, before);
+    if (opset_ >= 22) return hashed(graph, like, low, high, before);
     const DType dtype = wide ? like.dtype() : DType::f32;
     if (dtype == DType::f64) {  // the attributes are float32, which has no number between 1 and 1 + 1e-16
       Value* unit = graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(-1, 1, dtype)}).output();
@@ -61,7 +63,7 @@ class Noise {
   }
 
   Dice dice_;
-  bool drawn_;
+  std::int64_t opset_;
 };
 
 bool takes_noise(const Value& value) {
@@ -71,6 +73,7 @@ bool takes_noise(const Value& value) {
 
 /// Moves values only: rounds nothing, so noise behind it would count rounding twice.
 bool only_moves(const Node& node) {
+  if (node.is("Cast") && node.input(0) && !is_float(node.input(0)->dtype())) return true;  // exact
   for (const char* op : {"Identity",        "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice",
                          "Gather",          "Concat",  "Split",     "Expand",  "Tile",      "Pad",     "Constant",
                          "ConstantOfShape", "Where",   "Relu",      "Neg",     "Abs",       "Max",     "Min"})
@@ -87,18 +90,64 @@ void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& nois
   for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, moved);
 }
 
+/// Scales of quantization take part in the rounding; other small constants may stand for extents (Resize, Range).
+bool worth_noise(const Value& constant) {
+  for (const Use& use : constant.uses()) {
+    if (use.node->op().find("Linear") != std::string::npos) return true;
+    for (const char* op : {"Resize", "Upsample", "Range", "Pow", "OneHot", "Loop", "Scan"})
+      if (use.node->is(op)) return false;
+  }
+  return constant.constant()->elements() > 1;
+}
+
+/// Normalizations subtract a mean from values inside of themselves: noise in front of it moves the mean along. What
+/// noise in the mean alone does comes behind them: rounding of it, divided by the deviation.
+void disturb_mean(Graph& graph, Node& node, double steps, Node* before, Noise& noise) {
+  Value *x = node.input(0), *y = node.output();
+  if (!x || !y || !takes_noise(*x) || !x->shape().has_rank() || graph.parent()) return;
+  const auto rank = static_cast<std::int64_t>(x->shape().rank());
+  const bool layer = node.is("LayerNormalization");
+  if (!layer && !node.is("InstanceNormalization")) return;
+  std::int64_t first = layer ? node.attrs.integer("axis", -1) : 2;
+  if (first < 0) first += rank;
+  Ints axes;
+  for (std::int64_t i = first; i < rank; ++i) axes.push_back(i);
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    Value* made = graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
+    made->type = Type::tensor(x->dtype());
+    return made;
+  };
+  const auto mean = [&](Value* of) {
+    Attrs attrs;
+    if (!noise.axes_are_inputs()) return op("ReduceMean", {of}, {{"axes", axes}});
+    return op("ReduceMean", {of, &graph.add_constant(Tensor::of<std::int64_t>({static_cast<std::int64_t>(axes.size())},
+                                                                              std::span<const std::int64_t>(axes)))});
+  };
+  Value* middle = mean(x);
+  Value* off = op("Sub", {x, middle});
+  Value* spread = mean(op("Mul", {off, off}));
+  const double epsilon = node.attrs.number("epsilon", 1e-5F);
+  Value* deviation = op("Sqrt", {op("Add", {spread, noise.constant(graph, x->dtype(), epsilon)})});
+  const double width = steps * last_digit(x->dtype());
+  Value* moved = op("Mul", {middle, noise.draws(graph, *middle, -width, width, before)});
+  Value* size = op("ReduceMax", {op("Abs", {node.input(1)})}, {{"keepdims", std::int64_t{0}}});
+  Value* by = op("Mul", {op("Div", {moved, deviation}), size});
+  graph.replace(*y, *op("Add", {y, by}));
+}
+
 void disturb(Graph& graph, double steps, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   if (nodes.empty()) return;
   std::vector<Value*> sources = graph.inputs();
   for (Value* value : graph.initializers())
-    if (value->constant() && value->constant()->elements() > 1) sources.push_back(value);
+    if (value->constant() && worth_noise(*value)) sources.push_back(value);
   for (Value* value : sources)
     if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
     if (only_moves(*nodes[i])) continue;
+    disturb_mean(graph, *nodes[i], steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
     for (Value* output : nodes[i]->outputs())
       if (output && takes_noise(*output) && !output->uses().empty())
         disturb(graph, *output, steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
