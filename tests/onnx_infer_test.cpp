@@ -113,6 +113,14 @@ TEST(Infer, LocalFunctions) {
   EXPECT_EQ(inferred(text, "z"), "float32[3,N]");
 }
 
+TEST(Infer, AnAbsentAttributeIsItsDefault) {
+  Model model = Model::from_text(R"((float[1,33] x) => (float[] y) <int64 step = {2}, int64 n = {4}> {
+    y = STFT(x, step, , n)
+  })");
+  infer_types(model);
+  EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[1,15,3,2]");  // onesided is 1
+}
+
 TEST(Infer, ContradictionsAreNotFatal) {
   EXPECT_EQ(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"),
             "float32[...]");

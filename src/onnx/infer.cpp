@@ -159,7 +159,7 @@ std::vector<Type> Inference::infer_standard(Node& node) {
   if (node.is("GreaterOrEqual") || node.is("LessOrEqual"))
     schema = proto::OpSchemaRegistry::Schema(node.is("GreaterOrEqual") ? "Greater" : "Less", version, "");
   if (!schema || !schema->has_type_and_shape_inference_function()) return {};
-  NodeContext context(node, *this);
+  NodeContext context(node, *this, *schema);
   try {
     schema->GetTypeAndShapeInferenceFunction()(context);
   } catch (const std::exception& error) {

@@ -34,12 +34,17 @@ std::vector<const proto::TypeProto*> SubgraphInference::doInferencing(
   return result;
 }
 
-NodeContext::NodeContext(Node& node, Inference& inference)
-    : node_(node), inference_(inference), outputs_(node.outputs().size()) {}
+NodeContext::NodeContext(Node& node, Inference& inference, const proto::OpSchema& schema)
+    : node_(node), inference_(inference), schema_(schema), outputs_(node.outputs().size()) {}
 
 const proto::AttributeProto* NodeContext::getAttribute(const std::string& name) const {
   const Attr* attr = node_.attrs.find(name);
-  if (!attr || std::holds_alternative<AttrRef>(*attr)) return nullptr;
+  if (!attr) {
+    const auto stated = schema_.attributes().find(name);
+    const bool none = stated == schema_.attributes().end() || !stated->second.default_value.has_type();
+    return none ? nullptr : &stated->second.default_value;
+  }
+  if (std::holds_alternative<AttrRef>(*attr)) return nullptr;
   auto [entry, fresh] = attributes_.try_emplace(name);
   if (!fresh) return &entry->second;
   proto::AttributeProto& proto = entry->second;

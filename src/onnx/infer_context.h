@@ -1,5 +1,6 @@
 #pragma once
 
+#include <onnx/defs/schema.h>
 #include <onnx/defs/shape_inference.h>
 
 #include <deque>
@@ -27,7 +28,8 @@ class SubgraphInference : public proto::GraphInferencer {
 /// A node as the schema functions of libonnx see it; no message for the whole model is needed.
 class NodeContext : public proto::InferenceContext {
  public:
-  NodeContext(Node& node, Inference& inference);
+  NodeContext(Node& node, Inference& inference, const proto::OpSchema& schema);
+  /// An absent attribute is the default that the schema states: not every schema function knows it (onesided of STFT).
   const proto::AttributeProto* getAttribute(const std::string& name) const override;
   std::size_t getNumInputs() const override { return node_.inputs().size(); }
   const proto::TypeProto* getInputType(std::size_t index) const override;
@@ -43,6 +45,7 @@ class NodeContext : public proto::InferenceContext {
  private:
   Node& node_;
   Inference& inference_;
+  const proto::OpSchema& schema_;
   std::vector<proto::TypeProto> outputs_;
   mutable std::unordered_map<std::string, proto::AttributeProto> attributes_;
   mutable std::unordered_map<std::size_t, proto::TypeProto> types_;
