@@ -15,7 +15,8 @@ struct Form {
   std::string mode;
   Model model;
   bool plugin = false;
-  double share = 0;  ///< lower precision: half a step of what products read; 0: float
+  double share = 0;                      ///< lower precision: half a step of what products read; 0: float
+  std::optional<std::size_t> only = {};  ///< the one sample that it is made for
 };
 
 Options options_of(const Settings& settings) {
@@ -64,23 +65,23 @@ class Bench {
     if (mode == "types") return {typed()};
     if (mode == "O1") {
       options.level = Level::O1;
-      return {{mode, optimize(model_, options).model, false, 0}};
+      return {{mode, optimize(model_, options).model, false, 0, {}}};
     }
-    if (mode == "O2") return {{mode, optimize(model_, options).model, true, 0}};
+    if (mode == "O2") return {{mode, optimize(model_, options).model, true, 0, {}}};
     if (mode == "verified") {
       options.verify = true;
       Result result = optimize(model_, options);
       for (const std::string& note : result.report.notes)
         checked.caught += note.find("gives wrong results") != std::string::npos;
-      return {{mode, std::move(result.model), true, 0}};
+      return {{mode, std::move(result.model), true, 0, {}}};
     }
     if (mode == "again") {
       const Model once = optimize(model_, options).model;
-      return {{mode, optimize(once, options).model, true, 0}};
+      return {{mode, optimize(once, options).model, true, 0, {}}};
     }
     if (mode == "fused" || mode == "fallback" || mode == "inline") {
       if (!fused_) fused_ = fused(options);
-      return {{mode, mode == "inline" ? inline_functions(*fused_) : *fused_, mode == "fused", 0}};
+      return {{mode, mode == "inline" ? inline_functions(*fused_) : *fused_, mode == "fused", 0, {}}};
     }
     return lowered(mode, options);
   }
@@ -96,19 +97,24 @@ class Bench {
     options.max_drop = 100;
     options.observer = Observer::minmax;
     std::vector<Feeds> feeds;
-    for (const Sample& sample : judge_.samples())
-      if (!is_empty(sample)) feeds.push_back(sample.feeds);
+    std::size_t first = judge_.samples().size();
+    for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
+      if (is_empty(judge_.samples()[i])) continue;
+      feeds.push_back(judge_.samples()[i].feeds);
+      first = std::min(first, i);
+    }
     if (feeds.empty()) return {};
     options.inputs = feeds;
-    // Ranges are taken from a part of the samples: each comes several times, so that none lies outside of them.
-    if (options.precision == Precision::i8)
-      options.calibration = [feeds](std::size_t i) {
-        const std::size_t count = feeds.size();
-        return i < 6 * count ? std::optional<Feeds>(feeds[(i + i / count) % count]) : std::nullopt;
-      };
+    // Steps follow from the largest value of all samples: what they do to one sample is known where it is the only one.
+    std::optional<std::size_t> only;
+    if (options.precision == Precision::i8) {
+      only = first;
+      options.inputs = {feeds.front()};
+      options.calibration = [one = feeds.front()](std::size_t i) { return i < 8 ? std::optional(one) : std::nullopt; };
+    }
     const Model made = optimize(model_, options).model;
     const double share = share_of(options.precision);
-    return {{mode, made, true, share}, {mode + " fallback", made, false, share}};
+    return {{mode, made, true, share, only}, {mode + " fallback", made, false, share, only}};
   }
 
   /// The original with what inference says, every value of the main graph an output.
@@ -118,7 +124,7 @@ class Bench {
       for (Value* output : node->outputs())
         if (output && !output->is_graph_output()) output->type = {};
     infer_types(copy);
-    return {"types", std::move(copy), false, 0};
+    return {"types", std::move(copy), false, 0, {}};
   }
 
   std::optional<Finding> verdict(const Form& form) {
@@ -135,6 +141,7 @@ class Bench {
     for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
       // The bodies of lower precision take the largest of nothing there, which ONNX Runtime gives a wrong shape.
       if (form.share > 0 && is_empty(judge_.samples()[i])) continue;
+      if (form.only && *form.only != i) continue;
       try {
         const std::vector<Tensor> results = session->run(judge_.samples()[i].feeds);
         const std::string wrong =

@@ -256,18 +256,17 @@ class Fuzzer {
     const fs::path stem = arguments_.out / fmt::format("{}-{}", arguments_.seed, index);
     std::ofstream(stem.string() + ".onnxtxt") << text;
     model.save(stem.string() + ".onnx");
-    save_feeds(model, seed, what, stem);
+    save_feeds(model, seed, stem);
     fmt::print("\n{}", text);
     return blame;
   }
 
-  /// The inputs of the sample that `what` names, for numpy.
-  void save_feeds(const Model& model, std::uint64_t seed, const std::string& what, const fs::path& stem) const {
-    const auto at = what.find("sample ");
+  /// The inputs of all samples, for numpy.
+  void save_feeds(const Model& model, std::uint64_t seed, const fs::path& stem) const {
     const std::vector<Sample> all = samples(model, seed, arguments_.kinds, true);
-    const std::size_t index = at == std::string::npos ? 0 : std::stoul(what.substr(at + 7));
-    if (index >= all.size()) return;
-    for (const auto& [name, tensor] : all[index].feeds) write_npy(tensor, stem.string() + "." + name + ".npy");
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (const auto& [name, tensor] : all[i].feeds)
+        write_npy(tensor, fmt::format("{}.{}.{}.npy", stem.string(), i, name));
   }
 
   static void write_npy(const Tensor& tensor, const fs::path& file) {

@@ -144,7 +144,7 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
       return where + at_text(a, b, g.kind_at) + " (" + std::to_string(g.kinds) + " of another kind)";
     if (kinds_ || g.unequal == 0) continue;
     if (!is_float(a.dtype())) {
-      if (!rounding(sample).kinds[k]) return where + at_text(a, b, g.at);
+      if (!rounding(sample).kinds[k]) return where + at_text(a, b, g.at) + no_noise_;
       ++excused_;
       continue;
     }
@@ -178,7 +178,7 @@ std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tenso
     if (a.dims() != b.dims()) return where + "is " + dims_text(b);
     const Gap g = gap(a, b);
     if (g.kinds) return where + at_text(a, b, g.kind_at);
-    if (is_float(a.dtype()) && g.largest > kMargin * found->second.by[k] + 1e-4 * g.scale)
+    if (is_float(a.dtype()) && g.largest > kMargin * found->second.by[k] + (1e-4 + 4 * last_digit(a.dtype())) * g.scale)
       return where + at_text(a, b, g.at) + " (coarse products move " + std::to_string(found->second.by[k]) +
              ", largest " + std::to_string(g.scale) + ")";
   }

@@ -155,7 +155,8 @@ void disturb(Graph& graph, double steps, Noise& noise) {
 }
 
 bool is_product(const Node& node) {
-  for (const char* op : {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Einsum", "Attention"})
+  for (const char* op :
+       {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Einsum", "Attention", "STFT", "DFT"})
     if (node.is(op)) return true;
   return false;
 }
@@ -168,7 +169,7 @@ void coarsen(Graph& graph, double share, Noise& noise) {
     if (!is_product(*node)) continue;
     for (std::size_t i = 0; i < node->inputs().size(); ++i) {
       Value* input = node->input(i);
-      if (!input || input->dtype() != DType::f32) continue;
+      if (!input || !takes_noise(*input)) continue;
       Value* size = graph.add("Abs", {input}, {.before = node}).output();
       Value* largest =
           graph.add("ReduceMax", {size}, {.before = node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
