@@ -26,20 +26,48 @@ void add_rows(const float* x, std::size_t rows, std::size_t channels, float* __r
   }
 }
 
-/// The larger one, NaN where either is.
-float larger(float a, float b) { return a > b || a != a ? a : b; }
+constexpr std::size_t kWide = 16;
+typedef float Floats __attribute__((vector_size(kWide * sizeof(float))));
 
-void max_rows(const float* x, std::size_t rows, std::size_t stride, std::size_t channels, float* __restrict best) {
-  for (std::size_t r = 0; r < rows; ++r, x += stride) {
-    for (std::size_t i = 0; i < channels; ++i) best[i] = larger(best[i], x[i]);
-  }
+void convert(const float* from, Floats& to) { __builtin_memcpy(&to, from, sizeof to); }
+
+#ifdef __AVX512F__
+constexpr std::size_t kOne = 16;
+#else
+constexpr std::size_t kOne = 4;  // GCC 12 compares what does not fit a register number by number
+#endif
+typedef float Register __attribute__((vector_size(kOne * sizeof(float))));
+typedef std::uint32_t RegisterBits __attribute__((vector_size(kOne * sizeof(float))));
+typedef std::uint16_t HalfRegister __attribute__((vector_size(kOne * sizeof(std::uint16_t))));
+
+void load(const float* from, Register& to) { __builtin_memcpy(&to, from, sizeof to); }
+void load(const std::uint16_t* from, Register& to) {
+  HalfRegister upper;
+  __builtin_memcpy(&upper, from, sizeof upper);
+  to = reinterpret_cast<Register>(__builtin_convertvector(upper, RegisterBits) << 16);
 }
 
-void max_rows_bf16(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
-                   float* __restrict best) {
-  for (std::size_t r = 0; r < rows; ++r, x += stride) {
-    for (std::size_t i = 0; i < channels; ++i) {
-      best[i] = larger(best[i], __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16));
+/// best[c] = the larger one of it and x[r, c] over all rows, NaN where there is one.
+template <class T>
+void largest_rows(const T* x, std::size_t rows, std::size_t stride, std::size_t channels, float* __restrict best) {
+  std::size_t c = 0;
+  Register b, v;
+  for (; c + kOne <= channels; c += kOne) {
+    __builtin_memcpy(&b, best + c, sizeof b);
+    for (std::size_t r = 0; r < rows; ++r) {
+      load(x + r * stride + c, v);
+      b = (b > v) | (b != b) ? b : v;
+    }
+    __builtin_memcpy(best + c, &b, sizeof b);
+  }
+  for (; c < channels; ++c) {
+    for (std::size_t r = 0; r < rows; ++r) {
+      float other;
+      if constexpr (sizeof(T) == 2)
+        other = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[r * stride + c]) << 16);
+      else
+        other = x[r * stride + c];
+      best[c] = best[c] > other || best[c] != best[c] ? best[c] : other;
     }
   }
 }
@@ -70,11 +98,6 @@ float sum(const float* x, std::size_t n) {
   }
   return lanes[0];
 }
-
-constexpr std::size_t kWide = 16;
-typedef float Floats __attribute__((vector_size(kWide * sizeof(float))));
-
-void convert(const float* from, Floats& to) { __builtin_memcpy(&to, from, sizeof to); }
 
 void convert(const std::int8_t* from, Floats& to) {
 #ifdef __AVX512F__  // GCC 12 converts one number after the other, whichever way it is told to
@@ -127,8 +150,8 @@ void widen(const std::uint16_t* x, std::size_t n, float* y) {
   }
 }
 
-constexpr ChannelLoops kLoops = {add_rows, max_rows,         max_rows_bf16,          scale_rows, scale,
-                                 sum,      vector_by<float>, vector_by<std::int8_t>, narrow,     widen};
+constexpr ChannelLoops kLoops = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, scale_rows, scale,
+                                 sum,      vector_by<float>,    vector_by<std::int8_t>,      narrow,     widen};
 
 }  // namespace
 }  // namespace modelflow::cpu

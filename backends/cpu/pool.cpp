@@ -38,6 +38,13 @@ struct Window {
   std::size_t high, wide, line, channels;  ///< `line`: elements from one line of the image to the next
 };
 
+/// A quotient, as the op says it: a product with the inverse falls on the other side of the steps of bfloat16 too
+/// often.
+void divide(float* sums, std::size_t n, std::int64_t count) {
+  const auto by = static_cast<float>(count);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = count > 0 ? sums[i] / by : 0;
+}
+
 struct Floats {
   using Element = float;
   using Result = float;
@@ -51,7 +58,7 @@ struct Floats {
   static void average(const Window<float>& w, std::int64_t count, float* y) {
     std::fill_n(y, w.channels, 0.0f);
     for (std::size_t h = 0; h < w.high; ++h) channel_loops().add_rows(w.x + h * w.line, w.wide, w.channels, y);
-    channel_loops().scale(y, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, w.channels, y);
+    divide(y, w.channels, count);
   }
   static void global(const float* x, const ChannelTensor& t, float* y, Invocation& call) {
     channel_mean(x, t, y, call);
@@ -75,11 +82,10 @@ struct Rounded {
   }
   static void average(const Window<T>& w, std::int64_t count, std::uint16_t* y) {
     float room[kBlock];
-    by_block(w, 0, count > 0 ? 1.0f / static_cast<float>(count) : 0.0f, y,
-             [&](const T* row, std::size_t n, float* sum) {
-               for (std::size_t i = 0; i < w.wide; ++i)
-                 channel_loops().add_rows(floats(row + i * w.channels, n, room), 1, n, sum);
-             });
+    by_block(w, 0, count, y, [&](const T* row, std::size_t n, float* sum) {
+      for (std::size_t i = 0; i < w.wide; ++i)
+        channel_loops().add_rows(floats(row + i * w.channels, n, room), 1, n, sum);
+    });
   }
   static void global(const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
     const std::size_t count = t.batch * t.channels;
@@ -100,15 +106,16 @@ struct Rounded {
     channel_loops().widen(row, n, to);
     return to;
   }
-  /// take(channels of the first pixel of a line of the window, how many, what they come to).
+  /// take(channels of the first pixel of a line of the window, how many, what they come to); `count`: what that is
+  /// divided by.
   template <class Take>
-  static void by_block(const Window<T>& w, float start, float factor, std::uint16_t* y, Take take) {
+  static void by_block(const Window<T>& w, float start, std::int64_t count, std::uint16_t* y, Take take) {
     float values[kBlock];
     for (std::size_t c = 0; c < w.channels; c += kBlock) {
       const std::size_t n = std::min(kBlock, w.channels - c);
       std::fill_n(values, n, start);
       for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
-      if (factor != 1) channel_loops().scale(values, factor, n, values);
+      if (count != 1) divide(values, n, count);
       channel_loops().narrow(values, n, y + c);
     }
   }
