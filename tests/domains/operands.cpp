@@ -23,7 +23,7 @@ float special_number(Special kind, bool negative) {
     case Special::infinite:
       return negative ? -Limits::infinity() : Limits::infinity();
     case Special::huge:  // sums of a few still are numbers, and do not depend on their order
-      return 3e37f;
+      return 3e36f;
     case Special::largest:
       return negative ? -1.5e38f : 1.5e38f;  // twice it still is a number
     default:
