@@ -9,6 +9,7 @@
 #include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
 #include "backends/kernels.h"
+#include "backends/ops/pool_extent.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -180,7 +181,7 @@ class Pool : public Implementation {
       Axis& axis = axes[2 - spatial + i];
       axis = {x.dims[i + 1], 0, kernel_[i], strides_[i], pads_[i], pads_[i + spatial]};
       const std::int64_t room = axis.in + axis.begin + axis.end - axis.kernel;
-      axis.out = y[i + 1] = room < 0 ? 0 : room / axis.stride + 1;
+      axis.out = y[i + 1] = ops::windows_in(room, axis.stride);
     }
     windows(x, axes[0], axes[1], y, call);
   }

@@ -2,6 +2,7 @@
 
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
+#include "backends/ops/pool_extent.h"
 
 namespace modelflow::ops {
 namespace {
@@ -71,8 +72,7 @@ Verdict infer_pool(Call& call) {
       y[i + 1] = 1;
     } else if (y[i + 1].known()) {
       const std::int64_t room = y[i + 1].value() + pads[i] + pads[i + spatial] - kernel[i];
-      // ONNX Runtime rounds to 0 here: where the window is the longer one by less than a stride there is one all the same.
-      y[i + 1] = room <= -strides[i] ? 0 : room / strides[i] + 1;
+      y[i + 1] = windows_in(room, strides[i]);
     } else {
       y[i + 1] = strides[i] == 1 ? y[i + 1] + (pads[i] + pads[i + spatial] - kernel[i] + 1) : Dim();
     }
