@@ -26,10 +26,6 @@ struct Axis {
   std::int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0, end = 0;
   std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(o * stride - begin, 0); }
   std::int64_t last(std::int64_t o) const { return std::min(o * stride - begin + kernel, in); }
-  /// Entries that a window counts when padding counts: what of it lies within the padded extent.
-  std::int64_t padded(std::int64_t o) const {
-    return std::min(o * stride - begin + kernel, in + end) - (o * stride - begin);
-  }
 };
 
 /// What a window holds of an image.
@@ -223,7 +219,7 @@ class Pool : public Implementation {
         continue;
       }
       const auto valid = static_cast<std::int64_t>(window.high * window.wide);
-      Type::average(window, include_ ? h.padded(oh) * w.padded(ow) : valid, y);
+      Type::average(window, include_ ? h.kernel * w.kernel : valid, y);
     }
   }
 

@@ -29,7 +29,7 @@ bool pool(const Chosen& c, Operands& made) {
   for (std::size_t i = 0; i < 2 * rank; ++i)
     pads.push_back(std::min(c.number(i < rank ? "before" : "behind"), kernel[i % rank] - 1));
   for (std::size_t i = 0; i < rank; ++i)
-    if (x[i + 1] + pads[i] + pads[i + rank] < kernel[i]) return false;
+    if (x[i + 1] + pads[i] + pads[i + rank] - kernel[i] <= -strides[i]) return false;  // no window at all
   // ONNX Runtime drops a NaN from the windows that it is not the first of, and begins with the lowest number instead of
   // -inf where it pads or has one axis; here NaN stays, and so does -inf.
   if (mode == "max" && (made.special() == Special::nan || made.special() == Special::infinite)) return false;
