@@ -28,19 +28,21 @@ using Pattern = std::shared_ptr<const Tree>;
 
 struct Tree {
   enum class Kind { any, constant, number, op, optional, either, product } kind = Kind::any;
-  std::string name;                     ///< any, constant: the variable; op: label of the node (may be empty)
-  std::vector<std::string> ops;         ///< op: alternatives, "Relu", "modelflow.Conv"
-  std::vector<Pattern> inputs;          ///< op: in order; trailing inputs that are not listed must be absent
-  double number = 0, tolerance = 1e-4;  ///< number: a constant all of whose elements are this (relative tolerance)
-  bool commutes = false;                ///< op: two inputs, either order
-  bool more_inputs = false;             ///< op: further inputs are allowed
-  std::size_t output = 0;               ///< op: which output of the node is meant
+  std::string name;              ///< any, constant: the variable; op: label of the node (may be empty)
+  std::vector<std::string> ops;  ///< op: alternatives, "Relu", "modelflow.Conv"
+  std::vector<Pattern> inputs;   ///< op: in order; trailing inputs that are not listed must be absent
+  double number = 0;             ///< number: a constant all of whose elements are this, rounded to its type
+  bool commutes = false;         ///< op: two inputs, either order
+  bool more_inputs = false;      ///< op: further inputs are allowed
+  std::size_t output = 0;        ///< op: which output of the node is meant
   std::function<Verdict(const Node&)> accepts;  ///< op: asked before the inputs
 };
 
-Pattern any(std::string name);                          ///< any value
-Pattern constant(std::string name);                     ///< a constant
-Pattern number(double value, double tolerance = 1e-4);  ///< a constant, every element close to value
+Pattern any(std::string name);       ///< any value
+Pattern constant(std::string name);  ///< a constant
+/// A constant, every element of which is `value` as its type rounds it, that is half a last digit away at most. Give
+/// `value` in full: 0.7071 is another number than sqrt(0.5).
+Pattern number(double value);
 Pattern op(std::string type, std::vector<Pattern> inputs, std::string label = "");
 Pattern op_any(std::vector<std::string> types, std::vector<Pattern> inputs, std::string label = "");
 /// The value may be absent, or be present and match.
@@ -55,7 +57,7 @@ Pattern with(Pattern op, std::string attribute, std::string value, std::string o
 /// The first of these that matches.
 Pattern either(std::vector<Pattern> alternatives);
 /// The product of these factors and a number, however it was written with Mul and Div: product({x, y}, 0.5) matches
-/// x * (0.5 * y), (x / 2) * y, (y * x) / 2 and so on.
+/// x * (0.5 * y), (x / 2) * y, (y * x) / 2 and so on. Each constant that the number is made of is rounded once.
 Pattern product(std::vector<Pattern> factors, double number = 1);
 
 Pattern operator+(Pattern a, Pattern b);

@@ -77,9 +77,16 @@ bool widens(DType from, DType to) {
   }
 }
 
-/// Cast(Cast(x)): the first is moot when it loses nothing. Narrowing first would change the rounding: kept.
-bool merge_casts(Graph&, Node&, const Node& inner) {
-  return inner.output() && widens(inner.input(0)->dtype(), inner.output()->dtype());
+/// Cast(Cast(x)): the first is moot when it loses nothing. Narrowing first would change the rounding, text shows the
+/// type, and what an integer of another range becomes depends on whether a float stands in between: kept.
+bool merge_casts(Graph&, Node& outer, const Node& inner) {
+  if (!inner.output()) return false;
+  const DType from = inner.input(0)->dtype(), middle = inner.output()->dtype();
+  const auto to = static_cast<DType>(outer.attrs.integer("to"));
+  if (!widens(from, middle) || to == DType::string) return false;
+  const bool by_float = is_float(middle) && !is_float(from) && from != DType::boolean;
+  const bool any_number = is_float(to) || to == DType::boolean;
+  return !by_float || any_number || from == to || widens(from, to);
 }
 
 /// Concat with a Concat on the same axis among its inputs.

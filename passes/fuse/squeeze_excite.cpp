@@ -93,8 +93,9 @@ std::optional<Activation> gate_of(const Node& excite) {
   if (attrs.number("post_shift") != 0) return {};
   if (activation.kind == "Sigmoid" || activation.kind == "HardSigmoid")
     return scale == 1 ? std::optional(activation) : std::nullopt;
-  const bool sixth =
-      activation.kind == "Clip" && activation.alpha == 0 && std::abs(scale * activation.beta - 1) < 1e-6F;
+  // Scale and bound are rounded once each.
+  const double highest = static_cast<double>(scale) * activation.beta;
+  const bool sixth = activation.kind == "Clip" && activation.alpha == 0 && std::abs(highest - 1) <= 0x1p-23;
   return sixth ? std::optional(Activation{"HardSigmoid", scale, 0}) : std::nullopt;
 }
 

@@ -1,7 +1,5 @@
 #include "passes/normalize/activations.h"
 
-#include <cmath>
-
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/normalize/normalize.h"
@@ -30,7 +28,7 @@ Value& make_activation(Build& build, Value& x, const ActivationNode& activation)
   if (kind == "Gelu" && opset >= 20) return build.op("Gelu", {&x});
   if (kind == "GeluTanh" && opset >= 20) return build.op("Gelu", {&x}, {{"approximate", std::string("tanh")}});
   if (kind == "Mish" && opset >= 18) return build.op("Mish", {&x});
-  const bool usual = std::abs(activation.alpha - 1.0F / 6) < 1e-6F && activation.beta == 0.5F;
+  const bool usual = activation.alpha == 1.0F / 6 && activation.beta == 0.5F;
   if (kind == "HardSwish" && opset >= 14 && usual) return build.op("HardSwish", {&x});
   return build.op("modelflow.Activation", {&x},
                   {{"activation", kind},

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "passes/facts.h"
@@ -14,6 +15,17 @@ float number_of(const Match& m, std::string_view name) {
   return static_cast<float>(const_number(&m.value(name)).value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
+/// Slope 1 / a or a and shift b as attributes; infinity times 0 would be another number there.
+Verdict finite_line(const Match& m) {
+  for (const char* name : {"a", "b", "k"})
+    if (m[name] && !std::isfinite(number_of(m, name))) return no("is not finite", m.value(name).name());
+  return yes();
+}
+
+Verdict invertible(const Match& m) {
+  return std::isfinite(1 / number_of(m, "a")) ? yes() : no("has no inverse", m.value("a").name());
+}
+
 ActivationNode hard_swish(const Match&) { return {"HardSwish", 1.0F / 6, 0.5F}; }
 ActivationNode hard_sigmoid(const Match&) { return {"HardSigmoid", 1.0F / 6, 0.5F}; }
 
@@ -24,11 +36,13 @@ void add_hard_sigmoid(std::vector<Rule>& rules) {
   add_spellings(rules, "hard-sigmoid-from-clip", "Clip(x * a + b, 0, 1) -> HardSigmoid", {clip(x * a + b, 0, 1)},
                 [](const Match& m) {
                   return ActivationNode{"HardSigmoid", number_of(m, "a"), number_of(m, "b")};
-                });
+                },
+                {finite_line});
   add_spellings(rules, "hard-sigmoid-from-clip", "Clip(x / a + b, 0, 1) -> HardSigmoid", {clip(x / a + b, 0, 1)},
                 [](const Match& m) {
                   return ActivationNode{"HardSigmoid", 1 / number_of(m, "a"), number_of(m, "b")};
-                });
+                },
+                {finite_line, invertible});
 }
 
 void add_hard_swish(std::vector<Rule>& rules) {
@@ -73,7 +87,8 @@ std::vector<Rule> gate_rules() {
   add_spellings(rules, "quick-gelu", "x * Sigmoid(k * x) -> QuickGelu", {x * op("Sigmoid", {x * k})},
                 [](const Match& m) {
                   return ActivationNode{"QuickGelu", number_of(m, "k")};
-                });
+                },
+                {finite_line});
   add_spellings(rules, "mish", "x * Tanh(Softplus(x)) -> Mish",
                 {x * op("Tanh", {op("Softplus", {x})}), x * op("Tanh", {op("Log", {op("Exp", {x}) + 1})})},
                 [](const Match&) { return ActivationNode{"Mish"}; });

@@ -1,7 +1,11 @@
 // Float16 on a CPU: ONNX Runtime has no float16 arithmetic there and casts around every node, weights included, in
 // every run. Here the whole model computes in float32 instead, with a Cast at each float16 input and output. The
-// weights are widened once; nothing is rounded between nodes any more.
+// weights are widened once; nothing is rounded between nodes any more, also not where an exporter put a Cast beside an
+// op that it kept in float32. In a float32 model a Cast to float16 is there to round: such a model stays as it is.
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <numbers>
 
 #include "modelflow/modelflow.h"
 #include "passes/normalize/normalize.h"
@@ -45,8 +49,24 @@ Verdict can_widen(const Node& node) {
   return yes();
 }
 
+/// Numbers of formulas that have more digits than float16, by which rules tell the formula: those of GELU and the sixth
+/// of HardSwish. A float16 model holds them rounded, which moves results by less than its own steps do.
+constexpr double kFormulas[] = {std::numbers::sqrt2, std::numbers::sqrt2 / 2,
+                                std::numbers::sqrt2* std::numbers::inv_sqrtpi, 0.044715, 1.0 / 6};
+
+/// The number that `half` is the rounding of, where it is one of those.
+double meant(double half) {
+  for (const double number : kFormulas) {
+    int exponent = 0;
+    (void)std::frexp(number, &exponent);
+    if (std::abs(half - number) < std::ldexp(0.5, exponent - 11)) return number;
+  }
+  return half;
+}
+
 Tensor widened(const Tensor& half) {
-  const std::vector<double> values = half.to_doubles();
+  std::vector<double> values = half.to_doubles();
+  if (values.size() == 1) values[0] = meant(values[0]);
   return Tensor::make(DType::f32, half.dims(), [&](std::byte* out) {
     for (std::size_t i = 0; i < values.size(); ++i) reinterpret_cast<float*>(out)[i] = static_cast<float>(values[i]);
   });
@@ -102,6 +122,26 @@ void drop_casts(Graph& graph) {
   }
 }
 
+/// What a model knows is in its weights: one whose weights are float16 for the most part is a float16 model, and one
+/// without any where nothing comes in as another float.
+Verdict is_half_model(Graph& graph) {
+  std::int64_t halves = 0, others = 0;
+  const auto count = [&](const Value* value, std::int64_t elements) {
+    const bool widened = std::ranges::all_of(value->uses(), [](const Use& use) { return use.node->is("Cast"); });
+    if (is_half(value) && (value->is_graph_input() || !widened))
+      halves += elements;
+    else if (value->type.is_tensor() && is_float(value->dtype()))
+      others += elements;
+  };
+  for_each_graph(graph, [&](Graph& inner) {
+    for (const Value* value : inner.initializers())
+      if (value->constant() && value->constant()->elements() > 1) count(value, value->constant()->elements());
+  });
+  if (halves + others > 0) return halves > others ? yes() : no("most of the model's weights are not float16");
+  for (const Value* input : graph.inputs()) count(input, 1);
+  return halves > 0 && others == 0 ? yes() : no("there are no float16 weights, and inputs of other types");
+}
+
 int run(Graph& graph, Context& context) {
   bool any = false, possible = context.target.device == Target::Device::cpu;
   for_each_graph(graph, [&](Graph& inner) {
@@ -115,6 +155,10 @@ int run(Graph& graph, Context& context) {
     }
   });
   if (!any || !possible) return 0;
+  if (const Verdict verdict = is_half_model(graph); !verdict) {
+    context.miss("widen-float16", nullptr, verdict.reason);
+    return 0;
+  }
   for_each_graph(graph, [&](Graph& inner) {
     for (const auto& node : inner.nodes()) widen_attributes(*node);
   });
@@ -140,7 +184,7 @@ int run(Graph& graph, Context& context) {
 
 Pass widen_float16() {
   return {.name = "widen-float16",
-          .doc = "A float16 model computes in float32 on a CPU, which is what happens anyway, without the Casts.",
+          .doc = "A model with float16 weights computes in float32 on a CPU, as it does anyway, without the Casts.",
           .run = run,
           .whole_model = true};
 }

@@ -80,7 +80,8 @@ bool Matcher::solve_variable(const Goal& goal) {
 bool Matcher::solve_number(const Goal& goal) {
   const Tree& tree = *goal.tree;
   const std::optional<double> value = splat(goal.value);
-  if (!value || !near(tree, *value, goal.value->dtype())) return fail("is not the number ", &tree, goal.value);
+  if (!value || !is_rounded(tree.number, *value, goal.value->dtype()))
+    return fail("is not the number ", &tree, goal.value);
   const bool wide = is_wide(*goal.value->constant());
   if (wide) wide_numbers_.push_back(goal.value);
   if (solve(goal.next)) return true;

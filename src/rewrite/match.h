@@ -39,6 +39,7 @@ class Matcher {
     std::vector<Value*> pending;
     std::uint64_t used = 0;
     double number = 1;
+    int numbers = 0;  ///< how many it is made of
   };
   struct Failure {
     std::size_t closeness = 0, reached = 0;

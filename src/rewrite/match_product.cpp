@@ -12,7 +12,7 @@ bool Matcher::solve_product(const Product& product, const Goal* next) {
   if (product.pending.empty()) {
     const bool complete = std::popcount(product.used) == static_cast<int>(product.tree->inputs.size());
     if (!complete) return fail("has too few factors", product.tree, match_.root_->output());
-    if (!near(*product.tree, product.number, DType::f32)) {
+    if (!is_rounded_product(product.tree->number, product.number, product.numbers)) {
       return fail("is scaled by another number", product.tree, match_.root_->output());
     }
     return solve(next);
@@ -23,11 +23,13 @@ bool Matcher::solve_product(const Product& product, const Goal* next) {
   if (!value) return fail("an input is absent", product.tree, nullptr);
   if (const std::optional<double> number = splat(value)) {
     rest.number *= *number;
+    ++rest.numbers;
     const bool wide = value->constant()->rank() > 1 || value->constant()->elements() != 1;
     if (wide) wide_numbers_.push_back(value);
     if (solve_product(rest, next)) return true;
     if (wide) wide_numbers_.pop_back();
     rest.number = product.number;
+    rest.numbers = product.numbers;
   }
   if (place(rest, value, next)) return true;
   Node* node = value->producer();
@@ -70,6 +72,7 @@ bool Matcher::expand(const Product& product, Node& node, const Goal* next) {
       return fail("is divided by a tensor", product.tree, node.input(0));
     }
     opened.number /= *divisor;
+    ++opened.numbers;
     opened.pending.push_back(node.input(0));
   } else {
     opened.pending.push_back(node.input(1));

@@ -44,10 +44,9 @@ Pattern any(std::string name) { return leaf(Tree::Kind::any, std::move(name)); }
 
 Pattern constant(std::string name) { return leaf(Tree::Kind::constant, std::move(name)); }
 
-Pattern number(double value, double tolerance) {
+Pattern number(double value) {
   auto tree = leaf(Tree::Kind::number, "");
   tree->number = value;
-  tree->tolerance = tolerance;
   return tree;
 }
 
@@ -88,8 +87,7 @@ Pattern with(Pattern op, std::string attribute, double value, double otherwise) 
       actual = std::get<float>(*attr);
     else if (attr)
       actual = static_cast<double>(node.attrs.integer(attribute));
-    const double distance = actual < value ? value - actual : actual - value;
-    if (distance <= 1e-6 * (value < 0 ? -value : value)) return yes();
+    if (actual == value || actual == static_cast<double>(static_cast<float>(value))) return yes();
     return no("its attribute '" + attribute + "' has another value");
   });
 }

@@ -1,7 +1,6 @@
 #include "src/rewrite/splat.h"
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <span>
@@ -20,10 +19,12 @@ std::optional<double> common(std::span<const T> elements) {
   return first;
 }
 
-/// Has no more digits than float16 has: what a float16 model leaves behind where it is computed in float32.
-bool was_half(double value) {
-  const auto single = static_cast<float>(value);
-  return static_cast<double>(single) == value && (std::bit_cast<std::uint32_t>(single) & 0x1fff) == 0;
+/// Less than half a step away, where mantissas have so many bits. Of a number that the type has, that is the number
+/// alone: below a power of two the next one lies half a step away.
+bool rounds_to(double number, double value, int bits) {
+  int exponent = 0;
+  (void)std::frexp(number, &exponent);
+  return value == number || (number != 0 && std::abs(value - number) < std::ldexp(0.5, exponent - bits));
 }
 
 }  // namespace
@@ -39,9 +40,14 @@ std::optional<double> splat(const Value* value) {
   return common(std::span<const double>(elements));
 }
 
-bool near(const pattern::Tree& number, double value, DType dtype) {
-  const double rounding = dtype == DType::bf16 ? 0x1p-8 : dtype == DType::f16 || was_half(value) ? 0x1p-11 : 0;
-  return std::abs(value - number.number) <= (number.tolerance + rounding) * std::abs(number.number);
+bool is_rounded(double number, double value, DType dtype) {
+  if (dtype == DType::bf16) return rounds_to(number, value, 8);
+  if (dtype == DType::f16) return rounds_to(number, value, 11);
+  return rounds_to(number, value, 24);
+}
+
+bool is_rounded_product(double number, double value, int factors) {
+  return value == number || std::abs(value - number) < std::max(factors, 1) * 0x1p-24 * std::abs(number);
 }
 
 std::string wanted(const pattern::Tree& tree) {

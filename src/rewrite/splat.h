@@ -10,8 +10,11 @@ namespace modelflow {
 /// The number that every element of this constant is; nothing for other values.
 std::optional<double> splat(const Value* value);
 
-/// Within the tolerance of a number pattern, and what rounding to `dtype` may have moved it.
-bool near(const pattern::Tree& number, double value, DType dtype);
+/// `value` is `number` as `dtype` rounds it.
+bool is_rounded(double number, double value, DType dtype);
+
+/// A product of `factors` constants of float32, each rounded once, that make up `number`.
+bool is_rounded_product(double number, double value, int factors);
 
 /// "0.5", "Add", "Div or Mul", "x": what a pattern is looking for.
 std::string wanted(const pattern::Tree& tree);
