@@ -4,7 +4,7 @@
 
 namespace modelflow::cpu {
 
-enum class PointwiseOp { add, sub, mul, div, max, min, neg, abs, sqrt, reciprocal, log, activation };
+enum class PointwiseOp { add, sub, mul, div, max, min, at_least, at_most, neg, abs, sqrt, reciprocal, log, activation };
 
 /// Loops over n floats, written once in pointwise_loops.h and compiled for each instruction set.
 struct PointwiseLoops {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "backends/cpu/pointwise.h"
 
@@ -51,6 +52,7 @@ inline float logarithm(float x) {
 // A NaN on either side stays one, as ONNX Runtime has it.
 constexpr auto largest = [](float p, float q) { return p > q || p != p ? p : q; };
 constexpr auto smallest = [](float p, float q) { return p < q || p != p ? p : q; };
+constexpr float kHighest = std::numeric_limits<float>::max();
 
 // y may be a or b; for ops of one operand b is a.
 void pointwise_step(PointwiseOp op, const float* a, const float* b, float* y, std::size_t n) {
@@ -67,6 +69,10 @@ void pointwise_step(PointwiseOp op, const float* a, const float* b, float* y, st
       return each(a, b, y, n, largest);
     case PointwiseOp::min:
       return each(a, b, y, n, smallest);
+    case PointwiseOp::at_least:  // Clip with one bound: the other is the last number in front of infinity
+      return each(a, b, y, n, [](float p, float q) { return smallest(largest(p, q), kHighest); });
+    case PointwiseOp::at_most:
+      return each(a, b, y, n, [](float p, float q) { return smallest(largest(p, -kHighest), q); });
     case PointwiseOp::neg:
       return each(a, a, y, n, [](float p, float) { return -p; });
     case PointwiseOp::abs:

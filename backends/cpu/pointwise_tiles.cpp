@@ -13,11 +13,10 @@ const PointwiseCode pointwise_code_avx512 = {pointwise_loops_avx512, activate_av
 namespace {
 
 const std::map<std::string_view, PointwiseOp> kOps = {
-    {"Add", PointwiseOp::add},   {"Sub", PointwiseOp::sub},
-    {"Mul", PointwiseOp::mul},   {"Div", PointwiseOp::div},
-    {"Max", PointwiseOp::max},   {"Min", PointwiseOp::min},
-    {"Neg", PointwiseOp::neg},   {"Abs", PointwiseOp::abs},
-    {"Sqrt", PointwiseOp::sqrt}, {"Reciprocal", PointwiseOp::reciprocal},
+    {"Add", PointwiseOp::add},          {"Sub", PointwiseOp::sub},        {"Mul", PointwiseOp::mul},
+    {"Div", PointwiseOp::div},          {"Max", PointwiseOp::max},        {"Min", PointwiseOp::min},
+    {"AtLeast", PointwiseOp::at_least}, {"AtMost", PointwiseOp::at_most}, {"Neg", PointwiseOp::neg},
+    {"Abs", PointwiseOp::abs},          {"Sqrt", PointwiseOp::sqrt},      {"Reciprocal", PointwiseOp::reciprocal},
     {"Log", PointwiseOp::log}};
 
 }  // namespace

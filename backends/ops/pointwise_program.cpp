@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <sstream>
 
 #include "backends/ops/activation_body.h"
@@ -10,7 +11,7 @@
 namespace modelflow::ops {
 namespace {
 
-constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min"};
+constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "AtLeast", "AtMost"};
 constexpr std::string_view kOne[] = {"Neg",     "Abs",  "Sqrt", "Reciprocal", "Log",  "Relu",
                                      "Sigmoid", "Tanh", "SiLU", "Mish",       "Gelu", "GeluTanh"};
 
@@ -91,6 +92,13 @@ std::string reduce_text(const std::string& y, const std::string& op, const std::
          op + " <keepdims: int = @keepdims> (" + x + ", " + y + "_axes)\n";
 }
 
+/// Clip with one bound, a number; a bound that is absent is the lowest or highest number, which infinities are cut to.
+std::string clip_text(const std::string& y, const std::string& op, const std::string& x, const std::string& bound) {
+  if (op == "AtLeast") return y + " = Clip (" + x + ", " + bound + ")\n";
+  return constant_text(y + "_lowest", std::numeric_limits<float>::lowest()) + y + " = Clip (" + x + ", " + y +
+         "_lowest, " + bound + ")\n";
+}
+
 }  // namespace
 
 std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes) {
@@ -103,6 +111,8 @@ std::string program_body(const std::vector<Instruction>& program, int opset, con
     for (const auto& source : line.from) from.push_back((source.input ? "x" : "t") + std::to_string(source.index));
     if (is_reduction(line.op)) {
       text += reduce_text(y, line.op, from[0], axes, opset);
+    } else if (line.op == "AtLeast" || line.op == "AtMost") {
+      text += clip_text(y, line.op, from[0], from[1]);
     } else if (std::ranges::find(activations, line.op) != activations.end()) {
       text += activation_body({{"activation", line.op}}, opset, from[0], y);
     } else {

@@ -84,30 +84,34 @@ bool no_scaling(const Node& node) {
   return const_number(node.input(node.inputs().size() >= 3 ? 2 : 1)) == 1.0;
 }
 
+/// Floats are bound all the same: infinities become the lowest and the highest number.
 bool no_bounds(const Node& node) {
-  return !node.input(1) && !node.input(2) && !node.attrs.has("min") && !node.attrs.has("max");
+  const DType dtype = node.input(0)->dtype();
+  return dtype != DType::undefined && !is_float(dtype) && !node.input(1) && !node.input(2) && !node.attrs.has("min") &&
+         !node.attrs.has("max");
 }
 
 bool one_output(const Node& node) { return node.outputs().size() == 1 && same_type(node); }
 
-/// Ops that under a condition give back their first input.
+/// Ops that under a condition give back their first input: every number of it, NaN and infinities included (adding 0
+/// may change the sign of a 0). GlobalMaxPool of single pixels is none of them: ONNX Runtime begins with the lowest
+/// number.
 struct NoOp {
   std::string_view op;
   bool (*holds)(const Node&);
 };
 constexpr NoOp no_ops[] = {
-    {"Identity", always},         {"Dropout", no_dropout},   {"Cast", same_dtype},
-    {"CastLike", same_dtype},     {"Reshape", same_type},    {"Flatten", same_type},
-    {"Expand", same_type},        {"Tile", same_type},       {"Squeeze", same_type},
-    {"Unsqueeze", same_type},     {"Transpose", order_kept}, {"Slice", whole_slice},
-    {"Pad", no_border},           {"Concat", one_input},     {"Sum", one_input},
-    {"Mean", one_input},          {"Max", one_input},        {"Min", one_input},
-    {"Split", one_output},        {"Mul", neutral_one},      {"Div", neutral_one},
-    {"Pow", neutral_one},         {"Add", neutral_zero},     {"Sub", neutral_zero},
-    {"Resize", no_scaling},       {"Upsample", no_scaling},  {"Clip", no_bounds},
-    {"ReduceMean", same_type},    {"ReduceSum", same_type},  {"ReduceMax", same_type},
-    {"ReduceMin", same_type},     {"ReduceProd", same_type}, {"GlobalAveragePool", same_type},
-    {"GlobalMaxPool", same_type},
+    {"Identity", always},      {"Dropout", no_dropout},   {"Cast", same_dtype},
+    {"CastLike", same_dtype},  {"Reshape", same_type},    {"Flatten", same_type},
+    {"Expand", same_type},     {"Tile", same_type},       {"Squeeze", same_type},
+    {"Unsqueeze", same_type},  {"Transpose", order_kept}, {"Slice", whole_slice},
+    {"Pad", no_border},        {"Concat", one_input},     {"Sum", one_input},
+    {"Mean", one_input},       {"Max", one_input},        {"Min", one_input},
+    {"Split", one_output},     {"Mul", neutral_one},      {"Div", neutral_one},
+    {"Pow", neutral_one},      {"Add", neutral_zero},     {"Sub", neutral_zero},
+    {"Resize", no_scaling},    {"Upsample", no_scaling},  {"Clip", no_bounds},
+    {"ReduceMean", same_type}, {"ReduceSum", same_type},  {"ReduceMax", same_type},
+    {"ReduceMin", same_type},  {"ReduceProd", same_type}, {"GlobalAveragePool", same_type},
 };
 
 /// Whether some element may be NaN, as far as the op that made the value says: what was in 8 bits comes back finite.

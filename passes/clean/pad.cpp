@@ -78,9 +78,11 @@ Verdict pads_with_zero(const Match& m) {
 
 Verdict pads_with_lowest(const Match& m) {
   if (m.node("op").output(1)) return no("the indices of the maxima count the border");
+  // ONNX Runtime begins a maximum with the lowest number: beside any pixel that, too, is a border that does nothing.
   const double value = padding_of(m.node("pad"))->value;
-  const double lowest = std::numeric_limits<float>::lowest();
-  return value <= lowest ? yes() : no("the border is not the lowest number");
+  const bool lowest = m.value("x").dtype() == DType::f32 && value == std::numeric_limits<float>::lowest();
+  if (!lowest && value != -std::numeric_limits<double>::infinity()) return no("the border is not the lowest number");
+  return all_are(m.node("op").attrs.ints("dilations"), 1) ? yes() : no("a window may see nothing but the border");
 }
 
 // Windows must not lie in the border alone, and a window that ceil_mode adds is counted in its own way.

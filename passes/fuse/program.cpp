@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "passes/facts.h"
 #include "passes/fuse/epilogue.h"
 
 namespace modelflow::passes {
@@ -18,11 +20,19 @@ bool contains(const List& list, const std::string& word) {
   return std::find(list.begin(), list.end(), word) != list.end();
 }
 
-/// Clip with one bound, a number, is the larger or the smaller of two.
+/// Clip with one bound, a number.
 Line bounded(const Node& node) {
-  const bool low = scalar(node.input(1)).has_value(), high = scalar(node.input(2)).has_value();
-  if (low == high || (node.input(1) && node.input(2))) return {};
-  return low ? Line{"Max", {0, 1}} : Line{"Min", {0, 2}};
+  const std::optional<float> low = scalar(node.input(1)), high = scalar(node.input(2));
+  if (node.input(1) && node.input(2)) return {};
+  if (low && !std::isnan(*low)) return {"AtLeast", {0, 1}};
+  return high && !std::isnan(*high) ? Line{"AtMost", {0, 2}} : Line{};
+}
+
+/// x squared, by an exponent that does not enlarge x.
+bool is_square(const Node& node) {
+  if (!node.is("Pow") || node.input(0)->dtype() != DType::f32 || scalar(node.input(1)) != 2.0F) return false;
+  const std::size_t rank = node.input(1)->constant()->rank();
+  return rank == 0 || rank <= rank_of(node.input(0)).value_or(0);
 }
 
 }  // namespace
@@ -35,7 +45,7 @@ Line line_of(const Node& node, std::int64_t opset) {
       return {node.op(), node.inputs().size() == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{0}};
     // These broadcast from opset 8 on.
     if ((node.is("Max") || node.is("Min")) && node.inputs().size() == 2 && opset >= 8) return {node.op(), {0, 1}};
-    if (node.is("Pow") && node.input(0)->dtype() == DType::f32 && scalar(node.input(1)) == 2.0F) return {"Mul", {0, 0}};
+    if (is_square(node)) return {"Mul", {0, 0}};
     if (node.is("Clip") && opset >= 11) return bounded(node);
   }
   if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift", 0) != 0) return {};

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -12,14 +13,16 @@ using namespace pattern;
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest(), kHighest = std::numeric_limits<float>::max();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Bounds {
   float low = kLowest, high = kHighest;
 };
 
-/// What a Relu or Clip bounds its input to; nullopt when a bound is computed.
+/// What a Relu or Clip bounds its input to; nullopt when a bound is computed. A bound that Clip does not name is the
+/// lowest or the highest number, which infinities are cut to; Relu leaves them.
 std::optional<Bounds> bounds_of(const Node& node) {
-  if (node.is("Relu")) return Bounds{0, kHighest};
+  if (node.is("Relu")) return Bounds{0, kInfinity};
   Bounds bounds{node.attrs.number("min", kLowest), node.attrs.number("max", kHighest)};
   for (const std::size_t i : {1, 2}) {
     if (!node.input(i)) continue;
@@ -31,14 +34,20 @@ std::optional<Bounds> bounds_of(const Node& node) {
 }
 
 ActivationNode clip_node(Bounds bounds) {
-  if (bounds.low == 0 && bounds.high == kHighest) return {"Relu"};
+  if (bounds.low == 0 && bounds.high == kInfinity) return {"Relu"};
   return {"Clip", bounds.low, bounds.high};
 }
+
+/// Numbers in this order, not NaN: a bound that is NaN bounds nothing in ONNX Runtime, and everything in Min and Max.
+Verdict overlap(float low, float high) { return low <= high ? yes() : no("the bounds do not overlap"); }
 
 Verdict known_bounds(const Match& m) {
   const std::optional<Bounds> a = bounds_of(m.node("outer")), b = bounds_of(m.node("inner"));
   if (!a || !b) return no("a bound is computed");
-  return std::max(a->low, b->low) <= std::min(a->high, b->high) ? yes() : no("the bounds do not overlap");
+  // One of them alone may be upside down (Clip gives its upper bound then), or NaN.
+  for (const Bounds& bounds : {*a, *b})
+    if (Verdict verdict = overlap(bounds.low, bounds.high); !verdict) return verdict;
+  return overlap(std::max(a->low, b->low), std::min(a->high, b->high));
 }
 
 /// NaN where the constant is no single number.
@@ -46,13 +55,16 @@ float number_of(const Match& m, std::string_view name) {
   return static_cast<float>(const_number(&m.value(name)).value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
-Verdict low_below_high(const Match& m) {
-  return number_of(m, "low") <= number_of(m, "high") ? yes() : no("the bounds do not overlap");
-}
+Verdict low_below_high(const Match& m) { return overlap(number_of(m, "low"), number_of(m, "high")); }
 
+/// A slope of 0 makes NaN of infinity, and a maximum keeps that.
 Verdict slope_below_one(const Match& m) {
   const float k = number_of(m, "k");
-  return k >= 0 && k <= 1 ? yes() : no("the slope is not between 0 and 1", m.value("k").name());
+  return k > 0 && k <= 1 ? yes() : no("the slope is not between 0 and 1", m.value("k").name());
+}
+
+Verdict finite_slope(const Match& m) {
+  return std::isfinite(number_of(m, "k")) ? yes() : no("the slope is not finite", m.value("k").name());
 }
 
 Pattern either_order(const char* type, Pattern a, Pattern b) {
@@ -69,9 +81,9 @@ std::vector<Rule> bend_rules() {
   add_spellings(rules, "leaky-relu-from-prelu", "PRelu with one slope -> LeakyRelu", {op("PRelu", {x, k})},
                 [](const Match& m) {
                   return ActivationNode{"LeakyRelu", number_of(m, "k")};
-                });
-  add_spellings(rules, "leaky-relu-from-max", "Max(x, k * x), 0 <= k <= 1 -> LeakyRelu",
-                {either_order("Max", x, x * k)},
+                },
+                {finite_slope});
+  add_spellings(rules, "leaky-relu-from-max", "Max(x, k * x), 0 < k <= 1 -> LeakyRelu", {either_order("Max", x, x * k)},
                 [](const Match& m) {
                   return ActivationNode{"LeakyRelu", number_of(m, "k")};
                 },
@@ -87,7 +99,7 @@ std::vector<Rule> bend_rules() {
                 [](const Match& m) {
                   return clip_node({0, number_of(m, "high")});
                 },
-                {[](const Match& m) { return number_of(m, "high") >= 0 ? yes() : no("the bounds do not overlap"); }});
+                {[](const Match& m) { return overlap(0, number_of(m, "high")); }});
   add_spellings(rules, "relu-from-max", "Max(x, 0) -> Relu", {either_order("Max", x, number(0))},
                 [](const Match&) { return ActivationNode{"Relu"}; });
   add_spellings(rules, "clip-of-clip", "Clip or Relu of Clip or Relu -> one Clip",
