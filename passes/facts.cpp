@@ -1,11 +1,10 @@
 #include "passes/facts.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "modelflow/random.h"
 #include "passes/extents.h"
+#include "passes/folded.h"
 
 namespace modelflow::passes {
 
@@ -45,8 +44,9 @@ std::optional<float> scaled(const Node& node, Value*& value) {
     const Tensor& constant = *node.input(i)->constant();
     Value* x = node.input(1 - i);
     if (constant.elements() != 1 || !x->shape().has_rank() || constant.rank() > x->shape().rank()) return {};
-    value = x;
-    return static_cast<float>(node.is("Mul") ? *number : 1 / *number);
+    const std::optional<float> factor = folded_scale(1, node.is("Mul") ? *number : 1 / *number);
+    if (factor) value = x;
+    return factor;
   }
   return {};
 }
@@ -141,26 +141,6 @@ Tensor stacked(const std::vector<const Tensor*>& parts) {
 
 Tensor tensor_of(const Ints& values) {
   return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values);
-}
-
-bool foldable_float(DType dtype) { return dtype == DType::f32 || dtype == DType::f64; }
-
-namespace {
-
-template <class T>
-std::optional<Tensor> narrowed(Dims dims, const std::vector<double>& values) {
-  for (const double v : values)
-    if (!std::isfinite(v) || std::abs(v) > std::numeric_limits<T>::max()) return std::nullopt;
-  const std::vector<T> out(values.begin(), values.end());
-  return Tensor::of<T>(std::move(dims), std::span<const T>(out));
-}
-
-}  // namespace
-
-std::optional<Tensor> from_doubles(DType dtype, Dims dims, const std::vector<double>& values) {
-  if (dtype == DType::f32) return narrowed<float>(std::move(dims), values);
-  if (dtype == DType::f64) return narrowed<double>(std::move(dims), values);
-  return std::nullopt;
 }
 
 }  // namespace modelflow::passes

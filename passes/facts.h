@@ -18,8 +18,8 @@ std::optional<double> const_number(const Value* value);
 /// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
 /// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});
-/// x * number or x / number: the factor, and x in `value`. Nothing for other nodes, and where the number gives the
-/// result its rank or its extents.
+/// x * number or x / number: the factor, and x in `value`. Nothing for other nodes, where the number gives the result
+/// its rank or its extents, and where it is too large or too small to be taken elsewhere (see ordinary()).
 std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
@@ -50,9 +50,5 @@ std::optional<std::size_t> rank_of(const Value* value);
 Tensor stacked(const std::vector<const Tensor*>& parts);
 /// A constant of one axis and type int64, as shapes, axes and the like are given.
 Tensor tensor_of(const Ints& values);
-/// float32 or float64: what constants are folded in.
-bool foldable_float(DType dtype);
-/// A new tensor of `dtype` (see foldable_float) from doubles; nullopt when a value is not finite in that type.
-std::optional<Tensor> from_doubles(DType dtype, Dims dims, const std::vector<double>& values);
 
 }  // namespace modelflow::passes

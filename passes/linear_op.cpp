@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "passes/facts.h"
+#include "passes/folded.h"
 
 namespace modelflow::passes {
 
@@ -129,16 +130,19 @@ void LinearOp::each_weight(F f) {
 }
 
 void LinearOp::scale_outputs(const std::vector<double>& k) {
+  lost_ = lost_ || !ordinary(k);
   each_weight([&](double& w, std::size_t, std::size_t out) { w *= at(k, out); });
   for (std::size_t o = 0; o < channels_out_; ++o) bias_[o] *= at(k, o);
 }
 
 void LinearOp::shift_outputs(const std::vector<double>& s) {
+  lost_ = lost_ || cancels(bias_, s);
   has_bias_ = true;
   for (std::size_t o = 0; o < channels_out_; ++o) bias_[o] += at(s, o);
 }
 
 void LinearOp::scale_inputs(const std::vector<double>& k) {
+  lost_ = lost_ || !ordinary(k);
   each_weight([&](double& w, std::size_t in, std::size_t) { w *= at(k, in); });
 }
 
@@ -147,29 +151,33 @@ void LinearOp::shift_inputs(const std::vector<double>& s) {
   each_weight([&](double& w, std::size_t in, std::size_t out) { bias_[out] += alpha_ * w * at(s, in); });
 }
 
-Value* LinearOp::build(Build& build, Value* x) const {
+std::vector<Value*> LinearOp::build(Build& build, Value* x) const {
+  const auto refuse = [&] {
+    return build.refuse(no("folding would overflow or lose digits", node_->output()->name()));
+  };
+  if (lost_) return refuse();
   Value* w = node_->input(1);
   if (!weights_.empty()) {
     std::optional<Tensor> scaled = from_doubles(weight_->dtype(), weight_->dims(), weights_);
-    if (!scaled) return nullptr;
+    if (!scaled) return refuse();
     w = &build.constant(std::move(*scaled), w->name());
   }
   Value* bias = nullptr;
   if (has_bias_) {
     std::optional<Tensor> shifted = from_doubles(weight_->dtype(), {static_cast<std::int64_t>(channels_out_)}, bias_);
-    if (!shifted) return nullptr;
+    if (!shifted) return refuse();
     Value* old = node_->op() == "MatMul" ? nullptr : node_->input(2);
     bias = &build.constant(std::move(*shifted), old ? old->name() : w->name() + "_bias");
   }
   if (node_->op() == "MatMul") {
     Value& y = build.op("MatMul", {x, w});
-    return bias ? &build.op("Add", {&y, bias}) : &y;
+    return {bias ? &build.op("Add", {&y, bias}) : &y};
   }
   std::vector<Value*> inputs = {x, w};
   if (bias) inputs.push_back(bias);
   Attrs attrs = node_->attrs;
   if (node_->op() == "Gemm") attrs.erase("beta");
-  return &build.op(node_->op(), std::move(inputs), std::move(attrs));
+  return {&build.op(node_->op(), std::move(inputs), std::move(attrs))};
 }
 
 }  // namespace modelflow::passes

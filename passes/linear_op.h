@@ -38,9 +38,9 @@ class LinearOp {
   void scale_inputs(const std::vector<double>& k);
   void shift_inputs(const std::vector<double>& s);
 
-  /// The op with its new weights on input `x`, for MatMul with an Add behind it when a bias appeared. Null when a
-  /// weight left the range of its type.
-  Value* build(Build& build, Value* x) const;
+  /// The op with its new weights on input `x`, for MatMul with an Add behind it when a bias appeared: what a rule gives
+  /// back. A refusal where folding would lose something (passes/folded.h).
+  std::vector<Value*> build(Build& build, Value* x) const;
 
  private:
   bool read_conv();
@@ -62,6 +62,7 @@ class LinearOp {
   bool last_ = false;     // channels on the last axis, else on axis 1
   double alpha_ = 1;
   bool has_bias_ = false;
+  bool lost_ = false;  // a scale is too large or too small, or a shift cancels the bias
 };
 
 }  // namespace modelflow::passes

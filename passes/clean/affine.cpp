@@ -49,9 +49,7 @@ Rule after(std::string name, std::string doc, Pattern from, Meaning meaning) {
     const Affine affine = meaning(*numbers(op, m));
     if (affine.scale != std::vector<double>{1}) op.scale_outputs(affine.scale);
     if (affine.shifts()) op.shift_outputs(affine.shift);
-    Value* y = op.build(build, m["x"]);
-    if (!y) return {};
-    return {y};
+    return op.build(build, m["x"]);
   };
   return {std::move(name), std::move(doc), std::move(from), {fits}, into};
 }
@@ -96,9 +94,7 @@ Rule before(std::string name, std::string doc, Pattern from, Meaning meaning) {
     const Affine affine = meaning(*op.over_inputs(m.constant("c")));
     if (affine.shifts()) op.shift_inputs(affine.shift);
     if (affine.scale != std::vector<double>{1}) op.scale_inputs(affine.scale);
-    Value* y = op.build(build, m["x"]);
-    if (!y) return {};
-    return {y};
+    return op.build(build, m["x"]);
   };
   return {std::move(name), std::move(doc), std::move(from), {fits}, into};
 }

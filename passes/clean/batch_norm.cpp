@@ -83,8 +83,7 @@ std::vector<Value*> into_previous(const Match& m, Build& build) {
   const Affine affine = affine_of(m);
   linear.scale_outputs(affine.scale);
   linear.shift_outputs(affine.shift);
-  Value* y = linear.build(build, m["x"]);
-  return y ? std::vector<Value*>{y} : std::vector<Value*>{};
+  return linear.build(build, m["x"]);
 }
 
 std::vector<Value*> into_next(const Match& m, Build& build) {
@@ -93,8 +92,7 @@ std::vector<Value*> into_next(const Match& m, Build& build) {
   if (std::any_of(affine.shift.begin(), affine.shift.end(), [](double s) { return s != 0; }))
     linear.shift_inputs(affine.shift);  // before the weights are scaled: the shift is added to the scaled x
   linear.scale_inputs(affine.scale);
-  Value* y = linear.build(build, m["x"]);
-  return y ? std::vector<Value*>{y} : std::vector<Value*>{};
+  return linear.build(build, m["x"]);
 }
 
 std::vector<Value*> into_rows(const Match& m, Build& build) {

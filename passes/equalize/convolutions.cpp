@@ -6,7 +6,7 @@
 #include "passes/equalize/balance.h"
 #include "passes/equalize/equalize.h"
 #include "passes/equalize/reweigh.h"
-#include "passes/quantize/scale.h"
+#include "passes/folded.h"
 
 namespace modelflow::passes {
 namespace {
@@ -17,7 +17,7 @@ Verdict free_weights(const Node& node) {
   const Tensor* w = weights.constant();
   if (!w || w->dtype() != DType::f32 || w->rank() < 3) return no("the weights are no float32 constant", weights.name());
   if (!weights.metadata.empty()) return no("the weights arrived quantized", weights.name());
-  return finite(*w) ? yes() : no("the weights hold what is no number", weights.name());
+  return ordinary(*w) ? yes() : no("the weights are too large or too small, or no numbers", weights.name());
 }
 
 Verdict check(const Node& conv, const Context& context) {
@@ -26,7 +26,7 @@ Verdict check(const Node& conv, const Context& context) {
   if (Verdict v = free_weights(conv); !v) return v;
   if (conv.attrs.integer("has_bias")) {
     const Tensor* bias = conv.input(2)->constant();
-    if (!bias || bias->dtype() != DType::f32) return no("the bias is no constant", conv.input(2)->name());
+    if (!bias || !ordinary(*bias)) return no("the bias is no constant of ordinary numbers", conv.input(2)->name());
   }
   const Value& y = *conv.output();
   if (y.is_graph_output() || y.uses().empty()) return no("is an output of the model", y.name());

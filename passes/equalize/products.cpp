@@ -6,7 +6,7 @@
 #include "passes/equalize/balance.h"
 #include "passes/equalize/equalize.h"
 #include "passes/equalize/reweigh.h"
-#include "passes/quantize/scale.h"
+#include "passes/folded.h"
 
 namespace modelflow::passes {
 namespace {
@@ -41,6 +41,9 @@ bool is_reader(const Use& use) {
 
 Verdict check(const Node& node, const Context& context) {
   if (places(node).empty()) return no("has no constants that could take a factor");
+  for (const auto& [input, axis] : places(node))
+    if (!ordinary(*node.input(input)->constant()))
+      return no("holds numbers that are too large or too small", node.input(input)->name());
   const Value& y = *node.output();
   if (y.is_graph_output() || y.uses().empty()) return no("is an output of the model", y.name());
   for (const Use& use : y.uses())
@@ -52,7 +55,7 @@ Verdict check(const Node& node, const Context& context) {
     const Tensor& w = *use.node->input(1)->constant();
     if (static_cast<std::size_t>(w.dims()[use.node->attrs.integer("trans_b") ? 1 : 0]) != channels->size())
       return no("has another number of channels than were seen", y.name());
-    if (!finite(w)) return no("the weights hold what is no number", use.node->input(1)->name());
+    if (!ordinary(w)) return no("the weights are too large or too small, or no numbers", use.node->input(1)->name());
   }
   return yes();
 }

@@ -4,13 +4,15 @@
 
 #include "modelflow/function.h"
 #include "modelflow/modelflow.h"
+#include "passes/folded.h"
 
 namespace modelflow::passes {
 namespace {
 
 constexpr float kLowest = std::numeric_limits<float>::lowest(), kHighest = std::numeric_limits<float>::max();
 
-/// Bounds are attributes before opset 11 and inputs from then on; an absent one does not bound.
+/// Bounds are attributes before opset 11 and inputs from then on; an absent one is the lowest or highest number, which
+/// infinities are cut to. What a bound below the other, or one that is NaN, means is left to ONNX Runtime.
 std::optional<Activation> clip(const Node& node) {
   Activation result{"Clip", node.attrs.number("min", kLowest), node.attrs.number("max", kHighest)};
   for (std::size_t i : {1, 2}) {
@@ -19,7 +21,7 @@ std::optional<Activation> clip(const Node& node) {
     if (!bound) return {};
     (i == 1 ? result.alpha : result.beta) = *bound;
   }
-  return result;
+  return result.alpha <= result.beta ? std::optional(result) : std::nullopt;
 }
 
 /// One attempt to take `user` into `fused`: what the new node looks like, or why not.
@@ -126,15 +128,29 @@ class Epilogue {
     if (!number || user_.input(0) == user_.input(1)) return {};
     const Shape y = extents_.of(*fused_.output());
     if (!y.has_rank() || user_.input(first ? 1 : 0)->constant()->rank() > y.rank()) return {};  // would raise the rank
-    float scale = this->scale(), shift = this->shift();
-    if (user_.is("Add")) shift += *number;
-    if (user_.is("Sub")) scale *= first ? 1 : -1, shift = first ? shift - *number : *number - shift;
-    if (user_.is("Mul")) scale *= *number, shift *= *number;
-    if (user_.is("Div") && (!first || *number == 0)) return {};
-    if (user_.is("Div")) scale /= *number, shift /= *number;
+    const std::optional<Affine> both = followed_by(*number, first);
+    if (!both) {
+      miss("-affine", "folding would overflow or lose digits");
+      return {};
+    }
     Step step{"-affine", nullptr, false, fused_.attrs};
-    step.attrs.set("post_scale", Attr(scale)).set("post_shift", Attr(shift));
+    step.attrs.set("post_scale", Attr(both->scale)).set("post_shift", Attr(both->shift));
     return step;
+  }
+
+  struct Affine {
+    float scale, shift;
+  };
+
+  /// What stands behind the activation, and then the user with this number behind it (`first`) or in front.
+  std::optional<Affine> followed_by(float number, bool first) const {
+    if (user_.is("Div") && !first) return {};
+    const bool sum = user_.is("Add") || user_.is("Sub"), negates = user_.is("Sub") && !first;
+    const double factor = user_.is("Mul") ? number : user_.is("Div") ? 1.0 / number : negates ? -1 : 1;
+    const std::optional<float> scaled = folded_scale(scale(), factor);
+    const double added = !sum ? 0.0 : user_.is("Sub") && first ? -static_cast<double>(number) : number;
+    const std::optional<float> shifted = folded_shift(shift() * factor, added);
+    return scaled && shifted ? std::optional(Affine{*scaled, *shifted}) : std::nullopt;
   }
 
   Node& fused_;

@@ -2,6 +2,7 @@
 // attributes, then bias, activation and residual sum follow.
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/folded.h"
 #include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 
@@ -34,14 +35,16 @@ struct Product {
   void look_through(Value*& value, bool& transposed) {
     while (Node* node = value->producer()) {
       if (&node->graph() != &value->graph()) return;
+      Value* x = node->input(0);
       if (swaps_last_two(*node)) {
         transposed = !transposed;
-        value = node->input(0);
-      } else if (const auto factor = only_reader(*value) ? scaled(*node, value) : std::nullopt) {
-        scale *= *factor;
       } else {
-        return;
+        const std::optional<float> factor = only_reader(*value) ? scaled(*node, x) : std::nullopt;
+        const std::optional<float> product = factor ? folded_scale(scale, *factor) : std::nullopt;
+        if (!product) return;
+        scale = *product;
       }
+      value = x;
       ++folded;
     }
   }
@@ -69,10 +72,12 @@ std::optional<Product> read_gemm(const Node& gemm) {
     product.bias = c;
     return product;
   }
-  std::vector<float> scaled;
-  for (float value : values.as<float>()) scaled.push_back(beta * value);
-  const Dims dims = {static_cast<std::int64_t>(scaled.size())};
-  product.bias = &gemm.graph().add_constant(Tensor::of<float>(dims, scaled), c->name());
+  if (values.dtype() != DType::f32) return product;  // refused for that soon
+  std::vector<double> scaled = values.to_doubles();
+  for (double& value : scaled) value *= beta;
+  std::optional<Tensor> bias = from_doubles(values.dtype(), {values.elements()}, scaled);
+  if (!bias) return {};
+  product.bias = &gemm.graph().add_constant(*std::move(bias), c->name());
   return product;
 }
 
@@ -141,7 +146,12 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
   const Shape y = extents.of(*value);
   if (!y.has_rank() || user->input(user->input(0) == value ? 1 : 0)->constant()->rank() > y.rank()) return 0;
   Attrs attrs = fused->attrs;
-  attrs.set("scale", Attr(attrs.number("scale", 1) * (user->is("Mul") ? *number : 1 / *number)));
+  const std::optional<float> scale = folded_scale(attrs.number("scale", 1), user->is("Mul") ? *number : 1.0 / *number);
+  if (!scale) {
+    context.miss("matmul-scale", user, "folding would overflow or lose digits");
+    return 0;
+  }
+  attrs.set("scale", Attr(*scale));
   Node* next = make_fused(user->graph(), context, "matmul-scale", "modelflow.MatMul", fused->inputs(), attrs, *user);
   if (!next) return 0;
   next->name = fused->name;

@@ -1,5 +1,6 @@
 // A factor of each head on the scores of an attention (Swin v2, cosine attention): the queries take it.
 #include "passes/facts.h"
+#include "passes/folded.h"
 #include "passes/normalize/linear.h"
 
 namespace modelflow::passes {
@@ -17,6 +18,7 @@ Verdict factor_of_matrices(const Match& m) {
   if (c.elements() == 1 || c.rank() < 3 || c.rank() > rank || rank != rank_of(&y).value_or(0))
     return no("the factor is none of each matrix", m.value("c").name());
   if (c.dims().back() != 1 || c.dims()[c.rank() - 2] != 1) return no("the factor varies inside", m.value("c").name());
+  if (!ordinary(c)) return no("the factor is too large or too small to stand in front", m.value("c").name());
   const std::optional<std::int64_t> depth = x.shape().back().number(), columns = y.shape().back().number();
   return depth && columns && *depth > *columns ? no("its left operand is larger than the product") : yes();
 }

@@ -3,6 +3,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/facts.h"
+#include "passes/folded.h"
 #include "passes/normalize/norms.h"
 
 namespace modelflow::passes {
@@ -67,12 +68,14 @@ Value& rebuilt(const Match& m, Build& build, Value& scale, Value* bias) {
   return reader.is("Transpose") ? build.op("Transpose", {&y}, reader.attrs) : y;
 }
 
-/// `old` with every number combined with the one of `change`, named like the more telling of both.
+/// `old` with every number combined with the one of `change`, named like the more telling of both; null where that
+/// would lose something.
 template <class F>
-Value& changed(Build& build, const Value& old, const std::vector<float>& change, const std::string& name, F combine) {
-  std::vector<float> numbers;
-  for (std::size_t i = 0; i < change.size(); ++i) numbers.push_back(combine(old.constant()->as<float>()[i], change[i]));
-  return build.constant(Tensor::of<float>(old.constant()->dims(), numbers), name);
+Value* changed(Build& build, const Value& old, const std::vector<double>& change, const std::string& name, F combine) {
+  std::vector<double> numbers = old.constant()->to_doubles();
+  for (std::size_t i = 0; i < change.size(); ++i) numbers[i] = combine(numbers[i], change[i]);
+  std::optional<Tensor> folded = from_doubles(DType::f32, old.constant()->dims(), numbers);
+  return folded ? &build.constant(*std::move(folded), name) : nullptr;
 }
 
 Verdict plain(const Match& m) {
@@ -98,9 +101,12 @@ std::vector<Value*> scale(const Match& m, Build& build) {
   const auto numbers = spread(*w.constant(), axes);
   if (!numbers) return build.refuse(no("varies along other axes than those normalized", w.name()));
   if (!s->constant() || (b && !b->constant())) return build.refuse(no("the scale is not constant", s->name()));
-  const auto times = [](float a, float k) { return a * k; };
-  return {&rebuilt(m, build, changed(build, *s, *numbers, w.name(), times),
-                   b ? &changed(build, *b, *numbers, b->name(), times) : nullptr)};
+  const auto times = [](double a, double k) { return a * k; };
+  const std::vector<double> factors(numbers->begin(), numbers->end());
+  Value* scale = ordinary(factors) ? changed(build, *s, factors, w.name(), times) : nullptr;
+  Value* shift = scale && b ? changed(build, *b, factors, b->name(), times) : nullptr;
+  if (!scale || (b && !shift)) return build.refuse(no("folding would overflow or lose digits", w.name()));
+  return {&rebuilt(m, build, *scale, shift)};
 }
 
 std::vector<Value*> shift(const Match& m, Build& build) {
@@ -117,8 +123,11 @@ std::vector<Value*> shift(const Match& m, Build& build) {
   const auto numbers = spread(*c.constant(), axes);
   if (!numbers) return build.refuse(no("varies along other axes than those normalized", c.name()));
   if (!b->constant()) return build.refuse(no("the bias is not constant", b->name()));
-  const auto plus = [](float a, float k) { return a + k; };
-  return {&rebuilt(m, build, *norm.input(1), &changed(build, *b, *numbers, c.name(), plus))};
+  const auto plus = [](double a, double k) { return a + k; };
+  const std::vector<double> added(numbers->begin(), numbers->end());
+  Value* sum = cancels(b->constant()->to_doubles(), added) ? nullptr : changed(build, *b, added, c.name(), plus);
+  if (!sum) return build.refuse(no("folding would overflow or lose digits", c.name()));
+  return {&rebuilt(m, build, *norm.input(1), sum)};
 }
 
 }  // namespace
