@@ -1,6 +1,10 @@
 // The operator form of quantized models (QuantFormat.QOperator of ONNX Runtime, older exporters): each op becomes the
 // DequantizeLinear ... QuantizeLinear form that it stands for, which everything else knows; and the dynamic one.
+#include <algorithm>
+#include <cmath>
+
 #include "modelflow/pass.h"
+#include "passes/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {
@@ -14,15 +18,29 @@ Value& dequantized(Build& build, const Node& node, std::size_t i, std::int64_t a
 
 bool one_number(const Value* value) { return value && value->constant() && value->constant()->elements() == 1; }
 
+/// x_scale * w_scale, in which the steps of the bias are counted, keeps its digits.
+bool normal_scales(const Node& node) {
+  const float x = node.input(1)->constant()->as<float>()[0];
+  return std::ranges::all_of(node.input(4)->constant()->as<float>(), [x](float w) { return std::isnormal(x * w); });
+}
+
 Verdict check(const Node& node) {
   for (std::size_t i = 0; i < 8; ++i)
     if (!node.input(i)) return no("an operand is missing");
   if (!one_number(node.input(1))) return no("the scale of the first operand is no constant number");
+  for (std::size_t i : {2, 6, 7})
+    if (rank_of(node.input(i)) != 0 && !one_number(node.input(i)))
+      return no("is no single number", node.input(i)->name());
   for (std::size_t i : {4, 5})
-    if (!node.input(i)->constant()) return no("scale or zero point of the weights are no constants");
+    if (!node.input(i)->constant() || node.input(i)->constant()->elements() != node.input(4)->constant()->elements())
+      return no("scale or zero point of the weights are no constants, or of unlike extents");
+  if (!one_number(node.input(4)) &&
+      (rank_of(node.input(4)) != 1 || (node.is("QLinearMatMul") && rank_of(node.input(3)) != 2)))
+    return no("the scales of the weights do not lie along their columns", node.input(4)->name());
   for (std::size_t i : {1, 4})
     if (node.input(i)->dtype() != DType::f32) return no("a scale is not float32", node.input(i)->name());
   if (node.input(8) && !node.input(8)->constant()) return no("the bias is no constant");
+  if (node.input(8) && !normal_scales(node)) return no("the scales of the bias are no normal numbers");
   return yes();
 }
 
@@ -62,6 +80,12 @@ std::vector<Value*> convert_dynamic(const Match& match, Build& build) {
   if (match.node("cast").attrs.integer("to") != static_cast<std::int64_t>(DType::f32))
     return build.refuse(no("the sums are not cast to float32"));
   if (b.shape().rank() != 2) return build.refuse(no("is not of rank 2", b.name()));
+  const Tensor &scales = match.constant("b_scale"), &all = *b.constant();
+  const bool each = scales.dims() == Dims{all.dims()[1]};
+  if (!each && (scales.elements() != 1 || scales.rank() > 1))
+    return build.refuse(no("is neither a number nor one for each column", match.value("b_scale").name()));
+  if (match["b_zero"] && match.constant("b_zero").elements() != scales.elements())
+    return build.refuse(no("has other extents than the scales", match.value("b_zero").name()));
   if (build.opset() < 13) return build.refuse(no("scales per channel need opset 13"));
   for (const char* name : {"b_scale", "b_zero"})
     if (const Value* value = match[name]; value && value->constant()->rank() > 1)

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modelflow/modelflow.h"
 #include "passes/facts.h"
 #include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
@@ -95,12 +96,13 @@ Verdict check_weights(const Node& node, bool symmetric, std::size_t& axis) {
 }
 
 /// DequantizeLinear of 8-bit weights, one scale or one per output channel; of a bias in 32 bits.
-Verdict import_one(Node& node) {
+Verdict import_one(Node& node, const Context& context) {
   const Tensor* values = node.input(0)->constant();
   const Tensor* scales = node.input(1) ? node.input(1)->constant() : nullptr;
   const Tensor* given = node.input(2) ? node.input(2)->constant() : nullptr;
   if (!values || !scales || (node.input(2) && !given)) return no("no constants", node.label());
-  if (scales->dtype() != DType::f32) return no("the scales are not float32", node.input(1)->name());
+  if (scales->dtype() != DType::f32 || node.output()->dtype() != DType::f32)
+    return no("the scales or the result are not float32", node.input(1)->name());
   const std::vector<std::int64_t> zeros = zeros_of(given, values->dtype());
   if (zeros.size() != 1 && static_cast<std::int64_t>(zeros.size()) != scales->elements())
     return no("the zero points do not fit the scales", node.input(2)->name());
@@ -123,7 +125,9 @@ Verdict import_one(Node& node) {
     zero = &graph.add_constant(numbers, node.input(0)->name() + "_zero");
   }
   Value& made = graph.add_constant(dense<std::int8_t>(*steps.constant(), *scales, zeros, axis), node.output()->name());
-  if (normal(*scales)) keep_weights(graph, made, steps, *node.input(1), zero);
+  // Nobody else takes them, or lets go of them.
+  const bool taken = !context.options.disabled.contains("fuse-quantized");
+  if (taken && normal(*scales)) keep_weights(graph, made, axis, steps, *node.input(1), zero);
   put(node, made);
   return yes();
 }
@@ -163,7 +167,7 @@ int run(Graph& graph, Context& context) {
   }
   int changes = 0;
   for (Node* node : weights) {
-    const Verdict verdict = import_one(*node);
+    const Verdict verdict = import_one(*node, context);
     changes += verdict.ok;
     if (!verdict) context.miss("import-quantized", node, verdict.reason);
   }

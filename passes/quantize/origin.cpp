@@ -6,7 +6,7 @@
 namespace modelflow::passes {
 namespace {
 
-constexpr const char* kOrigin = "modelflow.quantized";
+constexpr const char *kOrigin = "modelflow.quantized", *kAxis = "modelflow.quantized_axis";
 
 std::vector<std::string> lines(const std::string& text) {
   std::vector<std::string> found;
@@ -21,15 +21,20 @@ Tensor repeated(float value, std::int64_t times) {
 
 }  // namespace
 
-void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales, const Value* zeros) {
+void keep_weights(Graph& graph, Value& dense, std::size_t axis, const Value& values, const Value& scales,
+                  const Value* zeros) {
   std::string names = values.name() + "\n" + scales.name();
   if (zeros) names += "\n" + zeros->name();
   dense.metadata.emplace_back(kOrigin, names);
+  if (scales.constant()->elements() != 1) dense.metadata.emplace_back(kAxis, std::to_string(axis));
   for (const Value* value : {&values, &scales, zeros})
     if (value) graph.pinned.insert(value->name());
 }
 
 std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis) {
+  for (const auto& [key, names] : weights.metadata) {
+    if (key == kAxis && names != std::to_string(axis)) return {};
+  }
   for (const auto& [key, names] : weights.metadata) {
     if (key != kOrigin) continue;
     std::vector<const Tensor*> origin;
@@ -54,7 +59,7 @@ void forget_weights(Graph& graph) {
                                      [](const auto& entry) { return entry.first == kOrigin; });
     if (origin == value->metadata.end()) continue;
     for (const std::string& name : lines(origin->second)) graph.pinned.erase(name);
-    value->metadata.erase(origin);
+    std::erase_if(value->metadata, [](const auto& entry) { return entry.first == kOrigin || entry.first == kAxis; });
   }
 }
 

@@ -9,11 +9,12 @@
 namespace modelflow::passes {
 
 /// The 8-bit weights behind a float32 constant that import_quantized() made; nothing for other constants, also not when
-/// something was folded into them. One scale for all becomes one per index of the axis.
+/// something was folded into them or their scales lie along another axis. One scale for all becomes one per index.
 std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size_t axis);
-/// Keeps 8-bit weights in the graph, unread, for imported_weights().
+/// Keeps 8-bit weights in the graph, unread, for imported_weights(): their scales lie along the axis.
 /// `zeros`: f32, one or one per channel; null: 0.
-void keep_weights(Graph& graph, Value& dense, const Value& values, const Value& scales, const Value* zeros = nullptr);
+void keep_weights(Graph& graph, Value& dense, std::size_t axis, const Value& values, const Value& scales,
+                  const Value* zeros = nullptr);
 /// Lets go of what nobody took.
 void forget_weights(Graph& graph);
 

@@ -86,9 +86,10 @@ bool in_8_bits(Node& node, Context& context) {
   Rest rest = rest_of(node);
   rest.attrs.set("a_scale", 0.0f).set("a_zero_point", 0);
   const std::size_t columns = trans_b ? 0 : 1;
-  std::optional<QuantizedWeights> arrived = imported_weights(*node.input(1), columns);
+  const std::optional<QuantizedWeights> arrived = imported_weights(*node.input(1), columns);
+  // Weights with zero points arrive with their activations, and both are taken together or not at all.
   const QuantizedWeights weights =
-      arrived ? *std::move(arrived) : quantize_weights(*node.input(1)->constant(), columns);
+      arrived && !arrived->zero_points ? *arrived : quantize_weights(*node.input(1)->constant(), columns);
   return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context) != nullptr;
 }
 
