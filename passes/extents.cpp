@@ -138,6 +138,7 @@ Shape Extents::derived(const Node& node) {
     std::vector<Dim> dims = first.dims();
     std::int64_t axis = node.attrs.integer("axis");
     if (axis < 0) axis += static_cast<std::int64_t>(dims.size());
+    if (axis < 0 || axis >= static_cast<std::int64_t>(dims.size())) return {};
     for (std::size_t i = 1; i < node.inputs().size(); ++i) {
       const Shape next = in(i);
       if (!next.has_rank() || next.rank() != dims.size()) return {};

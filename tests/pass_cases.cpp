@@ -60,7 +60,7 @@ int run(const Pass& pass, Graph& graph, Context& context) {
   return changes;
 }
 
-/// What calibration might have seen: everything within 4, channels of unlike sizes; corrections that correct nothing.
+/// What calibration might have seen: everything within 16, channels of unlike sizes; corrections that correct nothing.
 void make_up(QuantizationPlan& plan, const Graph& graph) {
   for (const passes::ChannelsOf& seen : passes::channels_to_observe(graph)) {
     const Shape& shape = graph.find(seen.value)->shape();
@@ -71,10 +71,10 @@ void make_up(QuantizationPlan& plan, const Graph& graph) {
     for (std::int64_t i = 0; channels.known() && i < channels.value(); ++i)
       sizes.push_back({static_cast<float>(1 + i % 3 * 4), static_cast<float>(1 + i % 3)});
   }
-  for (const Value* input : graph.inputs()) plan.ranges[input->name()] = {-4, 4};
+  for (const Value* input : graph.inputs()) plan.ranges[input->name()] = {-16, 16};
   for (const auto& node : graph.nodes()) {
     for (const Value* value : node->outputs())
-      if (value) plan.ranges[value->name()] = {-4, 4};
+      if (value) plan.ranges[value->name()] = {-16, 16};
     const Tensor* bias = node->input(3) ? node->input(3)->constant() : nullptr;
     if (bias) plan.bias_shifts[node->name].assign(static_cast<std::size_t>(bias->elements()), 0);
     if (node->is("modelflow.QMatMul") || node->is("modelflow.QMatMul4"))

@@ -41,7 +41,7 @@ struct Transformed {
 };
 
 /// The model behind these passes, run until nothing changes; the graph is checked behind each. Calibration, where it is
-/// asked for, is made up: every value lies within 4, channels have sizes 1, 5 and 9 in turn, no correction corrects.
+/// asked for, is made up: every value lies within 16, channels have sizes 1, 5 and 9 in turn, no correction corrects.
 Transformed transform(const std::vector<Pass>& passes, const Options& options, Model model,
                       const std::shared_ptr<Runtime>& runtime, int most_rounds = 20);
 

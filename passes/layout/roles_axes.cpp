@@ -119,13 +119,14 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   const bool keep = node.attrs.integer("keepdims", 1) != 0;
   if (node.is("ArgMax") || node.is("ArgMin")) {
     const std::int64_t axis = node.attrs.integer("axis");
+    if (!positive({axis}, static_cast<std::int64_t>(rank))) return {};
     Role role = with_axis({0}, "axis", last_axis(axis, rank));
     role.output = keep || !same_without({axis}, rank);
     return role;
   }
   if (std::find(kReduce.begin(), kReduce.end(), node.op()) == kReduce.end()) return {};
   std::optional<Ints> axes = ints_of(node, "axes", 1);
-  if (!axes || axes->empty()) return {};
+  if (!axes || axes->empty() || !positive(*axes, static_cast<std::int64_t>(rank))) return {};
   const bool same = same_without(*axes, rank);
   if (node.is("ReduceMean") && keep && axes->size() == rank - 2 && same) {
     // A mean over the image: our pooling is several times as fast as strided sums.

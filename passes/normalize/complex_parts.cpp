@@ -30,7 +30,7 @@ std::optional<std::int64_t> part_of(const Node& node, const Value& z) {
     return axis == Ints{last} ? std::optional(first) : std::nullopt;
   }
   const std::optional<Ints> ends = const_ints(node.input(2)), steps = setting(node, "steps", 4, {1});
-  if (!node.is("Slice") || !node.input(3) || !ends || steps != Ints{1}) return {};
+  if (!node.is("Slice") || !node.input(3) || !ends || ends->size() != 1 || steps != Ints{1}) return {};
   if (axes_of(node, 3, last_axis(z) + 1) != Ints{last}) return {};
   const std::int64_t end = ends->front() < 0 ? ends->front() + 2 : std::min<std::int64_t>(ends->front(), 2);
   return end == first + 1 ? std::optional(first) : std::nullopt;
@@ -61,8 +61,9 @@ bool keeps_parts(const Node& node, const Value& z) {
   const auto outside = [](const std::optional<Ints>& axes, std::size_t rank) {
     return axes && std::ranges::count(*axes, static_cast<std::int64_t>(rank) - 1) == 0;
   };
-  if (node.is("Transpose")) return node.attrs.ints("perm").back() == static_cast<std::int64_t>(last_axis(z));
-  if (node.is("Reshape")) return const_ints(node.input(1)) && const_ints(node.input(1))->back() == 2;
+  const auto ends_in = [](const Ints& list, std::int64_t last) { return !list.empty() && list.back() == last; };
+  if (node.is("Transpose")) return ends_in(node.attrs.ints("perm"), static_cast<std::int64_t>(last_axis(z)));
+  if (node.is("Reshape")) return ends_in(const_ints(node.input(1)).value_or(Ints{}), 2);
   if (node.is("Squeeze")) return outside(axes_of(node, 1, last_axis(z) + 1), last_axis(z) + 1);
   if (node.is("Unsqueeze")) return outside(axes_of(node, 1, y->shape().rank()), y->shape().rank());
   if (node.is("Slice")) return node.input(3) && outside(axes_of(node, 3, last_axis(z) + 1), last_axis(z) + 1);

@@ -56,6 +56,7 @@ bool reshape_axes(const Node& node, Ints& axes, std::int64_t directions) {
   for (const StridedView::Axis& axis : view.axes()) {
     const StridedView::Axis runs = StridedView::joined(axis);
     if (runs.size() > 1 || (runs.size() == 1 && runs[0].stride.number() != 1)) return false;
+    if (!runs.empty() && runs[0].axis >= axes.size()) return false;  // repeated, or of nothing
     order.push_back(runs.empty() ? -1 : axes[runs[0].axis]);
     if (!runs.empty() && !seen.insert(order.back()).second) return false;
   }

@@ -144,6 +144,9 @@ std::optional<Blocks> from_views(const Node& join) {
     perm.insert(perm.begin(), 0);
   }
   const Shape& y = join.output()->shape();
+  Ints sorted = perm;
+  std::ranges::sort(sorted);
+  if (sorted != Ints{0, 1, 2, 3, 4, 5}) return {};
   if (perm[0] != 0 || perm[4] != 2 || perm[5] != 4 || !apart[1].known() || !apart[3].known()) return {};
   const std::int64_t channels = apart[1].value(), size = apart[3].value();
   if (!(apart[3] == apart[5]) || size < 2 || y[1].number() != channels * size * size) return {};

@@ -84,7 +84,8 @@ Verdict check_weights(const Node& node, bool symmetric, std::size_t& axis) {
   if (!one || !output.shape().has_rank()) return no("read by several nodes", output.name());
   const Node& reader = *output.uses()[0].node;
   const std::optional<std::size_t> filters = channels(reader, output);
-  if (!filters) return no("no weights of a convolution or product", output.name());
+  if (!filters || *filters >= std::max<std::size_t>(values.rank(), 1))
+    return no("no weights of a convolution or product", output.name());
   if (!symmetric && (reader.is("Conv") || reader.is("ConvTranspose")))
     return no("asymmetric weights", node.input(0)->name());
   axis = *filters;

@@ -27,7 +27,8 @@ void stft(const Node& node, Type& spectrum) {
 /// No axes at all, given as an empty list: libonnx keeps every axis, ONNX Runtime drops all of extent 1.
 void squeeze(const Node& node, Type& squeezed) {
   const Tensor* axes = node.input(1) ? node.input(1)->constant() : nullptr;
-  if (!squeezed.is_tensor() || !axes || axes->elements() != 0) return;
+  const bool none = (axes && axes->elements() == 0) || (node.attrs.has("axes") && node.attrs.ints("axes").empty());
+  if (!squeezed.is_tensor() || !none) return;
   const Shape& x = node.input(0)->shape();
   squeezed.shape = {};
   if (!x.has_rank()) return;

