@@ -243,7 +243,8 @@ std::string Judge::compare_run(Reference& reference, std::size_t feed, const std
   for (std::size_t k = 0; k < expected.size(); ++k) {
     const Distance d = distance(expected[k], results[k]);
     const std::string where = " in '" + reference.names[k] + "', " + reference.feeds[feed].what;
-    if (!d.other_shape.empty() && !of_nothing(expected[k], results[k], all_graphs(reference.model).size() > 1)) return d.other_shape + where;
+    if (!d.other_shape.empty() && !of_nothing(expected[k], results[k], all_graphs(reference.model).size() > 1))
+      return d.other_shape + where;
     if (!d.other_shape.empty()) continue;
     const bool eight_bits = expected[k].dtype() == DType::u8 || expected[k].dtype() == DType::i8;
     const double allowed = is_float(expected[k].dtype()) ? reference.tolerance * d.scale : eight_bits ? 1 : 0;

@@ -1,0 +1,56 @@
+// Models that say what no exporter would: axes beyond the rank, lists of nothing. Some of them even run, in branches
+// that nobody takes or for inputs of no elements; no pass may die of them.
+#include <gtest/gtest.h>
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+namespace {
+
+class Crafted : public testing::TestWithParam<const char*> {};
+
+TEST_P(Crafted, DoesNotKillAPass) {
+  Options options;
+  options.measure = options.verify = false;
+  options.target = Target::parse("cpu:avx512_vnni");
+  try {
+    optimize(Model::from_text(std::string("<ir_version: 8, opset_import: [\"\" : 17]> test ") + GetParam()), options);
+  } catch (const Error&) {  // may be said as well
+  }
+}
+
+const char* const kModels[] = {
+    // an axis of 2^63 - 1
+    R"((float[B,2,8,8] x) => (float[B,8] y) <float[2,2,1,1] w = {1, 2, 3, 4}, int64[1] far = {9223372036854775807}> {
+      c = Conv(x, w)  y = ReduceSum<keepdims = 0>(c, far)
+    })",
+    R"((float[B,2,8,8] x) => (int64[B,8] y) <float[2,2,1,1] w = {1, 2, 3, 4}> { c = Conv(x, w)  y = ArgMax<axis = 77>(c) })",
+    // an axis behind those of a number
+    R"((float[N,S,8] x) => (float[N,S,2,4] y) <int64 zero = {0}, int64 one = {1}, int64[1] axis = {1}, int64[1] two = {2}, int64[1] four = {4}> {
+      s = Shape(x)  a = Gather(s, zero)  b = Gather(s, one)  c = Unsqueeze(a, axis)  d = Unsqueeze(b, axis)
+      t = Concat<axis = 0>(c, d, two, four)  y = Reshape(x, t)
+    })",
+    // the end of a slice along no axis, a transpose without an order, a target of nothing
+    R"((float[2,9] x) => (float[2,3,3,1] y) <int64 step = {2}, int64 n = {4}, int64[1] zero = {0}, int64[0] none = {}, int64[1] last = {-1}> {
+      z = STFT(x, step, , n)  re = Slice(z, zero, none, last)  y = Neg(re)
+    })",
+    R"((float[2,9] x) => (float[2,3,3,2] y, float w) <int64 step = {2}, int64 n = {4}, int64[0] none = {}> {
+      z = STFT(x, step, , n)  y = Transpose(z)  w = Reshape(z, none)
+    })",
+    // weights of rank 1
+    R"((uint8[N,2,3,4] x) => (float[N,2,6,8] y) <float xs = {0.05}, uint8 xz = {120}, int8[1] w = {1}, float ws = {0.02}, int8 wz = {0}> {
+      xf = DequantizeLinear(x, xs, xz)  wf = DequantizeLinear(w, ws, wz)  y = ConvTranspose<strides = [2, 2]>(xf, wf)
+    })",
+    // a result of no elements behind a recurrent op
+    R"((float[1,S,2] x) => (float[1,S,1] y) <float[1,3,2] w = {0.5, -0.25, 0.75, 1, -0.5, 0.25}, float[1,3,1] r = {0.5, -0.25, 0.75}, int64[3] flat = {1, -1, 0}> {
+      t = Transpose<perm = [1, 0, 2]>(x)  f = GRU<hidden_size = 1>(t, w, r)  g = Reshape(f, flat)  y = Concat<axis = 2>(g, g)
+    })",
+    // a transpose that takes axes twice
+    R"((float[N,2,8,8] x) => (float[N,8,4,4] y) <int64[6] cut = {0, 2, 4, 2, 4, 2}, int64[4] join = {0, 8, 4, 4}, float[1,8,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
+      a = Reshape(x, cut)  t = Transpose<perm = [0, 1, 3, 1, 2, 4]>(a)  j = Reshape(t, join)  y = Conv(j, w)
+    })"};
+
+INSTANTIATE_TEST_SUITE_P(Models, Crafted, testing::ValuesIn(kModels));
+
+}  // namespace
+}  // namespace modelflow
