@@ -51,8 +51,7 @@ struct Tally {
 class Fuzzer {
  public:
   explicit Fuzzer(const Arguments& arguments) : arguments_(arguments) {
-    const fs::path root = MODELFLOW_SOURCE_DIR;
-    material_ = {pass_cases(root / "tests/passes"), blocks(root / "tests/fuzz/blocks")};
+    material_ = {pass_cases(), blocks(fs::path(MODELFLOW_SOURCE_DIR) / "tests/fuzz/blocks")};
     settings_.modes = arguments.modes;
     settings_.kinds = arguments.kinds;
     std::string why;

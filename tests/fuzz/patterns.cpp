@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "modelflow/error.h"
+#include "tests/pass_cases.h"
 
 namespace modelflow::fuzz {
 namespace {
@@ -171,34 +172,14 @@ std::string with_constants(const std::string& text, Dice& dice) {
 
 }  // namespace
 
-std::vector<Pattern> pass_cases(const fs::path& folder) {
+std::vector<Pattern> pass_cases() {
   std::vector<Pattern> found;
-  for (const fs::path& file : texts(folder)) {
-    std::ifstream in(file);
-    std::string common = "17", opset, title, body;
-    bool before = false;
-    const auto finish = [&] {
-      if (title.empty() || body.find("modelflow.") != std::string::npos) return;
-      try {
-        Pattern pattern{file.filename().string() + ": " + title, Model::from_text(with_header(body, opset))};
-        if (!has_fused_ops(pattern.model.graph())) found.push_back(std::move(pattern));
-      } catch (const Error&) {  // a case about something that is no model
-      }
-    };
-    for (std::string line; std::getline(in, line);) {
-      if (line.starts_with("pass:")) {
-        common = number_behind(line, "opset:", "17");
-      } else if (line.starts_with("-- ")) {
-        finish();
-        title = line.substr(3), body.clear(), before = true;
-        opset = number_behind(line, "(opset ", common);
-      } else if (line.starts_with("=>") || line.starts_with("miss: ")) {
-        before = false;
-      } else if (before && !line.starts_with("#")) {
-        body += line + "\n";
-      }
+  for (const Case& c : all_cases()) {
+    try {
+      Pattern pattern{c.file.filename().string() + ": " + c.title, parse(c, c.before)};
+      if (!has_fused_ops(pattern.model.graph())) found.push_back(std::move(pattern));
+    } catch (const Error&) {  // a case about something that is no model
     }
-    finish();
   }
   return found;
 }

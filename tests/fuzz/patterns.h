@@ -16,8 +16,8 @@ struct Pattern {
   Model model;
 };
 
-/// The models in front of the "=>" of every case in `folder`, as far as they are made of standard ops.
-std::vector<Pattern> pass_cases(const std::filesystem::path& folder);
+/// The models in front of the "=>" of every case of tests/passes, as far as they are made of standard ops.
+std::vector<Pattern> pass_cases();
 
 /// A model as text with holes that a throw of the dice fills: ${a|b|c} is one of these, ${3..70} a number, ${N=...}
 /// gives it a name that ${N} repeats and ${N*M+1} computes with; "~" in front of an initializer without values
