@@ -121,6 +121,32 @@ TEST(Infer, AnAbsentAttributeIsItsDefault) {
   EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[1,15,3,2]");  // onesided is 1
 }
 
+TEST(Infer, AxesFromBehindInOldOpsets) {
+  Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 9]>
+  test (float[4,1,8] x) => (float[] y) { y = Squeeze<axes = [-2]>(x) })");
+  infer_types(model);
+  EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[4,8]");
+}
+
+TEST(Infer, UnknownLengthsOfKeysAreNotNone) {
+  Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 23]>
+  test (float[N,2,3,4] q, float[N,2,T,4] k, float[N,2,T,4] v) => (float[] y, float[] s) {
+    y, , , s = Attention(q, k, v)
+  })");
+  infer_types(model);
+  const Shape& scores = model.graph().outputs()[1]->shape();
+  EXPECT_TRUE(!scores.has_rank() || !scores.back().known()) << scores.str();
+}
+
+TEST(Infer, LabelsOfUnlikeExtents) {
+  Model model = Model::from_text(R"((float[N,2,4] x, float[3,2,4] b, float[M,4] c) => (float[] y, float[] z) {
+    y = Einsum<equation = "nsk,ntk->nst">(x, b)  z = Einsum<equation = "nsk, nk -> ns">(x, c)
+  })");
+  infer_types(model);
+  EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[3,2,2]");  // N is 3 or 1
+  EXPECT_FALSE(model.graph().outputs()[1]->shape()[0] == Dim::symbol("N"));
+}
+
 TEST(Infer, ContradictionsAreNotFatal) {
   EXPECT_EQ(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"),
             "float32[...]");

@@ -1,7 +1,9 @@
 // Where libonnx infers other shapes than ONNX Runtime computes.
 #include "src/onnx/corrections.h"
 
+#include <map>
 #include <optional>
+#include <string>
 
 namespace modelflow {
 namespace {
@@ -40,11 +42,57 @@ void squeeze(const Node& node, Type& squeezed) {
   squeezed.shape = Shape(left);
 }
 
+/// Present keys and scores are as long as past and new keys together: libonnx counts a length it does not know as 0.
+void attention(const Node& node, std::vector<Type>& types) {
+  for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+    const Value* input = node.input(i);
+    if (!input || input->shape().known()) continue;
+    for (std::size_t k = 1; k < types.size(); ++k)
+      if (types[k].is_tensor()) types[k].shape = {};
+    return;
+  }
+}
+
+/// One extent for a label of several operands: ones are repeated, and which symbol is one is not known.
+Dim joined(const Dim& a, const Dim& b) {
+  if (a == b || b == Dim(1)) return a;
+  if (a == Dim(1)) return b;
+  return a.known() ? a : b.known() ? b : Dim();
+}
+
+/// libonnx takes the extent of the first operand that has a label; ONNX Runtime repeats operands of extent 1.
+void einsum(const Node& node, Type& result) {
+  std::string equation = node.attrs.text("equation");
+  std::erase(equation, ' ');
+  const auto arrow = equation.find("->");
+  if (!result.is_tensor() || !result.shape.has_rank() || arrow == std::string::npos) return;
+  if (equation.find('.') != std::string::npos) return;
+  std::map<char, Dim> extents;
+  std::size_t input = 0, axis = 0;
+  for (const char label : equation.substr(0, arrow)) {
+    if (label == ',') {
+      ++input, axis = 0;
+      continue;
+    }
+    const Value* value = node.input(input);
+    const bool known = value && value->shape().has_rank() && axis < value->shape().rank();
+    const Dim dim = known ? value->shape()[axis] : Dim();
+    const auto [found, fresh] = extents.emplace(label, dim);
+    if (!fresh) found->second = joined(found->second, dim);
+    ++axis;
+  }
+  std::vector<Dim> dims;
+  for (const char label : equation.substr(arrow + 2)) dims.push_back(extents[label]);
+  result.shape = Shape(dims);
+}
+
 }  // namespace
 
 void correct(const Node& node, std::vector<Type>& types) {
   if (types.empty() || !node.domain().empty()) return;
   if (node.op() == "STFT") stft(node, types[0]);
+  if (node.op() == "Einsum") einsum(node, types[0]);
+  if (node.op() == "Attention") attention(node, types);
   if (node.op() == "Squeeze") squeeze(node, types[0]);
 }
 

@@ -153,7 +153,9 @@ std::vector<Type> Inference::infer(Node& node) {
 std::vector<Type> Inference::infer_standard(Node& node) {
   auto import = opsets_.find(node.domain());
   if (import == opsets_.end()) return {};
-  const int version = static_cast<int>(import->second);
+  // Axes from behind are taken in every opset, the first schemas do not know them.
+  const bool axes = node.is("Squeeze") || node.is("Unsqueeze");
+  const int version = std::max(static_cast<int>(import->second), axes ? 11 : 0);
   const auto* schema = proto::OpSchemaRegistry::Schema(node.op(), version, node.domain());
   // Before opset 16 these are functions and say nothing of types; the strict comparisons do.
   if (node.is("GreaterOrEqual") || node.is("LessOrEqual"))

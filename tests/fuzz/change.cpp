@@ -2,6 +2,7 @@
 #include "tests/fuzz/change.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tests/fuzz/elements.h"
 #include "tests/fuzz/glue.h"
@@ -67,7 +68,11 @@ bool attribute_changed(const Scene& s) {
   if (s.dice.chance(0.15)) return node.attrs.erase(name), true;
   Attr attr = *node.attrs.find(name);
   if (auto* integer = std::get_if<Int>(&attr)) {
-    *integer = name == "keepdims" || name.starts_with("trans") ? 1 - *integer : *integer + s.dice.any<Int>({1, -1, -1});
+    static const std::set<std::string> flags = {
+        "keepdims",  "transA",    "transB",    "is_causal", "linear_before_reset", "count_include_pad",
+        "ceil_mode", "allowzero", "onesided",  "inverse",   "interleaved",         "upper",
+        "largest",   "sorted",    "exclusive", "reverse"};
+    *integer = flags.contains(name) ? 1 - *integer : *integer + s.dice.any<Int>({1, -1, -1});
   } else if (auto* number = std::get_if<float>(&attr)) {
     *number = s.dice.chance(0.5) ? *number * 1.001F : *number + 0.5F;
   } else {

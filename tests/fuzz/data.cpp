@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kRounds = 4;  // and an empty one
 
-std::int64_t extent(std::uint64_t seed, const std::string& symbol, int round) {
+/// `leads`: it is the first extent of an input. Only such ones may be 0: nobody has images without pixels.
+std::int64_t extent(std::uint64_t seed, const std::string& symbol, int round, bool leads) {
   Dice dice(seed_of(seed + static_cast<std::uint64_t>(round), symbol));
   switch (round) {
     case 0:
@@ -23,7 +24,7 @@ std::int64_t extent(std::uint64_t seed, const std::string& symbol, int round) {
     case 3:
       return dice.any<std::int64_t>({4, 5, 8, 12});
     default:
-      return dice.any<std::int64_t>({0, 1, 2, 3});
+      return leads ? 0 : dice.any<std::int64_t>({1, 2, 3});
   }
 }
 
@@ -105,8 +106,8 @@ std::vector<Sample> samples(const Model& model, std::uint64_t seed, bool kinds, 
         const Dim& dim = input->shape()[axis];
         dynamic = dynamic || !dim.known();
         for (const std::string& symbol : dim.symbols())
-          if (!sample.symbols.contains(symbol)) sample.symbols[symbol] = extent(seed, symbol, round);
-        dims.push_back(dim.unknown() ? extent(seed, input->name() + std::to_string(axis), round)
+          if (!sample.symbols.contains(symbol)) sample.symbols[symbol] = extent(seed, symbol, round, axis == 0);
+        dims.push_back(dim.unknown() ? extent(seed, input->name() + std::to_string(axis), round, axis == 0)
                                      : std::max<std::int64_t>(0, dim.evaluate(sample.symbols).value_or(1)));
       }
       sample.feeds[input->name()] = values_of(*input, dims, seed + 1000 * static_cast<std::uint64_t>(round), kinds);

@@ -41,7 +41,7 @@ class Dice {
 
 /// One number from a seed and a text (FNV-1a): values of an input stay what they are while a model shrinks around it.
 inline std::uint64_t seed_of(std::uint64_t seed, std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ULL ^ seed;
+  std::uint64_t hash = 14695981039346656037ULL ^ (seed * 0x9e3779b97f4a7c15ULL >> 7);
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return hash;
 }

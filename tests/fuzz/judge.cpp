@@ -11,9 +11,10 @@
 namespace modelflow::fuzz {
 namespace {
 
-constexpr int kNoisyRuns = 5;
-constexpr double kMargin = 8;  // five runs do not meet the worst order of a sum
+constexpr int kNoisyRuns = 8;
+constexpr double kMargin = 8;  // eight runs do not meet the worst order of a sum
 constexpr double kIllConditioned = 0.01;
+constexpr double kTiny = 1e-37;  // smaller numbers are 0 to some kernels
 
 double last_digit(DType dtype) {
   return dtype == DType::f64 ? 0x1p-52 : dtype == DType::f16 ? 0x1p-10 : dtype == DType::bf16 ? 0x1p-7 : 0x1p-23;
@@ -64,6 +65,9 @@ std::string at_text(const Tensor& a, const Tensor& b, std::size_t i) {
 
 Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool kinds, bool empty)
     : runtime_(runtime), original_(original), kinds_(kinds) {
+  for (const auto& node : original.graph().nodes())
+    for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK", "MaxPool", "GlobalMaxPool"})
+      picks_ = picks_ || node->is(op);
   try {
     const auto session = open_session(runtime, original, {.threads = 1, .optimize = false});
     for (const auto& [name, type] : session->outputs()) names_.push_back(name);
@@ -140,6 +144,10 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
     if (!same_strings(a, b)) return where + "strings differ";
     if (a.dtype() == DType::string) continue;
     const Gap g = gap(a, b);
+    // Float16 may overflow in the original where we compute in float32.
+    const bool overflow = a.dtype() == DType::f16 && !std::isfinite(a.to_doubles()[g.kind_at]);
+    const bool picked = picks_ && std::isnan(b.to_doubles()[g.kind_at]);
+    if (g.kinds && (overflow || picked) && ++excused_) continue;
     if (g.kinds && !rounding(sample).kinds[k])
       return where + at_text(a, b, g.kind_at) + " (" + std::to_string(g.kinds) + " of another kind)";
     if (kinds_ || g.unequal == 0) continue;
@@ -148,7 +156,7 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
       ++excused_;
       continue;
     }
-    if (g.largest <= 2 * last_digit(a.dtype()) * g.scale) continue;
+    if (g.largest <= 2 * last_digit(a.dtype()) * g.scale + kTiny) continue;
     const double by = rounding(sample).by[k];
     if (g.largest > kMargin * by + 2 * last_digit(a.dtype()) * g.scale)
       return where + at_text(a, b, g.at) + " (largest " + std::to_string(g.scale) + ", rounding moves " +

@@ -1,6 +1,8 @@
 // Multiplies values by random numbers near one, in the graph itself: RandomUniformLike and Mul behind every value.
 #include "tests/fuzz/noise.h"
 
+#include <algorithm>
+
 #include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
 #include "tests/fuzz/change.h"
@@ -81,8 +83,15 @@ bool only_moves(const Node& node) {
   return false;
 }
 
+/// Scales of quantization: integer sums times these round to integers again, and often lie between two of them.
+bool is_scale(const Value& value) {
+  return std::any_of(value.uses().begin(), value.uses().end(), [](const Use& use) {
+    return use.node->op().find("Linear") != std::string::npos && use.index > 0;
+  });
+}
+
 void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
-  const double width = steps * last_digit(value.dtype());
+  const double width = (is_scale(value) ? 8 : 1) * steps * last_digit(value.dtype());
   const std::vector<Use> uses = value.uses();
   Value* factor = noise.draws(graph, value, 1 - width, 1 + width, before);
   Value* moved = graph.add("Mul", {&value, factor}, {.before = before}).output();
@@ -90,10 +99,10 @@ void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& nois
   for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, moved);
 }
 
-/// Scales of quantization take part in the rounding; other small constants may stand for extents (Resize, Range).
+/// Small constants may stand for extents (Resize, Range).
 bool worth_noise(const Value& constant) {
+  if (is_scale(constant)) return true;
   for (const Use& use : constant.uses()) {
-    if (use.node->op().find("Linear") != std::string::npos) return true;
     for (const char* op : {"Resize", "Upsample", "Range", "Pow", "OneHot", "Loop", "Scan"})
       if (use.node->is(op)) return false;
   }
@@ -146,7 +155,8 @@ void disturb(Graph& graph, double steps, Noise& noise) {
     if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
-    if (only_moves(*nodes[i])) continue;
+    const bool scale = nodes[i]->is("Constant") && nodes[i]->output() && is_scale(*nodes[i]->output());
+    if (only_moves(*nodes[i]) && !scale) continue;
     disturb_mean(graph, *nodes[i], steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
     for (Value* output : nodes[i]->outputs())
       if (output && takes_noise(*output) && !output->uses().empty())
