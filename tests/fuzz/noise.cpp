@@ -171,6 +171,19 @@ bool is_product(const Node& node) {
   return false;
 }
 
+/// The value with noise of a share of its largest magnitude.
+Value* coarsened(Graph& graph, Value& value, double share, Node* before, Noise& noise) {
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    Value* made = graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
+    made->type.kind = Type::Kind::tensor;
+    made->type.dtype = value.dtype();
+    return made;
+  };
+  Value* largest = op("ReduceMax", {op("Abs", {&value})}, {{"keepdims", std::int64_t{0}}});
+  Value* step = op("Mul", {noise.draws(graph, value, -share, share, before), largest});
+  return op("Add", {&value, step});
+}
+
 void coarsen(Graph& graph, double share, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
