@@ -187,18 +187,19 @@ Value* coarsened(Graph& graph, Value& value, double share, Node* before, Noise& 
 void coarsen(Graph& graph, double share, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  if (nodes.empty()) return;
+  for (Value* input : graph.inputs()) {  // is kept in 8 bits for all that read it
+    const std::vector<Use> uses = input->uses();
+    if (!takes_noise(*input) || uses.empty()) continue;
+    Value* coarse = coarsened(graph, *input, share, nodes.front(), noise);
+    for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, coarse);
+  }
   for (Node* node : nodes) {
     for (Graph* inner : node->subgraphs()) coarsen(*inner, share, noise);
     if (!is_product(*node)) continue;
     for (std::size_t i = 0; i < node->inputs().size(); ++i) {
       Value* input = node->input(i);
-      if (!input || !takes_noise(*input)) continue;
-      Value* size = graph.add("Abs", {input}, {.before = node}).output();
-      Value* largest =
-          graph.add("ReduceMax", {size}, {.before = node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
-      Value* draw = noise.draws(graph, *input, -share, share, node);
-      Value* step = graph.add("Mul", {draw, largest}, {.before = node}).output();
-      graph.set_input(*node, i, graph.add("Add", {input, step}, {.before = node}).output());
+      if (input && takes_noise(*input)) graph.set_input(*node, i, coarsened(graph, *input, share, node, noise));
     }
   }
 }
