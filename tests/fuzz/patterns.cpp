@@ -175,6 +175,8 @@ std::string with_constants(const std::string& text, Dice& dice) {
 std::vector<Pattern> pass_cases() {
   std::vector<Pattern> found;
   for (const Case& c : all_cases()) {
+    // ONNX Runtime joins parts of unlike extents where one is empty, and leaves the rest as memory had it.
+    if (c.title.find("no short extents") != std::string::npos) continue;
     try {
       Pattern pattern{c.file.filename().string() + ": " + c.title, parse(c, c.before)};
       if (!has_fused_ops(pattern.model.graph())) found.push_back(std::move(pattern));
