@@ -41,6 +41,7 @@ class Judge {
   Runtime& runtime_;
   const Model& original_;
   bool kinds_;
+  bool reduces_ = false;  ///< over nothing ONNX Runtime gives extents of 0 where they are 1
   bool picks_ = false;  ///< takes largest or smallest elements: of these ONNX Runtime drops NaN or not, by their place
   std::vector<Sample> samples_;
   std::vector<std::vector<Tensor>> references_;
