@@ -37,6 +37,10 @@ const char* const kModels[] = {
     R"((float[2,9] x) => (float[2,3,3,2] y, float w) <int64 step = {2}, int64 n = {4}, int64[0] none = {}> {
       z = STFT(x, step, , n)  y = Transpose(z)  w = Reshape(z, none)
     })",
+    // strides for one axis of two, an image without axes
+    R"((float[N,2,8,8] x, float z) => (float[N,2,4,4] y, float[1,2,1,1] v) <float[2,2,1,1] w = {1, 2, 3, 4}> {
+      a = Conv<strides = [2]>(x, w)  y = Conv(a, w)  v = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(z, w)
+    })",
     // weights of rank 1
     R"((uint8[N,2,3,4] x) => (float[N,2,6,8] y) <float xs = {0.05}, uint8 xz = {120}, int8[1] w = {1}, float ws = {0.02}, int8 wz = {0}> {
       xf = DequantizeLinear(x, xs, xz)  wf = DequantizeLinear(w, ws, wz)  y = ConvTranspose<strides = [2, 2]>(xf, wf)

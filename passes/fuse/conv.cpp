@@ -69,6 +69,11 @@ Verdict check(const Node& conv) {
   const Ints kernel(weights->dims().begin() + 2, weights->dims().end());
   if (conv.attrs.ints("kernel_shape", kernel) != kernel)
     return no("kernel_shape is not that of the weights", w->name());
+  for (const char* name : {"strides", "dilations"})
+    if (conv.attrs.ints(name, kernel).size() != kernel.size())
+      return no(std::string(name) + " has another number of entries than the window has axes");
+  if (const auto rank = rank_of(conv.input(0)); rank && *rank != kernel.size() + 2)
+    return no("is of another rank than the weights", conv.input(0)->name());
   return yes();
 }
 

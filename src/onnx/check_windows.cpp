@@ -2,6 +2,7 @@
 #include <array>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 #include "modelflow/error.h"
 #include "src/onnx/read_graph.h"
@@ -14,12 +15,23 @@ constexpr std::array<std::string_view, 5> kPositive = {"strides", "dilations", "
 
 bool fits(std::int64_t value) { return value >= 1 && value <= std::numeric_limits<std::int32_t>::max(); }
 
+/// Every axis once: what passes that reorder extents go by.
+bool is_order(const onnx::AttributeProto& attribute) {
+  std::vector<std::int64_t> axes(attribute.ints().begin(), attribute.ints().end());
+  std::ranges::sort(axes);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
 }  // namespace
 
 void check_windows(const NodeProto& node) {
   const std::string domain = read_domain(node.domain());
   if (!domain.empty() && domain != kDomain) return;
   for (const auto& attribute : node.attribute()) {
+    if (node.op_type() == "Transpose" && attribute.name() == "perm" && !is_order(attribute))
+      throw Error(ErrorKind::invalid_input, "perm does not name every axis once");
     if (std::ranges::find(kPositive, attribute.name()) == kPositive.end() || !attribute.ref_attr_name().empty())
       continue;
     const bool one = attribute.ints_size() == 0;

@@ -12,6 +12,7 @@ const Reasons kKinds = {
     {"fuse-quantized", "8 bits have no NaN: what QuantizeLinear makes of it is said nowhere"},
     {"normalize-qoperator", "8 bits have no NaN: what QuantizeLinear makes of it is said nowhere"},
     {"log-softmax-from-sum", "an infinite number among those of a softmax makes NaN of others, here or there"},
+    {"no-op-Add", "-0 + 0 is 0, whose inverse is another infinity"},
     {"pad-into-max-pool", "the MaxPool of ONNX Runtime takes NaN for a number that loses or wins by its place"},
     {"widen-float16", "some kernels of ONNX Runtime treat NaN otherwise in float16 than in float32"},
 };

@@ -5,6 +5,7 @@
 // was compared fails.
 //
 //     modelflow_obligations                            60 seconds of CPU, a fresh seed, which it prints
+//     modelflow_obligations --first                    the models as they are: what CI runs, with all feeds and levels
 //     modelflow_obligations --seed 7 --seconds 3600    more, or the same again
 //     modelflow_obligations --every                    each single change of each model
 //     modelflow_obligations --seed 7 --only 1234       one mutant, with everything there is to know
@@ -47,6 +48,8 @@ Wanted wanted(int argc, char** argv) {
       all.plan.only = std::stoll(value()), all.plan.jobs = 1;
     else if (words[i] == "--in")
       all.in = value();
+    else if (words[i] == "--first")
+      all.plan.seconds = 1e-9;  // behind the first round, in which every model is as it was
     else if (words[i] == "--brief")
       all.brief = true;
     else
