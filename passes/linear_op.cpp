@@ -23,6 +23,7 @@ std::optional<LinearOp> LinearOp::of(const Node& node, std::string* why) {
   if (!node.domain().empty() || !node.input(0) || !node.input(1)) return refuse("not a linear op");
   op.weight_ = node.input(1)->constant();
   if (!op.weight_) return refuse("the weights are not constant");
+  if (op.weight_->elements() == 0) return refuse("the weights are none");
   if (!foldable_float(op.weight_->dtype())) return refuse("the weights are neither float32 nor float64");
   const bool known = node.op() == "Conv" || node.op() == "ConvTranspose" ? op.read_conv()
                      : node.op() == "Gemm"                               ? op.read_gemm()

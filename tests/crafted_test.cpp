@@ -41,6 +41,14 @@ const char* const kModels[] = {
     R"((float[N,2,8,8] x, float z) => (float[N,2,4,4] y, float[1,2,1,1] v) <float[2,2,1,1] w = {1, 2, 3, 4}> {
       a = Conv<strides = [2]>(x, w)  y = Conv(a, w)  v = Conv<auto_pad = "SAME_UPPER", strides = [2, 2]>(z, w)
     })",
+    // strides for one axis of two, behind a convolution that may take them over
+    R"((float[N,2,8,8] x) => (float[N,2,8,8] y) <float[2,2,1,1] w = {1, 2, 3, 4}> {
+      a = Conv(x, w)  r = Relu(a)  y = Conv<strides = [2]>(r, w)
+    })",
+    // a product of no channels
+    R"((float[N,0] x) => (float[N,0] y) <float[0,0] w = {}, float[0] b = {}, float half = {0.5}> {
+      m = MatMul(x, w)  a = Add(b, m)  y = Div(a, half)
+    })",
     // weights of rank 1
     R"((uint8[N,2,3,4] x) => (float[N,2,6,8] y) <float xs = {0.05}, uint8 xz = {120}, int8[1] w = {1}, float ws = {0.02}, int8 wz = {0}> {
       xf = DequantizeLinear(x, xs, xz)  wf = DequantizeLinear(w, ws, wz)  y = ConvTranspose<strides = [2, 2]>(xf, wf)

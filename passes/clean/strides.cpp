@@ -19,7 +19,8 @@ Ints strides_of(const Node& conv) {
 
 bool known_conv(const Node& node) {
   return node.is("Conv") && node.input(1) && node.input(1)->constant() && node.input(1)->constant()->rank() > 2 &&
-         rank_of(node.input(0)) == node.input(1)->constant()->rank();
+         rank_of(node.input(0)) == node.input(1)->constant()->rank() &&
+         strides_of(node).size() + 2 == node.input(1)->constant()->rank();
 }
 
 /// The stride of a convolution that takes every so many pixels as they are; nothing for any other.
