@@ -147,6 +147,16 @@ TEST(Infer, LabelsOfUnlikeExtents) {
   EXPECT_FALSE(model.graph().outputs()[1]->shape()[0] == Dim::symbol("N"));
 }
 
+TEST(Infer, GroupNormalizationKeepsTheTypeOfItsInput) {
+  Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 23]>
+  test (float16[N,4,3] x, float16[4] w) => (float16[] y) { z = GroupNormalization<num_groups = 2>(x, w, w)  y = Relu(z) })");
+  infer_types(model);
+  const Value* z = model.graph().find("z");
+  ASSERT_TRUE(z);
+  EXPECT_EQ(z->dtype(), DType::f16);
+  EXPECT_EQ(z->shape().str(), "[N,4,3]");
+}
+
 TEST(Infer, ContradictionsAreNotFatal) {
   EXPECT_EQ(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"),
             "float32[...]");
