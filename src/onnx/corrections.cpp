@@ -94,8 +94,6 @@ void correct(const Node& node, std::vector<Type>& types) {
   if (node.op() == "Einsum") einsum(node, types[0]);
   if (node.op() == "Attention") attention(node, types);
   if (node.op() == "Squeeze") squeeze(node, types[0]);
-  // A function of ONNX by its body, which libonnx does not look into from opset 21 on.
-  if (node.op() == "GroupNormalization" && !types[0].is_tensor() && node.input(0)) types[0] = node.input(0)->type;
 }
 
 }  // namespace modelflow

@@ -157,7 +157,9 @@ std::vector<Type> Inference::infer_standard(Node& node) {
   const bool axes = node.is("Squeeze") || node.is("Unsqueeze");
   const int version = std::max(static_cast<int>(import->second), axes ? 11 : 0);
   const auto* schema = proto::OpSchemaRegistry::Schema(node.op(), version, node.domain());
-  // Before opset 16 these are functions and say nothing of types; the strict comparisons do.
+  // Functions by their body say nothing of types: these before opset 16, where the strict comparisons do, and groups
+  // from 21 on, where instances do.
+  if (node.is("GroupNormalization")) schema = proto::OpSchemaRegistry::Schema("InstanceNormalization", version, "");
   if (node.is("GreaterOrEqual") || node.is("LessOrEqual"))
     schema = proto::OpSchemaRegistry::Schema(node.is("GreaterOrEqual") ? "Greater" : "Less", version, "");
   if (!schema || !schema->has_type_and_shape_inference_function()) return {};
