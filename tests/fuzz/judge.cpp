@@ -69,6 +69,8 @@ Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool k
   for (const auto& node : original.graph().nodes())
     for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK", "MaxPool", "GlobalMaxPool"})
       picks_ = picks_ || node->is(op);
+  for (const auto& node : original.graph().nodes())
+    if (node->is("GRU") || node->is("LSTM") || node->is("RNN")) least_ = 8;
   try {
     const auto session = open_session(runtime, original, {.threads = 1, .optimize = false});
     for (const auto& [name, type] : session->outputs()) names_.push_back(name);
@@ -157,9 +159,10 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
       ++excused_;
       continue;
     }
-    if (g.largest <= 2 * last_digit(a.dtype()) * g.scale + kTiny) continue;
+    const double least = least_ * last_digit(a.dtype()) * g.scale;
+    if (g.largest <= least + kTiny) continue;
     const double by = rounding(sample).by[k];
-    if (g.largest > kMargin * by + 2 * last_digit(a.dtype()) * g.scale)
+    if (g.largest > kMargin * by + least)
       return where + at_text(a, b, g.at) + " (largest " + std::to_string(g.scale) + ", rounding moves " +
              std::to_string(by / g.scale * 0x1p23) + " digits)" + no_noise_;
     if (by > kIllConditioned * g.scale) ++excused_;

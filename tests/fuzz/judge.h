@@ -42,6 +42,7 @@ class Judge {
   const Model& original_;
   bool kinds_;
   bool reduces_ = false;  ///< over nothing ONNX Runtime gives extents of 0 where they are 1
+  double least_ = 2;      ///< digits that are always allowed; tanh in ONNX Runtime's recurrent layers ends at 1.0000005
   bool picks_ = false;  ///< takes largest or smallest elements: of these ONNX Runtime drops NaN or not, by their place
   std::vector<Sample> samples_;
   std::vector<std::vector<Tensor>> references_;
