@@ -158,8 +158,8 @@ TEST(Infer, GroupNormalizationKeepsTheTypeOfItsInput) {
 }
 
 TEST(Infer, ContradictionsAreNotFatal) {
-  EXPECT_EQ(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"),
-            "float32[...]");
+  EXPECT_THROW(inferred("(float[2,3] x) => (float[] y) { z = Transpose<perm = [9,0]>(x) y = Relu(z) }", "z"), Error)
+      << "an order that is none is refused on reading: passes index by it";
   EXPECT_EQ(inferred("(float[2,3] x, float[5,7] w) => (float[] y) { z = MatMul(x, w) y = Relu(z) }", "z"),
             "float32[...]");
 }
