@@ -1,7 +1,8 @@
 // How a model is saved, so that at every moment the name FILE (the end of symbolic links) is a complete model with
 // data: weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is
 // renamed over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed,
-// unless it is mapped by this process (it is the data of the model that was optimized in place).
+// unless it is mapped by this process (it is the data of the model that was optimized in place) or another model beside
+// FILE names it as well.
 #include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -114,14 +115,23 @@ bool mapped_here(const fs::path& path) {
   return false;
 }
 
+std::shared_ptr<const MappedFile> mapped(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(fs::symlink_status(file, error)) || fs::file_size(file, error) == 0) return nullptr;
+  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  return fd < 0 ? nullptr : MappedFile::map(fd, file.string());
+}
+
+bool names(const MappedFile& model, const std::string& name) {
+  return ::memmem(model.data(), model.size(), name.data(), name.size()) != nullptr;
+}
+
 // The data files (FILE.data, FILE.data.N) that the model at `file` names.
 std::vector<fs::path> data_of(const fs::path& file) {
   std::vector<fs::path> found;
   std::error_code error;
-  if (!fs::is_regular_file(fs::symlink_status(file, error)) || fs::file_size(file, error) == 0) return found;
-  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (fd < 0) return found;
-  auto model = MappedFile::map(fd, file.string());
+  auto model = mapped(file);
+  if (!model) return found;
   std::string stem = file.filename().string() + ".data";
   for (const auto& entry : fs::directory_iterator(directory_of(file), error)) {
     std::string name = entry.path().filename().string();
@@ -129,15 +139,25 @@ std::vector<fs::path> data_of(const fs::path& file) {
     std::string rest = name.substr(stem.size());
     bool ours = rest.empty() ||
                 (rest[0] == '.' && rest.size() > 1 && rest.find_first_not_of("0123456789", 1) == std::string::npos);
-    if (ours && ::memmem(model->data(), model->size(), name.data(), name.size())) found.push_back(entry.path());
+    if (ours && names(*model, name)) found.push_back(entry.path());
   }
   return found;
 }
 
-void remove_stale(const std::vector<fs::path>& files, const fs::path& current) {
+// Models of one folder may share their weights.
+bool shared(const fs::path& data, const fs::path& file) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory_of(file), error)) {
+    if (entry.path().extension() != ".onnx" || entry.path().filename() == file.filename()) continue;
+    if (auto other = mapped(entry.path()); other && names(*other, data.filename().string())) return true;
+  }
+  return false;
+}
+
+void remove_stale(const std::vector<fs::path>& files, const fs::path& current, const fs::path& file) {
   std::error_code ignored;
   for (const fs::path& path : files) {
-    if (path.filename() != current.filename() && !mapped_here(path)) fs::remove(path, ignored);
+    if (path.filename() != current.filename() && !mapped_here(path) && !shared(path, file)) fs::remove(path, ignored);
   }
 }
 
@@ -178,7 +198,7 @@ void Model::save(const fs::path& name, const WriteOptions& options) const {
     if (settled.fresh) fs::remove(settled.path, ignored);
     throw;
   }
-  remove_stale(stale, settled.path);
+  remove_stale(stale, settled.path, file);
 }
 
 }  // namespace modelflow
