@@ -22,6 +22,7 @@ namespace modelflow {
 namespace {
 
 constexpr int kMostThreads = 1024;
+constexpr double kMostNodes = 1e12, kMostDepth = 1000;
 
 char* duplicate(std::string_view text) {
   auto* out = static_cast<char*>(std::malloc(text.size() + 1));
@@ -69,6 +70,19 @@ int thread_count(const std::string& text) {
   throw Error(ErrorKind::usage, "'" + text + "' is no number of threads");
 }
 
+double seconds(const std::string& text) {
+  const double value = number(text);
+  if (value >= 0 && std::isfinite(value)) return value;
+  throw Error(ErrorKind::usage, "'" + text + "' is no time in seconds");
+}
+
+/// A whole number from 1 to `most`.
+double count(const std::string& text, double most) {
+  const double value = number(text);
+  if (value >= 1 && value <= most && value == std::floor(value)) return value;
+  throw Error(ErrorKind::usage, "'" + text + "' is no number from 1 to " + std::to_string(std::llround(most)));
+}
+
 double per_cent(const std::string& text) {
   const double value = number(text);
   if (value >= 0 && value <= 100) return value;
@@ -89,6 +103,10 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"threads", [&] { options.threads = thread_count(value); }},
       {"tolerance", [&] { options.tolerance = positive(value); }},
       {"max_seconds", [&] { options.max_seconds = positive(value); }},
+      {"max_memory", [&] { options.limits.max_memory = parse_bytes(value); }},
+      {"timeout", [&] { options.limits.timeout = seconds(value); }},
+      {"max_nodes", [&] { options.limits.max_nodes = static_cast<std::size_t>(count(value, kMostNodes)); }},
+      {"max_depth", [&] { options.limits.max_depth = static_cast<int>(count(value, kMostDepth)); }},
       {"disable", [&] { options.disabled.insert(value); }},
       {"enable", [&] { options.enabled.insert(value); }},
       {"precision", [&] { options.precision = parse_precision(value); }},
@@ -169,7 +187,8 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
                             char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
-    Result result = optimize(Model::load(input), options_or_default(options, {}));
+    const Options given = options_or_default(options, {});
+    Result result = optimize(Model::load(input, given.limits), given);
     result.report.input = input;
     result.model.save(output);
     if (report != nullptr) *report = duplicate(result.report.json());
@@ -180,8 +199,8 @@ int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_opt
                              size_t* output_size, char** report, char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr || output_size == nullptr) throw Error(ErrorKind::usage, "null argument");
-    Result result =
-        optimize(Model::from_bytes({static_cast<const std::byte*>(input), size}), options_or_default(options, {}));
+    const Options given = options_or_default(options, {});
+    Result result = optimize(Model::from_bytes({static_cast<const std::byte*>(input), size}, {}, given.limits), given);
     const std::string bytes = result.model.to_bytes();
     *output = duplicate(bytes);
     *output_size = bytes.size();

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <sstream>
+#include <charconv>
 
 #include "modelflow/modelflow.h"
 
@@ -51,12 +51,15 @@ std::pair<std::string, Dims> parse_input_shape(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) throw wrong("no name");
   Dims dims;
-  std::istringstream parts(std::string(text.substr(colon + 1)));
-  for (std::string part; std::getline(parts, part, ',');) {
-    char* end = nullptr;
-    const long long dim = std::strtoll(part.c_str(), &end, 10);
-    if (part.empty() || *end != '\0' || dim < 0) throw wrong(fmt::format("'{}' is not a dim", part));
+  const std::string_view list = text.substr(colon + 1);
+  for (std::size_t at = 0; !list.empty() && at <= list.size();) {
+    const std::string_view part = list.substr(at, list.find(',', at) - at);
+    std::int64_t dim = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), dim);
+    if (error != std::errc() || end != part.data() + part.size() || dim < 0)
+      throw wrong(fmt::format("'{}' is not a dim", part));
     dims.push_back(dim);
+    at += part.size() + 1;
   }
   return {std::string(text.substr(0, colon)), dims};
 }

@@ -6,8 +6,10 @@
 #include "src/calibrate/samples.h"
 #include "src/correct.h"
 #include "src/emit/foreign.h"
+#include "src/emit/fused_calls.h"
 #include "src/flow/flow.h"
 #include "src/input_shape.h"
+#include "src/limit_guard.h"
 #include "src/lower_precision.h"
 #include "src/measure/bf16_price.h"
 #include "src/measure/describe.h"
@@ -29,6 +31,7 @@ void refuse_wrong_numbers(const Options& options) {
   refuse(options.tolerance && !(*options.tolerance > 0 && std::isfinite(*options.tolerance)),
          "the tolerance must be a positive number");
   refuse(!(options.max_seconds >= 0), "the time for measuring must be a number of seconds");
+  refuse(!(options.limits.timeout >= 0 && options.limits.max_memory >= 0), "limits cannot be negative");
   refuse(!(options.max_drop >= 0 && options.max_drop <= 100), "max_drop must lie between 0 and 100 per cent");
 }
 
@@ -102,8 +105,18 @@ Model verified(Selected chosen, const Model& original, const Corrected& correcte
   return std::move(chosen.model);
 }
 
+/// Every step that is told to the caller is also where the limits are looked at.
+void watch_limits(Options& options) {
+  options.progress = [guard = LimitGuard(options.limits), tell = std::move(options.progress)](std::string_view step,
+                                                                                              double done) {
+    guard.check(step);
+    if (tell) tell(step, done);
+  };
+}
+
 /// What the user left to us: data to verify with, whether there is something to measure.
 Options resolved(Options options, const Model& model) {
+  watch_limits(options);
   if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
   if (options.inputs.empty() && options.calibration)
     if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
@@ -119,6 +132,7 @@ Result optimize(Model arrived, const Options& given) {
   refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);
   check_input_shapes(model, options.input_shapes);
+  check_fused_calls(model);
   Result result{std::move(arrived), {}};
   Report& report = result.report;
   report.version = version();
@@ -130,7 +144,7 @@ Result optimize(Model arrived, const Options& given) {
   std::string why;
   const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
   report.runtime = runtime ? "ONNX Runtime " + runtime->version() : why;
-  const auto step = [&](std::string_view what) { options.progress ? options.progress(what, 0) : void(); };
+  const auto step = [&](std::string_view what) { options.progress(what, 0); };
 
   step("run the original");
   const Verifier verifier(runtime, model, options, plugin_path());

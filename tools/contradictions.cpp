@@ -20,7 +20,10 @@ struct Mode {
 
 const std::vector<Mode>& modes() {
   static const std::vector<Mode> all = {
-      {"--inline", "only writes functions out", {"MODEL", "OUT", "--output", "--external-data", "--quiet"}},
+      {"--inline",
+       "only writes functions out",
+       {"MODEL", "OUT", "--output", "--external-data", "--quiet", "--timeout", "--max-memory", "--max-nodes",
+        "--max-depth"}},
       {"--list", "only prints names", {"--level", "--portable", "--target", "--precision", "--calibration"}},
   };
   return all;

@@ -4,10 +4,13 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
+#include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "modelflow/new_file.h"
+#include "modelflow/printable.h"
 #include "optimize_options.h"
 #include "supervised.h"
 #include "terminal.h"
@@ -57,7 +60,7 @@ std::string written(const Arguments& arguments) {
 std::string result_text(const Arguments& arguments, const Report& report) {
   if (arguments.json) return report.json() + "\n";
   if (arguments.quiet) return "";
-  return report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments);
+  return printable(report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments));
 }
 
 void save_model(const Arguments& arguments, const Model& model, Step& at) {
@@ -97,7 +100,7 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
   std::string why = "not verified";
   for (const std::string& note : report.notes)
     if (note.starts_with(why + ": ")) why = note;
-  fmt::print(stderr, "optimize: warning: {}\n", why);
+  fmt::print(stderr, "optimize: warning: {}\n", printable(why));
 }
 
 int run(Arguments& arguments, Step& at) {
@@ -106,7 +109,8 @@ int run(Arguments& arguments, Step& at) {
     return 0;
   }
   Progress progress(arguments.quiet || arguments.json);
-  Model model = Model::load(arguments.input);
+  if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
+  Model model = Model::load(arguments.input, arguments.options.limits);
   stop_if_interrupted();
   if (arguments.inline_only) {
     save_model(arguments, inline_functions(std::move(model)), at);
@@ -154,7 +158,9 @@ int main(int argc, char** argv) {
     if (auto code = parse_arguments(argc, argv, arguments)) return *code;
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
-    return supervised([&](Step& at) { return guarded(arguments, at); });
+    std::signal(SIGXFSZ, SIG_IGN);            // a file beyond the limit of this process is an error like any other
+    setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // newer runtimes keep a database of their use, and send it
+    return supervised(arguments.options.limits, [&](Step& at) { return guarded(arguments, at); });
   } catch (const Error& error) {
     fmt::print(stderr, "optimize: {}\n", error.what());
     return static_cast<int>(error.kind());

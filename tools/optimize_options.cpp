@@ -32,7 +32,7 @@ it is written all the same, with a warning on stderr and "verified": false in th
 
 Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid, 4 unsupported, 5 verification failed
 (nothing written), 6 a file or the standard output could not be written (a file that was not is as it was before),
-7 limit reached, 130 interrupted.)";
+7 limit of memory, time or size reached (see --timeout and what follows it), 130 interrupted.)";
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
@@ -42,6 +42,7 @@ struct Raw {
   int threads = 0;
   std::optional<double> tolerance;
   double max_seconds = 600, max_drop = -1;
+  std::string max_memory;
 };
 
 /// A check of a number from `least` to `most`, which NaN would pass as CLI::Range has it.
@@ -54,7 +55,21 @@ CLI::Validator between(double least, double most) {
   return {wrong, ""};
 }
 
+constexpr std::size_t kMostNodes = 1'000'000'000'000;
 constexpr double kSmallest = std::numeric_limits<double>::min(), kLargest = std::numeric_limits<double>::max();
+
+void add_limits(CLI::App& app, Raw& raw, Limits& limits) {
+  app.add_option("--timeout", limits.timeout, "give up after so many seconds (default: 7200; 0: never)")
+      ->check(between(0, kLargest));
+  app.add_option("--max-memory", raw.max_memory,
+                 "give up beyond so much memory, as 500M or 8G (default: nine tenths of what this machine has)");
+  app.add_option("--max-nodes", limits.max_nodes,
+                 "refuse a model of more nodes, its functions written out (default: 1000000)")
+      ->check(CLI::Range(std::size_t{1}, kMostNodes));
+  app.add_option("--max-depth", limits.max_depth,
+                 "refuse deeper nesting of subgraphs or of function calls (default: 100)")
+      ->check(CLI::Range(1, 1000));
+}
 
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("MODEL", raw.input, "the ONNX model to optimize");
@@ -105,6 +120,7 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
       ->check(between(kSmallest, kLargest));
   app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
       ->check(between(kSmallest, kLargest));
+  add_limits(app, raw, out.options.limits);
   app.add_flag("-q,--quiet", out.quiet, "print nothing but errors and warnings");
 }
 
@@ -167,7 +183,8 @@ void convert(const Raw& raw, Arguments& out) {
   options.disabled.insert(raw.disable.begin(), raw.disable.end());
   options.enabled.insert(raw.enable.begin(), raw.enable.end());
   for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
-  if (!raw.inputs.empty()) options.inputs = read_feeds(raw.inputs);
+  out.inputs = raw.inputs;
+  if (!raw.max_memory.empty()) options.limits.max_memory = parse_bytes(raw.max_memory);
   using External = WriteOptions::ExternalData;
   out.write.external_data = raw.external == "always"  ? External::always
                             : raw.external == "never" ? External::never

@@ -11,7 +11,7 @@ namespace modelflow::tools {
 
 /// What the command line asked for, checked as far as that needs no model.
 struct Arguments {
-  std::filesystem::path input, output, report_file;
+  std::filesystem::path input, output, report_file, inputs;
   WriteOptions write;
   Options options;
   bool explain = false, json = false, quiet = false, list = false, inline_only = false;

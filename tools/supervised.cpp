@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <new>
 
+#include "child_limits.h"
 #include "modelflow/error.h"
 
 namespace modelflow::tools {
@@ -110,9 +111,16 @@ int ended_by(int signal, std::string_view step) {
   return static_cast<int>(original ? ErrorKind::invalid_input : ErrorKind::internal);
 }
 
+int stopped(const std::string& limit, std::string_view step) {
+  clear_progress();
+  fmt::print(stderr, "optimize: {}{}; nothing written\n", limit,
+             step.empty() ? "" : fmt::format(" at the step '{}'", step));
+  return static_cast<int>(ErrorKind::limit);
+}
+
 }  // namespace
 
-int supervised(const std::function<int(Step&)>& work) {
+int supervised(const Limits& limits, const std::function<int(Step&)>& work) {
   void* shared = mmap(nullptr, sizeof(Step), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Step alone;
   Step& step = shared == MAP_FAILED ? alone : *new (shared) Step;
@@ -124,10 +132,11 @@ int supervised(const std::function<int(Step&)>& work) {
     scratch.use();
     return getppid() == parent ? work(step) : 128 + SIGTERM;
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return static_cast<int>(ErrorKind::internal);
-  return WIFSIGNALED(status) ? ended_by(WTERMSIG(status), step.name()) : ended_with(WEXITSTATUS(status), step.name());
+  const ChildEnd end = wait_within(limits, child, step);
+  if (!end.passed.empty()) return stopped(end.passed, step.name());
+  if (!end.known) return static_cast<int>(ErrorKind::internal);
+  return WIFSIGNALED(end.status) ? ended_by(WTERMSIG(end.status), step.name())
+                                 : ended_with(WEXITSTATUS(end.status), step.name());
 }
 
 }  // namespace modelflow::tools

@@ -3,6 +3,8 @@
 #include <functional>
 #include <string_view>
 
+#include "modelflow/limits.h"
+
 namespace modelflow::tools {
 
 /// The steps that decide what an interrupted run leaves behind; before them nothing is written.
@@ -22,7 +24,8 @@ class Step {
 /// of it, and a damaged one can end the process that runs it. Then one line on stderr says at which step, and the code
 /// is that of invalid input when it was the original model that ran. Signals sent to this process reach the child. Code
 /// 130 means interrupted, which is said here, and temporary files go with this process even if the child has no time
-/// for that.
-int supervised(const std::function<int(Step&)>& work);
+/// for that. Past a limit of time or memory the child is ended, whatever it is at: the limits that the library looks at
+/// between its steps hold within them as well. What is being written is written.
+int supervised(const Limits& limits, const std::function<int(Step&)>& work);
 
 }  // namespace modelflow::tools

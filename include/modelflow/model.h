@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "modelflow/graph.h"
+#include "modelflow/limits.h"
 
 namespace modelflow {
 
@@ -41,10 +42,12 @@ class Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  /// Reads and checks a model; external data is memory-mapped. Throws Error(invalid_input).
-  static Model load(const std::filesystem::path& file);
+  /// Reads and checks a model; external data is memory-mapped. Throws Error(invalid_input), and Error(limit) for one of
+  /// more nodes or deeper nesting than `limits` allow.
+  static Model load(const std::filesystem::path& file, const Limits& limits = {});
   /// From the bytes of a ModelProto; external data is looked up in `directory` (empty: refused).
-  static Model from_bytes(std::span<const std::byte> bytes, const std::filesystem::path& directory = {});
+  static Model from_bytes(std::span<const std::byte> bytes, const std::filesystem::path& directory = {},
+                          const Limits& limits = {});
   /// From the ONNX text form (docs/text.md).
   static Model from_text(std::string_view text);
   /// Atomic: the old file stays until the new one is complete. Throws Error(output).

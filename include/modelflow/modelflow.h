@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "modelflow/error.h"
+#include "modelflow/limits.h"
 #include "modelflow/model.h"
 #include "modelflow/pass.h"
 #include "modelflow/report.h"
@@ -49,6 +50,7 @@ struct Options {
   int threads = 0;                   ///< for timing; 0: all cores
   double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
+  Limits limits;                     ///< time and memory, looked at between steps; beyond them Error(limit)
   /// Verification: the bound of max |a-b| / max |a| per output (of 16-bit outputs at least four of their steps). Where
   /// none is given: 1e-4, or what ONNX Runtime's own optimisations change in the original.
   std::optional<double> tolerance = {};

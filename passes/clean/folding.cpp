@@ -73,13 +73,20 @@ class Folding {
 
   int run() {
     int folded = 0;
-    while (const int more = wave()) folded += more;
+    do {
+      const std::size_t refused = refused_.size();
+      deferred_ = false;
+      const int more = wave();
+      folded += more;
+      if (more == 0 && (!deferred_ || refused_.size() == refused)) break;
+    } while (true);
     return folded;
   }
 
  private:
   int wave();
   bool ready(Node& node);
+  bool fits_in_wave(double bytes, double most);
   int commit(const Nodes& part, const Known& results);
 
   Graph& graph_;
@@ -87,6 +94,8 @@ class Folding {
   double& budget_;
   std::set<const Node*> refused_;
   std::set<const Value*> pending_;  // what this wave will compute
+  double wave_bytes_ = 0;           // of it, as far as that can be told
+  bool deferred_ = false;           // whether something waits for the next wave
 };
 
 bool Folding::ready(Node& node) {
@@ -99,10 +108,19 @@ bool Folding::ready(Node& node) {
   }
   // What is folded further may be much smaller: the limit proper is checked on the results.
   if (!divides_safely(node)) return false;
-  if (predicted_bytes(node, context_.model) - in_bytes <= 4 * budget_ + 4096) return true;
+  const double most = 4 * budget_ + 4096, bytes = predicted_bytes(node, context_.model);
+  if (bytes - in_bytes <= most) return fits_in_wave(bytes, most);
   context_.miss("fold-constants", &node, "its result would be larger than max_fold_bytes allows");
   refused_.insert(&node);
   return false;
+}
+
+/// All results of a wave are in memory together: what does not fit beside the others waits for the next one.
+bool Folding::fits_in_wave(double bytes, double most) {
+  const bool fits = wave_bytes_ == 0 || wave_bytes_ + bytes <= most;
+  if (fits) wave_bytes_ += bytes;
+  deferred_ |= !fits;
+  return fits;
 }
 
 /// Nodes that share results are kept or given up together: their growth is judged as one.
@@ -157,8 +175,10 @@ int Folding::commit(const Nodes& part, const Known& results) {
 }
 
 int Folding::wave() {
+  if (context_.options.progress) context_.options.progress("clean: fold-constants", 0);
   Nodes nodes;
   pending_.clear();
+  wave_bytes_ = 0;
   for (const auto& node : graph_.nodes()) {
     if (!ready(*node)) continue;
     nodes.push_back(node.get());

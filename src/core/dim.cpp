@@ -99,20 +99,30 @@ std::optional<Dim> parse_term(std::string_view text) {
       term = term * Dim::symbol(std::string(factor));
     else
       return {};
+    if (term.unknown()) return {};  // of too high a degree
   }
   return term;
+}
+
+/// Where the next " + " or " - " stands. One scan: a search for each of both would read a long text once per term.
+std::size_t next_sign(std::string_view text) {
+  for (std::size_t at = text.find(' '); at != text.npos; at = text.find(' ', at + 1)) {
+    const std::string_view sign = text.substr(at, 3);
+    if (sign == " + " || sign == " - ") return at;
+  }
+  return text.npos;
 }
 
 std::optional<Dim> parse_sum(std::string_view text) {
   Dim total = 0;
   bool minus = false;
   while (true) {
-    const std::size_t plus = text.find(" + "), dash = text.find(" - "), end = std::min(plus, dash);
+    const std::size_t end = next_sign(text);
     const auto term = parse_term(text.substr(0, std::min(end, text.size())));
     if (!term) return {};
     total = minus ? total - *term : total + *term;
-    if (end == std::string_view::npos) return total;
-    minus = dash < plus;
+    if (end == text.npos || total.unknown()) return total;
+    minus = text[end + 1] == '-';
     text.remove_prefix(end + 3);
   }
 }

@@ -13,6 +13,10 @@ double extent(const Operand& operand, std::size_t from_end) {
   return static_cast<double>(operand.shape[operand.shape.rank() - 1 - from_end].number().value_or(1));
 }
 
+double first_extent(const Shape& shape) {
+  return shape.has_rank() && shape.rank() > 0 ? static_cast<double>(shape[0].number().value_or(1)) : 1;
+}
+
 /// Extents of a modelflow.Attention; what is unknown counts as 1.
 struct AttentionExtents {
   double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, size = 1, value_size = 1;
@@ -53,14 +57,11 @@ double attention_bytes(const Call& call) {
 double flops(const Call& call) {
   const double outputs = call.outputs.at(0).shape.known_elements();
   if (call.op == "Conv" || call.op == "QConv" || call.op == "ConvBf16" || call.op == "ConvToBf16") {
-    const double filters =
-        call.in(1).shape.has_rank() ? static_cast<double>(call.in(1).shape[0].number().value_or(1)) : 1;
-    return 2 * outputs * call.in(1).shape.known_elements() / std::max(filters, 1.0);
+    return 2 * outputs * call.in(1).shape.known_elements() / std::max(first_extent(call.in(1).shape), 1.0);
   }
   if (call.op == "ConvTranspose") {
     const Shape& w = call.in(1).shape;
-    const double channels = w.has_rank() ? static_cast<double>(w[0].number().value_or(1)) : 1;
-    return 2 * call.in(0).shape.known_elements() * w.known_elements() / std::max(channels, 1.0);
+    return 2 * call.in(0).shape.known_elements() * w.known_elements() / std::max(first_extent(w), 1.0);
   }
   if (call.op == "MatMul" || call.op == "MatMulBf16" || call.op == "MatMulToBf16" || call.op == "QMatMul" ||
       call.op == "QMatMul4" || call.op == "Gemm") {

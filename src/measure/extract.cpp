@@ -70,7 +70,7 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
 
 void revert(Model& model, Node& fused) {
   const FusedOp* op = find_fused_op(fused.op());
-  if (!op) throw Error(ErrorKind::internal, "no fused op of this build").within(fused.label());
+  if (!op) throw Error(ErrorKind::unsupported, "no fused op of this build").within(fused.label());
   settle(fused);
   const Call call = call_of(fused);
   const auto opset = model.opset();

@@ -37,6 +37,8 @@ class ExternalFiles {
   std::shared_ptr<const std::byte> bytes(const std::string& location, std::size_t offset, std::size_t length);
   /// The size of the file.
   std::size_t size(const std::string& location) { return open(location).size(); }
+  /// Whether anything was read from one.
+  bool used() const { return !files_.empty(); }
 
  private:
   const MappedFile& open(const std::string& location);

@@ -75,22 +75,6 @@ void pin_bindings(const TrainingInfoProto& training, Graph& graph) {
   }
 }
 
-bool has_external(const GraphProto& graph) {
-  for (const TensorProto& tensor : graph.initializer()) {
-    if (tensor.data_location() == TensorProto::EXTERNAL) return true;
-  }
-  for (const NodeProto& node : graph.node()) {
-    for (const AttributeProto& attribute : node.attribute()) {
-      if (attribute.t().data_location() == TensorProto::EXTERNAL) return true;
-      if (attribute.has_g() && has_external(attribute.g())) return true;
-      for (const GraphProto& inner : attribute.graphs()) {
-        if (has_external(inner)) return true;
-      }
-    }
-  }
-  return false;
-}
-
 std::string keep_model(ModelProto& proto) {
   ModelProto extras;
   *extras.mutable_training_info() = std::move(*proto.mutable_training_info());
@@ -110,11 +94,12 @@ std::string keep_model(ModelProto& proto) {
 
 }  // namespace
 
-Model read_model(ModelProto& proto, ExternalFiles& files) {
+Model read_model(ModelProto& proto, ExternalFiles& files, const Limits& limits) {
   if (!proto.has_ir_version() || !proto.has_graph()) bad("not an ONNX model: it has no IR version or no graph");
   if (proto.ir_version() < 3) {
     throw Error(ErrorKind::unsupported, "IR version " + std::to_string(proto.ir_version()) + "; 3 is the oldest");
   }
+  check_size(proto, limits);
   Model model;
   model.ir_version = proto.ir_version();
   model.producer_name = proto.producer_name();
@@ -124,7 +109,6 @@ Model read_model(ModelProto& proto, ExternalFiles& files) {
   model.model_version = proto.model_version();
   model.metadata = read_metadata(proto.metadata_props());
   read_opsets(proto, model);
-  model.had_external_data = has_external(proto.graph());
   GraphReader reader(files, model.opsets);
   reader.read(*proto.mutable_graph(), model.graph());
   for (FunctionProto& function : *proto.mutable_functions()) {
@@ -134,13 +118,14 @@ Model read_model(ModelProto& proto, ExternalFiles& files) {
       throw error.within("local function '" + function.name() + "'");
     }
   }
-  check_functions(model);
+  check_functions(model, limits);
   check_calls(model);
   for (TrainingInfoProto& training : *proto.mutable_training_info()) {
     if (training.has_initialization()) reader.load_external(*training.mutable_initialization());
     if (training.has_algorithm()) reader.load_external(*training.mutable_algorithm());
     pin_bindings(training, model.graph());
   }
+  model.had_external_data = files.used();
   model.extras = keep_model(proto);
   return model;
 }
@@ -153,13 +138,13 @@ Function read_function(FunctionProto& proto) {
 
 }  // namespace proto
 
-Model Model::from_bytes(std::span<const std::byte> bytes, const fs::path& directory) {
+Model Model::from_bytes(std::span<const std::byte> bytes, const fs::path& directory, const Limits& limits) {
   ExternalFiles files(directory);
   proto::ModelProto model = proto::parse(bytes);
-  return proto::read_model(model, files);
+  return proto::read_model(model, files, limits);
 }
 
-Model Model::load(const fs::path& file) {
+Model Model::load(const fs::path& file, const Limits& limits) {
   try {
     int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) proto::bad(std::strerror(errno));
@@ -168,7 +153,7 @@ Model Model::load(const fs::path& file) {
     ExternalFiles files(directory, file);
     proto::ModelProto model = proto::parse({mapped->data(), mapped->size()});
     mapped.reset();
-    return proto::read_model(model, files);
+    return proto::read_model(model, files, limits);
   } catch (const Error& error) {
     throw error.within("'" + file.string() + "'");
   } catch (const std::bad_alloc&) {

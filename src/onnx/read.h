@@ -7,7 +7,7 @@
 namespace modelflow::proto {
 
 /// Reads and checks a parsed model; tensor bytes are moved out of it. Throws Error.
-Model read_model(ModelProto& proto, ExternalFiles& files);
+Model read_model(ModelProto& proto, ExternalFiles& files, const Limits& limits = {});
 /// One local function, as read_model reads it.
 Function read_function(FunctionProto& proto);
 

@@ -22,6 +22,11 @@ AttributeProto::AttributeType type_of(const AttributeProto& proto) {
   return AttributeProto::UNDEFINED;
 }
 
+void load_sparse(SparseTensorProto& proto, ExternalFiles& files) {
+  load_external(*proto.mutable_values(), files);
+  load_external(*proto.mutable_indices(), files);
+}
+
 Subgraph read_subgraph(GraphProto& proto, Node* owner, GraphReader& reader) {
   auto graph = std::make_shared<Graph>(owner);
   reader.read(proto, *graph);
@@ -65,16 +70,7 @@ Attr read_value(AttributeProto& proto, Node* owner, GraphReader& reader, Externa
     default:
       break;
   }
-  if (proto.has_t()) load_external(*proto.mutable_t(), files);
-  for (TensorProto& tensor : *proto.mutable_tensors()) load_external(tensor, files);
-  if (proto.has_sparse_tensor()) {
-    load_external(*proto.mutable_sparse_tensor()->mutable_values(), files);
-    load_external(*proto.mutable_sparse_tensor()->mutable_indices(), files);
-  }
-  for (SparseTensorProto& sparse : *proto.mutable_sparse_tensors()) {
-    load_external(*sparse.mutable_values(), files);
-    load_external(*sparse.mutable_indices(), files);
-  }
+  reader.load_external(proto);
   return AttrBytes{bytes_of(proto)};
 }
 
@@ -93,18 +89,19 @@ Attr GraphReader::read(AttributeProto& proto, Node* owner) {
 
 void GraphReader::load_external(GraphProto& proto) {
   for (TensorProto& tensor : *proto.mutable_initializer()) proto::load_external(tensor, files_);
-  for (SparseTensorProto& sparse : *proto.mutable_sparse_initializer()) {
-    proto::load_external(*sparse.mutable_values(), files_);
-    proto::load_external(*sparse.mutable_indices(), files_);
-  }
+  for (SparseTensorProto& sparse : *proto.mutable_sparse_initializer()) load_sparse(sparse, files_);
   for (NodeProto& node : *proto.mutable_node()) {
-    for (AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) proto::load_external(*attribute.mutable_t(), files_);
-      for (TensorProto& tensor : *attribute.mutable_tensors()) proto::load_external(tensor, files_);
-      if (attribute.has_g()) load_external(*attribute.mutable_g());
-      for (GraphProto& graph : *attribute.mutable_graphs()) load_external(graph);
-    }
+    for (AttributeProto& attribute : *node.mutable_attribute()) load_external(attribute);
   }
+}
+
+void GraphReader::load_external(AttributeProto& proto) {
+  if (proto.has_t()) proto::load_external(*proto.mutable_t(), files_);
+  for (TensorProto& tensor : *proto.mutable_tensors()) proto::load_external(tensor, files_);
+  if (proto.has_sparse_tensor()) load_sparse(*proto.mutable_sparse_tensor(), files_);
+  for (SparseTensorProto& sparse : *proto.mutable_sparse_tensors()) load_sparse(sparse, files_);
+  if (proto.has_g()) load_external(*proto.mutable_g());
+  for (GraphProto& graph : *proto.mutable_graphs()) load_external(graph);
 }
 
 }  // namespace modelflow::proto

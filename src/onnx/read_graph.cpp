@@ -112,6 +112,7 @@ void GraphReader::read_initializers(GraphProto& proto, Graph& graph) {
     if (value && (!value->is_graph_input() || value->is_initializer())) {
       bad("initializer " + quoted(tensor.name()) + " is there twice");
     }
+    check_rank(tensor.dims_size());
     Type type =
         Type::tensor(static_cast<DType>(tensor.data_type()), Shape::of({tensor.dims().begin(), tensor.dims().end()}));
     if (!value) value = &graph.add_value(tensor.name(), type);
@@ -135,6 +136,7 @@ void GraphReader::read_sparse(GraphProto& proto, Graph& graph, GraphProto& extra
     if (name.empty()) bad("a sparse initializer has no name");
     Value* value = graph.find(name);
     if (value && !value->is_graph_input()) bad("initializer " + quoted(name) + " is there twice");
+    check_rank(sparse.dims_size());
     Type type = Type::tensor(static_cast<DType>(sparse.values().data_type()),
                              Shape::of({sparse.dims().begin(), sparse.dims().end()}));
     if (!value) graph.add_value(name, std::move(type));
@@ -190,6 +192,7 @@ void GraphReader::read_node(NodeProto& proto, Graph& graph) {
   if (proto.op_type().empty()) bad("op_type is missing");
   check_schema(proto, opsets_);
   check_windows(proto);
+  check_equation(proto);
   std::vector<Value*> inputs;
   for (const std::string& name : proto.input()) inputs.push_back(find_input(name, graph));
   Node& node = graph.add(qualified(proto), std::move(inputs), {.outputs = 0, .name = proto.name()});

@@ -18,8 +18,9 @@ class GraphReader {
   Function read(FunctionProto& proto);
   /// `owner` becomes the parent of subgraphs.
   Attr read(AttributeProto& proto, Node* owner);
-  /// Loads external data of every tensor in a graph that stays a proto (training info).
+  /// Loads external data of every tensor in what stays a proto (training info, attributes of other kinds).
   void load_external(GraphProto& proto);
+  void load_external(AttributeProto& proto);
 
  private:
   using Values = google::protobuf::RepeatedPtrField<ValueInfoProto>;
@@ -45,8 +46,13 @@ std::string label(const NodeProto& node);
 void check_schema(const NodeProto& node, const GraphReader::Opsets& opsets);
 /// Throws Error(invalid_input) when a window or a group has an extent, stride or number that nothing can divide by.
 void check_windows(const NodeProto& node);
-/// Throws Error(invalid_input) on recursion, Error(limit) on too many functions or too deep calls.
-void check_functions(const Model& model);
+/// Throws Error(invalid_input) when the equation of an Einsum cannot be read.
+void check_equation(const NodeProto& node);
+/// Throws Error(limit) on more nodes, or subgraphs nested deeper, than the limits allow.
+void check_size(const ModelProto& model, const Limits& limits);
+/// Throws Error(invalid_input) on recursion, Error(limit) on too many functions, too deep calls, or calls that written
+/// out would be more nodes than the limits allow.
+void check_functions(const Model& model, const Limits& limits);
 /// Throws Error(invalid_input) where a call leaves out what the function needs. No function may be recursive.
 void check_calls(const Model& model);
 

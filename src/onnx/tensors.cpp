@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "modelflow/error.h"
+#include "src/onnx/types.h"
 
 namespace modelflow::proto {
 namespace {
@@ -109,6 +110,7 @@ Tensor read_strings(const TensorProto& proto, Dims dims) {
 Tensor read_checked(TensorProto& proto, ExternalFiles& files) {
   auto dtype = static_cast<DType>(proto.data_type());
   if (proto.has_segment()) throw Error(ErrorKind::unsupported, "tensors in segments");
+  check_rank(proto.dims_size());
   Dims dims(proto.dims().begin(), proto.dims().end());
   if (dtype == DType::string) return read_strings(proto, std::move(dims));
   std::size_t size = byte_count(dtype, dims);

@@ -1,5 +1,7 @@
 #include "src/onnx/types.h"
 
+#include "modelflow/error.h"
+
 namespace modelflow::proto {
 namespace {
 
@@ -44,7 +46,14 @@ void write_dim(const Dim& dim, TensorShapeProto::Dimension& proto) {
   }
 }
 
+void check_rank(int rank) {
+  if (rank > kMaxRank)
+    throw Error(ErrorKind::limit,
+                "a tensor of " + std::to_string(rank) + " axes; " + std::to_string(kMaxRank) + " are the most");
+}
+
 Shape read_shape(const TensorShapeProto& proto) {
+  check_rank(proto.dim_size());
   std::vector<Dim> dims;
   for (const auto& dim : proto.dim()) dims.push_back(read_dim(dim));
   return Shape(std::move(dims));

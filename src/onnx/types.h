@@ -9,6 +9,11 @@ Type read_type(const TypeProto& proto);
 /// False (and nothing written) when nothing is known.
 bool write_type(const Type& type, TypeProto& proto);
 
+/// Most axes of a tensor: numpy knows 64. Everything that is said of a tensor is as long as it has axes.
+inline constexpr int kMaxRank = 1024;
+/// Throws Error(limit) beyond kMaxRank.
+void check_rank(int rank);
+
 Shape read_shape(const TensorShapeProto& proto);
 void write_shape(const Shape& shape, TensorShapeProto& proto);
 Dim read_dim(const TensorShapeProto::Dimension& proto);

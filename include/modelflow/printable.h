@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace modelflow {
+
+/// Text of any origin for a terminal or a log: control characters (line ends stay), marks that turn the direction of
+/// writing, and bytes that are no UTF-8 are written as \x1b.
+std::string printable(std::string_view text);
+
+}  // namespace modelflow
