@@ -1,6 +1,7 @@
 // Where 8-bit numbers begin and end, one pass over the tensor rounds or widens them; with a Transpose beside it the
 // same pass moves the channels.
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "passes/extents.h"
@@ -26,7 +27,8 @@ std::optional<Attrs> plain(const Node& node) {
   if (!node.input(2) || node.attrs.integer("block_size") || node.attrs.integer("output_dtype")) return {};
   const Tensor *scale = node.input(1)->constant(), *zero = node.input(2)->constant();
   if (!scale || !zero || scale->dtype() != DType::f32 || zero->dtype() != DType::u8) return {};
-  if (scale->elements() != 1 || zero->elements() != 1 || !(scale->as<float>()[0] > 0)) return {};
+  if (scale->elements() != 1 || zero->elements() != 1) return {};
+  if (!(scale->as<float>()[0] > 0) || !std::isfinite(scale->as<float>()[0])) return {};  // no kernel takes it
   Attrs attrs{{"scale", scale->as<float>()[0]}};
   attrs.set("zero_point", Attr(std::int64_t{zero->as<std::uint8_t>()[0]}));
   return attrs;
