@@ -115,6 +115,7 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"observer", [&] { options.observer = parse_observer(value); }},
       {"metric", [&] { options.metric = parse_metric(value); }},
       {"max_drop", [&] { options.max_drop = per_cent(value); }},
+      {"reproducer", [&] { options.reproducer = value; }},
       {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
   };
   const auto it = setters.find(key);

@@ -1,3 +1,4 @@
+// A model that is right: what makes it wrong is searched for and left out.
 #pragma once
 
 #include <set>
@@ -11,13 +12,14 @@ namespace modelflow {
 /// What is left when everything that failed is switched off.
 struct Corrected {
   Pipeline::Forms forms;
-  std::set<std::string> disabled;  ///< passes that made the model wrong
+  std::set<std::string> disabled;  ///< rules and passes that made the model wrong
+  std::set<std::string> kernels;   ///< kernels that did: their nodes are plain ops in forms.fused
   Outcome outcome;                 ///< of the fully fused form
 };
 
-/// Runs the pipeline and compares the result with the original. On a failure it searches for the fused node (when only
-/// kernels are wrong) or the pass that is responsible, leaves it out, says so in the notes and tries again. Throws
-/// Error(verification) when that does not end.
+/// Runs the pipeline and compares the result with the original. On a failure it searches for the kernel (when only
+/// kernels are wrong), rule or pass that is responsible and the node that shows it, leaves it out everywhere, says so
+/// in the report and tries again. Throws Error(verification) when that does not end.
 Corrected build_correct(const Model& original, const Options& options, const Pipeline& pipeline,
                         const Verifier& verifier, Report& report);
 

@@ -73,7 +73,7 @@ Selected choose(const Model& original, const Options& options, const Pipeline& p
   tools.budget = std::min(options.max_seconds, 20.0);
   if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
     return select_by_cost(corrected.forms.fused, tools, options.target, report);
-  const Feeds& feeds = verifier.reference().feeds.front();
+  const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
     return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
   };
@@ -148,6 +148,7 @@ Result optimize(Model arrived, const Options& given) {
 
   step("run the original");
   const Verifier verifier(runtime, model, options, plugin_path());
+  report.feeds = verifier.reference().list;
   if (runtime && (options.verify || options.measure) && !verifier.reference().why_not.empty())
     refuse_what_cannot_be_right(model, *runtime);
   step("optimize");
@@ -163,7 +164,7 @@ Result optimize(Model arrived, const Options& given) {
     step("lower the precision");
     if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
     std::optional<Model> lowered = lower_precision({model, corrected, result.model}, options, pipeline, *runtime,
-                                                   plugin_path(), verifier.reference().feeds, report);
+                                                   plugin_path(), verifier.reference().ordinary(), report);
     if (lowered) result.model = std::move(*lowered);
   }
   report.after = stats(result.model);

@@ -18,16 +18,25 @@ Stages::const_iterator find(const Stages& stages, std::string_view name) {
 
 }  // namespace
 
+Pipeline::Pipeline(const Options& options, std::shared_ptr<Runtime> runtime)
+    : Pipeline(options, std::move(runtime), passes::running_order(options)) {}
+
+Pipeline Pipeline::limited(RuleLimit& limit) const {
+  Pipeline pipeline = *this;
+  pipeline.limit_ = &limit;
+  return pipeline;
+}
+
 void Pipeline::run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled,
                    Report& report, const QuantizationPlan* plan) const {
   Options options = options_;
   options.disabled.insert(disabled.begin(), disabled.end());
-  Flow flow(options, runtime_, report, plan);
+  Flow flow(options, runtime_, report, plan, limit_);
   for (const Stage& stage : stages) flow.run(model, stage);
 }
 
 Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const {
-  const std::vector<Stage> stages = passes::running_order(options_);
+  const Stages& stages = stages_;
   Forms forms{original, {}};
   absorb_functions(forms.portable);
   infer_types(forms.portable);
@@ -41,20 +50,19 @@ Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string
 
 Model Pipeline::equalize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
                          Report& report) const {
-  run(fused, {*find(passes::running_order(options_), "equalize")}, disabled, report, &plan);
+  run(fused, {*find(stages_, "equalize")}, disabled, report, &plan);
   return fused;
 }
 
 Model Pipeline::quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
                          Report& report) const {
-  run(fused, {*find(passes::running_order(options_), "quantize")}, disabled, report, &plan);
+  run(fused, {*find(stages_, "quantize")}, disabled, report, &plan);
   return fused;
 }
 
 Model Pipeline::lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const {
-  const std::vector<Stage> stages = passes::running_order(options_);
-  const auto quantize = find(stages, "quantize");
-  if (quantize != stages.end()) run(fused, {quantize + 1, stages.end()}, disabled, report);
+  const auto quantize = find(stages_, "quantize");
+  if (quantize != stages_.end()) run(fused, {quantize + 1, stages_.end()}, disabled, report);
   return fused;
 }
 
@@ -63,13 +71,13 @@ Model Pipeline::emit(Model laid_out) {
   return laid_out;
 }
 
-std::vector<std::string> Pipeline::pass_names(const std::set<std::string>& disabled) const {
-  std::vector<std::string> names;
-  for (const Stage& stage : passes::running_order(options_))
+std::vector<const Pass*> Pipeline::passes(const std::set<std::string>& disabled) const {
+  std::vector<const Pass*> list;
+  std::set<std::string> seen = disabled;
+  for (const Stage& stage : stages_)
     for (const Pass& pass : stage.passes)
-      if (!disabled.contains(pass.name) && std::find(names.begin(), names.end(), pass.name) == names.end())
-        names.push_back(pass.name);
-  return names;
+      if (seen.insert(pass.name).second) list.push_back(&pass);
+  return list;
 }
 
 }  // namespace modelflow

@@ -13,8 +13,14 @@ namespace modelflow {
 /// fewer nodes fused, the bisection through both with passes switched off.
 class Pipeline {
  public:
-  Pipeline(const Options& options, std::shared_ptr<Runtime> runtime)
-      : options_(options), runtime_(std::move(runtime)) {}
+  Pipeline(const Options& options, std::shared_ptr<Runtime> runtime);
+  /// With other stages than passes/ has; they must have the same names.
+  Pipeline(const Options& options, std::shared_ptr<Runtime> runtime, std::vector<Stage> stages)
+      : options_(options), runtime_(std::move(runtime)), stages_(std::move(stages)) {}
+  /// The same, with one rule firing only as often as `limit` says.
+  Pipeline limited(RuleLimit& limit) const;
+
+  const Options& options() const { return options_; }
 
   struct Forms {
     Model portable;  ///< clean-ups only
@@ -31,8 +37,8 @@ class Pipeline {
   Model lay_out(Model fused, const std::set<std::string>& disabled, Report& report) const;
   /// Fused nodes become calls of local functions: what runtimes load.
   static Model emit(Model laid_out);
-  /// Names of the passes that may change a model, in running order, without repetition.
-  std::vector<std::string> pass_names(const std::set<std::string>& disabled) const;
+  /// The passes that may change a model, in running order, each once.
+  std::vector<const Pass*> passes(const std::set<std::string>& disabled) const;
 
  private:
   void run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled, Report& report,
@@ -40,6 +46,8 @@ class Pipeline {
 
   const Options& options_;
   std::shared_ptr<Runtime> runtime_;
+  std::vector<Stage> stages_;
+  RuleLimit* limit_ = nullptr;
 };
 
 }  // namespace modelflow

@@ -84,10 +84,10 @@ void make_up(QuantizationPlan& plan, const Graph& graph) {
 
 }  // namespace
 
-double tolerance_of(Precision precision) {
+double tolerance_of(Precision precision, int products) {
   if (precision == Precision::f32) return 1e-5;
-  if (precision == Precision::bf16 || precision == Precision::bf16_weights) return 1.0 / 256;
-  return precision == Precision::i4_weights ? 0.5 / 7 + 0.5 / 127 : 1.0 / 127;
+  if (precision == Precision::bf16 || precision == Precision::bf16_weights) return products / 256.0;
+  return products * (precision == Precision::i4_weights ? 0.5 / 7 + 0.5 / 127 : 1.0 / 127);
 }
 
 std::string read_file(const fs::path& file) {

@@ -30,7 +30,8 @@ Options options_of(const Case& c);
 
 /// What may differ relative to the largest element of an output: float sums in another order, or half a step of the
 /// weights and half a step of the activations.
-double tolerance_of(Precision precision);
+/// `products`: how many follow one another, as the two of attention do.
+double tolerance_of(Precision precision, int products = 1);
 
 struct Transformed {
   Model model;

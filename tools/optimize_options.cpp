@@ -27,7 +27,8 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx --explain                             why rules did not fire; writes nothing
 
 The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
-A result is compared with the original before it is written, unless ONNX Runtime is missing or cannot run the model: then
+A result is compared with the original on many made-up inputs (or yours) before it is written, and what makes it wrong
+is left out, unless ONNX Runtime is missing or cannot run the model: then
 it is written all the same, with a warning on stderr and "verified": false in the report.
 
 Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid, 4 unsupported, 5 verification failed
@@ -36,7 +37,7 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
-                                     report, calibration, observer, metric, score;
+                                     report, calibration, observer, metric, score, reproducer;
   std::vector<std::string> shapes, disable, enable;
   bool portable = false, no_measure = false, no_verify = false;
   int threads = 0;
@@ -115,9 +116,11 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
   app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
   app.add_option("--tolerance", raw.tolerance,
-                 "largest difference allowed, relative to the output's largest value (default: 1e-4, or what ONNX "
-                 "Runtime's own optimizations change)")
+                 "largest difference allowed, relative to the output's largest value (default: 1e-4, and what rounding "
+                 "becomes where every part of the model agrees)")
       ->check(between(kSmallest, kLargest));
+  app.add_option("--reproducer", raw.reproducer,
+                 "DIR for the smallest model and inputs that show a fault, should verification find one");
   app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
       ->check(between(kSmallest, kLargest));
   add_limits(app, raw, out.options.limits);
@@ -179,6 +182,7 @@ void convert(const Raw& raw, Arguments& out) {
   options.verify = !raw.no_verify;
   options.threads = raw.threads;
   options.tolerance = raw.tolerance;
+  options.reproducer = raw.reproducer;
   options.max_seconds = raw.max_seconds;
   options.disabled.insert(raw.disable.begin(), raw.disable.end());
   options.enabled.insert(raw.enable.begin(), raw.enable.end());

@@ -31,8 +31,8 @@ void modelflow_options_free(modelflow_options* options);
  * tolerance, max_seconds (numbers), max_memory ("8G"), timeout (seconds), max_nodes, max_depth (numbers), disable and enable (a pass or rule; may be set again), input_shape
  * ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto, minmax,
  * average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
- * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent). Unknown keys and values are
- * ErrorKind usage. */
+ * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
+ * smallest model and inputs that show what verification found wrong). Unknown keys and values are ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
 
 /* One set of inputs under construction; valid during the callback only. */

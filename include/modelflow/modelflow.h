@@ -52,9 +52,10 @@ struct Options {
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
   Limits limits;                     ///< time and memory, looked at between steps; beyond them Error(limit)
   /// Verification: the bound of max |a-b| / max |a| per output (of 16-bit outputs at least four of their steps). Where
-  /// none is given: 1e-4, or what ONNX Runtime's own optimisations change in the original.
+  /// none is given: 1e-4, or 2^-22 of the range of a Sigmoid, Softmax or the like; and beyond that what rounding becomes
+  /// in a model every part of which agrees by itself.
   std::optional<double> tolerance = {};
-  std::filesystem::path reproducer;  ///< folder for the models of a failed verification; empty: none kept
+  std::filesystem::path reproducer;  ///< folder for the smallest model and feeds that show a fault; empty: none kept
   std::function<void(std::string_view step, double done)> progress;  ///< done: 0..1 within the step
 };
 
@@ -83,8 +84,9 @@ Precision parse_precision(std::string_view text);
 Observer parse_observer(std::string_view text);
 Metric parse_metric(std::string_view text);
 
-/// Inputs made up for a model: sensible ranges per dtype and input name (token ids, masks, images), the same for the
-/// same model. Several sets with different sizes when dims are dynamic; Options::input_shapes fixes them.
+/// Inputs made up for a model: sensible ranges per dtype, input name and use (token ids, masks, images), the same for
+/// the same model. The first set is the most likely one; the others have other sizes where dims are dynamic
+/// (Options::input_shapes fixes them), padding, empty batches and whatever else data has. A model may refuse some.
 std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);
 
 /// Every stage with its passes and rules in running order: `optimize --list`.

@@ -55,6 +55,14 @@ struct QuantizationPlan {
   bool allows(std::string_view node, Precision precision) const;
 };
 
+/// How often one rule may still fire. A search finds with it which node a wrong rule was applied to.
+struct RuleLimit {
+  std::string rule;
+  int left = 0, fired = 0;
+  std::string last = {};  ///< label of the node where it fired last
+  bool admits(std::string_view name, const Node& node);
+};
+
 /// What passes may use besides the graph.
 struct Context {
   Model& model;  ///< opsets, functions
@@ -64,6 +72,7 @@ struct Context {
   StepReport* step = nullptr;        ///< where hits and misses go
   std::vector<std::string>* notes = nullptr;
   const QuantizationPlan* plan = nullptr;  ///< null: nothing is quantized
+  RuleLimit* limit = nullptr;              ///< null: rules fire as often as they fit
   void hit(std::string_view rule, int times = 1);
   void miss(std::string_view rule, const Node* node, std::string_view reason, int matched = 1);
   void note(std::string text);

@@ -31,6 +31,25 @@ struct OutputDiff {
   std::string output;
   double max_abs = 0, max_rel = 0;  ///< max |a-b|, and that over max |a|
   bool equal_type = true, ok = true;
+  std::string feed = {};       ///< where it was largest; empty: equal on all feeds
+  std::string explained = {};  ///< why a difference beyond the bound is no fault of the result
+};
+
+/// One set of inputs that original and result were compared on, or why they were not.
+struct FeedReport {
+  std::string name, why;                           ///< "left padding", and the idea in words
+  std::map<std::string, std::string> shapes = {};  ///< by input: "int64[2,37]"
+  bool kinds_only = false;   ///< NaN, infinities or huge values in it: only the kinds of numbers are compared
+  std::string dropped = {};  ///< not empty: the original refuses it, or there was no time for it
+};
+
+/// What gave wrong results here and was left out: a kernel, else a rule of a pass, else the pass.
+struct Fault {
+  std::string pass = {}, rule = {}, kernel = {};
+  std::string node = {};       ///< where it showed
+  std::string feed = {};       ///< on which inputs
+  OutputDiff difference = {};  ///< of one output of the whole model
+  std::string what = {};       ///< in one line
 };
 
 struct RegionReport {
@@ -88,6 +107,8 @@ struct Report {
   std::vector<StepReport> steps;
   std::vector<FusedReport> fused;
   std::vector<RegionReport> regions;
+  std::vector<FeedReport> feeds;          ///< what the model was run on to verify it
+  std::vector<Fault> faults;              ///< what was found wrong and left out
   std::vector<OutputDiff> verification;   ///< empty: not verified, `notes` say why
   double stock_ms = 0, optimized_ms = 0;  ///< whole model on this machine; 0: not measured
   double speedup = 0;

@@ -26,6 +26,15 @@ void Context::note(std::string text) {
   notes->push_back(std::move(text));
 }
 
+bool RuleLimit::admits(std::string_view name, const Node& node) {
+  if (name != rule) return true;
+  if (left <= 0) return false;
+  --left;
+  ++fired;
+  last = node.label();
+  return true;
+}
+
 bool QuantizationPlan::allows(std::string_view node, Precision precision) const {
   const auto found = allowed.find(node);
   return found == allowed.end() || found->second.contains(precision);

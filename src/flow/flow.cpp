@@ -45,7 +45,8 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
                   .runtime = runtime_,
                   .step = &step,
                   .notes = &report_.notes,
-                  .plan = plan_};
+                  .plan = plan_,
+                  .limit = limit_};
   const auto start = std::chrono::steady_clock::now();
   const int hits_before = total_hits(step);
   int changes = 0;

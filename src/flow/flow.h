@@ -14,8 +14,8 @@ namespace modelflow {
 class Flow {
  public:
   Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report,
-       const QuantizationPlan* plan = nullptr)
-      : options_(options), runtime_(std::move(runtime)), report_(report), plan_(plan) {}
+       const QuantizationPlan* plan = nullptr, RuleLimit* limit = nullptr)
+      : options_(options), runtime_(std::move(runtime)), report_(report), plan_(plan), limit_(limit) {}
 
   /// Returns the number of changes.
   int run(Model& model, const Stage& stage);
@@ -27,6 +27,7 @@ class Flow {
   std::shared_ptr<Runtime> runtime_;
   Report& report_;
   const QuantizationPlan* plan_;
+  RuleLimit* limit_;
 };
 
 /// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.

@@ -23,6 +23,8 @@ Json json_of(const StepReport& step);
 Json json_of(const FusedReport& fused);
 Json json_of(const RegionReport& region);
 Json json_of(const OutputDiff& diff);
+Json json_of(const FeedReport& feed);
+Json json_of(const Fault& fault);
 Json json_of(const OutputError& error);
 Json json_of(const QuantizedReport& op);
 Json json_of(const FrontierPoint& point);
@@ -65,11 +67,23 @@ Json json_of(const RegionReport& region) {
 }
 
 Json json_of(const OutputDiff& diff) {
-  return {{"output", diff.output},
-          {"max_abs", diff.max_abs},
-          {"max_rel", diff.max_rel},
-          {"equal_type", diff.equal_type},
-          {"ok", diff.ok}};
+  return {{"output", diff.output},         {"max_abs", diff.max_abs}, {"max_rel", diff.max_rel},
+          {"equal_type", diff.equal_type}, {"ok", diff.ok},           {"feed", diff.feed},
+          {"explained", diff.explained}};
+}
+
+Json json_of(const FeedReport& feed) {
+  return {{"name", feed.name},
+          {"why", feed.why},
+          {"shapes", feed.shapes},
+          {"kinds_only", feed.kinds_only},
+          {"dropped", feed.dropped}};
+}
+
+Json json_of(const Fault& fault) {
+  return {{"pass", fault.pass}, {"rule", fault.rule}, {"kernel", fault.kernel},
+          {"node", fault.node}, {"feed", fault.feed}, {"difference", json_of(fault.difference)},
+          {"what", fault.what}};
 }
 
 Json json_of(const OutputError& error) {
@@ -118,6 +132,8 @@ std::string Report::json() const {
                      {"steps", list_of(steps)},
                      {"fused", list_of(fused)},
                      {"regions", list_of(regions)},
+                     {"feeds", list_of(feeds)},
+                     {"faults", list_of(faults)},
                      {"verification", list_of(verification)},
                      {"verified", verified},
                      {"quantization", json_of(quantization)},

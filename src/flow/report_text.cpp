@@ -9,7 +9,7 @@
 namespace modelflow {
 namespace {
 
-constexpr std::size_t kMostOps = 24, kNameWidth = 34;
+constexpr std::size_t kMostOps = 24, kNameWidth = 34, kShapesWidth = 90;
 
 /// "25.6 M": four characters and a unit of thousands.
 std::string short_number(double value) {
@@ -106,6 +106,25 @@ std::string region_table(const Report& r) {
   return text.empty() ? "" : fmt::format("\n  {:<{}} {:>10} {:>10}\n", "region", kNameWidth, "stock", "fused") + text;
 }
 
+/// "input_ids int64[1,64], mask int64[1,64]"
+std::string shapes(const FeedReport& feed) {
+  std::string text;
+  for (const auto& [input, shape] : feed.shapes) text += (text.empty() ? "" : ", ") + input + " " + shape;
+  return clipped(text, kShapesWidth);
+}
+
+std::string feed_table(const Report& r) {
+  std::string text;
+  for (const FeedReport& feed : r.feeds)
+    if (feed.dropped.empty())
+      text += fmt::format("  {:<{}} {}\n", clipped(feed.name, kNameWidth), kNameWidth, shapes(feed));
+  for (const FeedReport& feed : r.feeds)
+    if (!feed.dropped.empty())
+      text += fmt::format("  {:<{}} not run: {}\n", clipped(feed.name, kNameWidth), kNameWidth,
+                          clipped(feed.dropped, kShapesWidth));
+  return text.empty() ? "" : "\n  compared on\n" + text;
+}
+
 std::string outcome(const Report& r) {
   std::string text = "\n";
   double worst = 0;
@@ -117,7 +136,8 @@ std::string outcome(const Report& r) {
   if (wrong > 0)
     text += fmt::format("verification FAILED for {} of {} outputs", wrong, r.verification.size());
   else if (r.verified)
-    text += fmt::format("verified: {} outputs compared", r.verification.size());
+    text += fmt::format("verified: {} outputs compared on {} feeds", r.verification.size(),
+                        std::count_if(r.feeds.begin(), r.feeds.end(), [](const auto& f) { return f.dropped.empty(); }));
   else
     text += "not verified";
   if (!r.verification.empty()) text += fmt::format(", largest relative difference {:.1e}", worst);
@@ -138,7 +158,8 @@ std::string Report::text() const {
   if (!target.empty()) head += ", for " + target;
   if (!runtime.empty()) head += ", " + runtime;
   return head + "\n\n" + totals(*this) + op_table(*this) + fused_table(*this) + step_table(*this) +
-         region_table(*this) + (quantization ? quantization_table(*quantization) : "") + outcome(*this);
+         region_table(*this) + (verified ? feed_table(*this) : "") +
+         (quantization ? quantization_table(*quantization) : "") + outcome(*this);
 }
 
 std::string Report::explain() const {

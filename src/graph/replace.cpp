@@ -60,12 +60,16 @@ void Graph::move_output(Value& old, Value& by) {
 void Graph::replace(Value& old, Value& by) {
   if (&old == &by) return;
   if (old.graph_ != this) throw Error(ErrorKind::internal, "'" + old.name_ + "' is replaced in another graph");
+  const bool fresh = by.uses_.empty() && by.producer_ && by.graph_ == this && by.output_count_ == 0;
   move_uses(old, by);
   const Type facts = merged(by.type, old.type, true);
   if (old.output_count_ > 0 || pinned.contains(old.name_))
     move_output(old, by);
   else if (!by.is_graph_output() && !by.is_input_)
     by.type = facts;
+  // What was made to stand for a value goes by its name: names tell users and verification what is the same.
+  const bool is_free = old.output_count_ == 0 && by.output_count_ == 0 && old.producer_ && old.uses_.empty();
+  if (fresh && is_free && !pinned.contains(old.name_) && !pinned.contains(by.name_)) swap_names(old, by);
   ++version_;
 }
 

@@ -38,11 +38,16 @@ Feeds capture(Runtime& runtime, const Model& laid_out, const std::set<std::strin
   return captured;
 }
 
+/// In 8 bits two right forms may be a step apart, here and there.
+bool is_near(const Tensor& x, const OutputDiff& diff) {
+  return diff.equal_type && bits(x.dtype()) == 8 && diff.max_abs <= 2;
+}
+
 bool agree(Session& a, Session& b, const Feeds& feeds) {
   const std::vector<Tensor> x = a.run(feeds), y = b.run(feeds);
   if (x.size() != y.size()) return false;
   for (std::size_t i = 0; i < x.size(); ++i)
-    if (!difference("", x[i], y[i], 1e-2).ok) return false;
+    if (const OutputDiff diff = difference("", x[i], y[i], 1e-2); !diff.ok && !is_near(x[i], diff)) return false;
   return true;
 }
 

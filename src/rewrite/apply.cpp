@@ -126,6 +126,7 @@ class Rewriter {
       if (disabled_[i]) continue;
       Matcher matcher(rule);
       if (matcher.match(node)) {
+        if (context_.limit && !context_.limit->admits(rule.name, node)) continue;
         if (apply(i, matcher)) return true;
         continue;
       }

@@ -1,8 +1,10 @@
+#include "src/verify/difference.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include "src/verify/compare.h"
 
 namespace modelflow {
 namespace {
@@ -50,9 +52,30 @@ double resolution(DType dtype) { return dtype == DType::f16 ? 0x1p-8 : dtype == 
 
 bool is_inexact(DType dtype) { return is_float(dtype) || dtype == DType::c64 || dtype == DType::c128; }
 
+/// What was rounded to steps of 8 bits or fewer.
+bool is_quantized(DType dtype) {
+  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::u4 || dtype == DType::i4;
+}
+
+bool is_close(const OutputDiff& diff, const Extremes& e, const Tensor& a, double tolerance, double floor) {
+  if (is_inexact(a.dtype()))
+    return diff.max_rel <= std::max(tolerance, resolution(a.dtype())) ||
+           diff.max_abs <= std::max(floor, e.scale > 0 ? 0 : 1e-6);
+  if (is_quantized(a.dtype()))
+    return e.abs <= 1 && e.differing * 1000 <= std::max<std::size_t>(static_cast<std::size_t>(a.elements()), 1000);
+  return e.differing == 0;
+}
+
+enum class Kind { finite, nan, infinity, minus_infinity };
+
+Kind kind_of(double x) {
+  if (std::isnan(x)) return Kind::nan;
+  return !std::isinf(x) ? Kind::finite : x > 0 ? Kind::infinity : Kind::minus_infinity;
+}
+
 }  // namespace
 
-OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance) {
+OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor) {
   OutputDiff diff{.output = output};
   diff.equal_type = a.dtype() == b.dtype() && a.dims() == b.dims();
   diff.ok = diff.equal_type;
@@ -60,11 +83,32 @@ OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& 
   const Extremes e = extremes(a, b);
   diff.max_abs = e.incomparable ? INFINITY : e.abs;
   diff.max_rel = diff.max_abs == 0 ? 0 : e.scale > 0 ? diff.max_abs / e.scale : INFINITY;
-  if (is_inexact(a.dtype()))
-    diff.ok = diff.max_rel <= std::max(tolerance, resolution(a.dtype())) || diff.max_abs <= (e.scale > 0 ? 0 : 1e-6);
-  else
-    diff.ok = e.differing * 1000 <= static_cast<std::size_t>(a.elements());
+  diff.ok = is_close(diff, e, a, tolerance, floor);
   return diff;
+}
+
+OutputDiff difference_in_kind(const std::string& output, const Tensor& a, const Tensor& b, const Tensor* other) {
+  OutputDiff diff{.output = output};
+  diff.equal_type = a.dtype() == b.dtype() && a.dims() == b.dims();
+  diff.ok = diff.equal_type;
+  if (!diff.ok || !is_float(a.dtype())) return diff;
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  const bool has_other = other && other->dtype() == a.dtype() && other->dims() == a.dims();
+  const std::vector<double> z = has_other ? other->to_doubles() : x;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Kind ours = kind_of(y[i]);
+    if (ours != kind_of(x[i]) && ours != kind_of(z[i])) diff.ok = false;
+  }
+  if (!diff.ok) diff.max_abs = diff.max_rel = INFINITY;
+  return diff;
+}
+
+std::string describe(const OutputDiff& diff) {
+  if (!diff.equal_type) return "has another type or shape";
+  if (diff.max_abs == 0) return "differs";  // texts
+  if (!std::isfinite(diff.max_abs)) return "has NaN or infinity where the original has none, or the other way round";
+  if (!std::isfinite(diff.max_rel)) return fmt::format("is {:.1e} where the original is 0", diff.max_abs);
+  return fmt::format("differs by {:.1e} of its largest value", diff.max_rel);
 }
 
 bool all_ok(const std::vector<OutputDiff>& diffs) {

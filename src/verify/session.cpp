@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include "modelflow/error.h"
-#include "src/verify/compare.h"
+#include "src/verify/reference.h"
 
 namespace modelflow {
 namespace {

@@ -1,54 +1,65 @@
 #include "src/verify/verifier.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
+
+#include "src/verify/parts.h"
 
 namespace modelflow {
-namespace {
-
-std::string describe(const OutputDiff& diff) {
-  if (!diff.equal_type) return "has another type or shape";
-  if (diff.max_abs == 0) return "differs";  // texts
-  if (!std::isfinite(diff.max_abs)) return "has NaN or infinity where the original has none, or the other way round";
-  if (!std::isfinite(diff.max_rel)) return fmt::format("is {:.1e} where the original is 0", diff.max_abs);
-  return fmt::format("differs by {:.1e} of its largest value", diff.max_rel);
-}
-
-std::string describe(const std::vector<OutputDiff>& diffs) {
-  for (const OutputDiff& diff : diffs)
-    if (!diff.ok) return "output '" + diff.output + "' " + describe(diff);
-  return "";
-}
-
-}  // namespace
 
 Verifier::Verifier(std::shared_ptr<Runtime> runtime, const Model& original, const Options& options,
-                   std::filesystem::path plugin)
+                   std::filesystem::path plugin, std::vector<Feed> feeds)
     : runtime_(std::move(runtime)), original_(original), options_(options), plugin_(std::move(plugin)) {
   if (!runtime_)
     reference_.why_not = "there is no ONNX Runtime";
   else if (!options.verify && !options.measure)
     reference_.why_not = "neither verification nor measuring is wanted";
-  else
+  else if (feeds.empty())
     reference_ = make_reference(*runtime_, original, options);
+  else
+    reference_ = make_reference(*runtime_, original, options, std::move(feeds));
 }
 
 Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
   for (const bool with : {false, true}) {
     if (with && plugin_.empty()) break;
-    std::string why;
-    outcome.diffs = compare(*runtime_, reference_, original_, runnable, options_, with ? plugin_ : "", &why);
-    outcome.ok = all_ok(outcome.diffs);
-    if (outcome.ok) continue;
+    Comparison found = compare(*runtime_, reference_, original_, runnable, options_, with ? plugin_ : "");
+    outcome.diffs = std::move(found.diffs);
+    outcome.notes = std::move(found.notes);
+    outcome.ok = found.ok;
+    if (found.ok) continue;
     outcome.kernels_only = with;
-    outcome.why = std::string(with ? "with the plugin: " : "without the plugin: ") +
-                  (why.empty() ? describe(outcome.diffs) : why);
+    outcome.fault = found.fault;
+    if (found.feed < reference_.feeds.size()) outcome.feed = reference_.feeds[found.feed].name;
+    outcome.why = std::string(with ? "with the plugin" : "without the plugin") + ", feed '" + outcome.feed + "': " +
+                  (found.why.empty() ? "output '" + found.fault.output + "' " + describe(found.fault) : found.why);
     break;
   }
   return outcome;
+}
+
+const Feed* Verifier::feed_of(const Outcome& found) const {
+  const auto& feeds = reference_.feeds;
+  const auto at = std::find_if(feeds.begin(), feeds.end(), [&](const Feed& feed) { return feed.name == found.feed; });
+  return at == feeds.end() ? nullptr : &*at;
+}
+
+bool Verifier::shares_fault(const Model& runnable, const Outcome& found) const {
+  const Feed* feed = feed_of(found);
+  const std::size_t only = feed ? static_cast<std::size_t>(feed - reference_.feeds.data()) : 0;
+  return !compare(*runtime_, reference_, original_, runnable, options_, plugin_for(found), feed ? &only : nullptr).ok;
+}
+
+std::string Verifier::first_wrong_node(const Model& runnable, const Outcome& found) const {
+  const Feed* feed = feed_of(found);
+  if (!feed || feed->kinds_only) return "";
+  try {
+    return compare_parts(*runtime_, original_, runnable, feed->values, reference_,
+                         {.threads = options_.threads, .plugin = plugin_for(found)})
+        .first;
+  } catch (const Error&) {
+    return "";  // a result that cannot be taken apart
+  }
 }
 
 bool Verifier::loads(const Model& runnable, std::string& why) const {

@@ -1,0 +1,27 @@
+// How far one result is from another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "modelflow/report.h"
+#include "modelflow/tensor.h"
+
+namespace modelflow {
+
+/// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|.
+/// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type, or within `floor`
+/// absolutely (1e-6 where a is zero throughout); integers, booleans and strings equal, except 8-bit numbers: of a
+/// thousand one may be off by one, since float reassociation moves what is rounded.
+OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor = 0);
+
+/// Compares what kind of numbers they are: NaN, an infinity, or finite. Where `other` (may be null), a second result of
+/// the same model, is of another kind than `a`, the model leaves it open, and either will do.
+OutputDiff difference_in_kind(const std::string& output, const Tensor& a, const Tensor& b, const Tensor* other);
+
+/// "differs by 1.3e-02 of its largest value"
+std::string describe(const OutputDiff& diff);
+
+bool all_ok(const std::vector<OutputDiff>& diffs);
+
+}  // namespace modelflow

@@ -1,0 +1,219 @@
+#include "src/verify/parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "modelflow/pass.h"
+#include "src/verify/bounded.h"
+#include "src/verify/difference.h"
+#include "src/verify/element.h"
+
+namespace modelflow {
+namespace {
+
+using Names = std::vector<std::string>;
+using Values = std::map<std::string, Tensor>;
+
+constexpr double kTolerance = 1e-4;  // as for whole models
+constexpr double kFloor = 0x1p-22;   // of the range of a bounded value
+constexpr int kMostRounds = 8, kNudges = 4;
+constexpr double kOften = 32;  // times what a last digit changes: sums round more than once
+
+bool decides(const Node& node) {
+  static const std::set<std::string, std::less<>> ops = {
+      "TopK",    "ArgMax",      "ArgMin", "NonMaxSuppression",     "Round",      "Floor",   "Ceil",
+      "Less",    "LessOrEqual", "Equal",  "GreaterOrEqual",        "Sign",       "Greater", "QuantizeLinear",
+      "NonZero", "Unique",      "Mod",    "DynamicQuantizeLinear", "GridSample", "RoiAlign"};
+  if (node.is("Cast")) return node.output() && !is_float(node.output()->dtype());
+  return !node.subgraphs().empty() || ops.contains(node.op());
+}
+
+bool may_be_border(const Value& value, const Model& other) {
+  const Value* twin = other.graph().find(value.name());
+  if (!twin || !twin->producer() || value.dtype() != twin->dtype()) return false;
+  if (!value.type.is_tensor() || value.dtype() == DType::string || value.dtype() == DType::undefined) return false;
+  return !value.shape().has_rank() || !twin->shape().has_rank() || value.shape().rank() == twin->shape().rank();
+}
+
+/// Values that both models compute, in running order.
+Names shared_values(const Model& original, const Model& other) {
+  Names names;
+  for (const auto& node : original.graph().nodes())
+    for (const Value* value : node->outputs())
+      if (value && may_be_border(*value, other)) names.push_back(value->name());
+  return names;
+}
+
+Values run(Runtime& runtime, Model model, const Names& extra, const Feeds& feeds, SessionOptions options) {
+  for (const std::string& name : extra) {
+    Value* value = model.graph().find(name);
+    if (!value->is_graph_output()) model.graph().add_output(*value);
+  }
+  options.optimize = false;
+  const auto session = open_session(runtime, model, options);
+  const std::vector<Tensor> results = session->run(feeds);
+  Values values;
+  const auto outputs = session->outputs();
+  for (std::size_t i = 0; i < results.size(); ++i) values[outputs[i].first] = results[i];
+  return values;
+}
+
+/// The original, whose readers of the borders read inputs instead; feeds for these are added.
+Model cut(const Model& original, const Names& borders, const Values& values, Feeds& feeds) {
+  Model model = original;
+  Graph& graph = model.graph();
+  for (const std::string& name : borders) {
+    Value* value = graph.find(name);
+    const Tensor& tensor = values.at(name);
+    const std::vector<Use> uses = value->uses();
+    if (uses.empty()) continue;
+    Value& input =
+        graph.add_input(graph.unique_name(name + "_border"), Type::tensor(tensor.dtype(), Shape::of(tensor.dims())));
+    feeds[input.name()] = tensor;
+    for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, &input);
+  }
+  return model;
+}
+
+/// Every float a last digit up or down, another way each time.
+Tensor nudged(const Tensor& tensor, unsigned seed) {
+  if (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64) return tensor;
+  const std::vector<double> values = tensor.to_doubles();
+  return Tensor::make(tensor.dtype(), tensor.dims(), [&](std::byte* out) {
+    std::uint32_t state = seed * 2654435761U + 1;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      state = state * 1664525U + 1013904223U;
+      const double sign = state >> 31 ? 1 : -1;
+      store_element(tensor.dtype(), out, static_cast<std::int64_t>(i), values[i] * (1 + sign * 0x1p-23));
+    }
+  });
+}
+
+class Comparison {
+ public:
+  Comparison(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+             const Reference& reference, const SessionOptions& session)
+      : runtime_(runtime),
+        original_(original),
+        feeds_(feeds),
+        reference_(reference),
+        session_{.threads = session.threads} {
+    infer_types(original_);
+    borders_ = shared_values(original_, other);
+    values_ = run(runtime, other, borders_, feeds, session);
+    std::erase_if(borders_, [&](const std::string& name) { return values_.at(name).dtype() == DType::undefined; });
+  }
+
+  Parts parts() {
+    Parts result;
+    for (const std::string& name : reference_.names) result.results.push_back(values_.at(name));
+    for (int round = 0; round < kMostRounds; ++round) {
+      const std::set<std::string> wrong = disagreeing();
+      if (result.first.empty()) result.first = first_node(wrong);
+      const std::size_t before = borders_.size();
+      std::erase_if(borders_, [&](const std::string& name) { return wrong.contains(name); });
+      if (borders_.size() != before) continue;  // what lies behind them is looked at again
+      for (const std::string& name : reference_.names) result.agree.push_back(!wrong.contains(name));
+      return result;
+    }
+    result.agree.assign(reference_.names.size(), false);
+    return result;
+  }
+
+ private:
+  /// Values and outputs that the original computes otherwise from what the other model has at the borders.
+  std::set<std::string> disagreeing() {
+    Feeds feeds = feeds_;
+    const Model model = cut(original_, borders_, values_, feeds);
+    Names looked_at = borders_;
+    looked_at.insert(looked_at.end(), reference_.names.begin(), reference_.names.end());
+    const Values computed = run(runtime_, model, borders_, feeds, session_);
+    std::set<std::string> wrong;
+    for (const std::string& name : looked_at)
+      if (!is_close(name, computed.at(name))) wrong.insert(name);
+    if (!wrong.empty()) excuse_rounding(model, feeds, computed, wrong);
+    return wrong;
+  }
+
+  bool is_close(const std::string& name, const Tensor& computed) const {
+    const double floor = kFloor * bound_of(*original_.graph().find(name)).value_or(0);
+    return difference(name, computed, values_.at(name), kTolerance, floor).ok;
+  }
+
+  void excuse_rounding(const Model& model, const Feeds& feeds, const Values& computed, std::set<std::string>& wrong) {
+    Names smooth;
+    for (const std::string& name : wrong)
+      if (is_smooth(name) && is_float(computed.at(name).dtype())) smooth.push_back(name);
+    std::map<std::string, std::vector<double>> moved;
+    for (int i = 0; i < kNudges && !smooth.empty(); ++i) {
+      Feeds other;
+      for (const auto& [name, tensor] : feeds) other[name] = nudged(tensor, static_cast<unsigned>(i));
+      const Values results = run(runtime_, model, smooth, other, session_);
+      for (const std::string& name : smooth) add(moved[name], computed.at(name), results.at(name));
+    }
+    for (const std::string& name : smooth)
+      if (is_rounding(moved[name], computed.at(name), values_.at(name))) wrong.erase(name);
+  }
+
+  static void add(std::vector<double>& moved, const Tensor& a, const Tensor& b) {
+    const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+    moved.resize(x.size());
+    for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+      moved[i] = std::max(moved[i], std::isfinite(x[i] - y[i]) ? std::abs(x[i] - y[i]) : 0);
+  }
+
+  static bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor& b) {
+    if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+    const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+    double scale = 0;
+    for (const double value : x) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+      if (!(std::abs(x[i] - y[i]) <= kTolerance * scale + kOften * moved[i])) return false;
+    }
+    return true;
+  }
+
+  /// No part of it decides by its values, as far back as the borders.
+  bool is_smooth(const std::string& name) const {
+    const std::unordered_set<std::string> stops(borders_.begin(), borders_.end());
+    std::unordered_set<const Node*> seen;
+    std::vector<const Value*> left = {original_.graph().find(name)};
+    for (bool first = true; !left.empty(); first = false) {
+      const Value* value = left.back();
+      left.pop_back();
+      const Node* node = value ? value->producer() : nullptr;
+      if (!node || (!first && stops.contains(value->name())) || !seen.insert(node).second) continue;
+      if (decides(*node)) return false;
+      left.insert(left.end(), node->inputs().begin(), node->inputs().end());
+    }
+    return true;
+  }
+
+  std::string first_node(const std::set<std::string>& wrong) const {
+    for (const auto& node : original_.graph().nodes())
+      for (const Value* value : node->outputs())
+        if (value && wrong.contains(value->name())) return node->label();
+    return "";
+  }
+
+  Runtime& runtime_;
+  Model original_;
+  const Feeds& feeds_;
+  const Reference& reference_;
+  SessionOptions session_;
+  Names borders_;
+  Values values_;
+};
+
+}  // namespace
+
+Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+                    const Reference& reference, const SessionOptions& session) {
+  return Comparison(runtime, original, other, feeds, reference, session).parts();
+}
+
+}  // namespace modelflow

@@ -1,0 +1,27 @@
+// Two models compared part by part, where their results alone cannot tell rounding from a fault.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "modelflow/model.h"
+#include "modelflow/runtime.h"
+#include "src/verify/reference.h"
+
+namespace modelflow {
+
+struct Parts {
+  std::vector<bool> agree;      ///< by output: every part that it comes from computes the same from the same values
+  std::string first;            ///< the first node of the original whose result the other model computes otherwise
+  std::vector<Tensor> results;  ///< of the other model
+};
+
+/// Cuts both models at the values whose names they share, and runs each part of the original on what the other model
+/// has at its borders: a rounding that the rest enlarges, or that decides between two entries of a TopK, has no effect
+/// there, while a part that computes something else does. A value that disagrees is no border any more, so a fault is
+/// carried on to the outputs. Parts without decisions may also be off by what a last digit of their inputs changes.
+/// Without graph optimisation; `session` says threads and plugin for the other model.
+Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+                    const Reference& reference, const SessionOptions& session);
+
+}  // namespace modelflow

@@ -1,0 +1,16 @@
+// A run that may end the process, tried in one of its own.
+#pragma once
+
+#include "modelflow/model.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// Whether some input has no elements: ONNX Runtime (1.31 still) divides by such extents in some ops (Einsum, LSTM),
+/// which ends the process.
+bool has_empty_input(const Feeds& feeds);
+
+/// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
+bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session);
+
+}  // namespace modelflow

@@ -1,0 +1,232 @@
+#include "src/verify/reference.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <map>
+
+#include "modelflow/random.h"
+#include "src/input_shape.h"
+#include "src/verify/bounded.h"
+#include "src/verify/difference.h"
+#include "src/verify/exact_spectra.h"
+#include "src/verify/feeds.h"
+#include "src/verify/probe.h"
+
+namespace modelflow {
+namespace {
+
+constexpr double kSeconds = 2, kRuns = 4;  // what all runs may take: seconds, or runs of the first set
+constexpr double kMostElements = 1 << 24;  // of a set that is no first choice: symbols that occur twice make huge ones
+constexpr double kMostBytes = 1 << 30;     // of all results
+constexpr double kFloor = 0x1p-22;         // of the range of a bounded output: two last digits of float32
+
+bool any_node(const Graph& graph, const std::function<bool(const Node&)>& is) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
+    const std::vector<Graph*> inner = node->subgraphs();
+    return is(*node) ||
+           std::any_of(inner.begin(), inner.end(), [&](const Graph* nested) { return any_node(*nested, is); });
+  });
+}
+
+bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
+  return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
+}
+
+/// What this makes of NaN is nobody's promise: integers, orders, coordinates.
+bool decides_by_number(const Node& node) {
+  if (node.is("Cast")) return node.output() && !is_float(node.output()->dtype());
+  return is_any_of(node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression",
+                          "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan"});
+}
+
+std::map<std::string, std::string> shapes_of(const Feeds& feeds) {
+  std::map<std::string, std::string> shapes;
+  for (const auto& [input, tensor] : feeds)
+    shapes[input] = std::string(name(tensor.dtype())) + Shape::of(tensor.dims()).str();
+  return shapes;
+}
+
+double bytes_of(const std::vector<Tensor>& tensors) {
+  double sum = 0;
+  for (const Tensor& tensor : tensors)
+    if (tensor.dtype() != DType::undefined && tensor.dtype() != DType::string)
+      sum += static_cast<double>(tensor.bytes());
+  return sum;
+}
+
+/// Runs feeds one after the other and keeps what came of each.
+class Maker {
+ public:
+  Maker(Runtime& runtime, const Model& original, const Options& options)
+      : runtime_(runtime),
+        original_(original),
+        options_(options),
+        nan_means_something_(!any_node(original.graph(), decides_by_number)) {
+    reference_.exact = with_exact_spectra(original);
+    session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain());
+    for (const auto& [name, type] : session_->outputs()) {
+      const Value* value = original.graph().find(name);
+      reference_.names.push_back(name);
+      reference_.floors.push_back(value ? kFloor * bound_of(*value).value_or(0) : 0);
+    }
+    reference_.random.assign(reference_.names.size(), false);
+  }
+
+  void make_up() {
+    const Idea first = typical_idea(original_);
+    for (const Extents& extents : first.extents) {
+      const AllDims dims = input_dims(original_, extents, options_.input_shapes);
+      if (&extents != &first.extents.front() && elements(dims) > kMostElements) continue;
+      if (!attempt(first, extents, dims)) continue;
+      keep_row(first, "");
+      once_ = spent_ - spent_before_;
+      typical_elements_ = elements(dims);
+      for (const Idea& idea : further_ideas(original_, extents, options_.input_shapes)) pursue(idea);
+      return;
+    }
+    reference_.why_not = refusal_;
+  }
+
+  void run_given(std::vector<Feed> feeds) {
+    for (Feed& feed : feeds) {
+      const std::string name = feed.name;
+      if (!run(std::move(feed))) throw Error(ErrorKind::usage, "given data: " + refusal_);
+      keep_row({.name = name, .why = "given", .extents = {}}, "");
+    }
+  }
+
+  Reference finished() {
+    if (!reference_.feeds.empty() && draws(original_.graph(), &original_)) {
+      const std::vector<Tensor> again = session_->run(reference_.feeds[0].values);
+      for (std::size_t k = 0; k < again.size(); ++k)
+        reference_.random[k] = !difference("", reference_.outputs[0][k], again[k], 0).ok;
+    }
+    return std::move(reference_);
+  }
+
+ private:
+  using AllDims = std::map<std::string, Dims>;
+
+  /// False when the original refuses it; refusal_ says why.
+  bool run(Feed feed) {
+    if (options_.progress) options_.progress("run the original: " + feed.name, 0);
+    const auto start = std::chrono::steady_clock::now();
+    spent_before_ = spent_;
+    refusal_.clear();
+    try {
+      if (has_empty_input(feed.values) && !survives(runtime_, original_, feed.values, plain()))
+        throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
+      reference_.outputs.push_back(session_->run(feed.values));
+      if (has_empty_input(feed.values)) expect_the_same(feed.values);
+      bytes_ += bytes_of(reference_.outputs.back());
+      reference_.feeds.push_back(std::move(feed));
+    } catch (const Error& error) {
+      refusal_ = error.what();
+    }
+    spent_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return refusal_.empty();
+  }
+
+  /// Where there is nothing to compute, some ops leave their results as the memory was.
+  void expect_the_same(const Feeds& feeds) {
+    if (!reference_.feeds.empty()) session_->run(reference_.feeds[0].values);
+    const std::vector<Tensor> again = session_->run(feeds);
+    for (std::size_t k = 0; k < again.size(); ++k)
+      if (!difference("", reference_.outputs.back()[k], again[k], 0).ok) {
+        reference_.outputs.pop_back();
+        throw Error(ErrorKind::unsupported, "the results differ from run to run");
+      }
+  }
+
+  bool attempt(const Idea& idea, const Extents& extents, const AllDims& dims) {
+    Feed feed{.name = idea.name,
+              .values = made_up(original_, dims, extents, idea.style),
+              .kinds_only = idea.kinds_only(),
+              .ordinary = idea.style == Style::typical && extents.batch > 0};
+    const bool ran = run(std::move(feed));
+    if (idea.style == Style::typical) tried_[dims] = ran;
+    return ran;
+  }
+
+  /// The first of its alternatives that the original takes. No row where that is a set that was run before.
+  void pursue(const Idea& idea) {
+    if (idea.kinds_only() && !nan_means_something_) return;
+    std::string why_not;
+    for (const Extents& extents : idea.extents) {
+      const AllDims dims = input_dims(original_, extents, options_.input_shapes);
+      const auto tried = idea.style == Style::typical ? tried_.find(dims) : tried_.end();
+      if (tried != tried_.end() && tried->second) return;
+      if (tried != tried_.end() || elements(dims) > kMostElements) continue;
+      why_not = no_room(elements(dims));
+      if (!why_not.empty()) break;
+      if (attempt(idea, extents, dims)) return keep_row(idea, "");
+      why_not = refusal_;
+    }
+    if (!why_not.empty()) keep_row(idea, why_not);
+  }
+
+  void keep_row(const Idea& idea, std::string dropped) {
+    FeedReport row{.name = idea.name, .why = idea.why, .kinds_only = idea.kinds_only(), .dropped = std::move(dropped)};
+    if (row.dropped.empty()) row.shapes = shapes_of(reference_.feeds.back().values);
+    reference_.list.push_back(std::move(row));
+  }
+
+  std::string no_room(double elements) const {
+    const double expected = once_ * std::max(elements / std::max(typical_elements_, 1.0), 0.01);
+    if (spent_ + expected > std::max(kSeconds, kRuns * once_)) return "no time: the original runs too long";
+    return bytes_ > kMostBytes ? "no memory: the results are too large" : "";
+  }
+
+  SessionOptions plain() const { return {.threads = options_.threads, .optimize = false}; }
+
+  Runtime& runtime_;
+  const Model& original_;
+  const Options& options_;
+  const bool nan_means_something_;
+  std::unique_ptr<Session> session_;
+  Reference reference_;
+  std::map<AllDims, bool> tried_;  ///< with typical values: whether the original ran
+  std::string refusal_;
+  double spent_ = 0, spent_before_ = 0, once_ = 0, bytes_ = 0, typical_elements_ = 1;
+};
+
+std::vector<Feed> named(const std::vector<Feeds>& inputs) {
+  std::vector<Feed> feeds;
+  for (const Feeds& one : inputs)
+    feeds.push_back(
+        {.name = inputs.size() == 1 ? "given" : "given " + std::to_string(feeds.size() + 1), .values = one});
+  return feeds;
+}
+
+}  // namespace
+
+std::vector<Feeds> Reference::ordinary() const {
+  std::vector<Feeds> list;
+  for (const Feed& feed : feeds)
+    if (feed.ordinary) list.push_back(feed.values);
+  return list;
+}
+
+Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds) {
+  if (feeds.empty()) check_input_shapes(original, options.input_shapes);
+  try {
+    Maker maker(runtime, original, options);
+    if (feeds.empty())
+      maker.make_up();
+    else
+      maker.run_given(std::move(feeds));
+    return maker.finished();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::usage) throw;
+    Reference none;
+    none.why_not = error.what();
+    return none;
+  }
+}
+
+Reference make_reference(Runtime& runtime, const Model& original, const Options& options) {
+  return make_reference(runtime, original, options, named(options.inputs));
+}
+
+}  // namespace modelflow

@@ -1,0 +1,46 @@
+// What the original computes: the results that all others are judged by.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "modelflow/model.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// One set of inputs that the original runs.
+struct Feed {
+  std::string name = {};
+  Feeds values = {};
+  bool kinds_only = false;  ///< of its results only the kinds of numbers are compared
+  bool ordinary = true;     ///< typical values in sizes other than 0: fit for timing and for judging low precision
+};
+
+/// The original's results without graph optimisation, on the feeds that it accepts; of STFT and DFT the exact ones (see
+/// src/verify/exact_spectra.h).
+struct Reference {
+  std::vector<Feed> feeds;
+  std::vector<std::vector<Tensor>> outputs;  ///< [feeds][outputs]
+  std::vector<std::string> names;
+  std::vector<bool> random;      ///< outputs that differ from run to run, not compared
+  std::vector<double> floors;    ///< differences as small as that mean nothing, by output
+  std::vector<FeedReport> list;  ///< every feed, those too that the original refuses or there was no time for
+  std::optional<Model> exact;    ///< what was run where it is not the original itself
+  std::string why_not;           ///< not empty: nothing could be run, and why
+  std::vector<Feeds> ordinary() const;
+};
+
+/// The user's inputs, else made-up ones (src/verify/feeds.h). Behind the first set the others are run as far as the
+/// original takes two seconds for all of them, or four times as long as for the first: of a model that takes long only
+/// the quick ones, judged by their elements.
+Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
+/// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
+Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
+
+/// A session on a model in memory; models too large for one buffer go through a temporary file.
+std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
+
+}  // namespace modelflow

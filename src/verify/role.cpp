@@ -1,0 +1,151 @@
+#include "src/verify/role.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace modelflow {
+namespace {
+
+constexpr int kDeepest = 12;      // nodes between an input and what tells its role
+constexpr double kLow = -1000.0;  // a constant below this hides scores
+
+bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
+  return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
+}
+
+bool only_moves(const Node& node) {
+  return is_any_of(node, {"Cast", "CastLike", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Expand",
+                          "Slice", "Transpose", "Tile"});
+}
+
+/// The smallest table that this value indexes (an embedding's vocabulary).
+std::int64_t index_limit(const Value& value, int depth = 0) {
+  std::int64_t limit = INT64_MAX;
+  for (const Use& use : value.uses()) {
+    const Node& node = *use.node;
+    if (node.is("Gather") && use.index == 1 && node.input(0)->shape().has_rank()) {
+      const Shape& table = node.input(0)->shape();
+      const std::int64_t axis = node.attrs.integer("axis", 0);
+      const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(table.rank()) : axis);
+      if (at < table.rank() && table[at].known()) limit = std::min(limit, table[at].value());
+    } else if (depth < 6 && use.index == 0 && node.output() && only_moves(node)) {
+      limit = std::min(limit, index_limit(*node.output(), depth + 1));
+    }
+  }
+  return limit;
+}
+
+bool is_low(const Value* value) {
+  const Tensor* constant = value ? value->constant() : nullptr;
+  if (!constant && value && value->producer() && value->producer()->is("Constant"))
+    constant = value->producer()->attrs.tensor("value");
+  if (!constant || !is_float(constant->dtype()) || constant->elements() == 0 || constant->elements() > 64) return false;
+  return constant->to_doubles().front() <= kLow;
+}
+
+bool reaches_softmax(const Value& value, int depth = 0) {
+  return std::any_of(value.uses().begin(), value.uses().end(), [&](const Use& use) {
+    if (use.node->is("Softmax")) return true;
+    const bool goes_on = only_moves(*use.node) || is_any_of(*use.node, {"Add", "Max", "Where"});
+    return depth < 4 && goes_on && use.node->output() && reaches_softmax(*use.node->output(), depth + 1);
+  });
+}
+
+/// What happened to a mask on its way.
+struct Path {
+  bool flipped = false;   ///< 1 became 0
+  bool computed = false;  ///< it was multiplied, subtracted from 1 or compared
+  bool low = false;       ///< multiplied by a very low number
+  int depth = 0;
+};
+
+struct Found {
+  bool mask = false, bias = false, one_hides = false;
+  int left = 200;  // nodes still to look at
+};
+
+void follow(const Value& value, Path path, Found& found);
+
+/// True where this use tells what the value is.
+bool tells(const Node& node, std::size_t index, const Path& path, Found& found) {
+  const auto is_mask = [&](bool one_hides) {
+    found.mask = true;
+    found.one_hides = one_hides;
+    return true;
+  };
+  if (node.is("Where") && index == 0) {
+    if (is_low(node.input(1))) return is_mask(!path.flipped);
+    if (is_low(node.input(2))) return is_mask(path.flipped);
+    return node.output() && reaches_softmax(*node.output()) && is_mask(path.flipped);
+  }
+  if (node.is("Attention") && index == 3) {
+    found.bias = node.input(3) && is_float(node.input(3)->dtype());
+    return is_mask(false);
+  }
+  if (!node.is("Add") || !node.output() || !reaches_softmax(*node.output())) return false;
+  const Value* other = node.input(1 - index);
+  if (!other || other->constant()) return false;  // a bias of its own, no scores
+  found.bias = !path.computed;
+  return is_mask(path.computed && path.low && !path.flipped);
+}
+
+void follow(const Value& value, Path path, Found& found) {
+  if (++path.depth > kDeepest) return;
+  for (const Use& use : value.uses()) {
+    if (found.mask || --found.left < 0) return;
+    const Node& node = *use.node;
+    if (!node.output() || tells(node, use.index, path, found)) continue;
+    Path next = path;
+    if (node.is("Not") || (node.is("Sub") && use.index == 1)) next.flipped = !path.flipped;
+    if (is_any_of(node, {"Sub", "Mul", "Equal", "Greater", "Less"})) next.computed = true;
+    if (node.is("Mul") && is_low(node.input(1 - use.index))) next.low = true;
+    const bool moves = only_moves(node) && use.index == 0;
+    if (moves || is_any_of(node, {"Not", "Sub", "Mul", "And", "Or", "Add"})) follow(*node.output(), next, found);
+  }
+}
+
+Found mask_use(const Value& input) {
+  Found found;
+  follow(input, {}, found);
+  return found;
+}
+
+Meaning of_integers(const Value& input) {
+  const std::string& name = input.name();
+  if (has_word(name, {"token_type", "segment", "type_id"}))
+    return {.role = Role::segments, .limit = index_limit(input)};
+  if (has_word(name, {"position"})) return {.role = Role::positions, .limit = index_limit(input)};
+  if (name == "sr" || has_word(name, {"sample_rate", "sampling_rate"})) return {.role = Role::rate};
+  if (has_word(name, {"length", "lens", "_len"})) return {.role = Role::lengths};
+  if (input.dtype() == DType::u8 || input.dtype() == DType::i8) return {.role = Role::bytes};
+  return {.role = Role::ids, .limit = index_limit(input)};
+}
+
+bool looks_like_an_image(const Value& input) {
+  if (!input.shape().has_rank() || input.shape().rank() != 4) return false;
+  const auto is_channels = [](const Dim& dim) { return !dim.known() || dim.value() == 1 || dim.value() == 3; };
+  return is_channels(input.shape()[1]) || is_channels(input.shape()[3]);
+}
+
+}  // namespace
+
+bool has_word(std::string text, std::initializer_list<std::string_view> words) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
+Meaning meaning_of(const Value& input) {
+  const bool floats = is_float(input.dtype()), named = has_word(input.name(), {"mask"});
+  const bool indexes = !floats && index_limit(input) != INT64_MAX;
+  const Found found = indexes ? Found() : mask_use(input);
+  if (named || found.mask)
+    return {.role = floats && found.bias ? Role::bias : Role::mask, .one_hides = found.mask && found.one_hides};
+  if (!floats && input.dtype() != DType::boolean) return of_integers(input);
+  const bool small = input.shape().has_rank() && input.shape().rank() < 2;
+  if (floats && small && has_word(input.name(), {"temperature", "threshold", "prob", "scale"}))
+    return {.role = Role::factor};
+  return {.role = floats && looks_like_an_image(input) ? Role::image : Role::plain};
+}
+
+}  // namespace modelflow

@@ -1,0 +1,29 @@
+// What an input of a model most likely stands for.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "modelflow/graph.h"
+
+namespace modelflow {
+
+/// `bias` is a mask that is added to scores: 0 keeps, a very low number hides. `factor` is a number that scales or
+/// bounds something, `rate` the sampling rate of a signal.
+enum class Role { plain, image, mask, bias, ids, segments, positions, lengths, rate, factor, bytes };
+
+struct Meaning {
+  Role role = Role::plain;
+  std::int64_t limit = INT64_MAX;  ///< ids and positions: the smallest table that they index
+  bool one_hides = false;          ///< mask: 1 (true) hides what 0 keeps, as PyTorch's key_padding_mask has it
+};
+
+/// By dtype, name and use: masks are what reaches a Softmax as a condition or by way of an Add, ids what indexes a
+/// table.
+Meaning meaning_of(const Value& input);
+
+/// `text` in lower case has one of these words in it.
+bool has_word(std::string text, std::initializer_list<std::string_view> words);
+
+}  // namespace modelflow
