@@ -52,7 +52,7 @@ Corrected build_correct(const Model& original, const Options& options, const Pip
   for (int round = 0;; ++round) {
     Outcome outcome = attempt(search, without, corrected, report);
     if (outcome.ok) {
-      report.notes.insert(report.notes.end(), outcome.notes.begin(), outcome.notes.end());
+      if (!outcome.note.empty()) report.notes.push_back(outcome.note);
       corrected.disabled = without.names;
       corrected.kernels = without.kernels;
       corrected.outcome = std::move(outcome);

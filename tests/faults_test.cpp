@@ -25,10 +25,10 @@ Rule wrong_rule(std::string name, Pattern from, std::function<std::vector<Value*
 
 Value& scalar(Build& build, float value) { return build.constant(Tensor::scalar(value)); }
 
-/// -x -> -x + 0.001 sin(1000 x)
+/// -x -> -x + 0.001 sin(5000 x)
 Rule wrong_at_every_value() {
   return wrong_rule("neg-as-product", pattern::op("Neg", {pattern::any("x")}), [](const Match& m, Build& b) {
-    Value& wave = b.op("Sin", {&b.op("Mul", {m["x"], &scalar(b, 1000)})});
+    Value& wave = b.op("Sin", {&b.op("Mul", {m["x"], &scalar(b, 5000)})});
     Value& negated = b.op("Mul", {m["x"], &scalar(b, -1)});
     return std::vector<Value*>{&b.op("Add", {&negated, &b.op("Mul", {&wave, &scalar(b, 0.001F)})})};
   });
@@ -109,7 +109,8 @@ TEST_F(Faults, ARuleThatIsWrongAtEveryValue) {
     { a = Relu(x)  b = Sin(a)  c = Neg(b)  d = Relu(c)  y = Add(d, c) })"),
                                   wrong_at_every_value());
   expect_rule(report, "neg-as-product", "'c'", "typical");
-  EXPECT_NEAR(report.faults[0].difference.max_rel, 1e-3, 9e-4);
+  EXPECT_GT(report.faults[0].difference.max_rel, 1e-4);
+  EXPECT_LT(report.faults[0].difference.max_rel, 1e-2);
 }
 
 TEST_F(Faults, TheNodeIsTheOneThatShowsIt) {

@@ -39,7 +39,7 @@ struct OutputDiff {
 struct FeedReport {
   std::string name, why;                           ///< "left padding", and the idea in words
   std::map<std::string, std::string> shapes = {};  ///< by input: "int64[2,37]"
-  bool kinds_only = false;   ///< NaN, infinities or huge values in it: only the kinds of numbers are compared
+  bool kinds_only = false;   ///< NaN, infinities, huge or tiny values in it: only the kinds of numbers are compared
   std::string dropped = {};  ///< not empty: the original refuses it, or there was no time for it
 };
 

@@ -17,19 +17,26 @@ namespace modelflow {
 /// What one model came to on all feeds, with the plugin or without. It ends at the first feed that shows a fault.
 struct Comparison {
   bool ok = true;
-  std::vector<OutputDiff> diffs;   ///< the largest of each output
-  std::size_t feed = 0;            ///< of the fault
-  OutputDiff fault;                ///< without a name where the model does not load or run
-  std::string why;                 ///< the runtime's message for that
-  std::vector<std::string> notes;  ///< what ONNX Runtime's own optimisations change in the original
+  std::vector<OutputDiff> diffs;  ///< the largest of each output
+  std::size_t feed = 0;           ///< of the fault
+  OutputDiff fault;               ///< without a name where the model does not load or run
+  std::string why;                ///< the runtime's message for that
+  std::string note;               ///< what ONNX Runtime's own optimisations change in the original
 };
 
-/// Runs `optimized` (runnable: functions emitted) on the feeds of the reference, or on the one that `only` says.
+/// How the optimized model runs.
+struct Setting {
+  std::filesystem::path plugin = {};
+  const std::size_t* only = nullptr;  ///< this feed of the reference alone
+  bool optimize = true;               ///< with ONNX Runtime's own optimisations
+};
+
+/// Runs `optimized` (runnable: functions emitted) on the feeds of the reference.
 /// A result that is off by more than the bound is looked at again, unless the user gave the bound. It is no fault
 ///  - where the model is right without ONNX Runtime's own optimisations, and those change the original as well;
 ///  - where every part of it computes what the original computes from the same values (src/verify/parts.h), and those
 ///    optimisations add no more than that.
 Comparison compare(Runtime& runtime, const Reference& reference, const Model& original, const Model& optimized,
-                   const Options& options, const std::filesystem::path& plugin, const std::size_t* only = nullptr);
+                   const Options& options, const Setting& setting);
 
 }  // namespace modelflow

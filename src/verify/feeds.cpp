@@ -15,13 +15,15 @@ Axis axis_of(const std::string& symbol, const Value& input, std::size_t axis) {
   if (has_word(symbol, {"total"})) return Axis::total;
   if (has_word(symbol, {"past", "cache"})) return Axis::past;
   if (has_word(symbol, {"batch"})) return Axis::batch;
-  if (has_word(symbol, {"height"})) return Axis::height;
-  if (has_word(symbol, {"width"})) return Axis::width;
+  if (has_word(symbol, {"height"}) || symbol == "H" || symbol == "h") return Axis::height;
+  if (has_word(symbol, {"width"}) || symbol == "W" || symbol == "w") return Axis::width;
   if (has_word(symbol, {"seq", "len", "token", "time", "frame"})) return Axis::sequence;
   if (axis == 0) return input.shape().rank() == 1 ? Axis::sequence : Axis::batch;
   if (has_word(input.name(), {"past", "cache"})) return Axis::past;
   if (input.shape().rank() < 4) return Axis::sequence;
-  return axis == 1 ? Axis::channels : axis + 1 == input.shape().rank() ? Axis::width : Axis::height;
+  if (axis == 1) return Axis::channels;
+  if (!looks_like_an_image(input)) return Axis::sequence;
+  return axis + 1 == input.shape().rank() ? Axis::width : Axis::height;
 }
 
 std::int64_t extent(Axis axis, const Extents& e) {

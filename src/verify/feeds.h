@@ -32,7 +32,7 @@ enum class Style {
   full_scale,  ///< signals at -1 and 1
   nan,         ///< here and there NaN, in masked places too
   infinite,
-  extreme,  ///< 1e30, 1e-40, -0
+  extreme,  ///< 1e15 (its square is a float, too), 1e-40, -0
 };
 
 /// One idea of what data may look like. `extents` are alternatives: the first that the model takes.

@@ -80,8 +80,8 @@ std::vector<Idea> sizes(const Model& model, const Extents& base, const std::map<
     return same(k.likely, base) || same(k.other, base) || same(k.third, base);
   });
   std::vector<Idea> ideas = {
-      {"one", "batch 1 and lengths of 1", attempts({1, 1, 1, 1, 1}, base)},
-      {"two", "batch 2 and lengths of 2", attempts({2, 2, 2, 2, 2}, base)},
+      {"one", "batch 1 and lengths of 1, images of 32", attempts({1, 1, 1, 32, 32}, base)},
+      {"two", "batch 2 and lengths of 2", attempts({2, 2, 2, 64, 32}, base)},
       {"odd", "batch 3 and odd lengths", attempts({3, 7, 5, 33, 47}, base)},
       {"empty batch", "batch 0", attempts({0, 7, 5, 33, 47}, base)},
   };
@@ -142,7 +142,7 @@ std::vector<Idea> further_ideas(const Model& model, const Extents& base, const s
   if (!dynamic) add("other values", "values drawn anew", Style::other);
   if (signals) add("NaN", "NaN here and there", Style::nan);
   if (signals) add("infinity", "an infinity here and there", Style::infinite);
-  if (signals) add("extreme", "values of 1e30 and 1e-40", Style::extreme);
+  if (signals) add("extreme", "values of 1e15 and 1e-40", Style::extreme);
   return ideas;
 }
 

@@ -11,15 +11,14 @@
 namespace modelflow {
 
 struct Parts {
-  std::vector<bool> agree;      ///< by output: every part that it comes from computes the same from the same values
-  std::string first;            ///< the first node of the original whose result the other model computes otherwise
-  std::vector<Tensor> results;  ///< of the other model
+  bool agree = false;      ///< every part computes the same from the same values
+  std::string first = {};  ///< else the first node of the original whose result the other model computes otherwise
 };
 
 /// Cuts both models at the values whose names they share, and runs each part of the original on what the other model
 /// has at its borders: a rounding that the rest enlarges, or that decides between two entries of a TopK, has no effect
-/// there, while a part that computes something else does. A value that disagrees is no border any more, so a fault is
-/// carried on to the outputs. Parts without decisions may also be off by what a last digit of their inputs changes.
+/// there, while a part that computes something else shows, be it that the rest hides it again. A part without decisions
+/// may also be off by what a last digit of its inputs changes.
 /// Without graph optimisation; `session` says threads and plugin for the other model.
 Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session);

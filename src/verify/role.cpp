@@ -121,13 +121,13 @@ Meaning of_integers(const Value& input) {
   return {.role = Role::ids, .limit = index_limit(input)};
 }
 
+}  // namespace
+
 bool looks_like_an_image(const Value& input) {
   if (!input.shape().has_rank() || input.shape().rank() != 4) return false;
   const auto is_channels = [](const Dim& dim) { return !dim.known() || dim.value() == 1 || dim.value() == 3; };
   return is_channels(input.shape()[1]) || is_channels(input.shape()[3]);
 }
-
-}  // namespace
 
 bool has_word(std::string text, std::initializer_list<std::string_view> words) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -23,6 +23,9 @@ struct Meaning {
 /// table.
 Meaning meaning_of(const Value& input);
 
+/// Four axes, of which one holds 1 or 3 channels or as many as are not known.
+bool looks_like_an_image(const Value& input);
+
 /// `text` in lower case has one of these words in it.
 bool has_word(std::string text, std::initializer_list<std::string_view> words);
 

@@ -87,7 +87,8 @@ Draw positions(const Setting& s) {
 
 Draw ids(const Setting& s, Random& random) {
   const bool known = s.meaning.limit != INT64_MAX;
-  const double top = known ? static_cast<double>(s.meaning.limit) : s.dims.empty() ? 2.0 : 100.0;
+  const double top = known ? static_cast<double>(s.meaning.limit) : 100;
+  if (!known && s.dims.empty()) return [none = s.style == Style::range_ends](std::int64_t) { return none ? 0.0 : 1.0; };
   if (known && s.style == Style::range_ends) return [top](std::int64_t i) { return i % 2 ? 0 : top - 1; };
   if (s.meaning.role == Role::segments) return [](std::int64_t) { return 0.0; };
   return [&random, top](std::int64_t) { return std::floor(uniform(random) * top); };
@@ -115,7 +116,7 @@ Draw floats(const Setting& s, Random& random) {
       return [=](std::int64_t i) { return is_special(i, count) ? (i + 1 == count ? -INFINITY : INFINITY) : usual(i); };
     case Style::extreme:
       return [=](std::int64_t i) {
-        const double strange[] = {1e-40, -0.0, 1e30, -1e-40, -1e30};
+        const double strange[] = {1e-40, -0.0, 1e15, -1e-40, -1e15};
         const double ordinary = usual(i);
         return i % 3 == 0 ? strange[i / 3 % 5] : ordinary;
       };
@@ -124,8 +125,14 @@ Draw floats(const Setting& s, Random& random) {
   }
 }
 
+/// Not every sum in front of a Softmax is a mask; of these the plain values say more.
+bool is_any_bias(const Setting& s) {
+  const bool hides = s.style == Style::left_padding || s.style == Style::right_padding || s.style == Style::masked_rows;
+  return s.meaning.role == Role::bias && !hides && !has_word(s.input.name(), {"mask"});
+}
+
 Draw draw(const Setting& s, Random& random) {
-  switch (s.meaning.role) {
+  switch (is_any_bias(s) ? Role::plain : s.meaning.role) {
     case Role::mask:
     case Role::bias:
       return masks(s);
@@ -153,6 +160,7 @@ Draw draw(const Setting& s, Random& random) {
 /// FNV-1a of the name: std::hash differs between libraries.
 std::uint64_t seed_of(const Setting& s) {
   std::uint64_t seed = 14695981039346656037ULL + (s.style == Style::other ? 1 : 0);
+  seed += static_cast<std::uint64_t>(s.extents.batch * 7919 + s.extents.sequence * 104729);
   for (const char c : s.input.name()) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
   return seed;
 }

@@ -23,9 +23,9 @@ Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
   for (const bool with : {false, true}) {
     if (with && plugin_.empty()) break;
-    Comparison found = compare(*runtime_, reference_, original_, runnable, options_, with ? plugin_ : "");
+    Comparison found = compare(*runtime_, reference_, original_, runnable, options_, {.plugin = with ? plugin_ : ""});
     outcome.diffs = std::move(found.diffs);
-    outcome.notes = std::move(found.notes);
+    if (!found.note.empty()) outcome.note = std::move(found.note);
     outcome.ok = found.ok;
     if (found.ok) continue;
     outcome.kernels_only = with;
@@ -47,7 +47,9 @@ const Feed* Verifier::feed_of(const Outcome& found) const {
 bool Verifier::shares_fault(const Model& runnable, const Outcome& found) const {
   const Feed* feed = feed_of(found);
   const std::size_t only = feed ? static_cast<std::size_t>(feed - reference_.feeds.data()) : 0;
-  return !compare(*runtime_, reference_, original_, runnable, options_, plugin_for(found), feed ? &only : nullptr).ok;
+  return !compare(*runtime_, reference_, original_, runnable, options_,
+                  {.plugin = plugin_for(found), .only = feed ? &only : nullptr})
+              .ok;
 }
 
 std::string Verifier::first_wrong_node(const Model& runnable, const Outcome& found) const {

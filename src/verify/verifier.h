@@ -11,10 +11,10 @@ namespace modelflow {
 struct Outcome {
   bool ok = true, kernels_only = false;
   std::vector<OutputDiff> diffs = {};
-  std::string why = {};                 ///< not ok: in words
-  std::string feed = {};                ///< not ok: the feed that shows it, if one does
-  OutputDiff fault = {};                ///< not ok: the output that shows it
-  std::vector<std::string> notes = {};  ///< what stock ONNX Runtime does to the original
+  std::string why = {};   ///< not ok: in words
+  std::string feed = {};  ///< not ok: the feed that shows it, if one does
+  OutputDiff fault = {};  ///< not ok: the output that shows it
+  std::string note = {};  ///< what stock ONNX Runtime does to the original
 };
 
 /// Runs the original once and compares any number of models with it.
