@@ -29,6 +29,9 @@ struct Setting {
   std::filesystem::path plugin = {};
   const std::size_t* only = nullptr;  ///< this feed of the reference alone
   bool optimize = true;               ///< with ONNX Runtime's own optimisations
+  /// Feeds without elements may be refused: standard ops of ONNX Runtime (products that broadcast, recurrences) do not
+  /// all run on them, and the plugin that makes up for it is not there.
+  bool may_refuse_empty = false;
 };
 
 /// Runs `optimized` (runnable: functions emitted) on the feeds of the reference.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/verify/parts.h"
+#include "src/verify/probe.h"
 
 namespace modelflow {
 
@@ -23,7 +24,8 @@ Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
   for (const bool with : {false, true}) {
     if (with && plugin_.empty()) break;
-    Comparison found = compare(*runtime_, reference_, original_, runnable, options_, {.plugin = with ? plugin_ : ""});
+    Comparison found = compare(*runtime_, reference_, original_, runnable, options_,
+                               {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && !plugin_.empty()});
     outcome.diffs = std::move(found.diffs);
     if (!found.note.empty()) outcome.note = std::move(found.note);
     outcome.ok = found.ok;
@@ -48,13 +50,15 @@ bool Verifier::shares_fault(const Model& runnable, const Outcome& found) const {
   const Feed* feed = feed_of(found);
   const std::size_t only = feed ? static_cast<std::size_t>(feed - reference_.feeds.data()) : 0;
   return !compare(*runtime_, reference_, original_, runnable, options_,
-                  {.plugin = plugin_for(found), .only = feed ? &only : nullptr})
+                  {.plugin = plugin_for(found),
+                   .only = feed ? &only : nullptr,
+                   .may_refuse_empty = !found.kernels_only && !plugin_.empty()})
               .ok;
 }
 
 std::string Verifier::first_wrong_node(const Model& runnable, const Outcome& found) const {
   const Feed* feed = feed_of(found);
-  if (!feed || feed->kinds_only) return "";
+  if (!feed || feed->kinds_only || has_empty_input(feed->values)) return "";
   try {
     return compare_parts(*runtime_, original_, runnable, feed->values, reference_,
                          {.threads = options_.threads, .plugin = plugin_for(found)})
