@@ -168,8 +168,9 @@ void expect_data_as_it_comes(const Case& c, const Reference& reference, Runtime&
 
 Reference short_reference(Runtime& runtime, const Model& model, const std::map<std::string, Dims>& extents) {
   try {
-    return make_reference(runtime, model, {},
-                          {{.name = "short", .values = made_up(model, extents, {}, Style::typical)}});
+    return make_reference(
+        runtime, model, {},
+        {{.name = "short", .values = made_up(model, input_dims(model, {}, extents), {}, Style::typical)}});
   } catch (const Error& error) {
     Reference none;
     none.why_not = error.what();

@@ -40,6 +40,7 @@ struct Idea {
   std::string name, why;
   std::vector<Extents> extents = {};
   Style style = Style::typical;
+  bool usual = false;  ///< as most users have it: fit for judging low precision
   bool kinds_only() const { return style >= Style::nan; }
 };
 

@@ -93,8 +93,8 @@ std::vector<Idea> sizes(const Model& model, const Extents& base, const std::map<
   step.sequence = 1;
   if (base.past != 0 && matters(none)) ideas.push_back({"one step", "one token behind a cache", {step}});
   if (kind != kinds().end()) {
-    ideas.push_back({"other sizes", "another batch, other sizes", {kind->other}});
-    ideas.push_back({"third sizes", "sizes once more", {kind->third}});
+    ideas.push_back({"other sizes", "another batch, other sizes", {kind->other}, Style::typical, true});
+    ideas.push_back({"third sizes", "sizes once more", {kind->third}, Style::typical, true});
   }
   return ideas;
 }
@@ -102,7 +102,7 @@ std::vector<Idea> sizes(const Model& model, const Extents& base, const std::map<
 }  // namespace
 
 Idea typical_idea(const Model& model) {
-  Idea idea{"typical", "sizes and values that most users have", {Extents()}};
+  Idea idea{"typical", "sizes and values that most users have", {Extents()}, Style::typical, true};
   if (!is_dynamic(model, {})) return idea;
   idea.extents.clear();
   for (const Extents Kind::*sizes : {&Kind::likely, &Kind::other, &Kind::third})
@@ -125,7 +125,7 @@ std::vector<Idea> further_ideas(const Model& model, const Extents& base, const s
     small.push_back(base);
   }
   const auto add = [&](std::string name, std::string why, Style style) {
-    ideas.push_back({std::move(name), std::move(why), small, style});
+    ideas.push_back({std::move(name), std::move(why), small, style, style == Style::other});
   };
   const bool masks = any({Role::mask, Role::bias}), signals = any({Role::plain, Role::image});
   if (masks) add("right padding", "rows of unlike lengths, hidden at their ends", Style::right_padding);

@@ -110,7 +110,7 @@ class Maker {
     for (Feed& feed : feeds) {
       const std::string name = feed.name;
       if (!run(std::move(feed))) throw Error(ErrorKind::usage, "given data: " + refusal_);
-      keep_row({.name = name, .why = "given", .extents = {}}, "");
+      keep_row({.name = name, .why = "given"}, "");
     }
   }
 
@@ -166,7 +166,7 @@ class Maker {
     Feed feed{.name = idea.name,
               .values = made_up(original_, dims, extents, idea.style),
               .kinds_only = idea.kinds_only(),
-              .ordinary = idea.style == Style::typical && extents.batch > 0};
+              .ordinary = idea.usual};
     const bool ran = run(std::move(feed));
     if (idea.style == Style::typical) tried_[dims] = ran;
     return ran;

@@ -16,7 +16,7 @@ struct Feed {
   std::string name = {};
   Feeds values = {};
   bool kinds_only = false;  ///< of its results only the kinds of numbers are compared
-  bool ordinary = true;     ///< typical values in sizes other than 0: fit for timing and for judging low precision
+  bool ordinary = true;     ///< as most users have it: fit for judging low precision
 };
 
 /// The original's results without graph optimisation, on the feeds that it accepts; of STFT and DFT the exact ones (see
