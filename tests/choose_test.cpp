@@ -95,9 +95,11 @@ TEST_F(ChooseTest, AutoWithSamplesPutsConvolutionsInEightBits) {
   EXPECT_EQ(row_of(result.report, "QConv").precision, "int8");
 }
 
+/// Two products and the shares between them lose about 1.2 % of values from a normal distribution in 8 bits.
 TEST_F(ChooseTest, AttentionTakesPart) {
   Options options = automatic("cpu:avx512_vnni");
   options.metric = Metric::l2;
+  options.max_drop = 1.5;
   const Result low = optimize(attention(), options);
   EXPECT_EQ(count(low.report, "modelflow.QAttention"), 1) << low.report.text();
   EXPECT_EQ(row_of(low.report, "QAttention").precision, "int8-dynamic");
