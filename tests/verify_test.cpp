@@ -52,6 +52,8 @@ TEST(Difference, IntegersAreExact) {
   EXPECT_FALSE(difference("y", Tensor::of<std::int64_t>({2000}, std::span<const std::int64_t>(many)),
                           Tensor::of<std::int64_t>({2000}, std::span<const std::int64_t>(other)), 1)
                    .ok);
+  const auto large = [](std::int64_t x) { return Tensor::of<std::int64_t>({1}, std::span<const std::int64_t>(&x, 1)); };
+  EXPECT_FALSE(difference("y", large(INT64_MAX), large(INT64_MAX - 1), 1).ok) << "alike as doubles";
 }
 
 TEST(Difference, EightBitsMayBeRoundedTheOtherWayHereAndThere) {

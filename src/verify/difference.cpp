@@ -21,7 +21,7 @@ Extremes extremes(const T* a, const T* b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
     if (std::isfinite(x)) e.scale = std::max(e.scale, std::abs(x));
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (a[i] == b[i] || (std::isnan(x) && std::isnan(y))) continue;  // large integers are alike as doubles
     ++e.differing;
     if (std::isfinite(x) && std::isfinite(y))
       e.abs = std::max(e.abs, std::abs(x - y));
