@@ -29,6 +29,36 @@ Model decoder() {
   return model;
 }
 
+/// The MLP of Llama, Qwen and Gemma: silu(x W1) * (x W2), and W3 behind it. `rounded`: as quantizers export it, with
+/// QuantizeLinear and DequantizeLinear on what products read.
+Model gated(bool rounded = false) {
+  Model model = empty_model("gated");
+  Graph& graph = model.graph();
+  Value& x = graph.add_input("x", Type::tensor(DType::f32, Shape({Dim::symbol("N"), 128})));
+  const auto in_steps = [&](Value* value, float step, DType type) {
+    if (!rounded) return value;
+    const std::vector<Value*> scale = {&graph.add_constant(Tensor::scalar(step)),
+                                       &graph.add_constant(Tensor::make(type, {}, [&](std::byte* zero) {
+                                         *zero = std::byte(type == DType::u8 ? 128 : 0);
+                                       }))};
+    Value* steps = graph.add("QuantizeLinear", {value, scale[0], scale[1]}).output();
+    return graph.add("DequantizeLinear", {steps, scale[0], scale[1]}).output();
+  };
+  const auto dense = [&](Value* in, std::int64_t from, std::int64_t to, const char* name) {
+    Value* w = &graph.add_constant(random({from, to}, static_cast<unsigned>(name[0]), 0.1f));
+    return graph.add("MatMul", {in, in_steps(w, 0.004f, DType::i8)}, {.name = name}).output();
+  };
+  Value* rows = in_steps(&x, 0.03f, DType::u8);
+  Value* gate = dense(rows, 128, 256, "gate");
+  Value* silu = graph.add("Mul", {gate, graph.add("Sigmoid", {gate}).output()}).output();
+  Value* product = graph.add("Mul", {silu, dense(rows, 128, 256, "up")}).output();
+  Value* y = dense(in_steps(product, 0.05f, DType::u8), 256, 128, "down");
+  graph.rename(*y, "y");
+  y->type = Type::tensor(DType::f32, Shape({Dim::symbol("N"), 128}));
+  graph.add_output(*y);
+  return model;
+}
+
 TEST_F(LowerPrecisionTest, ConvolutionsRunInEightBitsFromEndToEnd) {
   const Model original = network();
   const Result result = optimize(original, int8(8));
@@ -169,6 +199,42 @@ TEST_F(LowerPrecisionTest, ProductsNeedNoSamples) {
 }
 
 /// Planned for another machine, run on this one.
+/// A product that another one is multiplied by has its gate in a residual, and no activation.
+TEST_F(LowerPrecisionTest, GatedTransformersStayInEightBits) {
+  const Feeds feeds = {{"x", random({5, 128}, 7)}};
+  const Tensor want = run(gated(), {}, feeds);
+  Options options = int8(8);
+  options.calibration = [](std::size_t i) {
+    return i < 8 ? std::optional<Feeds>({{"x", random({4, 128}, 50 + static_cast<unsigned>(i))}}) : std::nullopt;
+  };
+  options.max_drop = 5;
+  for (const Precision precision : {Precision::i8_dynamic, Precision::i8})
+    for (const char* target : {"cpu:avx512_vnni", "cpu:amx"}) {
+      SCOPED_TRACE(target);
+      options.precision = precision;
+      options.target = Target::parse(target);
+      const Result result = optimize(gated(), options);
+      EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 3) << result.report.text();
+      EXPECT_LT(distance(want, run(result.model, plugin_path(), feeds)), 0.03);
+      EXPECT_LT(distance(want, run(result.model, {}, feeds)), 0.03);
+    }
+}
+
+TEST_F(LowerPrecisionTest, AGatedTransformerThatArrivesQuantizedKeepsItsSteps) {
+  const Feeds feeds = {{"x", random({5, 128}, 7)}};
+  const Tensor want = run(gated(true), {}, feeds);
+  EXPECT_LT(distance(run(gated(), {}, feeds), want), 0.1) << "the steps are too large";
+  Options options;
+  options.measure = false;
+  for (const char* target : {"cpu:avx512_vnni", "cpu:amx"}) {
+    options.target = Target::parse(target);
+    const Result result = optimize(gated(true), options);
+    EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 3) << result.report.text();
+    EXPECT_LT(distance(want, run(result.model, plugin_path(), feeds)), 5e-3);
+    EXPECT_LT(distance(want, run(result.model, {}, feeds)), 5e-3);
+  }
+}
+
 TEST_F(LowerPrecisionTest, Bfloat16NeedsNoSamplesAndNoMachineThatHasIt) {
   Options options;
   options.precision = Precision::bf16;
