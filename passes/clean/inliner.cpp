@@ -25,7 +25,7 @@ void Inliner::move(Graph& branch) {
 void Inliner::move(Node& node) {
   std::vector<Value*> inputs;
   for (Value* input : node.inputs()) inputs.push_back(moved(input));
-  const std::string op = node.domain().empty() ? node.op() : node.domain() + ":" + node.op();
+  const std::string op = node.domain() + ":" + node.op();
   // The subgraphs of the node move along: from here on they belong to its copy.
   Node& copy = outer_.add(op, std::move(inputs),
                           {.before = &owner_,

@@ -70,7 +70,7 @@ class Inliner {
     std::vector<Value*> inputs;
     for (const Value* value : node.inputs()) inputs.push_back(value ? bound_.at(value) : nullptr);
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    const std::string op = node.domain().empty() ? node.op() : node.domain() + ":" + node.op();
+    const std::string op = node.domain() + ":" + node.op();
     const std::string stem = call_.name.empty() ? node.op() : call_.name + "_" + node.op();
     Node& made = graph_.add(op, std::move(inputs),
                             {.before = &call_, .outputs = node.outputs().size(), .name = graph_.unique_name(stem)});

@@ -13,14 +13,9 @@ namespace {
 
 using Mapping = std::unordered_map<const Value*, Value*>;
 
-std::string full_op(const Node& node) {
-  if (node.domain().empty()) return node.op();
-  return node.domain() + (node.domain() == kDomain ? "." : ":") + node.op();
-}
-
 /// The same node in another graph; outputs get new names and the old types.
 Node& copy_node(const Node& node, Graph& to, std::vector<Value*> inputs) {
-  Node& copy = to.add(full_op(node), std::move(inputs),
+  Node& copy = to.add(node.domain() + ":" + node.op(), std::move(inputs),
                       {.outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
   for (std::size_t i = 0; i < node.outputs().size(); ++i)
     if (node.output(i)) copy.output(i)->type = node.output(i)->type;

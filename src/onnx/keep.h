@@ -22,6 +22,11 @@ template <class Fields>
 void append_fields(const Fields& fields, Fields& kept) {
   kept.MergeFrom(fields);
 }
+inline void drop_fields(std::string& fields) { fields.clear(); }
+template <class Fields>
+void drop_fields(Fields& fields) {
+  fields.Clear();
+}
 template <class Message>
 void keep_unknown(const Message& message, Message& kept) {
   if (!message.unknown_fields().empty()) append_fields(message.unknown_fields(), *kept.mutable_unknown_fields());

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "modelflow/error.h"
+#include "src/onnx/keep.h"
 #include "src/onnx/read_graph.h"
 
 namespace modelflow::proto {
@@ -71,6 +72,7 @@ Attr read_value(AttributeProto& proto, Node* owner, GraphReader& reader, Externa
       break;
   }
   reader.load_external(proto);
+  if (owner) drop_fields(*proto.mutable_unknown_fields());  // the node keeps them for all its attributes
   return AttrBytes{bytes_of(proto)};
 }
 

@@ -11,12 +11,8 @@ namespace {
 
 std::string quoted(const std::string& name) { return "'" + name + "'"; }
 
-// Graph::add takes one string for both.
-std::string qualified(const NodeProto& node) {
-  std::string domain = read_domain(node.domain());
-  if (domain.empty()) return node.op_type();
-  return domain + (domain == kDomain ? "." : ":") + node.op_type();
-}
+// Graph::add takes one string for both; without the colon "modelflow.Conv" would name one of our ops.
+std::string qualified(const NodeProto& node) { return read_domain(node.domain()) + ":" + node.op_type(); }
 
 void describe(const ValueInfoProto& info, Value& value) {
   if (info.has_type() && !value.is_initializer()) {
@@ -108,6 +104,7 @@ void GraphReader::read_inputs(GraphProto& proto, Graph& graph, GraphProto& extra
 void GraphReader::read_initializers(GraphProto& proto, Graph& graph) {
   for (TensorProto& tensor : *proto.mutable_initializer()) {
     if (tensor.name().empty()) bad("an initializer has no name");
+    if (tensor.data_type() == TensorProto::UNDEFINED) bad("initializer " + quoted(tensor.name()) + " has no type");
     Value* value = graph.find(tensor.name());
     if (value && (!value->is_graph_input() || value->is_initializer())) {
       bad("initializer " + quoted(tensor.name()) + " is there twice");
@@ -196,6 +193,8 @@ void GraphReader::read_node(NodeProto& proto, Graph& graph) {
   std::vector<Value*> inputs;
   for (const std::string& name : proto.input()) inputs.push_back(find_input(name, graph));
   Node& node = graph.add(qualified(proto), std::move(inputs), {.outputs = 0, .name = proto.name()});
+  if (node.op() != proto.op_type() || node.domain() != read_domain(proto.domain()))
+    bad("no operator can be called " + quoted(proto.op_type()) + " of domain " + quoted(proto.domain()));
   node.name = proto.name();
   node.overload = proto.overload();
   node.doc = proto.doc_string();

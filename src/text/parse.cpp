@@ -40,7 +40,9 @@ void parse(Message& message, std::string_view text) {
     auto status = parser.Parse(message);
     if (!status.IsOK()) throw Error(ErrorKind::invalid_input, proto::one_line(status.ErrorMessage()));
     if (!parser.EndOfInput()) throw Error(ErrorKind::invalid_input, "text goes on after its end");
-  } catch (const std::logic_error& error) {  // numbers out of range
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {  // numbers out of range, or none
     throw Error(ErrorKind::invalid_input, "ONNX text: a number cannot be read: " + std::string(error.what()));
   }
 }

@@ -11,11 +11,11 @@ import tempfile
 
 import pytest
 from conftest import BUILD
-from hostile import contents, external, functions, operators, tensors
+from hostile import contents, external, found, functions, operators, tensors
 from hostile.case import Folders
 from onnx import ModelProto
 
-CASES = external.CASES | functions.CASES | tensors.CASES | operators.CASES | contents.CASES
+CASES = external.CASES | functions.CASES | tensors.CASES | operators.CASES | contents.CASES | found.CASES
 SLOW = float(os.environ.get("MODELFLOW_SLOWNESS", "1"))  # how much slower a build with sanitizers is
 IN_ACCESS, IN_OPEN = 1, 0x20
 

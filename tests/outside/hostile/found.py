@@ -1,0 +1,10 @@
+"""What fuzzing found once (tests/fuzz_targets/found), as models that are optimized: refused, unless they are named here."""
+import pathlib
+
+from hostile.case import Case
+
+FOUND = pathlib.Path(__file__).resolve().parents[2] / "fuzz_targets" / "found"
+TAKEN = ("unknown_fields_of_an_attribute.onnx",)
+
+CASES = {f"found: {path.name}": Case(lambda folders, path=path: path.read_bytes(), codes=(0,) if path.name in TAKEN else (3,))
+         for path in sorted(FOUND.glob("*/*.onnx"))}
