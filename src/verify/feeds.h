@@ -41,7 +41,8 @@ struct Idea {
   std::vector<Extents> extents = {};
   Style style = Style::typical;
   bool usual = false;  ///< as most users have it: fit for judging low precision
-  bool kinds_only() const { return style >= Style::nan; }
+  bool kinds = false;  ///< the numbers are nobody's promise
+  bool kinds_only() const { return kinds || style >= Style::nan; }
 };
 
 /// What most users feed; the alternatives are unlike kinds of models.

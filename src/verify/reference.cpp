@@ -43,7 +43,8 @@ bool leaves_nan_open(const Node& node) {
              "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
 }
 
-/// In 16 bits 1e15 is infinite, and so is the square of what is left of it.
+/// In 16 bits 1e15 is infinite, and so is the square of what is left of it. The lowest number is so coarse there that
+/// it takes the scores of a row with nothing to be seen away, which a wider type keeps.
 bool has_half(const Graph& graph) {
   const auto is_half = [](const Value* value) { return value->dtype() == DType::f16; };
   const std::vector<Value*> constants = graph.initializers();
@@ -100,7 +101,12 @@ class Maker {
       keep_row(first, "");
       once_ = spent_ - spent_before_;
       typical_elements_ = elements(dims);
-      for (const Idea& idea : further_ideas(original_, extents, options_.input_shapes)) pursue(idea);
+      const bool half = has_half(original_.graph());
+      for (Idea idea : further_ideas(original_, extents, options_.input_shapes)) {
+        if (half && idea.style == Style::extreme) continue;
+        idea.kinds = half && idea.style == Style::masked_rows;
+        pursue(idea);
+      }
       return;
     }
     reference_.why_not = refusal_;
@@ -175,7 +181,6 @@ class Maker {
   /// The first of its alternatives that the original takes. No row where that is a set that was run before.
   void pursue(const Idea& idea) {
     if (idea.kinds_only() && !nan_means_something_) return;
-    if (idea.style == Style::extreme && has_half(original_.graph())) return;
     std::string why_not;
     for (const Extents& extents : idea.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
