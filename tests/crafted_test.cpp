@@ -57,6 +57,20 @@ const char* const kModels[] = {
     R"((float[1,S,2] x) => (float[1,S,1] y) <float[1,3,2] w = {0.5, -0.25, 0.75, 1, -0.5, 0.25}, float[1,3,1] r = {0.5, -0.25, 0.75}, int64[3] flat = {1, -1, 0}> {
       t = Transpose<perm = [1, 0, 2]>(x)  f = GRU<hidden_size = 1>(t, w, r)  g = Reshape(f, flat)  y = Concat<axis = 2>(g, g)
     })",
+    // rows that became one number in front of a linear layer, between Transposes
+    R"((float[N,2,5,3] c) => (float[5,N,2] y) <float[2,6] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, int64[0] flat = {}, int64[3] rows = {5, -1, 2}> {
+      t = Transpose<perm = [2, 0, 1, 3]>(c)  x = Reshape(t, flat)  g = Gemm<transB = 1>(x, w)  r = Reshape(g, rows)
+      y = Transpose<perm = [1, 0, 2]>(r)
+    })",
+    // a recurrent layer whose weights are one number, beside one with weights
+    R"((float[S,N,2] x) => (float[S,2,N,1] y) <float[1,1,2] w = {0.5, -0.25}, float[1,1,1] r = {0.5}, float v = {0.25}, float[1,1,1] q = {-0.25}> {
+      f = RNN<hidden_size = 1>(x, w, r)  g = RNN<hidden_size = 1, direction = "reverse">(x, v, q)  y = Concat<axis = 1>(f, g)
+    })",
+    // two directions that are joined only where nobody reads it
+    R"((float[S,N,2] x) => (float[S,1,N,1] y) <float[1,1,2] w = {0.5, -0.25}, float[1,1,1] r = {0.5}, float[1,1,2] v = {0.25, 0.75}, float[1,1,1] q = {-0.25}> {
+      y = RNN<hidden_size = 1>(x, w, r)  g = RNN<hidden_size = 1, direction = "reverse">(x, v, q)
+      f = Concat<axis = 1>(y, g)  d = Relu(f)
+    })",
     // a transpose that takes axes twice
     R"((float[N,2,8,8] x) => (float[N,8,4,4] y) <int64[6] cut = {0, 2, 4, 2, 4, 2}, int64[4] join = {0, 8, 4, 4}, float[1,8,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8}> {
       a = Reshape(x, cut)  t = Transpose<perm = [0, 1, 3, 1, 2, 4]>(a)  j = Reshape(t, join)  y = Conv(j, w)

@@ -35,7 +35,7 @@ TEST(Infer, WindowsOverSymbols) {
   EXPECT_EQ(
       inferred("(float[N,3,H,W] x) => (float[] y) <" + weights + "> { c = Conv<strides = [1,2]>(x, w) y = Relu(c) }",
                "c"),
-      "float32[N,8,H,floor_W_p1_by2]");
+      "float32[N,8,H,modelflow_floor_W_p1_by2]");
   EXPECT_EQ(inferred("(float[N,3,H,W] x) => (float[] y) { p = MaxPool<kernel_shape = [3,3], pads = [1,1,1,1]>(x) "
                      "y = Relu(p) }",
                      "p"),
@@ -62,13 +62,31 @@ TEST(Infer, ShapeArithmeticKeepsSymbols) {
   EXPECT_EQ(inferred("(float[N,M] x) => (float[] y) <int64[1] s = {1}, int64[1] e = {9223372036854775807}> "
                      "{ c = Slice(x, s, e, s) y = Relu(c) }",
                      "c"),
-            "float32[N,pos_M_m1]");
+            "float32[N,modelflow_pos_M_m1]");
   // The expand of PyTorch: Where(Equal(shape, -1), ones, shape).
   EXPECT_EQ(inferred("(float[1,M] x, float[N] n) => (float[] y) <int64[1] m = {-1}, int64[1] o = {1}> {"
                      " s = Shape(n) q = Concat<axis = 0>(s, m) e = Equal(q, m) w = Where(e, o, q)"
                      " c = Expand(x, w) y = Relu(c) }",
                      "c"),
             "float32[N,M]");
+}
+
+TEST(Infer, WhatAUserCallsAnExtentIsNoFunctionOfAnother) {
+  const std::string text =
+      "(float[N,2,2,W] x, float[N,1,1,floor_W_p1_by2] m) => (float[] y) <float[2,2,1,1] w = {1, 2, 3, 4}> "
+      "{ c = Conv<strides = [1,2]>(x, w) a = Add(c, m) y = Relu(a) }";
+  EXPECT_TRUE(inferred(text, "a").starts_with("float32[N,2,2,modelflow_dim_"));
+}
+
+TEST(Infer, ExtentsThatLibonnxCountsAsNothing) {
+  const std::string deconvolution =
+      "(float[N,2,8,8] x) => (float[] y) <float[2,1,1,1] w = {1, 2}> "
+      "{ c = ConvTranspose<output_shape = [1,2], strides = [2,2]>(x, w) y = Relu(c) }";
+  EXPECT_EQ(inferred(deconvolution, "c"), "float32[N,1,1,2]");
+  const std::string attention =
+      "<ir_version: 10, opset_import: [\"\" : 23]> g (float[N,2,8] q, float[N,T,8] k, float[N,T,M] v) => (float[] y) "
+      "{ c = Attention<kv_num_heads = 2, q_num_heads = 2>(q, k, v) y = Relu(c) }";
+  EXPECT_TRUE(inferred(attention, "c").starts_with("float32[N,2,modelflow_dim_"));
 }
 
 TEST(Infer, WhatTheFileSaysOfValuesCountsWhereInferenceIsSilent) {

@@ -1,11 +1,12 @@
 // Shape inference over symbols against ONNX Runtime: every operator that computes extents, small parameters of every
 // sign, and every extent from 0 to 5 for n and m. What is inferred must be what comes out, or be unknown; a symbol that
-// was made up on the way ("pos_n_m4") must stand for one function of n and m, wherever it turns up.
+// was made up on the way ("modelflow_pos_n_m4") must stand for one function of n and m, wherever it turns up.
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "modelflow/modelflow.h"
+#include "src/onnx/derived.h"
 #include "src/onnx/floor.h"
 
 namespace modelflow {
@@ -81,7 +82,7 @@ class Meanings {
 bool open(const Dim& dim) {
   if (dim.unknown()) return true;
   for (const std::string& symbol : dim.symbols())
-    if (symbol.starts_with("dim_")) return true;
+    if (symbol.starts_with(kUnnamed)) return true;
   return false;
 }
 
@@ -199,8 +200,8 @@ TEST_F(Symbolic, PartsOfAnAxisMakeItUp) {
       "int64[1] c = {-4}> { a = Slice(x, zero, c) b = Slice(x, c, all) y = Concat<axis = 0>(a, b) }",
       18);
   infer_types(model);
-  EXPECT_EQ(model.graph().find("a")->shape().str(), "[pos_n_m4]");
-  EXPECT_EQ(model.graph().find("b")->shape().str(), "[n - pos_n_m4]");
+  EXPECT_EQ(model.graph().find("a")->shape().str(), "[modelflow_pos_n_m4]");
+  EXPECT_EQ(model.graph().find("b")->shape().str(), "[-modelflow_pos_n_m4 + n]");
   EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[n]");
 }
 
@@ -305,7 +306,7 @@ TEST_F(Symbolic, TablesAreAsLongAsTheSequence) {
   check(text);
   Model model = parsed(with(text, "seq_len", ""), 18);
   infer_types(model);
-  EXPECT_EQ(model.graph().find("t")->shape().str(), "[-pos_seq__len_m3 + seq_len,1]");
+  EXPECT_EQ(model.graph().find("t")->shape().str(), "[-modelflow_pos_seq__len_m3 + seq_len,1]");
   EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[2,seq_len,1]");
 }
 

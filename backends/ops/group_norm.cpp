@@ -19,8 +19,9 @@ std::string behind_channels(const std::string& x, std::size_t rank, int opset) {
          "}> ()\nextents = Shape (" + x + ")\nrest = Slice (extents, two, end)\n";
 }
 
-/// As PyTorch exports it, but for -1, which is refused for an empty batch; the number of groups stays an attribute, so
-/// that one body serves all of them.
+/// As PyTorch exports it, but for -1, which is refused for an empty batch, and for extents of 0, which are meant as
+/// such (from opset 14 on; before, an extent of 0 behind an empty batch has no target). The number of groups stays an
+/// attribute, so that one body serves all of them.
 std::string body(const Call& call, int opset) {
   if (!call.in(0).shape.has_rank()) throw Error(ErrorKind::internal, "GroupNorm: the rank of x is unknown");
   if (opset < 12)
@@ -29,19 +30,20 @@ std::string body(const Call& call, int opset) {
   const std::string x = last(call) ? "x_first" : "x", y = last(call) ? "y_first" : "y";
   std::string ones;
   for (std::size_t i = 2; i < rank; ++i) ones += ", 1";
+  const std::string reshape = opset < 14 ? "Reshape (" : "Reshape <allowzero = 1> (";
   std::string text = "{\n";
   if (last(call)) text += transpose_text(x, "x", rank, false);
   text +=
       "zero = Constant <value = int64[1] {0}> ()\none = Constant <value = int64[1] {1}> ()\n"
       "count = Constant <value_int: int = @num_groups> ()\ngroups = Reshape (count, one)\n"
       "channels = Shape (scale)\nper = Div (channels, groups)\n" +
-      behind_channels(x, rank, opset) +
-      "split = Concat <axis = 0> (zero, groups, per, rest)\n"
+      behind_channels(x, rank, opset) + "dims = Shape (" + x + ")\nbatch = Slice (dims, zero, one)\n" +
+      "split = Concat <axis = 0> (batch, groups, per, rest)\n"
       "unit = ConstantOfShape <value = float[1] {1}> (groups)\n"
       "nothing = ConstantOfShape <value = float[1] {0}> (groups)\n";
-  text += "grouped = Reshape (" + x + ", split)\n" +
-          "normal = InstanceNormalization <epsilon: float = @epsilon> (grouped, unit, nothing)\n" + "dims = Shape (" +
-          x + ")\nwhole = Reshape (normal, dims)\n";
+  text += "grouped = " + reshape + x + ", split)\n" +
+          "normal = InstanceNormalization <epsilon: float = @epsilon> (grouped, unit, nothing)\n" +
+          "whole = " + reshape + "normal, dims)\n";
   text += "beside = Constant <value = int64[" + std::to_string(rank - 1) + "] {-1" + ones + "}> ()\n" +
           "factor = Reshape (scale, beside)\nterm = Reshape (bias, beside)\n" + "scaled = Mul (whole, factor)\n";
   const bool active = call.attrs.text("activation", "None") != "None";

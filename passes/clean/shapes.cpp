@@ -49,9 +49,11 @@ Dim inferred(const Node& node, std::size_t i, std::size_t size) {
   return y.shape()[i];
 }
 
-/// Whether it refuses the empty batch that the computed target served: by a -1 that the model did not have.
-bool fails_when_empty(const Ints& target, const Elements& wanted) {
+/// Whether it refuses the empty batch that the computed target served: by a -1 that the model did not have, or had with
+/// allowzero, where ONNX Runtime takes both.
+bool fails_when_empty(const Node& node, const Ints& target, const Elements& wanted) {
   if (!refuses_empty(target)) return false;
+  if (node.attrs.integer("allowzero") != 0) return true;
   const auto rest = std::find(target.begin(), target.end(), -1);
   return wanted[static_cast<std::size_t>(rest - target.begin())].value.number() != -1;
 }
@@ -89,7 +91,7 @@ int reshape_targets(Graph& graph, Context& context, Contents& contents) {
       context.miss("reshape-target", node.get(), "more than one dim of its target is unknown");
       continue;
     }
-    if (fails_when_empty(*target, *wanted)) {
+    if (fails_when_empty(*node, *target, *wanted)) {
       context.miss("reshape-target", node.get(), "with -1 beside a copied dim it would refuse empty tensors");
       continue;
     }

@@ -23,7 +23,7 @@ std::optional<Axes> normalized(const Match& m) {
   if (axes.first + list->size() != x.rank() && !channels) return {};
   for (const std::int64_t axis : *list) {
     const Dim& dim = x[static_cast<std::size_t>(axis)];
-    if (!dim.known()) return {};
+    if (!dim.known() || dim.value() == 0) return {};  // nothing has no mean, but runtimes refuse it only as an op
     axes.dims.push_back(dim.value());
   }
   return axes;
@@ -36,9 +36,9 @@ Verdict is_float32(const Match& m) {
 
 Verdict known_axes(const Match& m) {
   if (!mean_axes(m)) return no("the means are taken over different or unknown axes", m.value("x").name());
-  return normalized(m)
-             ? yes()
-             : no("the axes are neither the last ones nor channels, or have unknown extents", m.value("x").name());
+  return normalized(m) ? yes()
+                       : no("the axes are neither the last ones nor channels, or have unknown extents or none",
+                            m.value("x").name());
 }
 
 Ints channels_last(std::size_t rank, bool back) {

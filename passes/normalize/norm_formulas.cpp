@@ -42,6 +42,7 @@ std::optional<Ints> axes_of(const Node& mean) {
   if (axes) axes = positive(*axes, static_cast<std::int64_t>(rank));
   if (!axes || axes->empty()) return {};
   std::sort(axes->begin(), axes->end());
+  if (std::adjacent_find(axes->begin(), axes->end()) != axes->end()) return {};  // named twice: it means nothing
   return axes;
 }
 

@@ -127,6 +127,10 @@ Verdict mergeable(const Node& forward, const Node& reverse) {
       if (node->input(i) && (!node->input(i)->constant() || node->input(i)->dtype() != DType::f32))
         return no("is no float32 constant", node->input(i)->name());
   }
+  for (const std::size_t i : {kW, kR, kB, kPeepholes})
+    if (forward.input(i) && reverse.input(i) &&
+        forward.input(i)->constant()->dims() != reverse.input(i)->constant()->dims())
+      return no("its shape is not that of the other direction", reverse.input(i)->name());
   Attrs a = forward.attrs, b = reverse.attrs;
   a.erase("direction"), b.erase("direction");
   if (!equal(a, b)) return no("their attributes differ");
@@ -146,6 +150,7 @@ Value& both_ways(Value& a, Value& b, Build& build) {
   return build.constant(stacked({a.constant(), b.constant()}), a.name());
 }
 
+/// Leaves what nobody reads any more: nodes that the caller has listed may be among it.
 void merge(Node& forward, Node& reverse, Context& context) {
   Graph& graph = forward.graph();
   Build build(graph, reverse, context);
@@ -165,7 +170,6 @@ void merge(Node& forward, Node& reverse, Context& context) {
       graph.replace(*old->output(i), *half);
     }
   }
-  graph.prune();
   graph.sort();  // readers of one direction may have stood in front of the other
   context.hit("recurrent-directions");
 }

@@ -17,7 +17,8 @@ Verdict rows_return(const Match& m) {
   const Ints perm = m.root().attrs.ints("perm");
   if (perm.size() < 2 || perm.back() + 1 != static_cast<std::int64_t>(perm.size())) return no("moves the last axis");
   const Value& x = m.value("x");
-  if (!x.type.is_tensor() || !x.shape().has_rank()) return no("its rank is unknown", x.name());
+  if (!x.type.is_tensor() || !x.shape().has_rank() || x.shape().rank() == 0)
+    return no("its rank is unknown, or it has no axes", x.name());
   bool transposed = false;
   const Value* value = &x;
   for (const Node* node = value->producer(); node && only_reader(*value); node = value->producer()) {

@@ -42,8 +42,17 @@ void squeeze(const Node& node, Type& squeezed) {
   squeezed.shape = Shape(left);
 }
 
-/// Present keys and scores are as long as past and new keys together: libonnx counts a length it does not know as 0.
+/// Present keys and scores are as long as past and new keys together, and the result has the width of the values:
+/// libonnx counts a length it does not know as 0.
 void attention(const Node& node, std::vector<Type>& types) {
+  const Value* v = node.input(2);
+  const bool heads = v && v->shape().has_rank() && v->shape().rank() == 4, sized = types[0].is_tensor();
+  if (v && sized && types[0].shape.has_rank() && !v->shape().known() && types[0].shape.rank() > 0) {
+    const bool known = v->shape().has_rank() && v->shape().rank() > 0 && v->shape().back().known();
+    std::vector<Dim> dims = types[0].shape.dims();
+    if (!known) dims.back() = heads ? v->shape().back() : Dim();
+    types[0].shape = Shape(dims);
+  }
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     const Value* input = node.input(i);
     if (!input || input->shape().known()) continue;
@@ -51,6 +60,20 @@ void attention(const Node& node, std::vector<Type>& types) {
       if (types[k].is_tensor()) types[k].shape = {};
     return;
   }
+}
+
+/// Extents that are said: libonnx gives up in the middle of its list where one is smaller than what is spread.
+void conv_transpose(const Node& node, Type& result) {
+  const Ints extents = node.attrs.ints("output_shape");
+  if (!result.is_tensor() || !result.shape.has_rank() || extents.empty()) return;
+  const Value *x = node.input(0), *w = node.input(1);
+  result.shape = {};
+  if (!x || !w || !x->shape().has_rank() || !w->shape().has_rank() || w->shape().rank() < 3) return;
+  if (x->shape().rank() != extents.size() + 2 || w->shape().rank() != extents.size() + 2) return;
+  const Dim& width = w->shape()[1];
+  std::vector<Dim> dims = {x->shape()[0], width * Dim(node.attrs.integer("group", 1))};
+  dims.insert(dims.end(), extents.begin(), extents.end());
+  result.shape = Shape(dims);
 }
 
 /// One extent for a label of several operands: ones are repeated, and which symbol is one is not known.
@@ -93,6 +116,7 @@ void correct(const Node& node, std::vector<Type>& types) {
   if (node.op() == "STFT") stft(node, types[0]);
   if (node.op() == "Einsum") einsum(node, types[0]);
   if (node.op() == "Attention") attention(node, types);
+  if (node.op() == "ConvTranspose") conv_transpose(node, types[0]);
   if (node.op() == "Squeeze") squeeze(node, types[0]);
 }
 

@@ -42,7 +42,7 @@ bool never_negative(const Dim& dim) {
 
 Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view end) {
   const std::string text = dim.str(), name = spelled(text);
-  std::string symbol(function);
+  std::string symbol = std::string(kDerived) + std::string(function);
   if (!name.empty() && name.size() <= kLongest) return Dim::symbol(symbol + "_" + name + std::string(end));
   const std::string key = text + std::string(end);
   return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));

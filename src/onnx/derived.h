@@ -9,8 +9,14 @@ namespace modelflow {
 /// True where the dim is at least 0 for all values of its symbols, none of which is ever negative.
 bool never_negative(const Dim& dim);
 
+/// How these symbols begin, and no symbol of a user: a file may say "floor_h_p1_by2" of something else.
+inline constexpr std::string_view kDerived = "modelflow_";
+
+/// How symbols begin that stand for nothing but an extent that nobody knows.
+inline constexpr std::string_view kUnnamed = "modelflow_dim_";
+
 /// The symbol for a function of `dim` that no polynomial says: the same for the same function of the same dim, another
-/// for any other, and readable where that is short ("floor_h_p1_by2"). The function must never be negative.
+/// for any other, and readable where that is short ("modelflow_floor_h_p1_by2"). The function must never be negative.
 Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view end = "");
 
 }  // namespace modelflow

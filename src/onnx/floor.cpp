@@ -50,7 +50,7 @@ bool is_start_of(const Dim& dim, const Dim& whole) {
   const Dim rest = whole - dim;
   const std::string name = rest.str();
   const std::size_t minus = name.rfind("_m");
-  if (!name.starts_with("pos_") || minus == std::string::npos) return false;
+  if (!name.starts_with(std::string(kDerived) + "pos_") || minus == std::string::npos) return false;
   std::int64_t most = 0;
   const auto [end, error] = std::from_chars(name.data() + minus + 2, name.data() + name.size(), most);
   return error == std::errc() && end == name.data() + name.size() && most >= 1 && smaller(whole, most) == dim;

@@ -9,6 +9,7 @@
 #include "modelflow/pass.h"
 #include "src/emit/bind.h"
 #include "src/onnx/corrections.h"
+#include "src/onnx/derived.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
 #include "src/onnx/symbolic.h"
@@ -57,7 +58,7 @@ void name_dims(Value& value) {
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (!dims[i].unknown()) continue;
     std::string key = value.name() + ":" + std::to_string(i);
-    dims[i] = Dim::symbol("dim_" + std::to_string(XXH3_64bits(key.data(), key.size())));
+    dims[i] = Dim::symbol(std::string(kUnnamed) + std::to_string(XXH3_64bits(key.data(), key.size())));
     changed = true;
   }
   if (changed) value.type.shape = std::move(dims);

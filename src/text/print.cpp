@@ -7,6 +7,7 @@
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
+#include "src/onnx/derived.h"
 #include "src/onnx/types.h"
 #include "src/text/print_tensor.h"
 
@@ -31,7 +32,7 @@ std::string id(const std::string& name) { return is_identifier(name) && !is_keyw
 std::string dim_text(const proto::TensorShapeProto::Dimension& dim) {
   if (dim.has_dim_value()) return std::to_string(dim.dim_value());
   const std::string& name = dim.dim_param();
-  bool made = name.starts_with("dim_") && name.size() > 16 && name.find_first_not_of("0123456789", 4) == name.npos;
+  bool made = name.starts_with(kUnnamed);
   if (name.empty() || made) return "?";
   return is_identifier(name) ? name : quoted_text(name);
 }

@@ -6,6 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
+#include "src/onnx/derived.h"
+
 namespace modelflow::fuzz {
 namespace {
 
@@ -54,10 +56,17 @@ Dim translated(const Dim& dim, Symbols& symbols, Dice& dice) {
   return number ? Dim(*number) : Dim();
 }
 
+/// Nobody names an input's extent as inference names what it makes of other extents.
+Dim given(const Dim& dim) {
+  for (const std::string& symbol : dim.symbols())
+    if (symbol.starts_with(kDerived)) return {};
+  return dim;
+}
+
 Type translated(Type type, Symbols& symbols, Dice& dice) {
   if (!type.is_tensor() || !type.shape.has_rank()) return type;
   std::vector<Dim> dims;
-  for (const Dim& dim : type.shape.dims()) dims.push_back(translated(dim, symbols, dice));
+  for (const Dim& dim : type.shape.dims()) dims.push_back(given(translated(dim, symbols, dice)));
   type.shape = Shape(std::move(dims));
   return type;
 }

@@ -148,6 +148,9 @@ bool repeats_axes(const Model& model) {
   const auto repeats = [](const Node* node) {
     const bool views = node->is("Squeeze") || node->is("Unsqueeze") || node->op().starts_with("Reduce");
     const std::size_t index = node->is("Slice") ? 3 : views ? 1 : SIZE_MAX;
+    Ints named = node->attrs.ints("axes");
+    std::ranges::sort(named);
+    if (std::ranges::adjacent_find(named) != named.end()) return true;
     const Value* axes = node->input(index);
     if (!axes || !axes->initializer() || axes->dtype() == DType::f32) return false;
     std::vector<double> all = axes->initializer()->to_doubles();
