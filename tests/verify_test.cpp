@@ -9,6 +9,7 @@
 #include "src/verify/bounded.h"
 #include "src/verify/compare.h"
 #include "src/verify/feeds.h"
+#include "src/verify/probe.h"
 #include "src/verify/role.h"
 
 namespace modelflow {
@@ -175,6 +176,20 @@ TEST(Feeds, PositionsBehindACacheStayInTheirTable) {
   const auto positions = feeds.at("position_ids").as<std::int64_t>();
   EXPECT_EQ(positions[0], feeds.at("past_key").dims()[1]);
   EXPECT_EQ(positions.back(), 15);
+}
+
+/// ONNX Runtime divides by extents that are 0 inside of a model, too.
+TEST(Feeds, WhatIsComputedFromThemMayBeEmpty) {
+  Model model = with_inputs({{"x", Type::tensor(DType::f32, Shape({Dim(1), Dim(1), Dim::symbol("H")}))}});
+  Graph& graph = model.graph();
+  Value* x = graph.inputs()[0];
+  graph.add_output(*graph.add("MaxPool", {x}, {.attrs = {{"kernel_shape", Ints{4}}}}).output());
+  const auto of = [](std::int64_t length) {
+    return Feeds{{"x", Tensor::make(DType::f32, {1, 1, length}, [](std::byte*) {})}};
+  };
+  EXPECT_FALSE(has_empty_value(model, of(4)));
+  EXPECT_TRUE(has_empty_value(model, of(3)));
+  EXPECT_TRUE(has_empty_value(model, of(0)));
 }
 
 TEST(Feeds, AreDeterministic) {

@@ -100,7 +100,7 @@ int ended_with(int code, std::string_view step) { return code == kInterrupted ? 
 int ended_by(int signal, std::string_view step) {
   if (signal == SIGINT || signal == SIGTERM) return interrupted(128 + signal, step);
   clear_progress();
-  const bool original = step == "run the original";
+  const bool original = step.starts_with("run the original");
   const std::string at = step.empty() ? "" : fmt::format(" at the step '{}'", step);
   if (signal == SIGKILL) {
     fmt::print(stderr, "optimize: killed{}, perhaps for want of memory; nothing written\n", at);

@@ -61,7 +61,7 @@ class Judge {
     const Feed& feed = reference_.feeds[i];
     std::vector<Tensor> results;
     try {
-      if (has_empty_input(feed.values) && !survives(runtime_, optimized_, feed.values, session_))
+      if (feed.empty && !survives(runtime_, optimized_, feed.values, session_))
         throw Error(ErrorKind::unsupported, "it ends the process");
       results = session.run(feed.values);
     } catch (const Error& error) {
@@ -139,9 +139,9 @@ class Judge {
   const std::vector<Tensor>* run(Results& known, std::size_t i, const Model& model, const SessionOptions& session) {
     if (!known.contains(i)) {
       try {
-        const Feeds& feeds = reference_.feeds[i].values;
-        if (!has_empty_input(feeds) || survives(runtime_, model, feeds, session))
-          known[i] = open_session(runtime_, model, session)->run(feeds);
+        const Feed& feed = reference_.feeds[i];
+        if (!feed.empty || survives(runtime_, model, feed.values, session))
+          known[i] = open_session(runtime_, model, session)->run(feed.values);
       } catch (const Error&) {
         known[i].clear();
       }

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <thread>
 
+#include "modelflow/pass.h"
 #include "src/verify/reference.h"
 
 namespace modelflow {
@@ -36,6 +37,25 @@ constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thr
 
 bool has_empty_input(const Feeds& feeds) {
   return std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed.second.elements() == 0; });
+}
+
+bool has_empty_value(const Model& model, const Feeds& feeds) {
+  if (has_empty_input(feeds)) return true;
+  Model bound = model;
+  for (Value* input : bound.graph().inputs())
+    if (const auto fed = feeds.find(input->name()); fed != feeds.end())
+      input->type = Type::tensor(fed->second.dtype(), Shape::of(fed->second.dims()));
+  try {
+    infer_types(bound);
+  } catch (const Error&) {
+    return true;  // contradicts itself: anything may happen
+  }
+  const auto is_empty = [](const Value* value) {
+    return value && value->type.is_tensor() && value->shape().has_rank() && value->shape().elements() == Dim(0);
+  };
+  return std::ranges::any_of(bound.graph().nodes(), [&](const auto& node) {
+    return !node->inputs().empty() && std::ranges::any_of(node->outputs(), is_empty);
+  });
 }
 
 bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session) {

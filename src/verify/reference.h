@@ -17,6 +17,7 @@ struct Feed {
   Feeds values = {};
   bool kinds_only = false;  ///< of its results only the kinds of numbers are compared
   bool ordinary = true;     ///< as most users have it: fit for judging low precision
+  bool empty = false;       ///< it, or what is computed from it, has no elements
 };
 
 /// The original's results without graph optimisation, on the feeds that it accepts; of STFT and DFT the exact ones (see
