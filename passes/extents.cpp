@@ -155,8 +155,11 @@ Shape Extents::derived(const Node& node) {
     if (factors.size() != x.rank()) return {};
     std::vector<Dim> dims(x.rank());
     for (std::size_t i = 0; i < dims.size(); ++i) {
-      if (factors[i] == std::floor(factors[i])) dims[i] = x[i] * Dim(static_cast<std::int64_t>(factors[i]));
-      if (x[i].known()) dims[i] = static_cast<std::int64_t>(std::floor(static_cast<float>(x[i].value()) * factors[i]));
+      const auto whole = [](float number) {
+        return number >= 0 && number < 1e15F ? Dim(static_cast<std::int64_t>(std::floor(number))) : Dim();
+      };
+      if (factors[i] == std::floor(factors[i])) dims[i] = x[i] * whole(factors[i]);
+      if (x[i].known()) dims[i] = whole(static_cast<float>(x[i].value()) * factors[i]);
     }
     return Shape(std::move(dims));
   }

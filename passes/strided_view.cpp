@@ -151,7 +151,7 @@ bool StridedView::pick(const Node& gather) {
   while (!runs.empty()) {
     const Run run = runs.back();
     runs.pop_back();
-    if (!runs.empty() && !run.extent.known()) return false;
+    if (!runs.empty() && run.extent.number().value_or(0) < 1) return false;
     const std::int64_t step = runs.empty() ? at : at % run.extent.value();
     if (!runs.empty()) at /= run.extent.value();
     if (run.axis != kRepeated) offsets_[run.axis] = offsets_[run.axis] + Dim(step) * run.stride;
@@ -175,7 +175,8 @@ bool StridedView::split(const Node& node, std::size_t output) {
     sizes = Ints(node.outputs().size(), all.value() / parts);
   }
   std::int64_t start = 0;
-  for (std::size_t i = 0; i < output && i < sizes->size(); ++i) start += (*sizes)[i];
+  for (std::size_t i = 0; i < output && i < sizes->size(); ++i)
+    if (__builtin_add_overflow(start, (*sizes)[i], &start)) return false;
   return output < sizes->size() && narrow(a, start, (*sizes)[output]);
 }
 
@@ -191,7 +192,7 @@ bool StridedView::slice(const Node& node) {
   for (std::size_t i = 0; i < places->size(); ++i) {
     const auto axis = static_cast<std::size_t>((*places)[i]);
     const Dim size = extent(axis);
-    if (!size.known()) return false;
+    if (!size.known() || size.value() < 0) return false;
     const auto inside = [&](std::int64_t at) {
       return std::clamp<std::int64_t>(at < 0 ? at + size.value() : at, 0, size.value());
     };

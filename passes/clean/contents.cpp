@@ -141,8 +141,8 @@ std::optional<Elements> Contents::compute(const Node& node) {
     const Elements* length = of(node.input(0));
     const auto n = length && length->size() == 1 ? length->front().value.number() : std::nullopt;
     const Tensor* value = node.attrs.tensor("value");
-    if (!n || *n < 0 || *n > static_cast<std::int64_t>(kMost) || !value || !integral(value->dtype()))
-      return std::nullopt;
+    if (!n || *n < 0 || *n > static_cast<std::int64_t>(kMost)) return std::nullopt;
+    if (!value || value->elements() != 1 || !integral(value->dtype())) return std::nullopt;
     return numbers(Ints(static_cast<std::size_t>(*n), value->to_ints().at(0)));
   }
   return arithmetic(node);
@@ -182,7 +182,7 @@ std::optional<Elements> Contents::joined(const Node& node) {
     // Unknown numbers, but as many as the tensor is long.
     const auto length =
         input->type.is_tensor() && input->shape().has_rank() ? input->shape()[0].number() : std::nullopt;
-    if (!length || *length > static_cast<std::int64_t>(kMost)) return std::nullopt;
+    if (!length || *length < 0 || *length > static_cast<std::int64_t>(kMost)) return std::nullopt;
     all.resize(all.size() + static_cast<std::size_t>(*length));
   }
   return all;

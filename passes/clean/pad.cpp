@@ -42,9 +42,9 @@ std::optional<Padding> padding_of(const Node& pad) {
     padding.before[static_cast<std::size_t>(axes[i])] = (*pads)[i];
     padding.after[static_cast<std::size_t>(axes[i])] = (*pads)[axes.size() + i];
   }
-  const auto negative = [](std::int64_t p) { return p < 0; };
+  const auto odd = [](std::int64_t p) { return p < 0 || p > std::numeric_limits<std::int32_t>::max(); };
   for (Ints* side : {&padding.before, &padding.after}) {
-    if ((*side)[0] != 0 || (*side)[1] != 0 || std::any_of(side->begin(), side->end(), negative)) return std::nullopt;
+    if ((*side)[0] != 0 || (*side)[1] != 0 || std::any_of(side->begin(), side->end(), odd)) return std::nullopt;
     side->erase(side->begin(), side->begin() + 2);
   }
   return padding;

@@ -10,8 +10,6 @@ namespace {
 
 using Axis = StridedView::Axis;
 
-constexpr std::int64_t kWidest = 1 << 20;  // columns that are listed one by one
-
 /// The roles of the axes of a product's operand.
 struct Roles {
   Axis lead, heads, sequence, size;  // rank 3: batch and heads lie together in lead
@@ -79,7 +77,7 @@ struct Reading {
     const std::size_t batch = form == Heads::Form::bsh ? 0 : 1;
     const Shape& shape = value.shape();
     Heads found(form);
-    if (!separate(batch, found.group) || !shape[2].known() || shape[2].value() > kWidest) return {};
+    if (!separate(batch, found.group) || !shape[2].known() || shape[2].value() > Heads::kWidest) return {};
     if (!is_all_of(roles.lead, shape, batch) || !is_all_of(roles.sequence, shape, 1 - batch)) return {};
     const std::optional<Ints> heads = places(roles.heads), size = places(roles.size);
     if (!heads || !size || !view.offset(2).known()) return {};
@@ -100,7 +98,7 @@ struct Reading {
       for (const std::int64_t place : list)
         for (std::int64_t i = 0; i < run.extent.value(); ++i) longer.push_back(place + i * run.stride.value());
       list = std::move(longer);
-      if (static_cast<std::int64_t>(list.size()) > kWidest) return {};
+      if (static_cast<std::int64_t>(list.size()) > Heads::kWidest) return {};
     }
     return list;
   }

@@ -18,6 +18,7 @@ struct Heads {
     bnsh,  ///< [batch, heads, sequence, size]
     bnhs   ///< [batch, heads, size, sequence]
   };
+  static constexpr std::int64_t kWidest = 1 << 20;  ///< columns, which are listed one by one
   Value* value = nullptr;
   Form form;
   std::int64_t heads = 1;  ///< in `value`

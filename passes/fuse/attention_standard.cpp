@@ -39,7 +39,7 @@ Verdict check(const Node& node) {
 std::vector<Heads> operand_heads(Value& value, std::int64_t heads) {
   if (rank_of(&value) != 3) return read_heads(value, false);
   const Dim& width = value.shape().back();
-  if (heads < 1 || !width.known() || width.value() % heads != 0) return {};
+  if (heads < 1 || !width.known() || width.value() > Heads::kWidest || width.value() % heads != 0) return {};
   Heads whole(Heads::Form::bsh);
   whole.value = &value;
   whole.heads = heads;

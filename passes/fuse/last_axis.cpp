@@ -25,7 +25,8 @@ std::optional<LastAxisPart> read_slice(const Node& node) {
   if (!is_last(axes->front(), node.input(0)) || steps->front() < 1) return {};
   const auto clamp = [&](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + *extent : i, 0, *extent); };
   const std::int64_t start = clamp(starts->front()), end = clamp(ends->front()), step = steps->front();
-  return LastAxisPart{node.input(0), start, (end - start + step - 1) / step, step};
+  const std::int64_t way = std::max<std::int64_t>(end - start, 0);
+  return LastAxisPart{node.input(0), start, way / step + (way % step != 0), step};
 }
 
 std::optional<LastAxisPart> read_split(const Node& node, std::size_t output) {

@@ -54,6 +54,7 @@ bool add_slice(const Node& node, Strided& taken) {
                             given = const_ints(node.input(3)), steps = const_ints(node.input(4));
   const auto axes = given ? positive(*given, 4) : std::nullopt;
   if (!starts || !ends || !axes || !steps || rank_of(node.input(0)) != 4) return false;
+  if (starts->size() != axes->size() || ends->size() != axes->size() || steps->size() != axes->size()) return false;
   for (std::size_t i = 0; i < axes->size(); ++i) {
     if ((*axes)[i] < 2) return false;
     const auto at = static_cast<std::size_t>((*axes)[i] - 2);

@@ -25,7 +25,10 @@ Verdict idle_axis(const Match& m) {
   const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
   const Attrs& conv = m.node("conv").attrs;
   const Ints strides = conv.ints("strides", Ints(spatial, 1)), pads = conv.ints("pads", Ints(2 * spatial, 0));
-  if (w[i + 2] != 1 || strides.at(i) != 1 || pads.at(i) != 0 || pads.at(i + spatial) != 0)
+  const auto each = [&](const char* name) { return conv.ints(name, Ints(spatial, 1)).size() == spatial; };
+  if (i >= spatial || pads.size() != 2 * spatial || !each("strides") || !each("dilations") || !each("kernel_shape"))
+    return no("its attributes are of another rank", m.node("conv").label());
+  if (w[i + 2] != 1 || strides[i] != 1 || pads[i] != 0 || pads[i + spatial] != 0)
     return no("the window covers the axis", m.node("conv").label());
   return yes();
 }

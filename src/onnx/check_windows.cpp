@@ -13,7 +13,10 @@ namespace {
 /// Attributes of convolutions and pooling that everything divides and multiplies by.
 constexpr std::array<std::string_view, 5> kPositive = {"strides", "dilations", "kernel_shape", "group", "num_groups"};
 
-bool fits(std::int64_t value) { return value >= 1 && value <= std::numeric_limits<std::int32_t>::max(); }
+constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+
+bool fits(std::int64_t value) { return value >= 1 && value <= kMost; }
+bool fits_pad(std::int64_t value) { return value >= -kMost && value <= kMost; }
 
 /// Every axis once: what passes that reorder extents go by.
 bool is_order(const onnx::AttributeProto& attribute) {
@@ -32,6 +35,8 @@ void check_windows(const NodeProto& node) {
   for (const auto& attribute : node.attribute()) {
     if (node.op_type() == "Transpose" && attribute.name() == "perm" && !is_order(attribute))
       throw Error(ErrorKind::invalid_input, "perm does not name every axis once");
+    if (attribute.name() == "pads" && !std::ranges::all_of(attribute.ints(), fits_pad))
+      throw Error(ErrorKind::invalid_input, "pads holds a number beyond 2147483647");
     if (std::ranges::find(kPositive, attribute.name()) == kPositive.end() || !attribute.ref_attr_name().empty())
       continue;
     const bool one = attribute.ints_size() == 0;

@@ -32,20 +32,25 @@ Window window_of(const Node& node, Ints kernel) {
   return window;
 }
 
+/// From the first to the last pixel that a window reads.
+Dim covered(const Window& window, std::size_t axis) {
+  return Dim(window.dilations[axis]) * (Dim(window.kernel[axis]) - Dim(1)) + Dim(1);
+}
+
 Dim extent(const Dim& in, const Window& window, std::size_t axis) {
   std::int64_t stride = window.strides[axis];
   const bool same = window.auto_pad.starts_with("SAME");
   if (same && window.pooling && window.dilations[axis] != 1) return {};  // ONNX Runtime pads as if it had no holes
   if (same) return ceil_div(in, stride);
-  std::int64_t covered = window.dilations[axis] * (window.kernel[axis] - 1) + 1;
-  Dim free = in - Dim(covered);
-  if (window.auto_pad != "VALID") free = free + Dim(window.pads[axis] + window.pads[axis + window.kernel.size()]);
+  const Dim before = window.auto_pad == "VALID" ? 0 : window.pads[axis];
+  const Dim behind = window.auto_pad == "VALID" ? 0 : window.pads[axis + window.kernel.size()];
+  const Dim free = in - covered(window, axis) + before + behind;
   if (window.ceil && stride != 1) {
     // The last window is dropped where it would begin in the border behind: that depends on the numbers.
     if (!in.known() || !free.known() || free.value() < 0) return {};
-    const std::int64_t steps = (free.value() + stride - 1) / stride;
-    const std::int64_t inside = in.value() + (window.auto_pad == "VALID" ? 0 : window.pads[axis]);
-    return steps * stride >= inside ? steps : steps + 1;
+    const Dim steps = ceil_div(free, stride), beyond = steps * Dim(stride) - (in + before);
+    if (!beyond.known()) return {};
+    return beyond.value() >= 0 ? steps : steps + Dim(1);
   }
   // Where a pooling is larger than the image, ONNX Runtime rounds to 0 what floor rounds to -1: one window more.
   const bool shorter = window.pooling && stride > 1 && !in.known() && !never_negative(free - in + Dim(1));
@@ -76,9 +81,9 @@ Shape windows(const Node& node, const Dim& channels, const Ints& kernel) {
 }
 
 Dim scaled(const Dim& dim, double scale) {
-  if (scale > 0 && scale == std::floor(scale)) return dim * Dim(static_cast<std::int64_t>(scale));
-  double inverse = scale > 0 ? 1 / scale : 0;
-  if (inverse >= 1 && inverse == std::floor(inverse)) return floor_div(dim, static_cast<std::int64_t>(inverse));
+  const auto whole = [](double number) { return number >= 1 && number < 1e15 && number == std::floor(number); };
+  if (whole(scale)) return dim * Dim(static_cast<std::int64_t>(scale));
+  if (scale > 0 && whole(1 / scale)) return floor_div(dim, static_cast<std::int64_t>(1 / scale));
   return {};
 }
 
@@ -117,11 +122,12 @@ Shape conv_transpose_shape(const Node& node) {
   for (std::size_t i = 0; i < kernel.size(); ++i) {
     const Dim& in = x->shape()[i + 2];
     Dim stride = window.strides[i];
-    std::int64_t pads = window.auto_pad == "VALID" ? 0 : window.pads[i] + window.pads[i + kernel.size()];
-    std::int64_t covered = window.dilations[i] * (kernel[i] - 1) + 1;
+    const bool padded = !same && window.auto_pad != "VALID";
+    const Dim pads = padded ? Dim(window.pads[i]) + Dim(window.pads[i + kernel.size()]) : Dim(0);
+    const Dim last = covered(window, i) + Dim(extra[i]);  // what the last pixel brings
     // A window that does not reach from one pixel to the next is not cut: there are no negative pads.
-    const bool cut = same && covered + extra[i] >= window.strides[i];
-    dims.push_back(cut ? in * stride : stride * (in - Dim(1)) + Dim(extra[i] + covered - (same ? 0 : pads)));
+    const bool cut = same && never_negative(last - stride);
+    dims.push_back(cut ? in * stride : stride * (in - Dim(1)) + last - pads);
   }
   return dims;
 }

@@ -1,24 +1,14 @@
 // A model in either form through inference and every pass, without a runtime: the graph stays sound, and what comes out
 // is read again.
-#include <string_view>
-
 #include "modelflow/modelflow.h"
 #include "src/graph/verify.h"
 #include "src/pipeline.h"
+#include "tests/fuzz_targets/either_form.h"
 #include "tests/fuzz_targets/expected.h"
 #include "tests/fuzz_targets/targets.h"
 
 namespace modelflow::fuzz {
 namespace {
-
-constexpr Limits kSmall = {.max_nodes = 2'000, .max_depth = 20};
-
-bool is_text(Bytes bytes) { return !bytes.empty() && (bytes[0] == '<' || bytes[0] == '(' || bytes[0] == '#'); }
-
-Model model_of(Bytes bytes) {
-  if (is_text(bytes)) return Model::from_text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  return Model::from_bytes(std::as_bytes(bytes), {}, kSmall);
-}
 
 /// The target follows from the bytes, so that a finding is found again.
 Options options_of(Bytes bytes) {

@@ -66,18 +66,20 @@ def words():
 def main():
     folder = pathlib.Path(sys.argv[1])
     for data in hostile_models():
-        put(folder / "read_model", data)
-        put(folder / "passes", data)
+        for target in ("read_model", "infer", "passes"):
+            put(folder / target, data)
     for text in texts():
-        put(folder / "read_text", text.encode())
-        put(folder / "passes", text.encode())
+        for target in ("read_text", "infer", "passes"):
+            put(folder / target, text.encode())
     for data in archives():
         put(folder / "archive", data)
     draw = np.random.default_rng(1)
     for _ in range(200):
         put(folder / "kernels", draw.bytes(64))
     for found in HERE.glob("found/*/*"):
-        put(folder / found.parent.name, found.read_bytes())
+        models = ("read_model", "infer", "passes")
+        for target in models if found.parent.name in models else (found.parent.name,):
+            put(folder / target, found.read_bytes())
     (folder / "words.dict").write_text(words())
 
 

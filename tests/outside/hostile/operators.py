@@ -50,8 +50,17 @@ def recurrent(op, hidden, gates, **attributes):
     return one(op, weights, ["x", "w", "r"], shape=(5, 2, 8), hidden_size=hidden, **attributes)
 
 
-def attention(heads):
-    return model([node("Attention", ["x", "x", "x"], ["y"], q_num_heads=heads, kv_num_heads=heads)], inputs=[info("x", [1, 4, 8])], opset=23)
+def attention(heads, columns=8):
+    return model([node("Attention", ["x", "x", "x"], ["y"], q_num_heads=heads, kv_num_heads=heads)], inputs=[info("x", [1, 4, columns])], opset=23)
+
+
+def squeezed_conv(**attributes):
+    return model([node("Conv", ["x", "w"], ["c"], **attributes), node("Squeeze", ["c", "a"], ["y"])], [floats("w", 4, 3, 3, 1), ints("a", 3)], inputs=[info("x", [2, 3, 8, 1])])
+
+
+def filled_shape(*fill):
+    value = numpy_helper.from_array(np.array(fill, np.int64))
+    return model([node("ConstantOfShape", ["n"], ["s"], value=value), node("Reshape", ["x", "s"], ["y"])], [ints("n", 2)])
 
 
 MODELS = {
@@ -104,6 +113,8 @@ MODELS = {
     "Col2Im": one("Col2Im", [ints("a", BIG, BIG), ints("b", 0, 0)], ["x", "a", "b"], opset=18), "Compress": one("Compress", [numpy_helper.from_array(np.ones(99, bool), "c")], ["x", "c"]),
     "Clip": one("Clip", [reals("a", 1, 2)], ["x", "a"]), "Dropout": one("Dropout", [number("r", 7, np.float32)], ["x", "r"]), "EyeLike": one("EyeLike", k=BIG),
     "Range inside": one("Range", inputs=["x", "x", "x"]), "Hann": one("HannWindow", [number("n", 2**40)], ["n"]), "Mel": one("MelWeightMatrix", [number("n", 2**40), number("f", 1, np.float32)], ["n", "n", "n", "f", "f"]),
+    "Conv of one stride squeezed": squeezed_conv(strides=[1]), "Conv of one pad squeezed": squeezed_conv(pads=[0]), "Conv of one dilation squeezed": squeezed_conv(dilations=[1]),
+    "Reshape to nothing's numbers": filled_shape(), "Reshape to two numbers": filled_shape(2, 4),
     "a fused op of ours": model([node("Conv", ["x"], ["y"], domain="modelflow")], domains=["modelflow"]),
     "a fused op of wrong attributes": model([node("Pointwise", ["x"], ["y"], domain="modelflow", program="\x1b" * 99)], domains=["modelflow"]),
     "a fused op nobody has": model([node("Anything", ["x"], ["y"], domain="modelflow")], domains=["modelflow"]),
@@ -112,4 +123,5 @@ MODELS = {
 # Valid or not is for ONNX to say: what counts is that nothing falls over, and that what is said is one line.
 # (4: an op of ours in a version that this build does not have.)
 CASES = {f"operator: {name}": Case(lambda f, m=made: m, codes=(0, 3, 4)) for name, made in MODELS.items()}
+CASES["operator: Attention of 2^40 columns"] = Case(lambda f: attention(2, 2**40), codes=(0, 3, 7), flags=("--no-verify",))
 CASES["operator: Conv weight empty"].codes = (0, 3, 5)  # the runtime's own optimizations do not survive it
