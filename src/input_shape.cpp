@@ -34,7 +34,7 @@ void check_input_shapes(const Model& model, const std::map<std::string, Dims>& g
   for (const Value* input : model.graph().inputs())
     if (!input->is_initializer()) inputs.push_back(input);
   for (const auto& [name, dims] : given) {
-    const auto found = std::find_if(inputs.begin(), inputs.end(), [&](const Value* v) { return v->name() == name; });
+    const auto found = std::ranges::find(inputs, name, [](const Value* input) { return input->name(); });
     if (found == inputs.end())
       throw Error(ErrorKind::usage,
                   fmt::format("input shapes: the model has no input '{}'; its inputs: {}", name, listed(inputs)));
