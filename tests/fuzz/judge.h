@@ -25,6 +25,10 @@ class Judge {
   std::string difference(std::size_t sample, const std::vector<Tensor>& results);
   /// The same for a form in lower precision: `share` of the largest magnitude is half a step of what products read.
   std::string coarse_difference(std::size_t sample, const std::vector<Tensor>& results, double share);
+  /// Why the original's results on this sample are no reference (tests/fuzz/left_open.h); asked where something
+  /// differs.
+  const std::string& left_open(std::size_t sample);
+  bool random(std::size_t output) const { return random_[output]; }
   /// Outputs that only their ill condition excused: noise of a last digit moves them by more than a hundredth.
   int excused() const { return excused_; }
 
@@ -50,6 +54,7 @@ class Judge {
   std::vector<bool> random_;  ///< outputs that differ from run to run
   Sessions noisy_, coarse_;
   double coarse_share_ = 0;
+  std::map<std::size_t, std::string> left_open_;
   std::map<std::size_t, Moved> rounding_, coarse_moved_;
   std::string no_noise_;  ///< why noise could not be added
   int excused_ = 0;

@@ -171,8 +171,13 @@ bool is_product(const Node& node) {
   return false;
 }
 
-/// The value with noise of a share of its largest magnitude.
-Value* coarsened(Graph& graph, Value& value, double share, Node* before, Noise& noise) {
+/// What lower precision does to a value: noise of a share of its largest magnitude, or steps of twice that.
+struct Coarseness {
+  double share;
+  bool steps;
+};
+
+Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
   const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
     Value* made = graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
     made->type.kind = Type::Kind::tensor;
@@ -180,27 +185,39 @@ Value* coarsened(Graph& graph, Value& value, double share, Node* before, Noise& 
     return made;
   };
   Value* largest = op("ReduceMax", {op("Abs", {&value})}, {{"keepdims", std::int64_t{0}}});
-  Value* step = op("Mul", {noise.draws(graph, value, -share, share, before), largest});
-  return op("Add", {&value, step});
+  if (coarse.steps) {
+    Value* step = op("Mul", {largest, noise.constant(graph, value.dtype(), 2 * coarse.share)});
+    Value* some = op("Max", {step, noise.constant(graph, value.dtype(), 1e-7)});  // also where all of it is 0
+    return op("Mul", {op("Round", {op("Div", {&value, some})}), some});
+  }
+  Value* moved = op("Mul", {noise.draws(graph, value, -coarse.share, coarse.share, before), largest});
+  return op("Add", {&value, moved});
 }
 
-void coarsen(Graph& graph, double share, Noise& noise) {
+void coarsen_readers(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
+  const std::vector<Use> uses = value.uses();
+  if (!takes_noise(value) || uses.empty()) return;
+  Value* coarser = coarsened(graph, value, coarse, before, noise);
+  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, coarser);
+}
+
+void coarsen(Graph& graph, Coarseness coarse, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   if (nodes.empty()) return;
-  for (Value* input : graph.inputs()) {  // is kept in 8 bits for all that read it
-    const std::vector<Use> uses = input->uses();
-    if (!takes_noise(*input) || uses.empty()) continue;
-    Value* coarse = coarsened(graph, *input, share, nodes.front(), noise);
-    for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, coarse);
-  }
-  for (Node* node : nodes) {
-    for (Graph* inner : node->subgraphs()) coarsen(*inner, share, noise);
+  for (Value* input : graph.inputs())  // is kept in 8 bits for all that read it
+    coarsen_readers(graph, *input, coarse, nodes.front(), noise);
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    Node* node = nodes[k];
+    for (Graph* inner : node->subgraphs()) coarsen(*inner, coarse, noise);
     if (!is_product(*node)) continue;
     for (std::size_t i = 0; i < node->inputs().size(); ++i) {
       Value* input = node->input(i);
-      if (input && takes_noise(*input)) graph.set_input(*node, i, coarsened(graph, *input, share, node, noise));
+      if (input && takes_noise(*input)) graph.set_input(*node, i, coarsened(graph, *input, coarse, node, noise));
     }
+    for (Value* output : node->outputs())
+      if (coarse.steps && output)
+        coarsen_readers(graph, *output, coarse, k + 1 < nodes.size() ? nodes[k + 1] : nullptr, noise);
   }
 }
 
@@ -219,10 +236,10 @@ Model with_noise(const Model& model, double steps, std::uint64_t seed) {
   return copy;
 }
 
-Model with_coarse_products(const Model& model, double share, std::uint64_t seed) {
+Model with_coarse_products(const Model& model, double share, std::uint64_t seed, bool steps) {
   Model copy = prepared(model);
   Noise noise(seed, model.opset());
-  coarsen(copy.graph(), share, noise);
+  coarsen(copy.graph(), {share, steps && model.opset() >= 11}, noise);
   return copy;
 }
 

@@ -11,7 +11,8 @@ namespace modelflow::fuzz {
 Model with_noise(const Model& model, double steps, std::uint64_t seed);
 
 /// The same for results of lower precision: what products (matrix products, convolutions, recurrent layers) read is
-/// moved by up to `share` of its largest magnitude.
-Model with_coarse_products(const Model& model, double share, std::uint64_t seed);
+/// moved by up to `share` of its largest magnitude; `steps`: it is rounded to steps of twice that instead, and so is
+/// what the products make, for small numbers become 0 that way (opset 11 on; before, it is moved).
+Model with_coarse_products(const Model& model, double share, std::uint64_t seed, bool steps);
 
 }  // namespace modelflow::fuzz

@@ -102,19 +102,20 @@ void replace_run(Graph& graph, const Run& run, Node& by) {
   graph.prune();
 }
 
-bool in_if(Model& model, const Run& run, Dice& dice) {
+bool in_if(Model& model, const Run& run, Dice& dice, bool same) {
   Graph& graph = model.graph();
-  const bool constant = dice.chance(0.5);
+  const bool constant = same || dice.chance(0.5);
   Value& condition = constant ? graph.add_constant(Tensor::scalar(dice.chance(0.5)))
                               : graph.add_input(graph.unique_name("cond"), Type::tensor(DType::boolean, Shape::of({})));
   Node& node = graph.add("If", {&condition}, {.before = run.nodes.front(), .outputs = run.outputs.size()});
   for (const char* name : {"then_branch", "else_branch"}) {
     auto branch = std::make_shared<Graph>(&node);
+    branch->name = name;
     Map made;
     copy_nodes(run, *branch, made, true);
     for (Value* output : run.outputs) {
       Value* result = made.at(output);
-      if (name[0] == 'e' && result->dtype() == DType::f32 && dice.chance(0.6)) {
+      if (!same && name[0] == 'e' && result->dtype() == DType::f32 && dice.chance(0.6)) {
         result = branch->add("Neg", {result}).output();
         result->type = output->type;
       }
@@ -144,6 +145,7 @@ bool in_loop(Model& model, const Run& run, Dice& dice) {
   if (state) inputs.push_back(state);
   Node& node = graph.add("Loop", inputs, {.before = run.nodes.front()});
   auto body = std::make_shared<Graph>(&node);
+  body->name = "body";
   body->add_input(body->unique_name("step"), Type::tensor(DType::i64, Shape::of({})));
   Value& more = body->add_input(body->unique_name("more"), Type::tensor(DType::boolean, Shape::of({})));
   Map made;
@@ -196,7 +198,7 @@ bool in_function(Model& model, const Run& run, Dice& dice) {
 
 }  // namespace
 
-std::string wrap(Model& model, Dice& dice) {
+std::string wrap(Model& model, Dice& dice, bool same) {
   Graph& graph = model.graph();
   if (graph.nodes().empty()) return "";
   const Run run = run_of(graph, dice);
@@ -205,9 +207,9 @@ std::string wrap(Model& model, Dice& dice) {
     if (!output->type.is_tensor() || output->dtype() == DType::undefined) return "";
   switch (dice.below(3)) {
     case 0:
-      return in_if(model, run, dice) ? "in If" : "";
+      return in_if(model, run, dice, same) ? "in If" : "";
     case 1:
-      return in_loop(model, run, dice) ? "in Loop" : "";
+      return !same && in_loop(model, run, dice) ? "in Loop" : "";
     default:
       return in_function(model, run, dice) ? "in a function" : "";
   }

@@ -9,7 +9,8 @@
 namespace modelflow::fuzz {
 
 /// Moves a random run of nodes of the main graph into an If, a Loop or a local function. Says which, empty where
-/// nothing fits. Types must be known before, and are not after it.
-std::string wrap(Model& model, Dice& dice);
+/// nothing fits. `same`: it computes what it did, and has the same inputs and outputs. Types must be known before, and
+/// are not after it.
+std::string wrap(Model& model, Dice& dice, bool same = false);
 
 }  // namespace modelflow::fuzz

@@ -1,0 +1,154 @@
+#include "tests/fuzz/left_open.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "modelflow/error.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/pass.h"
+#include "src/verify/compare.h"
+
+namespace modelflow::fuzz {
+namespace {
+
+using Values = std::map<const Value*, Tensor>;
+constexpr double kLargestHalf = 65504;
+
+bool reduces(const Node& node) { return node.domain().empty() && node.op().starts_with("Reduce"); }
+
+std::optional<Dims> reduced(const Node& node, const Dims& x, const Values& values) {
+  const auto given = values.find(node.input(1));
+  Ints axes = given != values.end() ? given->second.to_ints() : node.attrs.ints("axes");
+  const auto rank = static_cast<std::int64_t>(x.size());
+  if (axes.empty() && node.attrs.integer("noop_with_empty_axes") != 0) return x;
+  for (std::int64_t i = 0; axes.empty() && i < rank; ++i) axes.push_back(i);
+  for (std::int64_t& axis : axes) axis += axis < 0 ? rank : 0;
+  Dims dims;
+  for (std::int64_t i = 0; i < rank; ++i) {
+    const bool gone = std::ranges::find(axes, i) != axes.end();
+    if (!gone || node.attrs.integer("keepdims", 1) != 0) dims.push_back(gone ? 1 : x[static_cast<std::size_t>(i)]);
+  }
+  return dims;
+}
+
+std::optional<Dims> product(Dims a, Dims b) {
+  if (a.size() < 2 || b.size() < 2) return {};
+  Dims dims = {a[a.size() - 2], b.back()};
+  a.resize(a.size() - 2), b.resize(b.size() - 2);
+  const std::size_t rank = std::max(a.size(), b.size());
+  a.insert(a.begin(), rank - a.size(), 1), b.insert(b.begin(), rank - b.size(), 1);
+  for (std::size_t i = rank; i-- > 0;) dims.insert(dims.begin(), a[i] == 1 ? b[i] : a[i]);
+  return dims;
+}
+
+/// The shape that the definition of the op gives its first output.
+std::optional<Dims> defined(const Node& node, const Values& values) {
+  const auto x = values.find(node.input(0)), y = values.find(node.input(1));
+  if (x == values.end()) return {};
+  if (reduces(node)) return reduced(node, x->second.dims(), values);
+  if (node.is("MatMul") && y != values.end()) return product(x->second.dims(), y->second.dims());
+  return {};
+}
+
+/// Parts whose extents differ beside the axis that they are joined along.
+bool joins_unlike(const Node& concat, const Values& values) {
+  std::optional<Dims> first;
+  for (const Value* part : concat.inputs()) {
+    const auto found = values.find(part);
+    if (found == values.end()) return false;
+    Dims dims = found->second.dims();
+    const std::int64_t axis = concat.attrs.integer("axis");
+    const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis);
+    if (at < dims.size()) dims[at] = 0;
+    if (first && *first != dims) return true;
+    first = dims;
+  }
+  return false;
+}
+
+/// No frame fits into the signal.
+bool frameless(const Node& stft, const Values& values) {
+  const auto signal = values.find(stft.input(0)), window = values.find(stft.input(2)),
+             length = values.find(stft.input(3));
+  if (signal == values.end() || signal->second.rank() < 2) return false;
+  const std::int64_t frame = length != values.end()   ? length->second.to_ints().at(0)
+                             : window != values.end() ? window->second.elements()
+                                                      : 0;
+  return signal->second.dims()[1] < frame;
+}
+
+bool overflows(const Tensor& half) {
+  const std::vector<double> numbers = half.to_doubles();
+  return std::ranges::any_of(numbers, [](double x) { return !std::isfinite(x) || std::abs(x) >= kLargestHalf; });
+}
+
+/// What one node did that its definition does not say.
+std::string open_at(const Node& node, const Values& values) {
+  const auto result = values.find(node.output());
+  if (result == values.end()) return "";
+  const std::optional<Dims> dims = defined(node, values);
+  if (dims && *dims != result->second.dims())
+    return "ONNX Runtime gives " + node.op() + " of nothing a shape of its own";
+  if (node.is("Concat") && joins_unlike(node, values)) return "ONNX Runtime joins what has no elements with anything";
+  if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
+  const bool made = std::ranges::none_of(node.inputs(), [&](const Value* input) {
+    const auto found = values.find(input);
+    return found != values.end() && found->second.dtype() == DType::f16 && overflows(found->second);
+  });
+  return result->second.dtype() == DType::f16 && made && overflows(result->second)
+             ? "what overflows in float16 depends on the casts that ONNX Runtime leaves out"
+             : "";
+}
+
+/// Every value of the main graph for these inputs, as far as the runtime gives it.
+Values values_of(Runtime& runtime, const Model& model, const Feeds& feeds) {
+  Model open = model;
+  Graph& graph = open.graph();
+  for (const auto& node : graph.nodes())
+    for (Value* output : node->outputs())
+      if (output && output->type.is_tensor() && output->dtype() != DType::undefined && !output->is_graph_output())
+        graph.add_output(*output);
+  for (Value* output : graph.outputs()) output->type.shape = {};
+  const auto session = open_session(runtime, open, {.threads = 1, .optimize = false});
+  const std::vector<Tensor> results = session->run(feeds);
+  Values values;
+  for (const Value* constant : model.graph().initializers()) values[constant] = *constant->initializer();
+  for (const auto& [name, tensor] : feeds)
+    if (const Value* input = model.graph().find(name)) values[input] = tensor;
+  for (std::size_t i = 0; i < results.size() && i < graph.outputs().size(); ++i)
+    if (const Value* value = model.graph().find(graph.outputs()[i]->name());
+        value && results[i].dtype() != DType::undefined)
+      values[value] = results[i];
+  return values;
+}
+
+bool has_inner(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
+    return std::ranges::any_of(node->subgraphs(), [](const Graph* inner) {
+      return has_inner(*inner) || std::ranges::any_of(inner->nodes(), [](const auto& one) {
+               return reduces(*one) || one->is("MatMul") || one->is("Concat") || one->is("STFT");
+             });
+    });
+  });
+}
+
+}  // namespace
+
+std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds) {
+  try {
+    Model model = inline_functions(original);
+    infer_types(model);
+    const Values values = values_of(runtime, model, feeds);
+    bool empty = false;
+    for (const auto& [value, tensor] : values) empty = empty || (tensor.elements() == 0 && !value->constant());
+    for (const auto& node : model.graph().nodes())
+      if (std::string why = open_at(*node, values); !why.empty()) return why;
+    return empty && has_inner(model.graph()) ? "of nothing, and within a subgraph, where nobody looks" : "";
+  } catch (const Error&) {
+    return "";  // no excuse then
+  }
+}
+
+}  // namespace modelflow::fuzz

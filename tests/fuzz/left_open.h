@@ -1,0 +1,19 @@
+// What ONNX Runtime itself leaves open: results of the original on inputs of which no definition of ONNX tells them.
+#pragma once
+
+#include <string>
+
+#include "modelflow/model.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow::fuzz {
+
+/// The reason why what ONNX Runtime makes of `original` for these inputs cannot be a reference; empty where it can. The
+/// values of the main graph are looked at one by one (functions written out):
+///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
+///  - spectra of signals that are shorter than their frame: there is no frame at all;
+///  - numbers that float16 does not hold: ONNX Runtime computes float16 in float32 where it has no kernel, and leaves
+///    the casts between such ops out, so what overflows depends on which ops stand side by side.
+std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds);
+
+}  // namespace modelflow::fuzz
