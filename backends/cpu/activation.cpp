@@ -84,10 +84,6 @@ float activate(const ActivationSpec& s, float x) {
   return s.affine() ? y * s.scale + s.shift : y;
 }
 
-void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) y[i] = activate(spec, x[i]);
-}
-
 double activation_flops(Activation kind) {
   switch (kind) {
     case Activation::none:

@@ -35,12 +35,8 @@ struct ActivationSpec {
 /// Throws Error(unsupported) for a name that is not in ops::activation_names().
 ActivationSpec activation_of(const Attrs& attrs);
 
-/// The meaning, one number at a time: for machines without AVX-512 and for tests.
+/// The meaning, one number at a time: for plain code and for tests. Vectors of them: vector_activation.h.
 float activate(const ActivationSpec& spec, float x);
-/// y[i] = activation(x[i]) in plain C++; x may be y.
-void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n);
-/// The same in AVX-512. Only where host_isa() >= Isa::avx512.
-void activate_avx512(const ActivationSpec& spec, const float* x, float* y, std::size_t n);
 
 /// Rough floating point operations per element, for cost estimates.
 double activation_flops(Activation kind);

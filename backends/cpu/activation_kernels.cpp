@@ -1,16 +1,15 @@
 #include <algorithm>
 
-#include "backends/cpu/activation.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
 namespace {
 
-using Function = void (*)(const ActivationSpec&, const float*, float*, std::size_t);
-
 class Elementwise : public Implementation {
  public:
-  Elementwise(const Call& call, Function function) : spec_(activation_of(call.attrs)), function_(function) {}
+  Elementwise(const Call& call, const VectorCode& code)
+      : spec_(activation_of(call.attrs)), activate_(code.pointwise.activate) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -23,7 +22,7 @@ class Elementwise : public Implementation {
     const auto task = [&](std::size_t i) {
       const std::size_t first = count * i / tasks / 16 * 16,
                         last = i + 1 == tasks ? count : count * (i + 1) / tasks / 16 * 16;
-      function_(spec_, from + first, to + first, last - first);
+      activate_(spec_, from + first, to + first, last - first);
     };
     if (tasks == 1) return task(0);
     call.parallel(tasks, task);
@@ -31,7 +30,7 @@ class Elementwise : public Implementation {
 
  private:
   ActivationSpec spec_;
-  Function function_;
+  void (*activate_)(const ActivationSpec&, const float*, float*, std::size_t);
 };
 
 Verdict accepts(const Call& call) {
@@ -45,38 +44,26 @@ Verdict accepts(const Call& call) {
   return yes();
 }
 
-double vector_cost(const Call& call, const Target& target) {
+double cost(const Call& call, const Target& target) {
   const double elements = call.in(0).shape.known_elements();
   const double work = elements * activation_flops(activation_of(call.attrs).kind);
   return std::max(target.stream(8 * elements), target.compute(work, 0.3));
 }
 
-// One libm call or so per element.
-double scalar_cost(const Call& call, const Target& target) {
-  return vector_cost(call, target) + 10e-9 * call.in(0).shape.known_elements();
+template <const VectorCode& code>
+constexpr Kernel kernel(std::string_view name, Isa needs) {
+  return {.op = "Activation",
+          .name = name,
+          .needs = needs,
+          .accepts = accepts,
+          .cost = cost,
+          .create = with_code<Elementwise, code>};
 }
 
 }  // namespace
 
-const Kernel activation_avx512 = {
-    .op = "Activation",
-    .name = "cpu.activation_avx512",
-    .needs = Isa::avx512,
-    .accepts = accepts,
-    .cost = vector_cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Elementwise>(call, activate_avx512);
-    },
-};
-
-const Kernel activation_any = {
-    .op = "Activation",
-    .name = "cpu.activation_any",
-    .accepts = accepts,
-    .cost = scalar_cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Elementwise>(call, static_cast<Function>(activate));
-    },
-};
+const Kernel activation_avx512 = kernel<vector_code_avx512>("cpu.activation_avx512", Isa::avx512);
+const Kernel activation_avx2 = kernel<vector_code_avx2>("cpu.activation_avx2", Isa::avx2);
+const Kernel activation_any = kernel<vector_code_any>("cpu.activation_any", Isa::baseline);
 
 }  // namespace modelflow::cpu

@@ -1,8 +1,8 @@
 #pragma once
 
-// Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as in activation_avx512.h.
+// Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as vector.h says.
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/attention_causal.h"
 
 namespace modelflow::cpu {
@@ -13,34 +13,7 @@ void attention_stream_avx512(const AttentionHead& head, AttentionRow* rows, std:
 
 namespace {
 
-constexpr float kNothing = -__builtin_inff();
-
 MODELFLOW_INLINE std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
-
-/// 2^(i/32): with 32 of them two powers of what remains are enough.
-alignas(64) constexpr float kPowers[32] = {
-    1.0f,        1.0218972f,  1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f,  1.13878858f, 1.1637249f,
-    1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f,
-    1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f,  1.61049032f, 1.64575553f,
-    1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f,  1.87416768f, 1.91520655f, 1.95714414f};
-
-/// exp(x) of x <= 0, 0 below -87; NaN stays NaN. Half the instructions of exp512.
-struct ExpOfNegative {
-  __m512 low = _mm512_load_ps(kPowers), high = _mm512_load_ps(kPowers + 16);
-  __m512 log2e = _mm512_set1_ps(1.44269504f), magic = _mm512_set1_ps(393216.0f);  // 1.5 * 2^23 / 32
-  // 2^f = 1 + f (c1 + f c2) for |f| <= 1/64, largest relative error 5.3e-8.
-  __m512 c1 = _mm512_set1_ps(0.693157315f), c2 = _mm512_set1_ps(0.240226537f), floor = _mm512_set1_ps(-87.0f);
-
-  MODELFLOW_INLINE __m512 operator()(__m512 x) const {
-    const __m512 t = _mm512_fmadd_ps(x, log2e, magic);  // its lowest bits count 32nds
-    const __m512 n = _mm512_sub_ps(t, magic);
-    const __m512 f = _mm512_fmsub_ps(x, log2e, n);
-    const __m512 power = _mm512_permutex2var_ps(low, _mm512_castps_si512(t), high);
-    const __m512 p = _mm512_fmadd_ps(c2, f, c1);
-    const __m512 e = _mm512_fmadd_ps(_mm512_mul_ps(power, f), p, power);
-    return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, floor, _CMP_NLT_UQ), e, n);
-  }
-};
 
 MODELFLOW_INLINE __mmask16 lanes(std::size_t left) { return left < 16 ? tail_mask(left) : __mmask16{0xffff}; }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-// bfloat16 in registers. For files compiled for AVX-512 only, see activation_avx512.h.
+// bfloat16 in registers. For files compiled for AVX-512 only, see vector.h.
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 
-// Floats to bytes and back, 64 at a time. For files named *_avx512.cpp only (see activation_avx512.h).
+// Floats to bytes and back, 64 at a time. For files named *_avx512.cpp only (see vector.h).
 
 #include <immintrin.h>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/bytes.h"
 
 namespace modelflow::cpu {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/ops/conv_attrs.h"
 
 namespace modelflow::cpu {

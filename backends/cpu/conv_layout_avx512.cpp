@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

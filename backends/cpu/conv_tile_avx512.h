@@ -12,7 +12,7 @@ namespace modelflow::cpu {
 namespace {
 
 /// Floats in a vector.
-constexpr std::ptrdiff_t kLanes = 16;
+constexpr std::ptrdiff_t kFloats = 16;
 
 /// What one tile reads and writes. The products run over `segments` pieces of `length` consecutive floats of x, each
 /// starting at a + offsets[i] for the first pixel and `a_step` floats further for each next pixel.
@@ -44,15 +44,15 @@ MODELFLOW_INLINE void add_rows(__m512 (&acc)[R][N], const Tile& t) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) {
       const __mmask16 mask = j == N - 1 ? t.mask : 0xffff;
-      acc[r][j] = _mm512_add_ps(acc[r][j], _mm512_maskz_loadu_ps(mask, t.added + r * t.y_step + kLanes * j));
+      acc[r][j] = _mm512_add_ps(acc[r][j], _mm512_maskz_loadu_ps(mask, t.added + r * t.y_step + kFloats * j));
     }
   }
 }
 
 /// The vector that sums begin with: the bias, or what an earlier part of the products left in y.
 MODELFLOW_INLINE __m512 begin_sum(const Tile& t, int r, int j, bool last) {
-  if (!t.resume) return _mm512_loadu_ps(t.bias + kLanes * j);
-  return _mm512_maskz_loadu_ps(last ? t.mask : 0xffff, t.y + r * t.y_step + kLanes * j);
+  if (!t.resume) return _mm512_loadu_ps(t.bias + kFloats * j);
+  return _mm512_maskz_loadu_ps(last ? t.mask : 0xffff, t.y + r * t.y_step + kFloats * j);
 }
 
 template <int R, int N>
@@ -60,8 +60,8 @@ MODELFLOW_INLINE void write_tile(const __m512 (&acc)[R][N], const Tile& t) {
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int j = 0; j + 1 < N; ++j) _mm512_storeu_ps(t.y + r * t.y_step + kLanes * j, acc[r][j]);
-    _mm512_mask_storeu_ps(t.y + r * t.y_step + kLanes * (N - 1), t.mask, acc[r][N - 1]);
+    for (int j = 0; j + 1 < N; ++j) _mm512_storeu_ps(t.y + r * t.y_step + kFloats * j, acc[r][j]);
+    _mm512_mask_storeu_ps(t.y + r * t.y_step + kFloats * (N - 1), t.mask, acc[r][N - 1]);
   }
 }
 
@@ -90,7 +90,7 @@ template <int R, int N, bool Pair>
 MODELFLOW_INLINE void multiply_add(__m512 (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b) {
   __m512 w[N];
 #pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) w[j] = _mm512_loadu_ps(b + kLanes * j);
+  for (int j = 0; j < N; ++j) w[j] = _mm512_loadu_ps(b + kFloats * j);
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
     const float* from = a[r / 3] + (r % 3) * step;
@@ -118,7 +118,7 @@ MODELFLOW_INLINE void multiply_tile(__m512 (&acc)[R][N], const Tile& t) {
     for (int g = 0; g < kGroups; ++g) a[g] = t.a + t.offsets[i] + 3 * step * g;
     for (std::int64_t k = t.length; k > 0; k -= kStep) {
       multiply_add<R, N, Pair>(acc, a, step, b);
-      b += kLanes * N;
+      b += kFloats * N;
       if constexpr (N > 1) {
         _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
         ahead += t.ahead_step;

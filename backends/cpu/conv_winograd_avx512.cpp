@@ -1,6 +1,6 @@
 #include "backends/cpu/conv_winograd_avx512.h"
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -1,4 +1,4 @@
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/gemm.h"
 
 // Why intrinsics: on Cascade Lake this tile keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm

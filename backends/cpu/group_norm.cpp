@@ -8,6 +8,7 @@
 #include "backends/cpu/channels.h"
 #include "backends/cpu/norm.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -174,7 +175,7 @@ class GroupNorm : public Implementation {
     if (t.channels % groups_ != 0) fail("the channels are no multiple of the groups");
     auto* y = static_cast<float*>(call.output(0, x.dims));
     if (t.size() == 0) return;
-    const auto apply = host_isa() >= Isa::avx512 ? activate_avx512 : static_cast<Activate>(activate);
+    const auto apply = host_vector_code().pointwise.activate;
     const auto floats = [](const View& view) { return static_cast<const float*>(view.data); };
     const Problem problem{t, groups_,  t.channels / groups_, floats(x), floats(scale), floats(bias),
                           y, epsilon_, activation_,          apply};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/pointwise_tiles.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -12,8 +13,9 @@ constexpr std::size_t kTile = PointwiseTiles::kTile;
 
 class Pointwise : public Implementation {
  public:
-  Pointwise(const Call& call, const PointwiseCode& code)
-      : inputs_(call.inputs.size()), tiles_(ops::parse_program(call.attrs.text("program"), inputs_), inputs_, code) {}
+  Pointwise(const Call& call, const VectorCode& code)
+      : inputs_(call.inputs.size()),
+        tiles_(ops::parse_program(call.attrs.text("program"), inputs_), inputs_, code.pointwise) {}
 
   void run(Invocation& call) const override {
     std::vector<std::span<const std::int64_t>> dims;
@@ -59,7 +61,8 @@ Verdict accepts(const Call& call) {
     if (in.dtype != DType::f32) return no("is not float32", in.name);
   try {
     const std::size_t inputs = call.inputs.size();
-    const PointwiseTiles tiles(ops::parse_program(call.attrs.text("program"), inputs), inputs, pointwise_code_any);
+    const PointwiseTiles tiles(ops::parse_program(call.attrs.text("program"), inputs), inputs,
+                               vector_code_any.pointwise);
     return tiles.buffers() <= PointwiseTiles::kTiles ? yes()
                                                      : no("the program needs too many intermediate results at once");
   } catch (const Error& error) {
@@ -67,36 +70,28 @@ Verdict accepts(const Call& call) {
   }
 }
 
-/// `rate`: the share of the peak that activations reach.
-double seconds(const Call& call, const Target& target, double rate) {
+double cost(const Call& call, const Target& target) {
   const double outputs = call.outputs.at(0).shape.known_elements();
   double bytes = 4 * outputs;
   for (const Operand& in : call.inputs) bytes += 4 * in.shape.known_elements();
   const double flops = outputs * pointwise_flops(ops::parse_program(call.attrs.text("program"), call.inputs.size()));
-  return std::max(target.stream(bytes), target.compute(flops, rate));
+  return std::max(target.stream(bytes), target.compute(flops, 0.3));
+}
+
+template <const VectorCode& code>
+constexpr Kernel kernel(std::string_view name, Isa needs) {
+  return {.op = "Pointwise",
+          .name = name,
+          .needs = needs,
+          .accepts = accepts,
+          .cost = cost,
+          .create = with_code<Pointwise, code>};
 }
 
 }  // namespace
 
-const Kernel pointwise_avx512 = {
-    .op = "Pointwise",
-    .name = "cpu.pointwise_avx512",
-    .needs = Isa::avx512,
-    .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.3); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Pointwise>(call, pointwise_code_avx512);
-    },
-};
-
-const Kernel pointwise_any = {
-    .op = "Pointwise",
-    .name = "cpu.pointwise_any",
-    .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.02); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Pointwise>(call, pointwise_code_any);
-    },
-};
+const Kernel pointwise_avx512 = kernel<vector_code_avx512>("cpu.pointwise_avx512", Isa::avx512);
+const Kernel pointwise_avx2 = kernel<vector_code_avx2>("cpu.pointwise_avx2", Isa::avx2);
+const Kernel pointwise_any = kernel<vector_code_any>("cpu.pointwise_any", Isa::baseline);
 
 }  // namespace modelflow::cpu

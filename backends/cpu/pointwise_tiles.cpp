@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "backends/cpu/pointwise_loops.h"
-
 namespace modelflow::cpu {
-
-const PointwiseCode pointwise_code_any = {kLoops, activate};
-const PointwiseCode pointwise_code_avx512 = {pointwise_loops_avx512, activate_avx512};
-
 namespace {
 
 const std::map<std::string_view, PointwiseOp> kOps = {
@@ -23,8 +17,8 @@ const std::map<std::string_view, PointwiseOp> kOps = {
 
 // A tile is free again behind its last reader. Buffers start behind those of the inputs.
 PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs,
-                               const PointwiseCode& code)
-    : inputs_(inputs), buffers_(inputs), code_(code) {
+                               const PointwiseLoops& loops)
+    : inputs_(inputs), buffers_(inputs), loops_(loops) {
   std::vector<std::size_t> last(lines.size()), place(lines.size()), free;
   for (std::size_t i = 0; i < lines.size(); ++i)
     for (const auto& from : lines[i].from)
@@ -50,7 +44,7 @@ PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::
 
 void PointwiseTiles::prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const {
   for (std::size_t i = 0; i < inputs_; ++i)
-    if (data[i] && shape.single(i)) code_.loops.fill(*data[i], buffers[i], kTile);
+    if (data[i] && shape.single(i)) loops_.fill(*data[i], buffers[i], kTile);
 }
 
 PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Inputs& data, std::size_t first,
@@ -63,7 +57,7 @@ PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Input
     if (shape.run(first) < n) {
       shape.gather(i, data[i], first, n, buffers[i]);
     } else if (const float* from = data[i] + shape.offset(i, first); shape.repeats(i)) {
-      code_.loops.fill(*from, buffers[i], n);
+      loops_.fill(*from, buffers[i], n);
     } else {
       x[i] = from;
     }
@@ -78,9 +72,9 @@ void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float
     const float* b = step.b.input ? x[step.b.index] : buffers[step.b.index];
     float* to = &step == &steps_.back() ? y : buffers[step.to];
     if (step.op == PointwiseOp::activation) {
-      code_.activate(step.activation, a, to, n);
+      loops_.activate(step.activation, a, to, n);
     } else {
-      code_.loops.step(step.op, a, b, to, n);
+      loops_.step(step.op, a, b, to, n);
     }
   }
 }

@@ -4,19 +4,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/activation.h"
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/pointwise.h"
 #include "backends/ops/pointwise_program.h"
 
 namespace modelflow::cpu {
-
-/// Loops of one instruction set.
-struct PointwiseCode {
-  PointwiseLoops loops;
-  void (*activate)(const ActivationSpec&, const float*, float*, std::size_t);
-};
-extern const PointwiseCode pointwise_code_any, pointwise_code_avx512;
 
 /// Lines of a pointwise program on a tile: every line reads and writes buffers in L1.
 class PointwiseTiles {
@@ -27,7 +19,7 @@ class PointwiseTiles {
   using Buffers = float[kTiles][kTile];
 
   /// Without lines the result is the last input. May need more than kTiles buffers(), then it must not run.
-  PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseCode& code);
+  PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseLoops& loops);
 
   std::size_t buffers() const { return buffers_; }
   /// Inputs with one element for all, written out once.
@@ -47,7 +39,7 @@ class PointwiseTiles {
 
   std::size_t inputs_, buffers_;
   std::vector<Step> steps_;
-  PointwiseCode code_;
+  const PointwiseLoops& loops_;
 };
 
 /// Floating point operations per element, for cost estimates.

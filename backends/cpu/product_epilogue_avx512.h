@@ -1,8 +1,8 @@
 #pragma once
 
-// For files named *_avx512.cpp and *_vnni.cpp only, see activation_avx512.h.
+// For files named *_avx512.cpp and *_vnni.cpp only, see vector.h.
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/bf16_avx512.h"
 #include "backends/cpu/product_epilogue.h"
 

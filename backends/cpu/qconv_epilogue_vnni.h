@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/qconv_gates_vnni.h"
 #include "backends/cpu/qconv_problem.h"
 #include "backends/cpu/qconv_rows_vnni.h"

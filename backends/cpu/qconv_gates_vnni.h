@@ -2,7 +2,7 @@
 
 // SiLU, GELU and HardSwish for results of 8 bits. For files named *_vnni.cpp only; everything has internal linkage.
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <immintrin.h>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/qconv_layout_vnni.h"
 
 namespace modelflow::cpu {

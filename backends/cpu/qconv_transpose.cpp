@@ -9,6 +9,7 @@
 #include "backends/cpu/qconv_transpose_problem.h"
 #include "backends/cpu/rows_vnni.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -110,7 +111,7 @@ class QConvTranspose : public Implementation {
         }
         if (joined_) pick_line(results + h * pixel, rows, floats);
         // Not by the product, whose registers need not be full.
-        if (active_) activate_avx512(node_.activation, floats, floats, count);
+        if (active_) vector_code_avx512.pointwise.activate(node_.activation, floats, floats, count);
         if (!node_.floats)
           byte_loops().quantize({node_.y.scale, node_.y.zero_point}, floats, count,
                                 static_cast<std::uint8_t*>(r.y) + to);

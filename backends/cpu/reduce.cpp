@@ -7,6 +7,7 @@
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/pointwise_tiles.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 #include "backends/ops/reduce_attrs.h"
 
@@ -71,17 +72,17 @@ std::vector<bool> numbers_of(const Call& call) {
 
 class Reduce : public Implementation {
  public:
-  Reduce(const Call& call, const PointwiseCode& code)
+  Reduce(const Call& call, const VectorCode& code)
       : inputs_(call.inputs.size()),
         reduce_(call.attrs, inputs_),
         join_(reduce_.op()),
-        code_(code),
+        loops_(code.pointwise),
         reads_before_(reduce_.reads_before(inputs_)),
         reads_behind_(reduce_.reads_behind(inputs_)),
         numbers_(numbers_of(call)),
-        before_(reduce_.before(), inputs_, code),
-        between_(reduce_.between(inputs_, reduce_.turn(numbers_)), inputs_ + 1, code),
-        behind_(reduce_.behind(inputs_, reduce_.turn(numbers_)), inputs_ + 1, code) {}
+        before_(reduce_.before(), inputs_, loops_),
+        between_(reduce_.between(inputs_, reduce_.turn(numbers_)), inputs_ + 1, loops_),
+        behind_(reduce_.behind(inputs_, reduce_.turn(numbers_)), inputs_ + 1, loops_) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != inputs_) fail("wrong number of inputs");
@@ -138,7 +139,7 @@ class Reduce : public Implementation {
     if (!plain) p.before.tiles.run(x, n, b.before, b.tile);
     const float* from = plain ? x[reduce_.source().index] : b.tile;
     if (!join_.squares) return from;
-    code_.loops.step(PointwiseOp::mul, from, from, b.tile, n);
+    loops_.step(PointwiseOp::mul, from, from, b.tile, n);
     return b.tile;
   }
 
@@ -164,8 +165,8 @@ class Reduce : public Implementation {
 
   /// One long row, or as many short ones as a tile holds.
   void row(const Problem& p, std::size_t r, std::size_t count, Buffers& b, float* reduced) const {
-    const auto joined = [&](const float* x, std::size_t n) { return code_.loops.join(join_.op, join_.first, x, n); };
-    if (p.n == 0) return code_.loops.fill(join_.first, reduced, count);
+    const auto joined = [&](const float* x, std::size_t n) { return loops_.join(join_.op, join_.first, x, n); };
+    if (p.n == 0) return loops_.fill(join_.first, reduced, count);
     if (p.n <= kTile) {
       const float* const x = tile(p, r * p.n, count * p.n, b);
       for (std::size_t i = 0; i < count; ++i) reduced[i] = joined(x + i * p.n, p.n);
@@ -196,7 +197,7 @@ class Reduce : public Implementation {
           continue;
         }
         const std::size_t width = std::min(kTile, p.n);
-        for (std::size_t i = 0; i < count; ++i) code_.loops.fill(b.reduced[i], b.filled + i * width, width);
+        for (std::size_t i = 0; i < count; ++i) loops_.fill(b.reduced[i], b.filled + i * width, width);
         for (std::size_t i = 0; i < p.n; i += width)
           finish(p, r * p.n + i, count * std::min(width, p.n - i), b.filled, b);
       }
@@ -226,14 +227,14 @@ class Reduce : public Implementation {
     const std::size_t longest = 256 * together;  // steps summed in one float before they join the total
     const auto at = [&](std::size_t i) { return (outer * p.n + i) * p.inner + first; };
     const auto wide = [&](std::size_t i, std::size_t end) { return std::min(together, end - i) * count; };
-    code_.loops.fill(join_.first, b.reduced, count);
+    loops_.fill(join_.first, b.reduced, count);
     for (std::size_t block = 0; block < p.n; block += longest) {
       const std::size_t end = std::min(p.n, block + longest);
-      code_.loops.fill(join_.first, b.block, together * count);
+      loops_.fill(join_.first, b.block, together * count);
       for (std::size_t i = block; i < end; i += together)
-        code_.loops.step(join_.op, b.block, tile(p, at(i), wide(i, end), b), b.block, wide(i, end));
+        loops_.step(join_.op, b.block, tile(p, at(i), wide(i, end), b), b.block, wide(i, end));
       for (std::size_t i = 0; i < together; ++i)
-        code_.loops.step(join_.op, b.reduced, b.block + i * count, b.reduced, count);
+        loops_.step(join_.op, b.reduced, b.block + i * count, b.reduced, count);
     }
     turn(p, count, b);
     if (!p.full) return finish(p, outer * p.inner + first, count, b.reduced, b);
@@ -244,7 +245,7 @@ class Reduce : public Implementation {
   std::size_t inputs_;
   ops::ReduceAttrs reduce_;
   Joining join_;
-  PointwiseCode code_;
+  const PointwiseLoops& loops_;
   std::vector<bool> reads_before_, reads_behind_, numbers_;
   PointwiseTiles before_, between_, behind_;
 };
@@ -256,9 +257,9 @@ Verdict accepts(const Call& call) {
     if (in.dtype != DType::f32) return no("is not float32", in.name);
   try {
     const ops::ReduceAttrs reduce(call.attrs, inputs);
-    const PointwiseTiles before(reduce.before(), inputs, pointwise_code_any);
+    const PointwiseTiles before(reduce.before(), inputs, vector_code_any.pointwise);
     // Without the lines between it needs no fewer buffers.
-    const PointwiseTiles behind(reduce.behind(inputs, reduce.line), inputs + 1, pointwise_code_any);
+    const PointwiseTiles behind(reduce.behind(inputs, reduce.line), inputs + 1, vector_code_any.pointwise);
     const bool fit = std::max(before.buffers(), behind.buffers()) <= PointwiseTiles::kTiles;
     return fit ? yes() : no("the program needs too many intermediate results at once");
   } catch (const Error& error) {
@@ -266,8 +267,7 @@ Verdict accepts(const Call& call) {
   }
 }
 
-/// `rate`: the share of the peak that activations reach.
-double seconds(const Call& call, const Target& target, double rate) {
+double cost(const Call& call, const Target& target) {
   const ops::ReduceAttrs reduce(call.attrs, call.inputs.size());
   const double outputs = call.outputs.at(0).shape.known_elements();
   double bytes = 4 * outputs, most = outputs;
@@ -277,30 +277,23 @@ double seconds(const Call& call, const Target& target, double rate) {
   }
   const double flops = most * (4 + pointwise_flops(reduce.before())) +
                        outputs * pointwise_flops(reduce.behind(call.inputs.size(), reduce.line));
-  return std::max(target.stream(bytes), target.compute(flops, rate));
+  return std::max(target.stream(bytes), target.compute(flops, 0.3));
+}
+
+template <const VectorCode& code>
+constexpr Kernel kernel(std::string_view name, Isa needs) {
+  return {.op = "Reduce",
+          .name = name,
+          .needs = needs,
+          .accepts = accepts,
+          .cost = cost,
+          .create = with_code<Reduce, code>};
 }
 
 }  // namespace
 
-const Kernel reduce_avx512 = {
-    .op = "Reduce",
-    .name = "cpu.reduce_avx512",
-    .needs = Isa::avx512,
-    .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.3); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Reduce>(call, pointwise_code_avx512);
-    },
-};
-
-const Kernel reduce_any = {
-    .op = "Reduce",
-    .name = "cpu.reduce_any",
-    .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.02); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Reduce>(call, pointwise_code_any);
-    },
-};
+const Kernel reduce_avx512 = kernel<vector_code_avx512>("cpu.reduce_avx512", Isa::avx512);
+const Kernel reduce_avx2 = kernel<vector_code_avx2>("cpu.reduce_avx2", Isa::avx2);
+const Kernel reduce_any = kernel<vector_code_any>("cpu.reduce_any", Isa::baseline);
 
 }  // namespace modelflow::cpu

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The largest of absolute values, which NaN counts as. For files compiled for AVX-512 only, see activation_avx512.h.
+// The largest of absolute values, which NaN counts as. For files compiled for AVX-512 only, see vector.h.
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -6,6 +6,7 @@
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 #include "backends/ops/squeeze_excite.h"
@@ -87,7 +88,7 @@ ExciteGates::ExciteGates(const Call& call)
 void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const {
   auto* middle = reinterpret_cast<float*>(call.scratch((squeeze_.filters() + channels()) * sizeof(float)));
   float* excited = middle + squeeze_.filters();
-  const auto apply = host_isa() >= Isa::avx512 ? activate_avx512 : static_cast<decltype(&activate_avx512)>(activate);
+  const auto apply = host_vector_code().pointwise.activate;
   for (std::size_t n = 0; n < batch; ++n) {
     float* row = rows + n * channels();
     squeeze_.apply(row, middle, call);

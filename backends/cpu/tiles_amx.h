@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/activation_avx512.h"
+#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/tiles.h"
 
 namespace modelflow::cpu {
