@@ -300,6 +300,23 @@ TEST_F(LowerPrecisionTest, NothingIsRunWhereNobodyWantsIt) {
   for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_FALSE(row.sqnr) << row.node;
 }
 
+TEST_F(LowerPrecisionTest, AnAbsentFirstOutputHasNoError) {
+  Model model = perceptron();
+  Graph& graph = model.graph();
+  Value& steps = graph.add_input("steps", Type::tensor(DType::f32, Shape::of({5, 2, 4})));
+  Value &w = graph.add_constant(random({1, 4, 4}, 7)), &r = graph.add_constant(random({1, 4, 4}, 8));
+  Node& rnn = graph.add("RNN", {&steps, &w, &r}, {.outputs = 2, .attrs = {{"hidden_size", std::int64_t{4}}}});
+  Value& all = *rnn.output(0);
+  graph.set_output(rnn, 0, nullptr);
+  graph.erase(all);
+  graph.add_output(*rnn.output(1));
+  infer_types(model);
+  Options options;
+  options.precision = Precision::i8_dynamic;
+  options.max_drop = 100;
+  EXPECT_EQ(count(optimize(model, options).report, "modelflow.QMatMul"), 2);
+}
+
 TEST(LowerPrecision, WithoutSamplesInt8IsAUsageError) {
   Options options;
   options.precision = Precision::i8;

@@ -17,13 +17,18 @@ using Candidates = std::vector<Heads>;
 
 constexpr int kUseless = 9;
 
+/// One head that stands in for all of the other operand's. Where batch and heads lie together, a matrix for each of
+/// them may be read as one head of so many batches: only a single matrix serves all.
+bool serves_all(const Heads& heads) { return heads.heads == 1 && (!heads.together || heads.batch().number() == 1); }
+
 /// How many heads of keys and values the heads of queries share; 0 when they do not fit. A product repeats one head or
 /// none, the standard op repeats as many times as it takes.
 std::int64_t shared_heads(const Operands& o, bool repeats) {
   const Heads &q = *o.q, &k = *o.k, &v = *o.v;
   if (q.group != 1 || k.heads != v.heads || k.group != v.group) return 0;
   const std::int64_t all = k.heads * k.group;
-  if (all != q.heads && k.heads != 1 && !(repeats && k.group == 1 && q.heads % k.heads == 0)) return 0;
+  const bool one = serves_all(k) && serves_all(v);
+  if (all != q.heads && !one && !(repeats && k.group == 1 && q.heads % k.heads == 0)) return 0;
   if (k.group > 1 && all != q.heads) return 0;
   if (q.size.known() && k.size.known() && !(q.size == k.size)) return 0;
   return k.heads;

@@ -173,6 +173,7 @@ std::vector<Heads> read_heads(Value& operand, bool transposed) {
     for (Heads& heads : read(*values[from], view, transposed)) {
       heads.value = values[from];
       heads.factor = factor;
+      heads.together = operand.shape().rank() == 3;
       heads.passed.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(from));
       all.push_back(std::move(heads));
     }

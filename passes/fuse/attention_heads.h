@@ -23,6 +23,8 @@ struct Heads {
   Form form;
   std::int64_t heads = 1;  ///< in `value`
   std::int64_t group = 1;  ///< how often each of them is repeated on the way
+  /// Batch and heads lie together in the first axis of the product's operand, which the product repeats where it is 1.
+  bool together = false;
   Dim size;
   float factor = 1;                  ///< multiplied on the way
   Ints columns;                      ///< bsh and sbh: where in the last axis each number of each head stands
@@ -31,6 +33,7 @@ struct Heads {
   explicit Heads(Form form) : form(form) {}
   /// The heads make up all of the last axis in order.
   bool whole() const;
+  Dim batch() const { return value->shape()[form == Form::sbh ? 1 : 0]; }
   /// Nobody but these nodes reads what lies between `value` and the product.
   bool read_only_by(const std::set<const Node*>& nodes) const;
 };

@@ -19,12 +19,12 @@ struct Pair {
 
 std::map<std::string, Pair> pairs_of(const Graph& reference, const Graph& quantized) {
   std::map<std::string, const Node*> nodes;
-  for (const auto& node : reference.nodes())
-    if (!node->outputs().empty() && node->output()->dtype() == DType::f32) nodes.emplace(node->name, node.get());
+  for (const auto& node : reference.nodes())  // the first output of an RNN may be absent
+    if (node->output() && node->output()->dtype() == DType::f32) nodes.emplace(node->name, node.get());
   std::map<std::string, Pair> pairs;
   for (const auto& node : quantized.nodes()) {
     const auto found = nodes.find(node->name);
-    if (found != nodes.end() && node->op() != found->second->op())
+    if (found != nodes.end() && node->output() && node->op() != found->second->op())
       pairs.emplace(found->second->output()->name(), Pair{found->second, node.get()});
   }
   return pairs;

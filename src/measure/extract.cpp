@@ -118,7 +118,8 @@ void revert(Model& model, const std::vector<std::string>& names) {
 void name_fused_nodes(Model& model) {
   std::set<std::string> taken;
   for (Node* node : fused_nodes(model.graph())) {
-    const std::string stem = node->name.empty() ? node->output()->name() : node->name;
+    const Value* first = node->output();
+    const std::string stem = !node->name.empty() ? node->name : first ? first->name() : node->op();
     node->name = stem;
     for (int i = 1; !taken.insert(node->name).second; ++i) node->name = stem + "_" + std::to_string(i);
   }

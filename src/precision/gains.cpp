@@ -45,7 +45,8 @@ class Split {
     for (const auto& node : lowered.fused.graph().nodes()) nodes_.emplace(node->name, node.get());
     for (const auto& node : full.fused.graph().nodes()) add(*node);
     for (const auto& node : full.fused.graph().nodes())
-      for (const Value* output : node->outputs()) cross(*output);
+      for (const Value* output : node->outputs())
+        if (output) cross(*output);
     for (const Value* input : full.fused.graph().inputs()) cross(*input);
     cut_.solve();
   }

@@ -25,7 +25,7 @@ class Judge {
   std::string difference(std::size_t sample, const std::vector<Tensor>& results);
   /// The same for a form in lower precision: `share` of the largest magnitude is half a step of what products read.
   std::string coarse_difference(std::size_t sample, const std::vector<Tensor>& results, double share);
-  /// Why the original's results on this sample are no reference (tests/fuzz/left_open.h); asked where something
+  /// Why the original's results on this sample are no reference (tests/left_open.h); asked where something
   /// differs.
   const std::string& left_open(std::size_t sample);
   bool random(std::size_t output) const { return random_[output]; }
@@ -47,7 +47,6 @@ class Judge {
   bool kinds_;
   bool reduces_ = false;  ///< over nothing ONNX Runtime gives extents of 0 where they are 1
   double least_ = 2;      ///< digits that are always allowed; tanh in ONNX Runtime's recurrent layers ends at 1.0000005
-  bool picks_ = false;  ///< takes largest or smallest elements: of these ONNX Runtime drops NaN or not, by their place
   std::vector<Sample> samples_;
   std::vector<std::vector<Tensor>> references_;
   std::vector<std::string> names_;

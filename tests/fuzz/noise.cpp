@@ -144,33 +144,6 @@ void disturb_mean(Graph& graph, Node& node, double steps, Node* before, Noise& n
   graph.replace(*y, *op("Add", {y, by}));
 }
 
-void disturb(Graph& graph, double steps, Noise& noise) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  if (nodes.empty()) return;
-  std::vector<Value*> sources = graph.inputs();
-  for (Value* value : graph.initializers())
-    if (value->constant() && worth_noise(*value)) sources.push_back(value);
-  for (Value* value : sources)
-    if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
-    const bool scale = nodes[i]->is("Constant") && nodes[i]->output() && is_scale(*nodes[i]->output());
-    if (only_moves(*nodes[i]) && !scale) continue;
-    disturb_mean(graph, *nodes[i], steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
-    for (Value* output : nodes[i]->outputs())
-      if (output && takes_noise(*output) && !output->uses().empty())
-        disturb(graph, *output, steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
-  }
-}
-
-bool is_product(const Node& node) {
-  for (const char* op :
-       {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Einsum", "Attention", "STFT", "DFT"})
-    if (node.is(op)) return true;
-  return false;
-}
-
 /// What lower precision does to a value: noise of a share of its largest magnitude, or steps of twice that.
 struct Coarseness {
   double share;
@@ -199,6 +172,38 @@ void coarsen_readers(Graph& graph, Value& value, Coarseness coarse, Node* before
   if (!takes_noise(value) || uses.empty()) return;
   Value* coarser = coarsened(graph, value, coarse, before, noise);
   for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, coarser);
+}
+
+void disturb(Graph& graph, double steps, Noise& noise) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  if (nodes.empty()) return;
+  std::vector<Value*> sources = graph.inputs();
+  for (Value* value : graph.initializers())
+    if (value->constant() && worth_noise(*value)) sources.push_back(value);
+  for (Value* value : sources)
+    if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
+    const bool scale = nodes[i]->is("Constant") && nodes[i]->output() && is_scale(*nodes[i]->output());
+    if (only_moves(*nodes[i]) && !scale) continue;
+    disturb_mean(graph, *nodes[i], steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
+    for (Value* output : nodes[i]->outputs())
+      if (output && takes_noise(*output) && !output->uses().empty())
+        disturb(graph, *output, steps, i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
+    // Rounding within a transform is a share of the largest of its results: what is 0 in one order is dust in another.
+    for (Value* output : nodes[i]->outputs())
+      if (output && (nodes[i]->is("STFT") || nodes[i]->is("DFT")))
+        coarsen_readers(graph, *output, {steps * last_digit(output->dtype()), false},
+                        i + 1 < nodes.size() ? nodes[i + 1] : nullptr, noise);
+  }
+}
+
+bool is_product(const Node& node) {
+  for (const char* op :
+       {"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "Einsum", "Attention", "STFT", "DFT"})
+    if (node.is(op)) return true;
+  return false;
 }
 
 void coarsen(Graph& graph, Coarseness coarse, Noise& noise) {

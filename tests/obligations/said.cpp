@@ -33,25 +33,9 @@ bool contradicts(const Type& said, const Tensor& is, const std::map<std::string,
   return false;
 }
 
-/// Whether the extents beside the axis differ.
-bool joins_unlike(const Node& concat, const std::map<std::string, Dims>& dims) {
-  const Dims* first = nullptr;
-  for (const Value* part : concat.inputs()) {
-    const auto found = part ? dims.find(part->name()) : dims.end();
-    if (found == dims.end()) continue;
-    if (!first) first = &found->second;
-    if (found->second.size() != first->size()) return true;
-    auto axis = concat.attrs.integer("axis");
-    if (axis < 0) axis += static_cast<std::int64_t>(first->size());
-    for (std::size_t i = 0; i < first->size(); ++i)
-      if (static_cast<std::int64_t>(i) != axis && (*first)[i] != found->second[i]) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-Said misjudged(Runtime& runtime, const Model& model, const Feeds& feeds) {
+std::string misjudged(Runtime& runtime, const Model& model, const Feeds& feeds) {
   Model open = model;
   std::vector<const Value*> values;
   for (const auto& node : model.graph().nodes())
@@ -65,28 +49,20 @@ Said misjudged(Runtime& runtime, const Model& model, const Feeds& feeds) {
       same->type.shape = {};
     }
   }
-  Said said;
   try {
     const auto session = open_session(runtime, open, {.threads = 1, .optimize = false});
     const auto names = session->outputs();
     const std::vector<Tensor> results = session->run(feeds);
-    std::map<std::string, Dims> dims;
-    for (const auto& [name, tensor] : feeds) dims[name] = tensor.dims();
-    for (const Value* value : model.graph().initializers())
-      dims.try_emplace(value->name(), value->initializer()->dims());
     const auto symbols = symbols_of(model, feeds);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      dims[names[i].first] = results[i].dims();
       const Value* value = model.graph().find(names[i].first);
-      if (said.otherwise.empty() && value && contradicts(value->type, results[i], symbols))
-        said.otherwise = "'" + value->name() + "' is said to be " + value->shape().str() + " and is " +
-                         Shape::of(results[i].dims()).str();
+      if (value && contradicts(value->type, results[i], symbols))
+        return "'" + value->name() + "' is said to be " + value->shape().str() + " and is " +
+               Shape::of(results[i].dims()).str();
     }
-    said.joins_nothing = std::ranges::any_of(
-        model.graph().nodes(), [&](const auto& node) { return node->is("Concat") && joins_unlike(*node, dims); });
   } catch (const Error&) {
   }
-  return said;
+  return "";
 }
 
 bool has_empty(const Feeds& feeds) {

@@ -8,14 +8,8 @@
 
 namespace modelflow::obligations {
 
-/// What a model says of itself against what it does.
-struct Said {
-  /// The first value whose extents are not those that inference says: "'t' is said to be [2*N,4] and is [0,4]".
-  std::string otherwise;
-  /// ONNX Runtime joins what has no elements with anything, and leaves what it does not write as memory was.
-  bool joins_nothing = false;
-};
-Said misjudged(Runtime& runtime, const Model& model, const Feeds& feeds);
+/// The first value whose extents are not those that inference says: "'t' is said to be [2*N,4] and is [0,4]".
+std::string misjudged(Runtime& runtime, const Model& model, const Feeds& feeds);
 
 /// True where an input has no elements.
 bool has_empty(const Feeds& feeds);

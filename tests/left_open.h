@@ -6,14 +6,15 @@
 #include "modelflow/model.h"
 #include "modelflow/runtime.h"
 
-namespace modelflow::fuzz {
+namespace modelflow {
 
 /// The reason why what ONNX Runtime makes of `original` for these inputs cannot be a reference; empty where it can. The
 /// values of the main graph are looked at one by one (functions written out):
 ///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
+///  - the largest or smallest of numbers and NaN: which it is depends on their places;
 ///  - numbers that float16 does not hold: ONNX Runtime computes float16 in float32 where it has no kernel, and leaves
 ///    the casts between such ops out, so what overflows depends on which ops stand side by side.
 std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds);
 
-}  // namespace modelflow::fuzz
+}  // namespace modelflow
