@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "modelflow/shape.h"
 #include "passes/facts.h"
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 37> kElementwise = {
     "Mul",      "Div",       "Pow",  "Max",     "Min",  "Reciprocal",  "Where"};
 
 /// No elementwise ops, but the result is of the shape of the first input.
-constexpr std::array<std::string_view, 15> kSameShape = {"Dropout",
+constexpr std::array<std::string_view, 10> kSameShape = {"Dropout",
                                                          "BatchNormalization",
                                                          "Softmax",
                                                          "LogSoftmax",
@@ -28,12 +29,7 @@ constexpr std::array<std::string_view, 15> kSameShape = {"Dropout",
                                                          "GroupNormalization",
                                                          "InstanceNormalization",
                                                          "QuantizeLinear",
-                                                         "DequantizeLinear",
-                                                         "modelflow.SqueezeExcite",
-                                                         "modelflow.QSqueezeExcite",
-                                                         "modelflow.LayerNorm",
-                                                         "modelflow.GroupNorm",
-                                                         "modelflow.Softmax"};
+                                                         "DequantizeLinear"};
 
 bool numeric(const Dim& dim) { return dim.known(); }
 
@@ -101,8 +97,7 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
 }  // namespace
 
 bool elementwise(const Node& node) {
-  for (const char* ours : {"modelflow.Activation", "modelflow.Pointwise", "modelflow.QAdd"})
-    if (node.is(ours)) return true;
+  if (const FusedOp* op = fused_op(node)) return op->elementwise;
   // A mask lies as the elements do, and so do numbers that are drawn for them.
   if (node.is("Dropout") && (draws(node) || (node.output(1) && !node.output(1)->uses().empty()) ||
                              (node.output(1) && node.output(1)->is_graph_output())))
@@ -119,7 +114,7 @@ Dim Extents::declared(const Value& value, std::size_t axis) const {
 
 Shape Extents::derived(const Node& node) {
   const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
-  const bool ours = is_fused_conv(node);
+  const bool ours = computes(node, Family::convolution);
   if (ours || node.is("Conv")) {
     const Shape& w = node.input(1)->shape();
     if (!w.known() || w.rank() < 3) return {};
@@ -163,15 +158,21 @@ Shape Extents::derived(const Node& node) {
     }
     return Shape(std::move(dims));
   }
+  if (fused_op(node) && !elementwise(node)) return inferred(node);
   const bool same = std::any_of(kSameShape.begin(), kSameShape.end(), [&](const auto op) { return node.is(op); });
   if (!same && !elementwise(node)) return {};
   Shape shape = in(0);
   const bool one = same || node.is("Clip");
-  // The residual stands last.
-  if (node.is("modelflow.LayerNorm") && node.attrs.text("residual", "none") != "none")
-    shape = broadcast(shape, in(node.inputs().size() - 1));
   for (std::size_t i = 1; !one && i < node.inputs().size(); ++i) shape = broadcast(shape, in(i));
   return shape;
+}
+
+/// What the op itself says of its first result.
+Shape Extents::inferred(const Node& node) {
+  Call call = call_of(node);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (node.input(i)) call.inputs[i].shape = of(*node.input(i));
+  return fused_op(node)->infer(call) ? call.outputs.at(0).shape : Shape();
 }
 
 Shape Extents::compute(const Value& value) {

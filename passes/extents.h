@@ -32,6 +32,7 @@ class Extents {
   void prepare(const Graph& graph);
   Shape compute(const Value& value);
   Shape derived(const Node& node);
+  Shape inferred(const Node& node);
   Dim declared(const Value& value, std::size_t axis) const;
 
   bool typical_ = false;

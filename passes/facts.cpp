@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "passes/extents.h"
 #include "passes/folded.h"
@@ -72,6 +73,13 @@ std::vector<Node*> nodes_of(const Graph& graph, std::initializer_list<std::strin
   return nodes;
 }
 
+std::vector<Node*> nodes_of(const Graph& graph, Family family, Form form) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes())
+    if (computes(*node, family, form)) nodes.push_back(node.get());
+  return nodes;
+}
+
 bool all_are(const Ints& values, std::int64_t wanted, std::size_t first) {
   for (std::size_t i = first; i < values.size(); ++i)
     if (values[i] != wanted) return false;
@@ -101,11 +109,6 @@ bool is_view(const Node& node) {
   for (const char* op : {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
     if (node.is(op)) return true;
   return false;
-}
-
-bool is_fused_conv(const Node& node) {
-  return node.is("modelflow.Conv") || node.is("modelflow.QConv") || node.is("modelflow.ConvBf16") ||
-         node.is("modelflow.ConvToBf16");
 }
 
 bool deterministic(const Node& node) { return node.domain().empty() && node.subgraphs().empty() && !draws(node); }

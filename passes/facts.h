@@ -5,12 +5,15 @@
 #include <string_view>
 
 #include "modelflow/graph.h"
+#include "modelflow/kernel.h"
 
 /// What several passes ask about nodes and values.
 namespace modelflow::passes {
 
 /// The nodes of these ops, in running order, as they are now: for passes that edit while they go.
 std::vector<Node*> nodes_of(const Graph& graph, std::initializer_list<std::string_view> ops);
+/// The fused nodes that do this kind of work in this form, likewise.
+std::vector<Node*> nodes_of(const Graph& graph, Family family, Form form);
 /// The integers of a constant of an integer type; nullopt for anything else.
 std::optional<Ints> const_ints(const Value* value);
 /// The one number that every element of a constant is; nullopt when there are several, none, or no constant.
@@ -34,8 +37,6 @@ bool explicit_pads(const Node& node);
 /// ConvTranspose by constant weights whose windows lie side by side and make up the result: strides are the extents of
 /// the window, no pads, one group; a bias is constant.
 bool windows_apart(const Node& node);
-/// One of our convolutions, in whatever precision.
-bool is_fused_conv(const Node& node);
 
 /// Reshape, Transpose, Squeeze, Unsqueeze or Flatten: the same elements in another order or shape.
 bool is_view(const Node& node);

@@ -108,6 +108,16 @@ TEST(House, TheLibraryNeitherPrintsNorExits) {
     }
 }
 
+// Rules are patterns over ops and name them; whoever else wants to know something of a fused op asks the op (FusedOp).
+TEST(House, OpsAreAskedAndNotListed) {
+  const std::regex bad("\\bis\\([^;)]*\"modelflow\\.");
+  for (const File& file : sources({"src", "passes", "tools"})) {
+    if (starts_with_any(file.path, {"passes/fuse/", "passes/normalize/"})) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_FALSE(std::regex_search(file.lines[i], bad)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+  }
+}
+
 TEST(House, NoRoomForEverything) {
   const std::regex bad("(util|helper|misc|manager|common)s?\\.(h|cpp)$");
   for (const File& file : sources(kOurs)) EXPECT_FALSE(std::regex_search(file.path, bad)) << file.path;

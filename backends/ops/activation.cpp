@@ -59,6 +59,7 @@ const FusedOp activation_op = {
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
     .in_place = true,
+    .elementwise = true,
 };
 
 }  // namespace modelflow::ops

@@ -6,6 +6,7 @@
 #include "backends/ops/attention_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -234,6 +235,9 @@ const FusedOp attention_op = {
     .infer = infer,
     .samples = attention_samples,
     .defaults = attention_defaults(),
+    .family = Family::attention,
+    .flops = attention_flops,
+    .plain_bytes = attention_bytes,
 };
 
 }  // namespace modelflow::ops

@@ -1,6 +1,7 @@
 // Attention whose two products are in low precision: for the rest it is Attention.
 #include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -34,6 +35,11 @@ const FusedOp qattention_op = {
     .infer = infer,
     .samples = [] { return samples_of("QAttention"); },
     .defaults = attention_defaults(),
+    .family = Family::attention,
+    .base = "Attention",
+    .form = Form::i8,
+    .flops = attention_flops,
+    .plain_bytes = attention_bytes,
 };
 
 const FusedOp attention_bf16_op = {
@@ -51,6 +57,11 @@ const FusedOp attention_bf16_op = {
     .infer = infer,
     .samples = [] { return samples_of("AttentionBf16"); },
     .defaults = attention_defaults(),
+    .family = Family::attention,
+    .base = "Attention",
+    .form = Form::bf16,
+    .flops = attention_flops,
+    .plain_bytes = attention_bytes,
 };
 
 }  // namespace modelflow::ops

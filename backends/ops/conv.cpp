@@ -8,6 +8,7 @@
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -106,6 +107,9 @@ const FusedOp conv_op = {
     .infer = infer,
     .samples = conv_samples,
     .defaults = conv_defaults(),
+    .family = Family::convolution,
+    .layouts = {"x_layout", "y_layout"},
+    .flops = conv_flops,
 };
 
 }  // namespace modelflow::ops

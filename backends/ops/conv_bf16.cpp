@@ -4,6 +4,7 @@
 #include "backends/ops/bf16_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/work.h"
 #include "modelflow/bf16.h"
 
 namespace modelflow::ops {
@@ -76,6 +77,11 @@ const FusedOp conv_bf16_op = {
     .infer = infer<DType::f32>,
     .samples = samples<DType::f32>,
     .defaults = conv_defaults(),
+    .family = Family::convolution,
+    .base = "Conv",
+    .form = Form::bf16,
+    .layouts = {"x_layout", "y_layout"},
+    .flops = conv_flops,
 };
 
 const FusedOp conv_to_bf16_op = {
@@ -92,6 +98,11 @@ const FusedOp conv_to_bf16_op = {
     .samples = samples<DType::bf16>,
     .defaults = conv_defaults(),
     .output_type = DType::bf16,
+    .family = Family::convolution,
+    .base = "Conv",
+    .form = Form::bf16_result,
+    .layouts = {"x_layout", "y_layout"},
+    .flops = conv_flops,
 };
 
 }  // namespace modelflow::ops

@@ -4,6 +4,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -100,6 +101,8 @@ const FusedOp conv_transpose_op = {
                  {"beta", 0.0f},
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
+    .family = Family::transposed_convolution,
+    .flops = conv_transpose_flops,
 };
 
 }  // namespace modelflow::ops

@@ -131,6 +131,7 @@ const FusedOp group_norm_op = {
                  {"num_groups", std::int64_t{1}},
                  {"epsilon", 1e-5f}},
     .in_place = true,
+    .layouts = {"layout"},
 };
 
 }  // namespace modelflow::ops

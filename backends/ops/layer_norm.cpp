@@ -160,6 +160,7 @@ const FusedOp layer_norm_op = {
                  {"residual", std::string("none")},
                  {"keep_sum", std::int64_t{0}}},
     .in_place = true,
+    .family = Family::layer_norm,
 };
 
 }  // namespace modelflow::ops

@@ -5,6 +5,7 @@
 #include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 
@@ -191,6 +192,8 @@ const FusedOp matmul_op = {
                  {"beta", 0.0f},
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
+    .family = Family::product,
+    .flops = product_flops,
 };
 
 }  // namespace modelflow::ops

@@ -6,6 +6,7 @@
 #include "backends/ops/matmul_bf16_attrs.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 
@@ -153,6 +154,10 @@ const FusedOp matmul_bf16_op = {
     .infer = infer,
     .samples = samples,
     .defaults = defaults(),
+    .family = Family::product,
+    .base = "MatMul",
+    .form = Form::bf16,
+    .flops = product_flops,
 };
 
 const FusedOp matmul_to_bf16_op = {
@@ -169,6 +174,10 @@ const FusedOp matmul_to_bf16_op = {
     .samples = samples_to_bf16,
     .defaults = defaults(),
     .output_type = DType::bf16,
+    .family = Family::product,
+    .base = "MatMul",
+    .form = Form::bf16_result,
+    .flops = product_flops,
 };
 
 }  // namespace modelflow::ops

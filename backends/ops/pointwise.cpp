@@ -94,6 +94,7 @@ const FusedOp pointwise_op = {
     .infer = infer,
     .samples = samples,
     .defaults = {{"program", std::string()}},
+    .elementwise = true,
 };
 
 }  // namespace modelflow::ops

@@ -38,6 +38,8 @@ const FusedOp pool_bf16_op = {
     .samples = samples,
     .defaults = pool_defaults(),
     .output_type = DType::bf16,
+    .base = "Pool",
+    .form = Form::bf16_result,
 };
 
 }  // namespace modelflow::ops

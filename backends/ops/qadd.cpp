@@ -90,6 +90,8 @@ const FusedOp qadd_op = {
     .samples = samples,
     .defaults = defaults(),
     .output_type = DType::u8,
+    .form = Form::i8,
+    .elementwise = true,
 };
 
 }  // namespace modelflow::ops

@@ -7,6 +7,7 @@
 #include "backends/ops/qconv_attrs.h"
 #include "backends/ops/quantize_text.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -107,6 +108,11 @@ const FusedOp qconv_op = {
                  {"residual_scale", 1.0f},
                  {"residual_zero_point", std::int64_t{0}}},
     .output_type = DType::u8,
+    .family = Family::convolution,
+    .base = "Conv",
+    .form = Form::i8,
+    .layouts = {"x_layout", "y_layout"},
+    .flops = conv_flops,
 };
 
 }  // namespace modelflow::ops

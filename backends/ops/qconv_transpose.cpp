@@ -7,6 +7,7 @@
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -146,7 +147,12 @@ FusedOp op(const char* kind, const char* doc, DType result) {
           .infer = infer,
           .samples = result == DType::u8 ? samples_in_bytes : samples_in_floats,
           .defaults = defaults(result == DType::u8),
-          .output_type = result};
+          .output_type = result,
+          .family = Family::transposed_convolution,
+          .base = "ConvTranspose",
+          .form = result == DType::u8 ? Form::i8 : Form::i8_to_f32,
+          .layouts = {"layout"},
+          .flops = conv_transpose_flops};
 }
 
 }  // namespace

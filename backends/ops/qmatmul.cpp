@@ -6,6 +6,7 @@
 #include "backends/ops/qmatmul_attrs.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/row_steps.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 
@@ -142,6 +143,10 @@ const FusedOp qmatmul_op = {
                  {"a_scale", 0.0f},
                  {"a_zero_point", std::int64_t{0}},
                  {"a_per_tensor", std::int64_t{0}}},
+    .family = Family::product,
+    .base = "MatMul",
+    .form = Form::i8,
+    .flops = product_flops,
 };
 
 }  // namespace modelflow::ops

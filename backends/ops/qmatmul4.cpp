@@ -4,6 +4,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul4_attrs.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 
@@ -129,6 +130,10 @@ const FusedOp qmatmul4_op = {
                  {"beta", 0.0f},
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
+    .family = Family::product,
+    .base = "MatMul",
+    .form = Form::i4,
+    .flops = product_flops,
 };
 
 }  // namespace modelflow::ops

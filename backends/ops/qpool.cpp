@@ -17,6 +17,8 @@ const FusedOp qpool_op = {
     .samples = [] { return pool_samples("QPool", DType::u8); },
     .defaults = pool_defaults(),
     .output_type = DType::u8,
+    .base = "Pool",
+    .form = Form::i8,
 };
 
 }  // namespace modelflow::ops

@@ -71,6 +71,10 @@ const FusedOp qsqueeze_excite_op = {
     .samples = samples,
     .defaults = defaults(),
     .output_type = DType::u8,
+    .family = Family::squeeze_excite,
+    .base = "SqueezeExcite",
+    .form = Form::i8,
+    .layouts = {"layout"},
 };
 
 }  // namespace modelflow::ops

@@ -95,6 +95,7 @@ const FusedOp quantize_op = {
     .samples = [] { return samples("Quantize"); },
     .defaults = defaults(),
     .output_type = DType::u8,
+    .layouts = {"x_layout", "y_layout"},
 };
 
 const FusedOp dequantize_op = {
@@ -110,6 +111,7 @@ const FusedOp dequantize_op = {
     .infer = [](Call& call) { return infer(call, DType::f32); },
     .samples = [] { return samples("Dequantize"); },
     .defaults = defaults(),
+    .layouts = {"x_layout", "y_layout"},
 };
 
 }  // namespace modelflow::ops

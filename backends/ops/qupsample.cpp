@@ -32,6 +32,9 @@ const FusedOp qupsample_op = {
     .samples = [] { return upsample_samples("QUpsample", DType::u8); },
     .defaults = {{"factors", Ints{}}},
     .output_type = DType::u8,
+    .family = Family::upsampling,
+    .base = "Upsample",
+    .form = Form::i8,
 };
 
 }  // namespace modelflow::ops

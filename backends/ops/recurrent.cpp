@@ -2,6 +2,7 @@
 #include "backends/ops.h"
 #include "backends/ops/recurrent_attrs.h"
 #include "backends/ops/row_steps.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 namespace {
@@ -112,6 +113,8 @@ const FusedOp lstm_op = {
     .infer = infer_recurrent,
     .samples = lstm_samples,
     .defaults = defaults(true),
+    .family = Family::recurrence,
+    .flops = recurrent_flops,
 };
 
 const FusedOp gru_op = {
@@ -127,6 +130,8 @@ const FusedOp gru_op = {
     .infer = infer_recurrent,
     .samples = gru_samples,
     .defaults = defaults(false),
+    .family = Family::recurrence,
+    .flops = recurrent_flops,
 };
 
 const FusedOp qlstm_op = {
@@ -142,6 +147,10 @@ const FusedOp qlstm_op = {
     .infer = infer_recurrent,
     .samples = qlstm_samples,
     .defaults = defaults(true),
+    .family = Family::recurrence,
+    .base = "LSTM",
+    .form = Form::i8,
+    .flops = recurrent_flops,
 };
 
 const FusedOp qgru_op = {
@@ -157,6 +166,10 @@ const FusedOp qgru_op = {
     .infer = infer_recurrent,
     .samples = qgru_samples,
     .defaults = defaults(false),
+    .family = Family::recurrence,
+    .base = "GRU",
+    .form = Form::i8,
+    .flops = recurrent_flops,
 };
 
 }  // namespace modelflow::ops

@@ -141,6 +141,7 @@ const FusedOp reduce_op = {
                  {"axis", std::int64_t{-1}},
                  {"axes", std::int64_t{1}},
                  {"keepdims", std::int64_t{1}}},
+    .axis = "axis",
 };
 
 }  // namespace modelflow::ops

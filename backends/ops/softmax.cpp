@@ -201,6 +201,7 @@ const FusedOp softmax_op = {
                  {"mask_false", 0.0f},
                  {"replaces", std::string("none")}},
     .in_place = true,
+    .axis = "axis",
 };
 
 }  // namespace modelflow::ops

@@ -151,6 +151,8 @@ const FusedOp squeeze_excite_op = {
     .infer = infer_excite,
     .samples = samples,
     .defaults = excite_defaults(),
+    .family = Family::squeeze_excite,
+    .layouts = {"layout"},
 };
 
 }  // namespace modelflow::ops

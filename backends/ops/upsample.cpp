@@ -77,6 +77,7 @@ const FusedOp upsample_op = {
     .infer = infer_upsample,
     .samples = [] { return upsample_samples("Upsample", DType::f32); },
     .defaults = {{"factors", Ints{}}},
+    .family = Family::upsampling,
 };
 
 }  // namespace modelflow::ops

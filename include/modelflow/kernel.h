@@ -73,6 +73,23 @@ class Implementation {
   virtual void run(Invocation& call) const = 0;
 };
 
+/// What kind of work an op does, in whatever precision and with whatever around it.
+enum class Family : std::uint8_t {
+  other,
+  convolution,
+  transposed_convolution,
+  product,
+  layer_norm,
+  squeeze_excite,
+  upsampling,
+  attention,
+  recurrence
+};
+
+/// The precision of an op: what its factors are (f32, bf16, i8, i4) and, where that differs from its base op, its
+/// results. bf16 and i4 give float32; `bf16_result` is bfloat16 throughout, `i8_to_f32` reads 8 bits alone.
+enum class Form : std::uint8_t { f32, bf16, bf16_result, i8, i8_to_f32, i4 };
+
 /// A fused op: its kind, its meaning as an ONNX function body and calls that tests and benchmarks walk over.
 struct FusedOp {
   std::string_view kind;  ///< "Conv"
@@ -97,6 +114,23 @@ struct FusedOp {
   DType output_type = DType::f32;
   /// Every element of input 0 is read for the last time where its result is written: y may take its place.
   bool in_place = false;
+
+  // What passes, cost models and calibration go by, so that none of them lists ops by name.
+  Family family = Family::other;
+  /// The kind of the op in float32 that this is in another precision, and which one; empty: it is one of its own.
+  std::string_view base = {};
+  Form form = Form::f32;
+  /// Every element of y is computed from the elements at the same place of the inputs, which broadcast.
+  bool elementwise = false;
+  /// The attributes that say "NHWC" where the channels of x (and of a residual) and of y are last: two, one for both,
+  /// or none where the op knows nothing of channels.
+  std::vector<std::string_view> layouts = {};
+  /// The attribute that names the axis it works along, where any axis will do.
+  std::string_view axis = {};
+  /// Multiplications and additions of a call. Unknown dims count as 1; null: none that count beside its bytes.
+  double (*flops)(const Call&) = nullptr;
+  /// Bytes that plain ops read and write between its inputs and y; null: as many as an epilogue has.
+  double (*plain_bytes)(const Call&) = nullptr;
 };
 
 /// One way to run a fused op. The table backends/kernels.cpp lists all, best first.
@@ -114,6 +148,8 @@ struct Kernel {
 std::span<const FusedOp* const> fused_ops();
 std::span<const Kernel* const> kernels();
 const FusedOp* find_fused_op(std::string_view kind);
+/// The same op in this form; null where there is none.
+const FusedOp* in_form(const FusedOp& op, Form form);
 /// The first kernel for this call on this target (`isa` and device fit, accepts says yes), or why none of them.
 struct Choice {
   const Kernel* kernel = nullptr;

@@ -101,6 +101,11 @@ Pass rewrite(std::string name, std::string doc, std::vector<Rule> rules);
 
 /// The Call of a fused node (domain modelflow), for kernels.
 Call call_of(const Node& node);
+/// The op of a fused node; null for any other node.
+const FusedOp* fused_op(const Node& node);
+/// Whether a node is fused and does this kind of work, in any form or in this one.
+bool computes(const Node& node, Family family);
+bool computes(const Node& node, Family family, Form form);
 /// Infers the output types of one node: standard ops through the ONNX schemas, ours through FusedOp::infer. True when
 /// something became known.
 bool infer_types(Node& node, const Model& model);

@@ -31,7 +31,7 @@ Verdict check(const Node& conv, const Context& context) {
   const Value& y = *conv.output();
   if (y.is_graph_output() || y.uses().empty()) return no("is an output of the model", y.name());
   for (const Use& use : y.uses()) {
-    if (!use.node->is("modelflow.Conv") || use.index != 0 || &use.node->graph() != &conv.graph())
+    if (!computes(*use.node, Family::convolution, Form::f32) || use.index != 0 || &use.node->graph() != &conv.graph())
       return no("is read by what cannot take the factor back: " + use.node->label(), y.name());
     if (Verdict v = free_weights(*use.node); !v) return v;
   }
@@ -74,7 +74,7 @@ void take_back(Node& conv, std::span<const float> factors) {
 int run(Graph& graph, Context& context) {
   return reweigh(graph, context,
                  {.rule = "equalize-convolutions",
-                  .begins = [](const Node& node) { return node.is("modelflow.Conv"); },
+                  .begins = [](const Node& node) { return computes(node, Family::convolution, Form::f32); },
                   .check = check,
                   .reader_of = reader_of,
                   .enlarge = enlarge,

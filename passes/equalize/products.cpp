@@ -17,25 +17,28 @@ const Tensor* float_constant(const Value* value, std::size_t rank) {
                                                                                                       : nullptr;
 }
 
+bool is_product(const Node& node) { return computes(node, Family::product, Form::f32); }
+bool is_conv(const Node& node) { return computes(node, Family::convolution, Form::f32); }
+
 /// The inputs that a factor per channel of the result goes into, and the axis of each that the channels lie on; none
 /// when there is no such place.
 std::vector<std::pair<std::size_t, std::size_t>> places(const Node& node) {
   const Attrs& attrs = node.attrs;
   std::vector<std::pair<std::size_t, std::size_t>> found;
-  if (node.is("modelflow.LayerNorm") && attrs.integer("axis", -1) == -1) {
+  if (computes(node, Family::layer_norm) && attrs.integer("axis", -1) == -1) {
     found = {{1, 0}};
     if (!attrs.integer("rms")) found.emplace_back(2, 0);
-  } else if (node.is("modelflow.MatMul") && attrs.text("residual", "none") == "none" && homogeneous(attrs)) {
+  } else if (is_product(node) && attrs.text("residual", "none") == "none" && homogeneous(attrs)) {
     found = {{1, attrs.integer("trans_b") ? 0 : 1}};
     if (attrs.integer("has_bias")) found.emplace_back(2, 0);
   }
   for (const auto& [input, axis] : found)
-    if (!float_constant(node.input(input), node.is("modelflow.MatMul") && input == 1 ? 2 : 1)) return {};
+    if (!float_constant(node.input(input), is_product(node) && input == 1 ? 2 : 1)) return {};
   return found;
 }
 
 bool is_reader(const Use& use) {
-  return use.node->is("modelflow.MatMul") && use.index == 0 && !use.node->attrs.integer("trans_a") &&
+  return is_product(*use.node) && use.index == 0 && !use.node->attrs.integer("trans_a") &&
          float_constant(use.node->input(1), 2);
 }
 
@@ -87,14 +90,13 @@ void take_back(Node& product, std::span<const float> factors) {
 }
 
 int run(Graph& graph, Context& context) {
-  return reweigh(
-      graph, context,
-      {.rule = "equalize-products",
-       .begins = [](const Node& node) { return node.is("modelflow.LayerNorm") || node.is("modelflow.MatMul"); },
-       .check = check,
-       .reader_of = reader_of,
-       .enlarge = enlarge,
-       .take_back = take_back});
+  return reweigh(graph, context,
+                 {.rule = "equalize-products",
+                  .begins = [](const Node& node) { return computes(node, Family::layer_norm) || is_product(node); },
+                  .check = check,
+                  .reader_of = reader_of,
+                  .enlarge = enlarge,
+                  .take_back = take_back});
 }
 
 }  // namespace
@@ -111,8 +113,8 @@ std::vector<ChannelsOf> channels_to_observe(const Graph& graph) {
     const Value* y = node->output();
     if (!y || y->is_graph_output() || y->dtype() != DType::f32) continue;
     const auto all_read = [&](auto reads) { return std::all_of(y->uses().begin(), y->uses().end(), reads); };
-    if (node->is("modelflow.Conv") && y->shape().has_rank() && y->shape().rank() > 2 &&
-        all_read([](const Use& use) { return use.node->is("modelflow.Conv") && use.index == 0; }))
+    if (is_conv(*node) && y->shape().has_rank() && y->shape().rank() > 2 &&
+        all_read([](const Use& use) { return is_conv(*use.node) && use.index == 0; }))
       values.push_back({y->name(), y->shape().rank() - 1});
     else if (!places(*node).empty() && all_read(is_reader))
       values.push_back({y->name(), 1});

@@ -8,7 +8,7 @@ namespace modelflow::passes {
 namespace {
 
 int run(Graph& graph, Context& context) {
-  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.ConvTranspose"});
+  const std::vector<Node*> nodes = nodes_of(graph, Family::transposed_convolution, Form::f32);
   if (nodes.empty()) return 0;
   Extents extents(graph);
   int changes = 0;
@@ -24,7 +24,7 @@ int absorb_into(Node& concat, Context& context) {
   int taken = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Node* up = inputs[i]->producer();
-    if (!up || !up->is("modelflow.Upsample") || only_reader(*inputs[i]) != &concat) continue;
+    if (!up || !computes(*up, Family::upsampling, Form::f32) || only_reader(*inputs[i]) != &concat) continue;
     const Ints more = up->attrs.ints("factors");
     if (more.size() != 2) continue;
     factors[2 * i] *= more[0];

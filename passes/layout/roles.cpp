@@ -53,7 +53,7 @@ bool per_tensor(const Node& node, Facts& facts) {
 /// The attributes channels last; nothing where reduced axes leave or would come apart.
 std::optional<Attrs> last_attrs(const Node& node, std::size_t rank) {
   Attrs attrs = node.attrs;
-  if (!node.is("modelflow.Reduce")) return attrs;
+  if (!reduces(node)) return attrs;
   Ints axes(static_cast<std::size_t>(attrs.integer("axes", 1)));
   for (std::size_t i = 0; i < axes.size(); ++i)
     axes[i] = last_axis(attrs.integer("axis", -1) + static_cast<std::int64_t>(i), rank);
@@ -63,6 +63,11 @@ std::optional<Attrs> last_attrs(const Node& node, std::size_t rank) {
 }
 
 }  // namespace
+
+bool reduces(const Node& node) {
+  const FusedOp* op = fused_op(node);
+  return op && !op->axis.empty() && op->defaults.has("axes");
+}
 
 Ints to_last(std::size_t rank) {
   Ints perm = {0};
@@ -123,7 +128,7 @@ std::optional<Ints> ints_of(const Node& node, const char* attribute, std::size_t
 
 std::optional<Role> role_of(const Node& node, Facts& facts) {
   if (node.outputs().empty() || !node.output()) return {};
-  for (auto* family : {conv_role, elementwise_role, window_role, axis_role, reduce_role, resize_role, view_role}) {
+  for (auto* family : {elementwise_role, window_role, axis_role, reduce_role, resize_role, view_role}) {
     std::optional<Role> role = family(node, facts);
     if (!role) continue;
     // How to turn a value to channels last follows from its rank.
@@ -138,33 +143,8 @@ std::optional<Role> role_of(const Node& node, Facts& facts) {
   return {};
 }
 
-std::optional<Role> conv_role(const Node& node, Facts& facts) {
-  if (!is_fused_conv(node)) return {};
-  if (node.attrs.text("x_layout") == "NHWC" || node.attrs.text("y_layout") == "NHWC") return {};
-  if (facts.rank(node.input(1)) < 3) return {};
-  Call call = call_of(node);
-  call.attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
-  call.inputs[0].shape = last_shape(call.inputs[0].shape);
-  call.outputs[0].shape = last_shape(call.outputs[0].shape);
-  Role role{.inputs = {0}, .always = true};
-  if (node.attrs.text("residual", "none") != "none") {
-    role.inputs.push_back(node.inputs().size() - 1);
-    call.inputs.back().shape = last_shape(call.inputs.back().shape);
-  }
-  if (const Choice choice = choose_kernel(call, facts.context.target); !choice.kernel) {
-    facts.context.miss("channels-last", &node, choice.reason);
-    return {};
-  }
-  role.make = [](Move& move) {
-    Attrs attrs = move.node.attrs;
-    attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
-    return std::vector<Value*>{move.add("modelflow." + move.node.op(), move.inputs, std::move(attrs)).output()};
-  };
-  return role;
-}
-
 std::optional<Role> elementwise_role(const Node& node, Facts& facts) {
-  if (!elementwise(node) && !per_tensor(node, facts) && !node.is("modelflow.Reduce")) return {};
+  if (!elementwise(node) && !per_tensor(node, facts) && !reduces(node)) return {};
   const std::size_t rank = facts.rank(node.output());
   if (rank < 3 || node.outputs().size() != 1) return {};
   const std::optional<Attrs> attrs = last_attrs(node, rank);

@@ -52,11 +52,13 @@ struct Facts {
 /// Nothing when the node cannot run channels last.
 std::optional<Role> role_of(const Node& node, Facts& facts);
 
+/// A fused op that reduces axes that stand side by side, whichever they are.
+bool reduces(const Node& node);
+
 // One function per family of ops; nothing when the node is not of the family or not movable.
-std::optional<Role> conv_role(const Node& node, Facts& facts);
-std::optional<Role> elementwise_role(const Node& node, Facts& facts);  ///< modelflow.Reduce too
-std::optional<Role> axis_role(const Node& node, Facts& facts);    ///< Concat, Split, Softmax, Slice, Pad
-std::optional<Role> reduce_role(const Node& node, Facts& facts);  ///< Reduce*, ArgMax
+std::optional<Role> elementwise_role(const Node& node, Facts& facts);  ///< fused reductions too
+std::optional<Role> axis_role(const Node& node, Facts& facts);         ///< Concat, Split, Softmax, Slice, Pad
+std::optional<Role> reduce_role(const Node& node, Facts& facts);       ///< Reduce*, ArgMax
 std::optional<Role> window_role(const Node& node, Facts& facts);  ///< pooling, ConvTranspose, SqueezeExcite, GroupNorm
 std::optional<Role> global_pool_role(const Node& node, Facts& facts);  ///< a mean over all spatial axes
 std::optional<Role> resize_role(const Node& node, Facts& facts);

@@ -11,9 +11,9 @@ namespace {
 
 using Outputs = std::vector<Value*>;
 
-Role with_axis(std::vector<std::size_t> inputs, const char* name, std::int64_t axis) {
+Role with_axis(std::vector<std::size_t> inputs, std::string name, std::int64_t axis) {
   Role role{.inputs = std::move(inputs)};
-  role.make = [name, axis](Move& move) {
+  role.make = [name = std::move(name), axis](Move& move) {
     Attrs attrs = move.node.attrs;
     attrs.set(name, Attr(axis));
     const std::string op = move.node.domain().empty() ? move.node.op() : move.node.domain() + "." + move.node.op();
@@ -89,9 +89,9 @@ bool same_without(const Ints& axes, std::size_t rank) {
 std::optional<Role> axis_role(const Node& node, Facts& facts) {
   const std::size_t rank = facts.rank(node.input(0));
   if (rank < 3) return {};
-  if (node.is("modelflow.Softmax") && node.inputs().size() == 1) {
-    const std::int64_t axis = last_axis(node.attrs.integer("axis", -1), rank);
-    return with_axis({0}, "axis", axis - static_cast<std::int64_t>(rank));
+  if (const FusedOp* op = fused_op(node); op && !op->axis.empty() && !reduces(node) && node.inputs().size() == 1) {
+    const std::int64_t axis = last_axis(node.attrs.integer(op->axis, -1), rank);
+    return with_axis({0}, std::string(op->axis), axis - static_cast<std::int64_t>(rank));
   }
   if (!node.domain().empty()) return {};
   const std::int64_t opset = facts.context.model.opset();

@@ -98,19 +98,22 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   return role;
 }
 
-/// A fused op that has both orders: SqueezeExcite, GroupNorm.
-std::optional<Role> either_layout_role(const Node& node, Facts& facts) {
-  if (node.attrs.text("layout") == "NHWC") return {};
+/// A fused op that has both orders.
+std::optional<Role> fused_role(const Node& node, Facts& facts) {
+  const FusedOp& op = *fused_op(node);
+  const bool conv = op.family == Family::convolution;
+  if (op.layouts.empty() || (conv && facts.rank(node.input(1)) < 3)) return {};
   Attrs attrs = node.attrs;
-  attrs.set("layout", "NHWC");
+  for (const std::string_view layout : op.layouts) {
+    if (attrs.text(layout) == "NHWC") return {};
+    attrs.set(std::string(layout), "NHWC");
+  }
   if (!runs(node, facts, node.op(), attrs, node.inputs().size())) return {};
-  return role_for(node.op(), std::move(attrs), node.inputs().size());
-}
-
-/// One that is fast channels last only.
-std::optional<Role> last_layout_role(const Node& node, Facts& facts) {
-  std::optional<Role> role = either_layout_role(node, facts);
-  if (role) role->plain_cost = facts.context.target.stream(100 * facts.typical.bytes(*node.output()));
+  Role role = role_for(node.op(), attrs, node.inputs().size());
+  if (attrs.text("residual", "none") != "none") role.inputs.push_back(node.inputs().size() - 1);
+  role.always = conv;
+  if (op.family == Family::transposed_convolution)  // fast channels last only
+    role.plain_cost = facts.context.target.stream(100 * facts.typical.bytes(*node.output()));
   return role;
 }
 
@@ -180,10 +183,7 @@ std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return gl
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);
-  for (const char* op : {"modelflow.SqueezeExcite", "modelflow.QSqueezeExcite", "modelflow.GroupNorm"})
-    if (node.is(op)) return either_layout_role(node, facts);
-  if (node.is("modelflow.QConvTranspose") || node.is("modelflow.QConvTransposeFloat"))
-    return last_layout_role(node, facts);
+  if (fused_op(node)) return fused_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);
   return {};

@@ -9,9 +9,10 @@
 namespace modelflow::passes {
 namespace {
 
-/// Fused ops with the attributes x_layout and y_layout.
+/// A fused op that may read one order and write another.
 bool has_layouts(const Node& node) {
-  return is_fused_conv(node) || node.is("modelflow.Quantize") || node.is("modelflow.Dequantize");
+  const FusedOp* op = fused_op(node);
+  return op && op->layouts.size() == 2;
 }
 
 /// What stands behind a Transpose to `layout`; null when `value` is anything else.

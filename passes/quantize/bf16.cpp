@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <span>
 
 #include "modelflow/modelflow.h"
+#include "passes/facts.h"
 #include "passes/layout/roles.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
@@ -20,7 +22,7 @@ namespace {
 /// positions) is exact for a reason.
 constexpr std::int64_t kLeastDepth = 32;
 
-bool is_conv(const Node& node) { return node.is("modelflow.Conv"); }
+bool is_conv(const Node& node) { return computes(node, Family::convolution); }
 
 /// Both, or weights alone: where memory decides, and activations stay as they are.
 bool rounds_activations(const Context& context) { return context.options.precision != Precision::bf16_weights; }
@@ -45,7 +47,7 @@ Verdict check(const Node& node, const Context& context) {
   return depth < kLeastDepth ? no("a sum over " + std::to_string(depth) + " is too short", w.name()) : yes();
 }
 
-std::string bf16_kind(const Node& node) { return is_conv(node) ? "ConvBf16" : "MatMulBf16"; }
+std::string bf16_kind(const Node& node) { return std::string(in_form(*fused_op(node), Form::bf16)->kind); }
 
 Attrs attrs_of(const Node& node, const Context& context) {
   Attrs attrs = node.attrs;
@@ -110,9 +112,9 @@ Verdict lower(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes())
-    if (node->is("modelflow.MatMul") || (is_conv(*node) && rounds_activations(context))) nodes.push_back(node.get());
+  std::vector<Node*> nodes = nodes_of(graph, Family::product, Form::f32);
+  if (rounds_activations(context))
+    std::ranges::copy(nodes_of(graph, Family::convolution, Form::f32), std::back_inserter(nodes));
   int changes = 0;
   for (Node* node : nodes) {
     if (const Verdict verdict = lower(*node, context); !verdict) {

@@ -1,6 +1,7 @@
 // Values between ops that multiply bfloat16 are kept in it: half the bytes, and nothing to round where they are read.
 // Where all readers round anyway nothing changes; residual sums of convolutions are rounded once more. A value that
 // anything else reads stays in float32, so no Cast is ever added.
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -12,15 +13,21 @@
 namespace modelflow::passes {
 namespace {
 
-/// What an op is called when it writes bfloat16; empty when it cannot.
-std::string form_to_bf16(const Node& node) {
-  if (node.is("modelflow.ConvBf16")) return "modelflow.ConvToBf16";
-  if (node.is("modelflow.MatMulBf16") && node.attrs.integer("round_a")) return "modelflow.MatMulToBf16";
-  return node.is("modelflow.Pool") ? "modelflow.PoolBf16" : "";
+/// What a fused op becomes when it writes bfloat16, null when it cannot: the form of one that multiplies in it, or of
+/// one that does not multiply.
+const FusedOp* form_to_bf16(const Node& node) {
+  const FusedOp* op = fused_op(node);
+  if (!op || !node.attrs.integer("round_a", 1)) return nullptr;
+  const bool moves = op->form == Form::f32 && !in_form(*op, Form::bf16);
+  return op->form == Form::bf16 || moves ? in_form(*op, Form::bf16_result) : nullptr;
 }
 
 /// Shows the same numbers in the same order, in any type.
 bool only_renames(const Node& node) { return node.is("Identity") || (is_view(node) && !node.is("Transpose")); }
+
+bool takes_any_type(const FusedOp& op, std::size_t input) {
+  return op.input_types.at(std::min(input, op.input_types.size() - 1)) == DType::undefined;
+}
 
 class Bf16Values {
  public:
@@ -28,7 +35,7 @@ class Bf16Values {
 
   int run() {
     for (const auto& node : graph_.nodes())
-      if ((!form_to_bf16(*node).empty() || only_renames(*node)) && node->output()->dtype() == DType::f32 &&
+      if ((form_to_bf16(*node) || only_renames(*node)) && node->output()->dtype() == DType::f32 &&
           !node->output()->is_graph_output())
         chosen_.insert(node->output());
     for (bool changed = true; changed;) {
@@ -45,7 +52,7 @@ class Bf16Values {
     for (const auto& node : graph_.nodes()) {
       if (node->outputs().empty() || !chosen_.contains(node->output())) continue;
       node->output()->type.dtype = DType::bf16;
-      if (const std::string form = form_to_bf16(*node); !form.empty()) graph_.set_op(*node, form);
+      if (const FusedOp* form = form_to_bf16(*node)) graph_.set_op(*node, "modelflow." + std::string(form->kind));
     }
     if (!chosen_.empty()) context_.hit("bf16-values", static_cast<int>(chosen_.size()));
     return static_cast<int>(chosen_.size());
@@ -63,10 +70,12 @@ class Bf16Values {
   bool reads(const Use& use) const {
     const Node& node = *use.node;
     if (&node.graph() != &graph_) return false;
-    const bool residual = node.attrs.text("residual", "none") != "none" && use.index + 1 == node.inputs().size();
-    if (node.is("modelflow.ConvBf16")) return use.index == 0 || residual;
-    if (node.is("modelflow.MatMulBf16")) return use.index == 0 && node.attrs.integer("round_a");
-    return (only_renames(node) || node.is("modelflow.Pool")) && use.index == 0 && chosen_.contains(node.output());
+    const FusedOp* op = fused_op(node);
+    if (op && op->form == Form::bf16) {
+      const bool residual = node.attrs.text("residual", "none") != "none" && use.index + 1 == node.inputs().size();
+      return form_to_bf16(node) && (use.index == 0 || residual) && takes_any_type(*op, use.index);
+    }
+    return (only_renames(node) || form_to_bf16(node)) && use.index == 0 && chosen_.contains(node.output());
   }
 
   /// Some kernel does it, and not more slowly than what runs now. Planning for less than half of the operands does not
@@ -74,7 +83,7 @@ class Bf16Values {
   Verdict pays(const Node& node) const {
     const Call now = call_of(node);
     Call then = now;
-    then.op = form_to_bf16(node).substr(std::string("modelflow.").size());
+    then.op = form_to_bf16(node)->kind;
     then.outputs[0].dtype = DType::bf16;
     for (std::size_t i = 0; i < then.inputs.size(); ++i)
       if (chosen_.contains(node.input(i))) then.inputs[i].dtype = DType::bf16;

@@ -29,7 +29,7 @@ Tensor corrected(const Tensor& bias, const std::vector<float>& shift) {
 }
 
 bool correct(Node& node, const std::vector<float>& shift) {
-  const bool conv = !node.is("modelflow.QMatMul");
+  const bool conv = !computes(node, Family::product);
   const Tensor* bias = node.input(3) ? node.input(3)->constant() : nullptr;
   if (!bias || bias->dtype() != (conv ? DType::i32 : DType::f32)) return false;
   if (bias->elements() != static_cast<std::int64_t>(shift.size())) return false;
@@ -44,10 +44,11 @@ int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   int changes = 0;
   for (const auto& node : graph.nodes()) {
-    const bool product = node->is("modelflow.QMatMul") && node->attrs.integer("has_bias") != 0 &&
+    const bool product = computes(*node, Family::product, Form::i8) && node->attrs.integer("has_bias") != 0 &&
                          node->attrs.integer("has_zero_point") == 0;
-    const bool conv = node->is("modelflow.QConv") || node->is("modelflow.QConvTranspose") ||
-                      node->is("modelflow.QConvTransposeFloat");
+    const bool conv = computes(*node, Family::convolution, Form::i8) ||
+                      computes(*node, Family::transposed_convolution, Form::i8) ||
+                      computes(*node, Family::transposed_convolution, Form::i8_to_f32);
     if (!product && !conv) continue;
     const auto shift = context.plan->bias_shifts.find(node->name);
     if (shift != context.plan->bias_shifts.end()) changes += correct(*node, shift->second);

@@ -36,7 +36,7 @@ Verdict quantizable(const Node& conv, const Context& context) {
   const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
   const Dim filters = w->dims()[0];
   Call call = call_of(conv);
-  call.op = "QConv";
+  call.op = in_form(*fused_op(conv), Form::i8)->kind;
   call.attrs = quantized_attrs(conv);
   const bool added = conv.attrs.text("residual", "none") != "none";
   Operand x = call.inputs.front(), residual = call.inputs.back();
@@ -60,7 +60,7 @@ bool carries(const Node& node, std::int64_t opset) {
 }
 
 std::optional<bool> sum_of(const Node& node, Extents& extents) {
-  const std::string program = node.is("modelflow.Pointwise") ? node.attrs.text("program") : "";
+  const std::string program = fused_op(node) && elementwise(node) ? node.attrs.text("program") : "";
   const bool relu = program == "Add x0 x1; Relu t0";
   if (!node.is("Add") && !relu && program != "Add x0 x1") return {};
   const Value *a = node.input(0), *b = node.input(1);
@@ -73,7 +73,7 @@ std::optional<bool> sum_of(const Node& node, Extents& extents) {
 }
 
 std::vector<Value*> carried(const Node& node) {
-  if (node.is("Concat") || node.is("Add") || node.is("modelflow.Pointwise")) return node.inputs();
+  if (node.is("Concat") || elementwise(node)) return node.inputs();
   return {node.input(0)};
 }
 
@@ -91,7 +91,7 @@ QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context
 void QuantizedValues::choose(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     choose_transposed(*node);
-    if (!node->is("modelflow.Conv")) continue;
+    if (!computes(*node, Family::convolution, Form::f32)) continue;
     if (const Verdict verdict = quantizable(*node, context_); !verdict) {
       context_.miss("place-quantizers", node.get(), verdict.reason);
       continue;

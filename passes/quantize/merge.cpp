@@ -167,11 +167,11 @@ int run(Graph& graph, Context& context) {
   for (const Node* node : nodes)
     if (const std::optional<bool> relu = sum_of(*node, extents)) sums.emplace(node, *relu);
   for (Node* node : nodes) {
-    if (node->is("modelflow.Conv"))
+    if (computes(*node, Family::convolution, Form::f32))
       changes += merge_conv(*node, context);
-    else if (node->is("modelflow.MatMul"))
+    else if (computes(*node, Family::product, Form::f32))
       changes += merge_product(*node, context);
-    else if (node->is("modelflow.SqueezeExcite"))
+    else if (computes(*node, Family::squeeze_excite, Form::f32))
       changes += merge_squeeze_excite(*node, context);
     else
       changes += sums.contains(node) ? merge_sum(*node, sums.at(node), context) : merge_carrier(*node, context);

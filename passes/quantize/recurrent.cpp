@@ -60,7 +60,7 @@ bool quantize(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
-  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.LSTM", "modelflow.GRU"});
+  const std::vector<Node*> nodes = nodes_of(graph, Family::recurrence, Form::f32);
   int changes = 0;
   for (Node* node : nodes) {
     if (const Verdict verdict = check(*node, context); verdict) {

@@ -18,7 +18,7 @@ int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   int changes = 0;
   for (const auto& node : graph.nodes()) {
-    if (!node->is("modelflow.QMatMul") && !node->is("modelflow.QMatMul4")) continue;
+    if (!computes(*node, Family::product, Form::i8) && !computes(*node, Family::product, Form::i4)) continue;
     const auto found = context.plan->roundings.find(node->name);
     if (found == context.plan->roundings.end()) continue;
     if (const Verdict verdict = fits(*node, found->second); !verdict) {

@@ -95,7 +95,7 @@ bool in_8_bits(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
-  const std::vector<Node*> products = nodes_of(graph, {"modelflow.MatMul"});
+  const std::vector<Node*> products = nodes_of(graph, Family::product, Form::f32);
   int changes = 0;
   for (Node* node : products) {
     if (const Verdict verdict = check(*node, context); !verdict) {

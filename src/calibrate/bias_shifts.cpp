@@ -77,7 +77,7 @@ std::pair<Window, Window> windows(const Node& conv, const Tensor& w, std::int64_
   return rank == 1 ? std::pair(Window{.outputs = 1}, along(0, width)) : std::pair(along(0, height), along(1, width));
 }
 
-bool is_product(const Node& node) { return node.is("modelflow.MatMul"); }
+bool is_product(const Node& node) { return computes(node, Family::product); }
 
 /// A convolution, transposed or not, or a product in both models.
 class Op {
@@ -202,9 +202,12 @@ class Op {
 
 /// Whether both forms say what this can read: weights of as many elements, signed and without zero points.
 bool readable(const Node& reference, const Node& quantized) {
-  const bool transposed = reference.is("ConvTranspose") && quantized.op().starts_with("QConvTranspose");
-  const bool conv = transposed || (reference.is("modelflow.Conv") && quantized.is("modelflow.QConv"));
-  if (!conv && !(is_product(reference) && quantized.is("modelflow.QMatMul"))) return false;
+  const bool transposed = reference.is("ConvTranspose") && computes(quantized, Family::transposed_convolution);
+  const bool conv = transposed || (computes(reference, Family::convolution, Form::f32) &&
+                                   computes(quantized, Family::convolution, Form::i8));
+  const bool product =
+      computes(reference, Family::product, Form::f32) && computes(quantized, Family::product, Form::i8);
+  if (!conv && !product) return false;
   if (!reference.input(0)->is_graph_input() && !reference.input(0)->producer()) return false;
   const Tensor *w = reference.input(1)->constant(), *steps = quantized.input(1)->constant();
   const Tensor* scales = quantized.input(2)->constant();
@@ -228,7 +231,7 @@ BiasShifts bias_shifts(Runtime& runtime, const Model& reference, const Model& ru
     const auto found = floats.find(node->name);
     const Node* reference = found == floats.end() ? nullptr : found->second;
     // A transposed convolution goes by the name of the activation that it took in.
-    if (reference && node->op().starts_with("QConvTranspose") && !reference->is("ConvTranspose"))
+    if (reference && computes(*node, Family::transposed_convolution) && !reference->is("ConvTranspose"))
       reference = reference->inputs().empty() ? nullptr : reference->input(0)->producer();
     if (!reference || !readable(*reference, *node)) continue;
     Op& op = ops.try_emplace(node->name, *reference, *node).first->second;

@@ -19,14 +19,14 @@ struct Product {
   bool transposed() const { return reference->attrs.integer("trans_b") != 0; }
   std::int64_t depth() const { return weights().dims()[transposed()]; }
   std::int64_t columns() const { return weights().dims()[1 - transposed()]; }
-  bool in_4_bits() const { return quantized->is("modelflow.QMatMul4"); }
+  bool in_4_bits() const { return computes(*quantized, Family::product, Form::i4); }
 };
 
 /// Whether both forms say what this can read: weights of as many elements, without zero points.
 bool readable(const Product& product) {
   const Node &reference = *product.reference, &quantized = *product.quantized;
-  if (!reference.is("modelflow.MatMul")) return false;
-  if (!quantized.is("modelflow.QMatMul") && !quantized.is("modelflow.QMatMul4")) return false;
+  if (!computes(reference, Family::product, Form::f32)) return false;
+  if (!computes(quantized, Family::product, Form::i8) && !product.in_4_bits()) return false;
   if (reference.input(0)->is_initializer() || quantized.attrs.integer("has_zero_point")) return false;
   const Tensor *w = reference.input(1)->constant(), *steps = quantized.input(1)->constant();
   const Tensor* scales = quantized.input(2)->constant();

@@ -56,6 +56,17 @@ Operand operand(const Value* value) {
 
 }  // namespace
 
+const FusedOp* fused_op(const Node& node) { return node.domain() == kDomain ? find_fused_op(node.op()) : nullptr; }
+
+bool computes(const Node& node, Family family) {
+  const FusedOp* op = fused_op(node);
+  return op && op->family == family;
+}
+
+bool computes(const Node& node, Family family, Form form) {
+  return computes(node, family) && fused_op(node)->form == form;
+}
+
 Call call_of(const Node& node) {
   Call call;
   call.op = node.op();

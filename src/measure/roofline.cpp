@@ -63,7 +63,8 @@ Work work_of(const NodeTime& time, const Node* node) {
   for (std::size_t i = 0; i < time.inputs.size(); ++i)
     if (i == 0 || i >= weights) call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});
   call.outputs.push_back({"", DType::undefined, Shape::of(time.outputs[0])});
-  work.operations = call.inputs.size() > 1 || call.op == "Attention" ? flops(call) : 0;
+  const bool packed = call.attrs.integer("packed") != 0;  // queries, keys and values are one input
+  work.operations = call.inputs.size() > 1 || packed ? flops(call) : 0;
   return work;
 }
 

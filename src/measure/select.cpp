@@ -48,7 +48,8 @@ std::vector<std::string> fused_names(const Model& model, Which which) {
   std::vector<std::string> names;
   Model copy = model;  // fused_nodes gives nodes that may be edited
   for (const Node* node : fused_nodes(copy.graph()))
-    if (which == Which::all || (node->op() == "MatMul") == (which == Which::products)) names.push_back(node->name);
+    if (which == Which::all || computes(*node, Family::product) == (which == Which::products))
+      names.push_back(node->name);
   return names;
 }
 
