@@ -69,16 +69,6 @@ std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs
   return program;
 }
 
-std::string program_text(const std::vector<Instruction>& program) {
-  std::string text;
-  for (const Instruction& line : program) {
-    if (!text.empty()) text += "; ";
-    text += line.op;
-    for (const Instruction::Source& from : line.from) text += (from.input ? " x" : " t") + std::to_string(from.index);
-  }
-  return text;
-}
-
 namespace {
 
 /// Axes are an attribute before opset 18, of ReduceSum before 13.

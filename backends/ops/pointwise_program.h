@@ -31,6 +31,5 @@ bool is_reduction(std::string_view op);
 std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs);
 /// The function body. `axes`: of a reduction, whose keepdims is @keepdims.
 std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes = {});
-std::string program_text(const std::vector<Instruction>& program);
 
 }  // namespace modelflow::ops

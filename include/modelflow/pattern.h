@@ -80,6 +80,8 @@ Pattern clip(Pattern x, double low, double high);  ///< Clip with attributes (op
 
 using pattern::Pattern;
 
+class Matcher;
+
 /// What a pattern bound.
 class Match {
  public:
@@ -91,6 +93,8 @@ class Match {
   Node& root() const { return *root_; }
   const std::vector<Node*>& nodes() const { return nodes_; }  ///< every matched node, root first
 
+ private:
+  friend class Matcher;
   std::map<std::string, Value*, std::less<>> values_;
   std::map<std::string, Node*, std::less<>> labels_;
   std::vector<Node*> nodes_;

@@ -52,13 +52,6 @@ ModelProto write_model(const Model& model, Placement place) {
   return proto;
 }
 
-NodeProto write_node(const Node& node) {
-  constexpr std::int64_t kAnyIr = 8;
-  NodeProto proto;
-  GraphWriter(kAnyIr).write(node, proto);
-  return proto;
-}
-
 }  // namespace proto
 
 namespace {

@@ -29,7 +29,5 @@ class GraphWriter {
 };
 
 ModelProto write_model(const Model& model, Placement place = {});
-/// The node as the schema functions of libonnx want to see it.
-NodeProto write_node(const Node& node);
 
 }  // namespace modelflow::proto

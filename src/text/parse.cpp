@@ -1,8 +1,9 @@
-#include "src/text/parse.h"
+// Models from their text form.
 
 #include <onnx/defs/parser.h>
 
 #include "modelflow/error.h"
+#include "modelflow/model.h"
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -48,12 +49,6 @@ void parse(Message& message, std::string_view text) {
 }
 
 }  // namespace
-
-Function parse_function(std::string_view text) {
-  proto::FunctionProto function;
-  parse(function, text);
-  return proto::read_function(function);
-}
 
 Model Model::from_text(std::string_view text) {
   proto::ModelProto model;
