@@ -362,7 +362,7 @@ int main_of(int argc, char** argv) {
   app.add_option("--only", arguments.only, "only this one of them, by number");
   app.add_option(
          "--modes", arguments.modes,
-         fmt::format("any of {} (default: the first five, and one of the others)", fmt::join(all_modes(), ", ")))
+         fmt::format("any of {}, or all (default: the first five, and one of the others)", fmt::join(all_modes(), ", ")))
       ->delimiter(',');
   app.add_flag("--kinds", arguments.kinds, "inputs with NaN and infinities: where results have them is compared");
   app.add_option("--jobs", arguments.jobs, "processes side by side (default: 2)");
@@ -380,6 +380,7 @@ int main_of(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
+  if (arguments.modes == std::vector<std::string>{"all"}) arguments.modes = all_modes();
   const bool only_blocks = arguments.check_blocks;
   Fuzzer fuzzer(arguments);
   return only_blocks ? fuzzer.check_blocks() : fuzzer.run();
