@@ -212,6 +212,7 @@ Extents::Extents(const Graph& graph, std::int64_t first, std::int64_t further)
 }
 
 Shape Extents::of(const Value& value) {
+  if (value.shape().known()) return value.shape();  // nothing is truer than what is declared
   if (const auto found = known_.find(&value); found != known_.end()) return found->second;
   Shape shape = compute(value);
   known_.emplace(&value, shape);

@@ -34,8 +34,10 @@ bool is_known(const Fault& fault, const Without& without) {
 Outcome attempt(const Search& search, const Without& without, Corrected& corrected, Report& report) {
   try {
     report.steps.clear();
+    corrected.laid_out.reset();
     corrected.forms = search.forms(without, report);
-    return search.outcome(corrected.forms, without, report);
+    if (corrected.forms.fused) corrected.laid_out = search.laid_out(corrected.forms, without, report);
+    return search.outcome(corrected.laid_out ? *corrected.laid_out : corrected.forms.portable);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::limit || search.fails_without_passes(without)) throw;
     return {.ok = false, .why = error.what()};

@@ -1,6 +1,7 @@
 // A model that is right: what makes it wrong is searched for and left out.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -12,6 +13,7 @@ namespace modelflow {
 /// What is left when everything that failed is switched off.
 struct Corrected {
   Pipeline::Forms forms;
+  std::optional<Model> laid_out;   ///< the fused form, ready to be emitted; none where forms have none
   std::set<std::string> disabled;  ///< rules and passes that made the model wrong
   std::set<std::string> kernels;   ///< kernels that did: their nodes are plain ops in forms.fused
   Outcome outcome;                 ///< of the fully fused form

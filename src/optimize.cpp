@@ -62,17 +62,21 @@ void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
   }
 }
 
-/// Selection by the clock where this machine is the target and can run the model, else by the cost model.
-Selected choose(const Model& original, const Options& options, const Pipeline& pipeline, const Corrected& corrected,
+/// At O1 what was cleaned up; else selection by the clock where this machine is the target and can run the model, else
+/// by the cost model.
+Selected choose(const Model& original, const Options& options, const Pipeline& pipeline, Corrected& corrected,
                 const Verifier& verifier, Runtime* runtime, Report& report) {
   Report scratch;  // the passes run again and again here: only their first run is worth reporting
+  if (options.level == Level::O1)
+    return {Pipeline::emit(std::move(corrected.forms.portable)), options.precision == Precision::f32};
   const std::filesystem::path plugin = plugin_path();
+  const Model& fused = corrected.forms.whole();
   SelectTools tools;
   tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };
   tools.emit = Pipeline::emit;
   tools.budget = std::min(options.max_seconds, 20.0);
   if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
-    return select_by_cost(corrected.forms.fused, tools, options.target, report);
+    return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
   const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
     return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
@@ -80,29 +84,29 @@ Selected choose(const Model& original, const Options& options, const Pipeline& p
   tools.time_regions = [&](const Model& laid_out) {
     return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
   };
-  return select({original, corrected.forms.portable, corrected.forms.fused}, tools, report);
+  return select({original, corrected.forms.portable, fused}, tools, report);
 }
 
 /// A form that was not verified yet is a part of one that was, in another layout: looked at before it leaves.
-Model verified(Selected chosen, const Model& original, const Corrected& corrected, const Verifier& verifier,
-               Report& report) {
+Selected verified(Selected chosen, const Model& original, const Corrected& corrected, const Verifier& verifier,
+                  Report& report) {
   if (!verifier.possible()) {
     if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
     std::string why;
-    if (verifier.loads(chosen.model, why)) return std::move(chosen.model);
+    if (verifier.loads(chosen.model, why)) return chosen;
     report.notes.push_back("the result does not load (" + why + "): the model stays as it came");
-    return original;
+    return {.model = original, .original = true};
   }
   Outcome outcome = chosen.whole ? corrected.outcome : verifier.check(chosen.model);
   if (!outcome.ok) {
     report.notes.push_back("the selected form is wrong (" + outcome.why + "): the model stays as it came");
     outcome = verifier.check(original);
-    chosen.model = original;
+    chosen = {.model = original, .original = true};
     report.speedup = 1;
   }
   report.verification = std::move(outcome.diffs);
   report.verified = outcome.ok;
-  return std::move(chosen.model);
+  return chosen;
 }
 
 /// Every step that is told to the caller is also where the limits are looked at.
@@ -127,19 +131,21 @@ Options resolved(Options options, const Model& model) {
 }  // namespace
 
 Result optimize(Model arrived, const Options& given) {
-  Model model = without_foreign_functions(arrived);
+  const std::optional<Model> plain = without_foreign_functions(arrived);
+  const Model& model = plain ? *plain : arrived;
   const Options options = resolved(given, model);
   refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);
   check_input_shapes(model, options.input_shapes);
   check_fused_calls(model);
-  Result result{std::move(arrived), {}};
-  Report& report = result.report;
+  Report report;
   report.version = version();
   report.target = options.target.str();
   report.level = name(options.level);
-  report.before = report.after = stats(model);
-  if (options.level == Level::O0) return result;
+  if (options.level == Level::O0) {
+    report.before = report.after = stats(model);
+    return {std::move(arrived), std::move(report)};
+  }
 
   std::string why;
   const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
@@ -153,23 +159,21 @@ Result optimize(Model arrived, const Options& given) {
     refuse_what_cannot_be_right(model, *runtime);
   step("optimize");
   const Pipeline pipeline(options, runtime);
-  const Corrected corrected = build_correct(model, options, pipeline, verifier, report);
+  Corrected corrected = build_correct(model, options, pipeline, verifier, report);
   step("select");
-  Selected chosen = options.level == Level::O1
-                        ? Selected{Pipeline::emit(corrected.forms.portable), options.precision == Precision::f32}
-                        : choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
+  Selected chosen = choose(model, options, pipeline, corrected, verifier, runtime.get(), report);
   step("verify");
-  result.model = verified(std::move(chosen), model, corrected, verifier, report);
+  chosen = verified(std::move(chosen), model, corrected, verifier, report);
+  if (!chosen.original) report.after = changed_stats(chosen.model);
   if (options.precision != Precision::f32) {
     step("lower the precision");
     if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
-    std::optional<Model> lowered = lower_precision({model, corrected, result.model}, options, pipeline, *runtime,
+    std::optional<Model> lowered = lower_precision({model, corrected, chosen.model}, options, pipeline, *runtime,
                                                    plugin_path(), verifier.reference().ordinary(), report);
-    if (lowered) result.model = std::move(*lowered);
+    if (lowered) report.after = stats(chosen.model = std::move(*lowered));
   }
-  report.after = stats(result.model);
-  report.fused = fused_report(result.model, options.target);
-  return result;
+  report.fused = fused_report(chosen.model, options.target);
+  return {std::move(chosen.model), std::move(report)};
 }
 
 std::vector<Stage> stages(const Options& options) { return passes::running_order(options); }

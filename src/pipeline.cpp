@@ -5,6 +5,7 @@
 #include "passes/passes.h"
 #include "src/emit/emit.h"
 #include "src/flow/flow.h"
+#include "src/measure/describe.h"
 #include "src/measure/extract.h"
 
 namespace modelflow {
@@ -38,13 +39,16 @@ void Pipeline::run(Model& model, const std::vector<Stage>& stages, const std::se
 Pipeline::Forms Pipeline::fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const {
   const Stages& stages = stages_;
   Forms forms{original, {}};
+  const bool ours = std::ranges::any_of(original.functions, [](const Function& f) { return f.domain == kDomain; });
   absorb_functions(forms.portable);
   infer_types(forms.portable);
-  if (stages.empty()) return {forms.portable, forms.portable};
+  report.before = report.after = ours ? stats(original) : typed_stats(forms.portable);
+  if (stages.empty()) return forms;
   run(forms.portable, {stages.front()}, disabled, report);
+  if (stages.size() == 1) return forms;
   forms.fused = forms.portable;
-  run(forms.fused, {stages.begin() + 1, find(stages, "equalize")}, disabled, report);
-  name_fused_nodes(forms.fused);
+  run(*forms.fused, {stages.begin() + 1, find(stages, "equalize")}, disabled, report);
+  name_fused_nodes(*forms.fused);
   return forms;
 }
 

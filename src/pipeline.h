@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -23,10 +24,12 @@ class Pipeline {
   const Options& options() const { return options_; }
 
   struct Forms {
-    Model portable;  ///< clean-ups only
-    Model fused;     ///< everything fused, plain layout; fused nodes have names of their own
+    Model portable;              ///< clean-ups only
+    std::optional<Model> fused;  ///< everything fused, plain layout; fused nodes have names of their own
+    /// All that is done before layout: without stages that fuse the portable form.
+    const Model& whole() const { return fused ? *fused : portable; }
   };
-  /// `disabled`: passes and rules to leave out besides those of the options.
+  /// `disabled`: passes and rules to leave out besides those of the options. The report says what the original holds.
   Forms fuse(const Model& original, const std::set<std::string>& disabled, Report& report) const;
   /// The fused model with other weights that compute the same and lose less in lower precision.
   Model equalize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,

@@ -92,7 +92,7 @@ class Shrinker {
       if (!verifier.possible()) return false;
       Report scratch;
       const Search search(part.model, finding_.pipeline, verifier);
-      const Outcome outcome = search.outcome(search.forms(without_, scratch), without_, scratch);
+      const Outcome outcome = search.outcome(search.laid_out(search.forms(without_, scratch), without_, scratch));
       return !outcome.ok && outcome.kernels_only == found_.kernels_only;
     } catch (const std::exception&) {
       return found_.feed.empty();  // the fault is an exception as well

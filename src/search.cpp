@@ -32,17 +32,20 @@ void Search::revert_kernels(Model& fused, const Without& without) const {
 
 Pipeline::Forms Search::forms(const Without& without, Report& report) const {
   Pipeline::Forms forms = pipeline_.fuse(original_, without.names, report);
-  if (!without.kernels.empty()) revert_kernels(forms.fused, without);
+  if (!without.kernels.empty() && forms.fused) revert_kernels(*forms.fused, without);
   return forms;
 }
 
-Model Search::runnable(const Pipeline::Forms& forms, const Without& without, Report& report) const {
-  return Pipeline::emit(pipeline_.lay_out(forms.fused, without.names, report));
+Model Search::laid_out(const Pipeline::Forms& forms, const Without& without, Report& report) const {
+  return pipeline_.lay_out(forms.whole(), without.names, report);
 }
 
-Outcome Search::outcome(const Pipeline::Forms& forms, const Without& without, Report& report) const {
-  const Model model = runnable(forms, without, report);
-  return verifier_.possible() ? verifier_.check(model) : Outcome();
+Model Search::runnable(const Pipeline::Forms& forms, const Without& without, Report& report) const {
+  return Pipeline::emit(laid_out(forms, without, report));
+}
+
+Outcome Search::outcome(const Model& laid_out) const {
+  return verifier_.possible() ? verifier_.check(Pipeline::emit(laid_out)) : Outcome();
 }
 
 bool Search::fails(const Pipeline& pipeline, const Without& without, const Outcome& found) const {
@@ -61,7 +64,7 @@ bool Search::fails_without_passes(const Without& without) const {
   for (const Pass* pass : pipeline_.passes(without.names)) all.names.insert(pass->name);
   Report scratch;
   try {
-    return !outcome(forms(all, scratch), all, scratch).ok;
+    return !outcome(laid_out(forms(all, scratch), all, scratch)).ok;
   } catch (const Error&) {
     return true;
   }
@@ -114,15 +117,15 @@ void Search::narrow_to_rule(const Pass& pass, const Without& without, const Outc
 
 Fault Search::culprit_kernel(const Pipeline::Forms& forms, const Without& without, const Outcome& found) const {
   Report scratch;
-  Model copy = pipeline_.lay_out(forms.fused, without.names, scratch);
+  Model copy = laid_out(forms, without, scratch);
   std::vector<std::string> names;
   for (const Node* node : fused_nodes(copy.graph())) names.push_back(node->name);
   const auto fails_with_first = [&](std::size_t fused) {
     Pipeline::Forms fewer = forms;
-    revert(fewer.fused, {names.begin() + static_cast<std::ptrdiff_t>(fused), names.end()});
+    revert(*fewer.fused, {names.begin() + static_cast<std::ptrdiff_t>(fused), names.end()});
     return verifier_.shares_fault(runnable(fewer, without, scratch), found);
   };
-  if (names.empty() || fails_with_first(0)) return {};
+  if (!forms.fused || names.empty() || fails_with_first(0)) return {};
   const std::string& name = names[first_culprit(names.size(), fails_with_first)];
   for (const Node* node : fused_nodes(copy.graph()))
     if (node->name == name) return {.kernel = kernel_of(*node, pipeline_.options().target), .node = node->label()};

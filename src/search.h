@@ -22,9 +22,11 @@ class Search {
       : original_(original), pipeline_(pipeline), verifier_(verifier) {}
 
   Pipeline::Forms forms(const Without& without, Report& report) const;
-  Outcome outcome(const Pipeline::Forms& forms, const Without& without, Report& report) const;
-  /// What these forms become: runnable.
+  /// What these forms become: laid out, and runnable.
+  Model laid_out(const Pipeline::Forms& forms, const Without& without, Report& report) const;
   Model runnable(const Pipeline::Forms& forms, const Without& without, Report& report) const;
+  /// What comes of a model that is laid out.
+  Outcome outcome(const Model& laid_out) const;
 
   /// Whether the model comes out wrong, or not at all, even when no pass runs.
   bool fails_without_passes(const Without& without) const;

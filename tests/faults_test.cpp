@@ -88,7 +88,7 @@ class Faults : public testing::Test {
     const Pipeline pipeline(options_, runtime_, stages);
     const Corrected right = build_correct(model, options_, pipeline, verifier, report);
     Report scratch;
-    EXPECT_TRUE(verifier.check(Pipeline::emit(pipeline.lay_out(right.forms.fused, right.disabled, scratch))).ok);
+    EXPECT_TRUE(verifier.check(Pipeline::emit(pipeline.lay_out(right.forms.whole(), right.disabled, scratch))).ok);
     return report;
   }
 

@@ -24,9 +24,10 @@ Options quick() {
 
 TEST(Foreign, AFunctionByTheNameOfOneOfOurOpsKeepsItsMeaning) {
   for (const char* name : {"Conv", "Conv_1", "Attention", "SomethingElse"}) {
-    const Model plain = without_foreign_functions(with_function(name, 17));
-    EXPECT_TRUE(plain.functions.empty()) << name;
-    EXPECT_TRUE(plain.graph().nodes().front()->is("Neg")) << name;
+    const std::optional<Model> plain = without_foreign_functions(with_function(name, 17));
+    ASSERT_TRUE(plain) << name;
+    EXPECT_TRUE(plain->functions.empty()) << name;
+    EXPECT_TRUE(plain->graph().nodes().front()->is("Neg")) << name;
     EXPECT_TRUE(optimize(with_function(name, 17), quick()).report.verified || !Runtime::find()) << name;
   }
 }
@@ -50,9 +51,7 @@ TEST(Foreign, OursAreKnown) {
       " 3, 4, 5, 6, 7}, float[4] c = {1, 2, 3, 4}> "
       "{ a = Conv(x, w) b = Relu(a) d = Conv(b, v) y = Add(d, x) p = MatMul(z, m) q = Add(p, c) t = Softmax<axis = "
       "-1>(q) }");
-  const Result result = optimize(model, quick());
-  const Model again = without_foreign_functions(result.model);
-  EXPECT_EQ(again.functions.size(), result.model.functions.size());
+  EXPECT_FALSE(without_foreign_functions(optimize(model, quick()).model));
 }
 
 }  // namespace

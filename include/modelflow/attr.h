@@ -47,7 +47,7 @@ using Attr = std::variant<std::int64_t, float, std::string, Tensor, Subgraph, In
 class Attrs {
  public:
   Attrs() = default;
-  Attrs(std::initializer_list<std::pair<const std::string, Attr>> items) : items_(items) {}
+  Attrs(std::initializer_list<std::pair<const std::string, Attr>> items);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const Attr* find(std::string_view name) const;
@@ -72,9 +72,12 @@ class Attrs {
   auto begin() { return items_.begin(); }
   auto end() { return items_.end(); }
   std::size_t size() const { return items_.size(); }
+  /// False when none was ever a subgraph: most nodes need no search for theirs.
+  bool may_hold_graphs() const { return may_hold_graphs_; }
 
  private:
   std::map<std::string, Attr, std::less<>> items_;
+  bool may_hold_graphs_ = false;
 };
 
 /// Equal values; tensors by content, subgraphs by identity.

@@ -77,7 +77,8 @@ class Value {
   std::shared_ptr<const Tensor> initializer_;
   bool is_input_ = false;
   int output_count_ = 0;
-  std::list<std::unique_ptr<Value>>::iterator where_;
+  std::size_t id_ = 0;  ///< how many values its graph had made before it
+  std::list<Value>::iterator where_;
   std::list<Value*>::iterator among_initializers_;
 };
 
@@ -176,6 +177,8 @@ class Graph {
   Value* find_visible(std::string_view name) const;
   /// A name that neither this graph, its ancestors nor its nested subgraphs use.
   std::string unique_name(std::string_view stem);
+  /// Whether a node may have subgraphs of its own: where not, nobody need look at each.
+  bool holds_graphs() const { return holds_graphs_; }
   /// The If/Loop/Scan node that owns this subgraph; null for a main graph or function body.
   Node* parent() const { return parent_; }
   void set_parent(Node* parent);
@@ -214,14 +217,16 @@ class Graph {
 
   Node* parent_;
   std::list<std::unique_ptr<Node>> nodes_;
-  std::list<std::unique_ptr<Value>> values_;
+  std::list<Value> values_;
   std::list<Value*> initializers_;
-  std::unordered_map<std::string, Value*> by_name_;
+  std::unordered_map<std::string_view, Value*> by_name_;  ///< the names are those that the values hold
   std::vector<Value*> inputs_, outputs_;
   /// Kept by the outermost graph for the whole tree: every name of a nested subgraph, the next suffix of each stem.
   std::unordered_set<std::string> nested_names_;
   std::unordered_map<std::string, std::uint64_t> next_suffix_;
   std::uint64_t version_ = 0;
+  std::size_t next_id_ = 0;
+  bool holds_graphs_ = false;
   bool dying_ = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,18 +17,16 @@ namespace modelflow {
 ///     Dim() == Dim();                          // false: two unknowns are never provably equal
 class Dim {
  public:
-  Dim() = default;                                   ///< unknown
-  Dim(std::int64_t value) : terms_(std::in_place) {  // NOLINT: numbers are dims
-    if (value) (*terms_)[{}] = value;
-  }
+  Dim() = default;                             ///< unknown
+  Dim(std::int64_t value) : number_(value) {}  // NOLINT: numbers are dims
   static Dim symbol(std::string name);
   /// What str() wrote; any other text is one symbol (dim_param may hold anything), "" or "?" is unknown.
   static Dim parse(std::string_view text);
 
-  bool unknown() const { return !terms_.has_value(); }
-  bool known() const;          ///< a number
-  std::int64_t value() const;  ///< the number; throws Error(internal) unless known()
-  std::optional<std::int64_t> number() const;
+  bool unknown() const { return !number_ && !terms_; }
+  bool known() const { return number_.has_value(); }  ///< a number
+  std::int64_t value() const;                         ///< the number; throws Error(internal) unless known()
+  std::optional<std::int64_t> number() const { return number_; }
   /// Exact quotient, unknown when it does not divide.
   Dim divided_by(const Dim& divisor) const;
   std::string str() const;
@@ -43,17 +42,22 @@ class Dim {
 
  private:
   using Monomial = std::vector<std::string>;  // sorted symbols, repeated for powers; empty for the constant
-  std::optional<std::map<Monomial, std::int64_t>> terms_;
+  using Terms = std::map<Monomial, std::int64_t>;
+  static Dim of(std::optional<Terms> terms);
+  Terms terms() const;
+
+  std::optional<std::int64_t> number_;
+  std::shared_ptr<const Terms> terms_;  // of what is known and no number
 };
 
-/// The shape of a tensor: rank unknown, or one Dim per axis.
+/// The shape of a tensor: rank unknown, or one Dim per axis. Copies share the dims, which never change.
 class Shape {
  public:
-  Shape() = default;                                        ///< rank unknown
-  Shape(std::vector<Dim> dims) : dims_(std::move(dims)) {}  // NOLINT
+  Shape() = default;                                                                                  ///< rank unknown
+  Shape(std::vector<Dim> dims) : dims_(std::make_shared<const std::vector<Dim>>(std::move(dims))) {}  // NOLINT
   static Shape of(const std::vector<std::int64_t>& dims) { return {std::vector<Dim>(dims.begin(), dims.end())}; }
 
-  bool has_rank() const { return dims_.has_value(); }
+  bool has_rank() const { return dims_ != nullptr; }
   std::size_t rank() const;              ///< throws Error(internal) when unknown
   const std::vector<Dim>& dims() const;  ///< throws Error(internal) when the rank is unknown
   const Dim& operator[](std::size_t axis) const { return dims()[axis]; }
@@ -69,7 +73,7 @@ class Shape {
   bool operator==(const Shape& other) const;
 
  private:
-  std::optional<std::vector<Dim>> dims_;
+  std::shared_ptr<const std::vector<Dim>> dims_;
 };
 
 }  // namespace modelflow

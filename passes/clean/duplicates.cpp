@@ -1,5 +1,7 @@
+#include <functional>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "passes/clean/clean.h"
 #include "passes/facts.h"
@@ -36,12 +38,18 @@ int merge_constants(Graph& graph) {
   return changes;
 }
 
-/// Nodes with the same op and inputs; attributes are compared afterwards.
-std::string key_of(const Node& node) {
-  std::string key = node.domain() + ":" + node.op() + ":" + node.overload;
-  for (const Value* input : node.inputs()) key += ',' + std::to_string(reinterpret_cast<std::uintptr_t>(input));
-  return key;
-}
+/// Nodes with the same op and inputs; attributes are compared afterwards. Inputs of a node that was seen stay as they
+/// are: what is replaced comes after it.
+struct SameCall {
+  std::size_t operator()(const Node* node) const {
+    std::size_t hash = std::hash<std::string>()(node->op());
+    for (const Value* input : node->inputs()) hash = hash * 0x9e3779b97f4a7c15 + std::hash<const Value*>()(input);
+    return hash;
+  }
+  bool operator()(const Node* a, const Node* b) const {
+    return a->op() == b->op() && a->inputs() == b->inputs() && a->domain() == b->domain() && a->overload == b->overload;
+  }
+};
 
 /// `twin` gives everything that is wanted of `node`, and taking it changes no graph output.
 bool stands_in(const Node& twin, const Node& node) {
@@ -57,18 +65,17 @@ bool stands_in(const Node& twin, const Node& node) {
 }
 
 int merge_nodes(Graph& graph) {
-  std::unordered_multimap<std::string, Node*> seen;
+  std::unordered_multiset<Node*, SameCall, SameCall> seen;
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (deterministic(*node) && node->op() != "Constant" && !node->inputs().empty()) nodes.push_back(node.get());
   int changes = 0;
   for (Node* node : nodes) {
-    const std::string key = key_of(*node);
     Node* twin = nullptr;
-    for (auto [at, end] = seen.equal_range(key); at != end && !twin; ++at)
-      if (stands_in(*at->second, *node)) twin = at->second;
+    for (auto [at, end] = seen.equal_range(node); at != end && !twin; ++at)
+      if (stands_in(**at, *node)) twin = *at;
     if (!twin) {
-      seen.emplace(key, node);
+      seen.insert(node);
       continue;
     }
     for (std::size_t i = 0; i < node->outputs().size(); ++i)

@@ -230,7 +230,10 @@ class Islands {
 Pass channels_last() {
   return {.name = "channels-last",
           .doc = "Convolutions and whatever can run between them keep channels last; few Transposes at the borders",
-          .run = [](Graph& graph, Context& context) { return Islands(graph, context).run(); }};
+          .run = [](Graph& graph, Context& context) {
+            const auto wants = [](const auto& node) { return computes(*node, Family::convolution); };
+            return std::ranges::any_of(graph.nodes(), wants) ? Islands(graph, context).run() : 0;
+          }};
 }
 
 std::vector<Pass> layout() {

@@ -66,7 +66,20 @@ const Tensor* Attrs::tensor(std::string_view name) const { return get<Tensor>(*t
 
 const Subgraph* Attrs::graph(std::string_view name) const { return get<Subgraph>(*this, name, kKinds[4]); }
 
+namespace {
+
+bool holds_graphs(const Attr& attr) {
+  return std::holds_alternative<Subgraph>(attr) || std::holds_alternative<std::vector<Subgraph>>(attr);
+}
+
+}  // namespace
+
+Attrs::Attrs(std::initializer_list<std::pair<const std::string, Attr>> items) : items_(items) {
+  for (const auto& [name, value] : items_) may_hold_graphs_ |= holds_graphs(value);
+}
+
 Attrs& Attrs::set(std::string name, Attr value) {
+  may_hold_graphs_ |= holds_graphs(value);
   items_.insert_or_assign(std::move(name), std::move(value));
   return *this;
 }

@@ -129,11 +129,21 @@ std::optional<Dim> parse_sum(std::string_view text) {
 
 }  // namespace
 
-Dim Dim::symbol(std::string name) {
-  Dim dim = 0;
-  (*dim.terms_)[{std::move(name)}] = 1;
+Dim Dim::of(std::optional<Terms> terms) {
+  if (!terms) return {};
+  if (terms->empty()) return 0;
+  if (terms->size() == 1 && terms->begin()->first.empty()) return terms->begin()->second;
+  Dim dim;
+  dim.terms_ = std::make_shared<const Terms>(std::move(*terms));
   return dim;
 }
+
+Dim::Terms Dim::terms() const {
+  if (terms_) return *terms_;
+  return number_.value_or(0) == 0 ? Terms() : Terms{{{}, *number_}};
+}
+
+Dim Dim::symbol(std::string name) { return of(Terms{{{std::move(name)}, 1}}); }
 
 Dim Dim::parse(std::string_view text) {
   if (text.empty() || text == "?") return {};
@@ -142,21 +152,19 @@ Dim Dim::parse(std::string_view text) {
   return symbol(std::string(text));
 }
 
-bool Dim::known() const {
-  return terms_ && (terms_->empty() || (terms_->size() == 1 && terms_->begin()->first.empty()));
-}
-
 std::int64_t Dim::value() const {
-  if (!known()) throw Error(ErrorKind::internal, "the dim '" + str() + "' was read as a number");
-  return terms_->empty() ? 0 : terms_->begin()->second;
+  if (!number_) throw Error(ErrorKind::internal, "the dim '" + str() + "' was read as a number");
+  return *number_;
 }
-
-std::optional<std::int64_t> Dim::number() const { return known() ? std::optional(value()) : std::nullopt; }
 
 Dim Dim::divided_by(const Dim& divisor) const {
-  Dim out;
-  if (terms_ && divisor.terms_ && !divisor.terms_->empty()) out.terms_ = quotient(*terms_, *divisor.terms_);
-  return out;
+  if (unknown() || divisor.unknown() || divisor.number_ == 0) return {};
+  if (known() && divisor.known()) {
+    const std::int64_t by = *divisor.number_;
+    const bool comes_out = by == -1 ? *number_ != INT64_MIN : *number_ % by == 0;
+    return comes_out ? Dim(*number_ / by) : Dim();
+  }
+  return of(quotient(terms(), divisor.terms()));
 }
 
 std::vector<std::string> Dim::symbols() const {
@@ -169,7 +177,7 @@ std::vector<std::string> Dim::symbols() const {
 }
 
 std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64_t>& symbols) const {
-  if (!terms_) return std::nullopt;
+  if (!terms_) return number_;
   std::int64_t sum = 0;
   for (const auto& [monomial, coefficient] : *terms_) {
     std::int64_t product = coefficient;
@@ -184,8 +192,8 @@ std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64
 }
 
 std::string Dim::str() const {
+  if (number_) return std::to_string(*number_);
   if (!terms_) return "?";
-  if (terms_->empty()) return "0";
   std::vector<std::pair<Monomial, std::int64_t>> ordered(terms_->begin(), terms_->end());
   std::sort(ordered.begin(), ordered.end(), [](auto& a, auto& b) { return before(a.first, b.first); });
   std::string text;
@@ -204,24 +212,27 @@ std::string Dim::str() const {
   return text;
 }
 
-bool Dim::operator==(const Dim& other) const { return terms_ && other.terms_ && *terms_ == *other.terms_; }
+bool Dim::operator==(const Dim& other) const {
+  if (number_ || other.number_) return number_ == other.number_;
+  return terms_ && other.terms_ && (terms_ == other.terms_ || *terms_ == *other.terms_);
+}
 
 Dim operator+(const Dim& a, const Dim& b) {
-  Dim out;
-  if (a.terms_ && b.terms_) out.terms_ = sum(*a.terms_, *b.terms_, 1);
-  return out;
+  std::int64_t total = 0;
+  if (a.known() && b.known()) return __builtin_add_overflow(*a.number_, *b.number_, &total) ? Dim() : Dim(total);
+  return a.unknown() || b.unknown() ? Dim() : Dim::of(sum(a.terms(), b.terms(), 1));
 }
 
 Dim operator-(const Dim& a, const Dim& b) {
-  Dim out;
-  if (a.terms_ && b.terms_) out.terms_ = sum(*a.terms_, *b.terms_, -1);
-  return out;
+  std::int64_t total = 0;
+  if (a.known() && b.known()) return __builtin_sub_overflow(*a.number_, *b.number_, &total) ? Dim() : Dim(total);
+  return a.unknown() || b.unknown() ? Dim() : Dim::of(sum(a.terms(), b.terms(), -1));
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
-  Dim out;
-  if (a.terms_ && b.terms_) out.terms_ = product(*a.terms_, *b.terms_);
-  return out;
+  std::int64_t total = 0;
+  if (a.known() && b.known()) return __builtin_mul_overflow(*a.number_, *b.number_, &total) ? Dim() : Dim(total);
+  return a.unknown() || b.unknown() ? Dim() : Dim::of(product(a.terms(), b.terms()));
 }
 
 }  // namespace modelflow

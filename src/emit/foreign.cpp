@@ -48,17 +48,19 @@ void collect(const Graph& graph, const Model& model, std::set<std::string>& fore
 
 }  // namespace
 
-Model without_foreign_functions(Model model) {
+std::optional<Model> without_foreign_functions(const Model& model) {
   const bool any = std::ranges::any_of(model.functions, [](const Function& f) { return f.domain == kDomain; });
-  if (!any) return model;
+  if (!any) return {};
   Model typed = model;
   infer_types(typed);
   std::set<std::string> foreign;
   collect(typed.graph(), typed, foreign);
   for (const Function& function : typed.functions)
     if (function.domain != kDomain) collect(*function.body, typed, foreign);
-  if (!foreign.empty()) absorb_functions(model);
-  return model;
+  if (foreign.empty()) return {};
+  Model plain = model;
+  absorb_functions(plain);
+  return plain;
 }
 
 }  // namespace modelflow

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <optional>
+
 #include "modelflow/model.h"
 
 namespace modelflow {
 
-/// The model as it is where all functions of our domain are those that we write; else with the calls of that domain
+/// Nothing where all functions of our domain are those that we write; else the model with the calls of that domain
 /// written out, for whoever goes by the names would take another's Conv for ours. Throws Error(unsupported) where they
 /// cannot be.
-Model without_foreign_functions(Model model);
+std::optional<Model> without_foreign_functions(const Model& model);
 
 }  // namespace modelflow

@@ -13,6 +13,7 @@ constexpr int kMaxRounds = 20;  // of a repeated stage; real models need 2 to 4
 
 std::size_t count_nodes(const Graph& graph) {
   std::size_t count = graph.nodes().size();
+  if (!graph.holds_graphs()) return count;
   for (const auto& node : graph.nodes()) {
     for (const Graph* nested : node->subgraphs()) count += count_nodes(*nested);
   }
@@ -28,6 +29,7 @@ int total_hits(const StepReport& step) {
 /// The graph first, then what is nested in the nodes that are left.
 int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
   int changes = pass.run(graph, context);
+  if (!graph.holds_graphs()) return changes;
   std::vector<Graph*> nested;
   for (const auto& node : graph.nodes()) {
     for (Graph* inner : node->subgraphs()) nested.push_back(inner);

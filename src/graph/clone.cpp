@@ -3,27 +3,39 @@
 
 namespace modelflow {
 
-/// Where each value of the copied tree went. Values of graphs around it are looked up by name in `outer`.
+/// Where each value of the copied tree went. Values of graphs around it are `given`, or looked up by name in `outer`.
 struct Graph::Copies {
-  std::unordered_map<const Value*, Value*> made;
+  struct Level {
+    const Graph* graph;
+    std::vector<Value*> made;  ///< by the ids of its values
+  };
+  std::vector<Level> levels = {};  ///< the graph that is being copied and those around it
+  std::unordered_map<const Value*, Value*> given = {};
   const Graph* outer = nullptr;
 
   Value* of(const Value* value) const {
     if (!value) return nullptr;
-    if (const auto it = made.find(value); it != made.end()) return it->second;
+    for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+      if (level->graph != value->graph_) continue;
+      if (Value* made = level->made[value->id_]) return made;
+    }
+    if (const auto it = given.find(value); it != given.end()) return it->second;
     if (Value* found = outer ? outer->find_visible(value->name()) : nullptr) return found;
     throw Error(ErrorKind::internal, "'" + value->name() + "' of an enclosing graph is not there for the copy");
   }
 };
 
 void Graph::copy_values(Graph& to, Copies& copies) const {
-  for (const auto& value : values_) {
-    Value& made = to.add_value(value->name_, value->type);
-    made.doc = value->doc;
-    made.metadata = value->metadata;
-    made.initializer_ = value->initializer_;
-    made.is_input_ = value->is_input_;
-    copies.made.emplace(value.get(), &made);
+  std::vector<Value*>& copied = copies.levels.back().made;
+  to.by_name_.reserve(values_.size());
+  for (const Value& value : values_) {
+    Value& made = to.add_value(value.name_, value.type);
+    made.doc = value.doc;
+    made.metadata = value.metadata;
+    made.initializer_ = value.initializer_;
+    made.is_input_ = value.is_input_;
+    made.uses_.reserve(value.uses_.size());
+    copied[value.id_] = &made;
   }
   for (const Value* value : initializers_) {
     Value* made = copies.of(value);
@@ -57,6 +69,7 @@ void Graph::copy_node(const Node& node, Graph& to, Copies& copies) const {
     }
     copy.outputs_.push_back(value);
   }
+  if (!copy.attrs.may_hold_graphs()) return;
   const auto deepen = [&](Subgraph& graph) {
     if (graph) graph = graph->copy(&copy, copies);
   };
@@ -75,19 +88,22 @@ std::unique_ptr<Graph> Graph::copy(Node* parent, Copies& copies) const {
   to->metadata = metadata;
   to->extras = extras;
   to->pinned = pinned;
+  copies.levels.push_back({this, std::vector<Value*>(next_id_)});
   copy_values(*to, copies);
+  if (!parent) to->nested_names_.reserve(nodes_.size());
   for (const auto& node : nodes_) copy_node(*node, *to, copies);
   for (const Value* value : outputs_) to->add_output(*copies.of(value));
+  copies.levels.pop_back();
   return to;
 }
 
 std::unique_ptr<Graph> Graph::clone(Node* parent, Graph* outer) const {
-  Copies copies{.made = {}, .outer = outer};
+  Copies copies{.outer = outer};
   return copy(parent, copies);
 }
 
 std::unique_ptr<Graph> Graph::clone(Node* parent, std::unordered_map<const Value*, Value*> outer) const {
-  Copies copies{.made = std::move(outer), .outer = nullptr};
+  Copies copies{.given = std::move(outer)};
   return copy(parent, copies);
 }
 

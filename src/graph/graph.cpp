@@ -14,17 +14,20 @@ namespace {
 
 }  // namespace
 
-Graph::Graph(Node* parent) : parent_(parent) {}
+Graph::Graph(Node* parent) : parent_(parent) {
+  if (parent) parent->graph_->holds_graphs_ = true;
+}
 
 Graph::~Graph() {
   // Readers of outer values leave their use lists, unless the outer values go down with this graph.
-  if (dying_) return;
+  if (dying_ || (!holds_graphs_ && !parent_)) return;
   mark_dying();
   drop_captures();
 }
 
 void Graph::mark_dying() {
   dying_ = true;
+  if (!holds_graphs_) return;
   for (const auto& node : nodes_) {
     for (Graph* graph : node->subgraphs()) {
       if (graph->parent_ == node.get()) graph->mark_dying();
@@ -99,15 +102,17 @@ Node& Graph::add(std::string_view op, std::vector<Value*> inputs, Place place) {
 
 Value& Graph::new_value(std::string name) {
   if (name.empty()) throw Error(ErrorKind::invalid_input, "a value has an empty name");
-  auto owned = std::make_unique<Value>();
-  Value& value = *owned;
-  if (!by_name_.emplace(name, &value).second) {
+  if (by_name_.contains(name)) {
     throw Error(ErrorKind::invalid_input, "the name '" + name + "' is given to two values of one graph");
   }
   claim(name);
+  const auto where = values_.emplace(values_.end());
+  Value& value = *where;
   value.name_ = std::move(name);
   value.graph_ = this;
-  value.where_ = values_.insert(values_.end(), std::move(owned));
+  value.id_ = next_id_++;
+  value.where_ = where;
+  by_name_.emplace(value.name_, &value);
   ++version_;
   return value;
 }

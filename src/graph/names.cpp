@@ -52,14 +52,15 @@ void Graph::set_parent(Node* parent) {
   if (parent_ == parent) return;
   parent_ = parent;
   if (!parent) return;
+  parent->graph_->holds_graphs_ = true;
   Graph& top = root();
-  for (const auto& [name, value] : by_name_) top.nested_names_.insert(name);
+  for (const auto& [name, value] : by_name_) top.nested_names_.emplace(name);
   top.nested_names_.merge(std::unordered_set<std::string>(nested_names_));
   leave_shadows(*this);
 }
 
 Value* Graph::find(std::string_view name) const {
-  const auto it = by_name_.find(std::string(name));
+  const auto it = by_name_.find(name);
   return it == by_name_.end() ? nullptr : it->second;
 }
 
@@ -80,15 +81,18 @@ void Graph::rename(Value& value, std::string name) {
     throw Error(ErrorKind::invalid_input, "the name '" + name + "' is given to two values of one graph");
   }
   by_name_.erase(value.name_);
-  by_name_.emplace(name, &value);
   claim(name);
   value.name_ = std::move(name);
+  by_name_.emplace(value.name_, &value);
   ++version_;
 }
 
 void Graph::swap_names(Value& a, Value& b) {
-  std::swap(by_name_.at(a.name_), by_name_.at(b.name_));
+  by_name_.erase(a.name_);
+  by_name_.erase(b.name_);
   std::swap(a.name_, b.name_);
+  by_name_.emplace(a.name_, &a);
+  by_name_.emplace(b.name_, &b);
   ++version_;
 }
 

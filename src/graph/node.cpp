@@ -20,12 +20,14 @@ std::string joined_op(const Node& node) {
 }
 
 bool Node::is(std::string_view op) const {
+  if (!op.ends_with(op_)) return false;  // what stands in front of it can only be the domain
   const OpName name = split_op(op);
   return name.op == op_ && name.domain == domain_;
 }
 
 std::vector<Graph*> Node::subgraphs() const {
   std::vector<Graph*> found;
+  if (!attrs.may_hold_graphs()) return found;
   for (const auto& [key, attr] : attrs) {
     if (const auto* one = std::get_if<Subgraph>(&attr); one && *one) found.push_back(one->get());
     if (const auto* many = std::get_if<std::vector<Subgraph>>(&attr)) {

@@ -20,6 +20,7 @@ bool Graph::removable(const Node& node) const {
 std::size_t Graph::prune() {
   std::size_t erased = 0;
   for (const auto& node : nodes_) {
+    if (!holds_graphs_) break;
     for (Graph* graph : node->subgraphs()) erased += graph->prune();
   }
   // Backwards, every reader comes before what it reads: one sweep finds all, captured values included.
@@ -31,7 +32,7 @@ std::size_t Graph::prune() {
     ++erased;
   }
   for (auto it = values_.begin(); it != values_.end();) {
-    Value& value = **it++;
+    Value& value = *it++;
     if (!value.producer_ && !value.is_input_ && removable(value)) erase(value);
   }
   return erased;

@@ -1,5 +1,6 @@
 #include "src/graph/verify.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -7,6 +8,13 @@
 
 namespace modelflow {
 namespace {
+
+bool has_graph(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(), [](const auto& entry) {
+    return std::holds_alternative<Subgraph>(entry.second) ||
+           std::holds_alternative<std::vector<Subgraph>>(entry.second);
+  });
+}
 
 class Check {
  public:
@@ -33,6 +41,8 @@ class Check {
     for (const auto& node : graph.nodes()) {
       expect(&node->graph() == &graph, node->label() + " believes that it is in another graph");
       for (std::size_t i = 0; i < node->inputs().size(); ++i) input(*node, i);
+      expect(graph.holds_graphs() || !has_graph(*node),
+             node->label() + " has a subgraph that its graph knows nothing of");
       for (const Graph* nested : node->subgraphs()) {
         expect(nested->parent() == node.get(), node->label() + " is not the parent of its own subgraph");
         tree(*nested);

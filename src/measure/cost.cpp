@@ -39,8 +39,8 @@ bool extents_known(const Call& call) {
 
 }  // namespace
 
-Selected select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report) {
-  const Model laid_out = tools.lay_out(fused);
+Selected select_by_cost(const Model& fused, Model laid_out, const SelectTools& tools, const Target& target,
+                        Report& report) {
   std::vector<std::string> slower;
   for (const Region& region : find_regions(laid_out)) {
     bool known = true;
@@ -62,7 +62,7 @@ Selected select_by_cost(const Model& fused, const SelectTools& tools, const Targ
     if (!row.kept) slower.insert(slower.end(), region.fused.begin(), region.fused.end());
     report.regions.push_back(std::move(row));
   }
-  if (slower.empty()) return {tools.emit(laid_out), true};
+  if (slower.empty()) return {tools.emit(std::move(laid_out)), true};
   Model kept = fused;
   revert(kept, slower);
   return {tools.emit(tools.lay_out(std::move(kept))), false};

@@ -1,5 +1,6 @@
 #include "src/measure/describe.h"
 
+#include <algorithm>
 #include <set>
 
 #include "src/measure/select.h"
@@ -26,6 +27,21 @@ void count(const Tensor& tensor, ModelStats& stats) {
   if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
 }
 
+bool is_counted(const Node& node) {
+  return node.domain() == kDomain || node.is("Conv") || node.is("MatMul") || node.is("Gemm");
+}
+
+bool known(const Value* value) { return !value || value->shape().known(); }
+
+/// Of all that computes.
+bool extents_known(const Graph& graph) {
+  return std::ranges::all_of(graph.nodes(), [](const auto& node) {
+    return std::ranges::all_of(node->subgraphs(), [](const Graph* inner) { return extents_known(*inner); }) &&
+           (!is_counted(*node) ||
+            (std::ranges::all_of(node->inputs(), known) && std::ranges::all_of(node->outputs(), known)));
+  });
+}
+
 void count(const Graph& graph, ModelStats& stats, std::set<const Tensor*>& seen) {
   for (const Value* value : graph.initializers()) {
     if (seen.insert(value->initializer()).second) count(*value->initializer(), stats);
@@ -35,8 +51,7 @@ void count(const Graph& graph, ModelStats& stats, std::set<const Tensor*>& seen)
     if (const Tensor* tensor = node->is("Constant") ? node->attrs.tensor("value") : nullptr) count(*tensor, stats);
     ++stats.nodes;
     ++stats.ops[shown_op(*node)];
-    if (node->domain() == kDomain || node->is("Conv") || node->is("MatMul") || node->is("Gemm"))
-      stats.flops += flops(call_by_kind(*node));
+    if (is_counted(*node)) stats.flops += flops(call_by_kind(*node));
     for (const Graph* inner : node->subgraphs()) count(*inner, stats, seen);
   }
 }
@@ -63,11 +78,19 @@ void list(const Model& model, const Graph& graph, const Target& target, std::vec
 }  // namespace
 
 ModelStats stats(const Model& model) {
-  ModelStats stats;
-  std::set<const Tensor*> seen;
   Model typed = model;
   infer_types(typed);
-  count(typed.graph(), stats, seen);
+  return typed_stats(typed);
+}
+
+ModelStats changed_stats(const Model& model) {
+  return extents_known(model.graph()) ? typed_stats(model) : stats(model);
+}
+
+ModelStats typed_stats(const Model& model) {
+  ModelStats stats;
+  std::set<const Tensor*> seen;
+  count(model.graph(), stats, seen);
   return stats;
 }
 

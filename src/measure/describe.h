@@ -7,6 +7,10 @@ namespace modelflow {
 /// Counts of the nodes (subgraphs included; our pool names as "modelflow.Conv"), weights and arithmetic. Operations
 /// with unknown extents count as if those were 1.
 ModelStats stats(const Model& model);
+/// The same of a model whose types were inferred already: as they are.
+ModelStats typed_stats(const Model& model);
+/// The same of what passes made of such a model: types are inferred anew where that may tell extents.
+ModelStats changed_stats(const Model& model);
 
 /// The fused nodes of a finished model: which kernel runs them on the target and what they stand for.
 std::vector<FusedReport> fused_report(const Model& model, const Target& target);

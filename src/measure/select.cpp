@@ -161,7 +161,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   for (RegionReport& row : report.regions) row.kept = false;
   report.notes.push_back("nothing is faster than stock ONNX Runtime here: the model stays as it came");
   report.speedup = 1;
-  return {forms.original, false};
+  return {.model = forms.original, .original = true};
 }
 
 }  // namespace modelflow

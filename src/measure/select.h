@@ -32,6 +32,7 @@ struct Forms {
 struct Selected {
   Model model;
   bool whole = false;
+  bool original = false;  ///< nothing was: it is the model that came
 };
 
 /// The fastest form that is not slower than stock ONNX Runtime runs the original: everything fused, less the regions
@@ -41,7 +42,8 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report);
 
 /// The same without a clock: regions of known extents go back when the cost model says that their kernels take clearly
 /// longer than plain ops.
-Selected select_by_cost(const Model& fused, const SelectTools& tools, const Target& target, Report& report);
+Selected select_by_cost(const Model& fused, Model laid_out, const SelectTools& tools, const Target& target,
+                        Report& report);
 
 /// Multiplications and additions of a convolution or matrix product; 0 for other ops.
 double flops(const Call& call);

@@ -46,7 +46,7 @@ Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
     : work(work),
       samples(work.options, synthetic),
       judge(work.runtime, work.precise.original, samples.judges(), work.options.threads),
-      base(work.precise.corrected.forms.fused) {}
+      base(work.precise.corrected.forms.whole()) {}
 
 Trial Trials::make(Allowed allowed, std::size_t most_judges) {
   plan.allowed = std::move(allowed);

@@ -1,8 +1,8 @@
 // The pass that applies rules until none fires.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
@@ -45,7 +45,11 @@ Extent extent(const Tree& tree) {
 struct Table {
   std::vector<Rule> rules;
   std::vector<int> nodes;
-  std::unordered_map<std::string, std::vector<std::size_t>> by_op;
+  struct OfDomain {
+    std::string domain;
+    std::vector<std::size_t> rules = {};
+  };
+  std::map<std::string, std::vector<OfDomain>, std::less<>> by_op;  ///< without its domain
   int depth = 1;
 
   explicit Table(std::vector<Rule> list) : rules(std::move(list)) {
@@ -53,16 +57,24 @@ struct Table {
       std::unordered_set<std::string> ops;
       root_ops(*rules[i].from, ops);
       if (ops.empty()) throw Error(ErrorKind::internal, "rule '" + rules[i].name + "': its pattern is not an op");
-      for (const std::string& op : ops) by_op[key(split_op(op))].push_back(i);
+      for (const std::string& op : ops) rules_of(split_op(op)).push_back(i);
       const Extent size = extent(*rules[i].from);
       nodes.push_back(size.nodes);
       depth = std::max(depth, size.depth);
     }
   }
-  static std::string key(const OpName& name) { return std::string(name.domain) + ":" + std::string(name.op); }
+  std::vector<std::size_t>& rules_of(const OpName& name) {
+    std::vector<OfDomain>& domains = by_op[std::string(name.op)];
+    for (OfDomain& one : domains)
+      if (one.domain == name.domain) return one.rules;
+    return domains.emplace_back(OfDomain{std::string(name.domain)}).rules;
+  }
   const std::vector<std::size_t>* find(const Node& node) const {
-    const auto it = by_op.find(key({node.domain(), node.op()}));
-    return it == by_op.end() ? nullptr : &it->second;
+    const auto it = by_op.find(node.op());
+    if (it == by_op.end()) return nullptr;
+    for (const OfDomain& one : it->second)
+      if (one.domain == node.domain()) return &one.rules;
+    return nullptr;
   }
 };
 

@@ -103,7 +103,7 @@ class Bench {
   Model fused(const Model& model, const Options& options) {
     Report report;
     const Pipeline pipeline(options, runtime_);
-    return Pipeline::emit(pipeline.lay_out(pipeline.fuse(model, {}, report).fused, {}, report));
+    return Pipeline::emit(pipeline.lay_out(pipeline.fuse(model, {}, report).whole(), {}, report));
   }
 
   /// The same model said otherwise. Names alone change nothing of what is made of it.

@@ -31,7 +31,7 @@ void passes(Bytes bytes) {
   const bool done = taken([&] {
     const Pipeline::Forms forms = pipeline.fuse(model, {}, report);
     verify(forms.portable, "after the clean-ups");
-    const Model laid_out = pipeline.lay_out(forms.fused, {}, report);
+    const Model laid_out = pipeline.lay_out(forms.whole(), {}, report);
     verify(laid_out, "at the end");
     written = Pipeline::emit(laid_out).to_bytes();
   });

@@ -124,7 +124,7 @@ Model all_of(Level level, const Model& model, Options options, const std::shared
   const Pipeline pipeline(options, runtime);
   Report report;
   Pipeline::Forms forms = pipeline.fuse(model, {}, report);
-  Model result = pipeline.lay_out(level == Level::O2 ? forms.fused : forms.portable, {}, report);
+  Model result = pipeline.lay_out(level == Level::O2 ? forms.whole() : forms.portable, {}, report);
   verify(result, "all of it");
   for (const StepReport& step : report.steps)
     for (const auto& [rule, times] : step.hits) hits[rule] += times, hits[step.name] += times;

@@ -78,7 +78,7 @@ std::string optimized(const std::string& text) {
   const Pipeline pipeline(options, nullptr);
   Report report;
   const Pipeline::Forms forms = pipeline.fuse(Model::from_text(text), {}, report);
-  return Pipeline::emit(pipeline.lay_out(forms.fused, {}, report)).to_bytes();
+  return Pipeline::emit(pipeline.lay_out(forms.whole(), {}, report)).to_bytes();
 }
 
 void optimize_side_by_side() {
