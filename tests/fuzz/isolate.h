@@ -14,7 +14,7 @@ struct Answer {
 /// Says something on the way: it is part of the answer even if the process dies then.
 using Say = std::function<void(const std::string&)>;
 
-/// Runs `work` in a copy of this process, for at most `seconds`.
+/// Runs `work` in a copy of this process, for at most `seconds` of its own time.
 Answer isolated(const std::function<std::string(const Say& say)>& work, int seconds);
 
 }  // namespace modelflow::fuzz

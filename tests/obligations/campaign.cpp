@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ namespace modelflow::obligations {
 namespace {
 
 using Number = unsigned long long;
-constexpr unsigned kLongest = 20;           // seconds of one mutant: a Loop may have been told to run for ever
+constexpr unsigned kLongest = 20;  // seconds of CPU time of one mutant: a Loop may have been told to run for ever
 constexpr rlim_t kMostMemory = 6ULL << 30;  // an Expand may have been told to be huge
 constexpr int kTimeOver = 0, kCrashed = 1;
 
@@ -95,6 +96,13 @@ class Source {
   Mutations all_;
 };
 
+/// Ends the process behind so much time of its own, or ten times that by the clock; 0: it may go on.
+void limit_time(unsigned seconds) {
+  const itimerval own{{}, {static_cast<time_t>(seconds), 0}};
+  setitimer(ITIMER_PROF, &own, nullptr);
+  alarm(10 * seconds);
+}
+
 class Worker {
  public:
   Worker(const Plan& plan, int index, Progress& progress, const std::filesystem::path& file)
@@ -114,11 +122,11 @@ class Worker {
       const bool first_round = number < plan_.seeds.size();
       if (plan_.seconds > 0 && !first_round && progress_.cpu_seconds > plan_.seconds / plan_.jobs) break;
       if (static_cast<int>(number % static_cast<Number>(plan_.jobs)) != index_) continue;
-      alarm(kLongest);
+      limit_time(kLongest);
       progress_.work = static_cast<int>(Work::passes);
       if (!source.make(number, mutant)) break;
       tell(number, mutant, one(judge, number, mutant));
-      alarm(0);
+      limit_time(0);
       if (plan_.only >= 0) break;
     }
     return kTimeOver;
@@ -174,7 +182,8 @@ void mourn(const Plan& plan, const Progress& progress, int status, Tally& tally)
   Mutant mutant;
   source.make(progress.next, mutant);
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  const std::string what = signal == SIGALRM ? "takes for ever" : "dies of signal " + std::to_string(signal);
+  const std::string what =
+      signal == SIGALRM || signal == SIGPROF ? "takes for ever" : "dies of signal " + std::to_string(signal);
   const std::string why = std::string(work == Work::passes ? "a pass " : "the result ") + what;
   tally.findings.push_back(
       {progress.next, plan.seeds[mutant.seed].name, mutant.change, why, why + "\n" + mutant.model.to_text()});
