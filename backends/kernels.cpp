@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "backends/cpu/vector_code.h"
+
 namespace modelflow {
 namespace {
 
@@ -14,28 +16,21 @@ constexpr std::array kKernels = {
     &cpu::matmul_amx,
     &cpu::matmul_avx512,
     &cpu::onednn_matmul,
-    &cpu::activation_avx512,
-    &cpu::activation_avx2,
-    &cpu::activation_any,
+    &cpu::activation,
     &cpu::squeeze_excite,
     &cpu::pool,
     &cpu::upsample,
     &cpu::conv_transpose_avx512,
     &cpu::concat,
-    &cpu::pointwise_avx512,
-    &cpu::pointwise_avx2,
-    &cpu::pointwise_any,
+    &cpu::pointwise,
     &cpu::layer_norm,
     &cpu::group_norm,
     &cpu::attention_avx512,
     &cpu::attention_any,
     &cpu::rotary,
-    &cpu::softmax_avx512,
-    &cpu::softmax_any,
+    &cpu::softmax,
     &cpu::embedding,
-    &cpu::reduce_avx512,
-    &cpu::reduce_avx2,
-    &cpu::reduce_any,
+    &cpu::reduce,
     &cpu::lstm_avx512,
     &cpu::lstm_any,
     &cpu::gru_avx512,
@@ -84,6 +79,11 @@ constexpr std::array kKernels = {
 };
 
 }  // namespace
+
+const cpu::VectorCode& cpu::vector_code(const Target& target) {
+  if (target.isa >= Isa::avx512) return vector_code_avx512;
+  return target.isa >= Isa::avx2 ? vector_code_avx2 : vector_code_any;
+}
 
 std::span<const Kernel* const> kernels() { return kKernels; }
 

@@ -1,12 +1,11 @@
 // Normalization against double precision: sizes around the vector width, means far from zero, every instruction set.
-#include "backends/cpu/norm.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "backends/cpu/vector_code.h"
 #include "backends/host_invocation.h"
 #include "modelflow/kernel.h"
 #include "modelflow/target.h"
@@ -35,10 +34,20 @@ Expected moments_of(const std::vector<float>& x) {
   return e;
 }
 
-class NormLoopsTest : public testing::TestWithParam<const NormLoops*> {
+struct Compiled {
+  const char* name;
+  Isa needs;
+  const VectorCode& code;
+};
+const Compiled kCompiled[] = {{"any", Isa::baseline, vector_code_any},
+                              {"avx2", Isa::avx2, vector_code_avx2},
+                              {"avx512", Isa::avx512, vector_code_avx512}};
+
+class NormLoopsTest : public testing::TestWithParam<const Compiled*> {
  protected:
+  static const NormLoops& loops() { return GetParam()->code.norm; }
   void SetUp() override {
-    if (GetParam() == &norm_loops_avx512 && host_isa() < Isa::avx512) GTEST_SKIP() << "no AVX-512 here";
+    if (GetParam()->needs > host_isa()) GTEST_SKIP() << "not on this machine";
   }
 };
 
@@ -51,12 +60,12 @@ TEST_P(NormLoopsTest, RowsOfAnySize) {
     const Expected e = moments_of(both);
     const double root = std::sqrt(e.variance + 1e-5), rms = std::sqrt(e.variance + e.mean * e.mean + 1e-5);
     NormRow row{n, x.data(), r.data(), scale.data(), bias.data(), 1e-5F, sum.data(), y.data()};
-    GetParam()->layer_norm(row);
+    loops().layer_norm(row);
     EXPECT_EQ(sum, both);
     for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], (both[i] - e.mean) / root * scale[i] + bias[i], 2e-5) << n;
     row.sum = nullptr;  // then it is kept where the result will be
     row.bias = nullptr;
-    GetParam()->rms_norm(row);
+    loops().rms_norm(row);
     for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], both[i] / rms * scale[i], 2e-5) << n;
   }
 }
@@ -67,7 +76,7 @@ TEST_P(NormLoopsTest, AMeanFarFromZero) {
   const std::vector<float> x = numbers(768, 10000, 5), ones(768, 1), zeros(768, 0);
   const Expected e = moments_of(x);
   std::vector<float> y(768);
-  GetParam()->layer_norm({768, x.data(), nullptr, ones.data(), zeros.data(), 0, nullptr, y.data()});
+  loops().layer_norm({768, x.data(), nullptr, ones.data(), zeros.data(), 0, nullptr, y.data()});
   for (std::size_t i = 0; i < 768; ++i) EXPECT_NEAR(y[i], (x[i] - e.mean) / std::sqrt(e.variance), 2e-3);
 }
 
@@ -76,7 +85,7 @@ TEST_P(NormLoopsTest, MomentsOfPiecesAddUp) {
   const Expected e = moments_of(x);
   Moments all;
   for (std::size_t i = 0; i < x.size(); i += 3000)
-    all.add(GetParam()->moments(x.data() + i, std::min<std::size_t>(3000, x.size() - i)));
+    all.add(loops().moments(x.data() + i, std::min<std::size_t>(3000, x.size() - i)));
   EXPECT_EQ(all.count, 100000);
   EXPECT_NEAR(all.mean, e.mean, 1e-3);
   EXPECT_NEAR(all.variance(), e.variance, 1e-4);
@@ -87,8 +96,8 @@ TEST_P(NormLoopsTest, ChannelsSideBySide) {
     const std::vector<float> x = numbers(11 * channels, 2, 7), mean = numbers(channels, 2, 8);
     const std::vector<float> factor = numbers(channels, 1, 9), term = numbers(channels, 0, 10);
     std::vector<float> squares(channels), y(x.size());
-    GetParam()->add_squares(x.data(), 11, channels, mean.data(), squares.data());
-    GetParam()->shift_and_scale_rows(x.data(), 11, channels, mean.data(), factor.data(), term.data(), y.data());
+    loops().add_squares(x.data(), 11, channels, mean.data(), squares.data());
+    loops().shift_and_scale_rows(x.data(), 11, channels, mean.data(), factor.data(), term.data(), y.data());
     for (std::size_t c = 0; c < channels; ++c) {
       double want = 0;
       for (std::size_t r = 0; r < 11; ++r) {
@@ -101,8 +110,8 @@ TEST_P(NormLoopsTest, ChannelsSideBySide) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryIsa, NormLoopsTest, testing::Values(&norm_loops_any, &norm_loops_avx512),
-                         [](const auto& info) { return info.param == &norm_loops_any ? "any" : "avx512"; });
+INSTANTIATE_TEST_SUITE_P(EveryIsa, NormLoopsTest, testing::Values(&kCompiled[0], &kCompiled[1], &kCompiled[2]),
+                         [](const auto& info) { return std::string(info.param->name); });
 
 TEST(GroupNorm, BothOrdersAndAllSplitsAgree) {
   HostThreads threads(3);

@@ -50,20 +50,16 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.stream(8 * elements), target.compute(work, 0.3));
 }
 
-template <const VectorCode& code>
-constexpr Kernel kernel(std::string_view name, Isa needs) {
-  return {.op = "Activation",
-          .name = name,
-          .needs = needs,
-          .accepts = accepts,
-          .cost = cost,
-          .create = with_code<Elementwise, code>};
-}
-
 }  // namespace
 
-const Kernel activation_avx512 = kernel<vector_code_avx512>("cpu.activation_avx512", Isa::avx512);
-const Kernel activation_avx2 = kernel<vector_code_avx2>("cpu.activation_avx2", Isa::avx2);
-const Kernel activation_any = kernel<vector_code_any>("cpu.activation_any", Isa::baseline);
+const Kernel activation = {
+    .op = "Activation",
+    .name = "cpu.activation",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Elementwise>(call, vector_code(target));
+    },
+};
 
 }  // namespace modelflow::cpu

@@ -1,9 +1,11 @@
 #pragma once
 
-// Attention in vectors of the compiler's own kind, compiled for each instruction set (see exp_loops.h).
+// Attention over vectors, for AVX2 and the baseline (see vector.h); AVX-512 has code of its own.
+
+#include <cstring>
 
 #include "backends/cpu/attention_causal.h"
-#include "backends/cpu/exp_loops.h"
+#include "backends/cpu/vector_math.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -19,12 +21,12 @@ std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
 /// c[rows, panel] = scale * a b, or added to c. `b` is one panel: kPanel floats per step of k.
 template <std::size_t Rows>
 void tile(const float* a, std::size_t lda, const float* b, std::size_t k, float scale, float* c, std::size_t ldc) {
-  Lanes sum[Rows][2] = {};
+  Floats sum[Rows][2] = {};
   for (std::size_t i = 0; i < k; ++i, b += kPanel) {
-    const Lanes left = load(b), right = load(b + kLanes);
+    const Floats left = load(b), right = load(b + kLanes);
 #pragma GCC unroll 6
     for (std::size_t r = 0; r < Rows; ++r) {
-      const Lanes x = all(a[r * lda + i]);
+      const Floats x = all(a[r * lda + i]);
       sum[r][0] += x * left;
       sum[r][1] += x * right;
     }
@@ -50,9 +52,9 @@ void product(const float* a, std::size_t lda, std::size_t rows, const float* b, 
 /// which is nothing to a softmax.
 void bend(float cap, std::size_t n, float* s) {
   for (std::size_t j = 0; j < n; j += kLanes) {
-    const Lanes x = load(s + j) * (1 / cap), size = x < Lanes{} ? -x : x;
-    const Lanes e = exp_of_negative(size * -2.0f), t = (1.0f - e) / (1.0f + e);
-    store(s + j, (x < Lanes{} ? -t : t) * cap);
+    const Floats x = load(s + j) * (1 / cap), size = x < Floats{} ? -x : x;
+    const Floats e = ExpOfNegative()(size * -2.0f), t = (1.0f - e) / (1.0f + e);
+    store(s + j, (x < Floats{} ? -t : t) * cap);
   }
 }
 
@@ -101,12 +103,12 @@ float mask_top(const AttentionMask& mask, float score, std::size_t n) {
 }
 
 float largest(const float* x, std::size_t rows, std::size_t n, std::size_t step) {
-  IntLanes best = {};
+  Ints best = {};
   int rest = 0;
   for (std::size_t r = 0; r < rows; ++r, x += step) {
     std::size_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
-      const IntLanes bits = reinterpret_cast<IntLanes>(load(x + i)) & 0x7fffffff;
+      const Ints bits = reinterpret_cast<Ints>(load(x + i)) & 0x7fffffff;
       best = bits > best ? bits : best;
     }
     for (; i < n; ++i) {
@@ -127,17 +129,17 @@ struct Largest {
 
 /// s[0 .. n) = exp(s - largest); n is a multiple of kPanel.
 Largest softmax(float* s, std::size_t n) {
-  Lanes best = all(kNothing);
+  Floats best = all(kNothing);
   for (std::size_t j = 0; j < n; j += kLanes) {
-    const Lanes x = load(s + j);
+    const Floats x = load(s + j);
     best = x > best ? x : best;
   }
   Largest part{kNothing, 0};
   for (std::size_t i = 0; i < kLanes; ++i) part.max = best[i] > part.max ? best[i] : part.max;
   const float base = part.max == kNothing ? 0 : part.max;
-  Lanes sum = {};
+  Floats sum = {};
   for (std::size_t j = 0; j < n; j += kLanes) {
-    const Lanes e = exp_of_negative(load(s + j) - base);
+    const Floats e = ExpOfNegative()(load(s + j) - base);
     store(s + j, e);
     sum += e;
   }
@@ -213,7 +215,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
   float* values = row.values;
   for (std::size_t j = 0; j < count; ++j) {
     const float* k = h.k + (begin + j) * h.k_row;
-    Lanes sum[2] = {};
+    Floats sum[2] = {};
     std::size_t d = 0;
     for (; d + kPanel <= h.depth; d += kPanel) {
       sum[0] += load(q + d) * load(k + d);

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "backends/cpu/channels.h"
 #include "backends/cpu/gemm_bf16.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "modelflow/bf16.h"
 
 namespace modelflow::cpu {
@@ -26,14 +26,19 @@ void share_numbers(std::size_t count, Invocation& call, Body body) {
 
 }  // namespace
 
+const float* widened(const VectorCode& code, const std::uint16_t* in, std::size_t count, Invocation& call) {
+  auto* out = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
+  share_numbers(count, call,
+                [&](std::size_t begin, std::size_t end) { code.channels.widen(in + begin, end - begin, out + begin); });
+  return out;
+}
+
 const float* rounded_to_bf16(const View& in, const Target& target, Invocation& call) {
   const auto count = static_cast<std::size_t>(element_count(in.dims));
+  if (in.dtype == DType::bf16)
+    return widened(vector_code(target), static_cast<const std::uint16_t*>(in.data), count, call);
   auto* out = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
   share_numbers(count, call, [&](std::size_t begin, std::size_t end) {
-    if (in.dtype == DType::bf16) {
-      const auto* from = static_cast<const std::uint16_t*>(in.data);
-      return channel_loops().widen(from + begin, end - begin, out + begin);
-    }
     const auto* from = static_cast<const float*>(in.data);
     if (target.isa >= Isa::avx512) return round_to_bf16_avx512(from + begin, end - begin, out + begin);
     std::transform(from + begin, from + end, out + begin, [](float x) { return from_bf16(to_bf16(x)); });
@@ -41,9 +46,9 @@ const float* rounded_to_bf16(const View& in, const Target& target, Invocation& c
   return out;
 }
 
-void round_to_bf16(const float* in, std::size_t count, std::uint16_t* out, Invocation& call) {
+void round_to_bf16(const VectorCode& code, const float* in, std::size_t count, std::uint16_t* out, Invocation& call) {
   share_numbers(count, call, [&](std::size_t begin, std::size_t end) {
-    channel_loops().narrow(in + begin, end - begin, out + begin);
+    code.channels.narrow(in + begin, end - begin, out + begin);
   });
 }
 

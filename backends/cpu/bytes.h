@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "modelflow/target.h"
-
 namespace modelflow::cpu {
 
 /// Pixels of 8-bit channels: `high` lines, `line` bytes from one to the next, of `wide` pixels side by side.
@@ -57,9 +55,6 @@ struct ByteLoops {
   void (*dequantize_second)(const Quantization& q, const Planes& planes, const std::uint8_t* x, float* y);
   void (*add)(const ByteSum& sum, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y);
 };
-
-/// The loops for this host.
-const ByteLoops& byte_loops();
 
 extern const ByteLoops byte_loops_any, byte_loops_avx2, byte_loops_avx512;
 

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/bytes.h"
-#include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -13,8 +12,8 @@ namespace {
 // Rows summed in one float before they join the total: keeps long sums exact to float rounding.
 constexpr std::size_t kBlock = 256;
 
-void sum_part(const float* x, std::size_t rows, std::size_t channels, float* total, float* block) {
-  const ChannelLoops& loops = channel_loops();
+void sum_part(const ChannelLoops& loops, const float* x, std::size_t rows, std::size_t channels, float* total,
+              float* block) {
   std::fill_n(total, channels, 0.0f);
   for (std::size_t r = 0; r < rows; r += kBlock) {
     std::fill_n(block, channels, 0.0f);
@@ -23,14 +22,15 @@ void sum_part(const float* x, std::size_t rows, std::size_t channels, float* tot
   }
 }
 
-void mean_last(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+void mean_last(const VectorCode& code, const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
   const std::size_t parts = std::min(tasks_for(t.rows * t.channels, call), t.rows);
   const std::size_t stride = (t.channels + 15) / 16 * 16;
   auto* sums = reinterpret_cast<float*>(call.scratch(t.batch * parts * 2 * stride * sizeof(float)));
   const auto task = [&](std::size_t i) {
     const std::size_t first = t.rows * (i % parts) / parts, last = t.rows * (i % parts + 1) / parts;
     float* total = sums + i * 2 * stride;
-    sum_part(x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, total, total + stride);
+    sum_part(code.channels, x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, total,
+             total + stride);
   };
   if (t.batch * parts == 1)
     task(0);
@@ -45,11 +45,11 @@ void mean_last(const float* x, const ChannelTensor& t, float* mean, Invocation& 
   }
 }
 
-void mean_second(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+void mean_second(const VectorCode& code, const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
   const std::size_t planes = t.batch * t.channels, parts = std::min(tasks_for(t.size(), call), planes);
   share(call, planes, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
     for (std::size_t p = begin; p < end; ++p)
-      mean[p] = channel_loops().sum(x + p * t.rows, t.rows) / static_cast<float>(t.rows);
+      mean[p] = code.channels.sum(x + p * t.rows, t.rows) / static_cast<float>(t.rows);
   });
 }
 
@@ -67,13 +67,14 @@ std::size_t tasks_for(std::size_t floats, const Invocation& call) {
   return std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2);
 }
 
-void channel_mean(const std::uint8_t* x, const ChannelTensor& t, float* mean, Invocation& call) {
+void channel_mean(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, float* mean,
+                  Invocation& call) {
   if (t.batch * t.channels == 0) return;
   const auto rows = static_cast<double>(std::max<std::size_t>(t.rows, 1));
   if (!t.last) {
     for_channels(t, call, [&](const ChannelPart& part) {
       for (std::size_t c = 0; c < part.units; ++c) {
-        const std::uint64_t sum = byte_loops().sum(x + part.at + c * part.width, part.width);
+        const std::uint64_t sum = code.bytes.sum(x + part.at + c * part.width, part.width);
         mean[part.channel + c] = static_cast<float>(static_cast<double>(sum) / rows);
       }
     });
@@ -86,8 +87,8 @@ void channel_mean(const std::uint8_t* x, const ChannelTensor& t, float* mean, In
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t first = t.rows * (i % parts) / parts, last = t.rows * (i % parts + 1) / parts;
       std::fill_n(sums + i * stride, t.channels, 0U);
-      byte_loops().add_rows(x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, t.channels,
-                            sums + i * stride);
+      code.bytes.add_rows(x + (i / parts * t.rows + first) * t.channels, last - first, t.channels, t.channels,
+                          sums + i * stride);
     }
   });
   for (std::size_t n = 0; n < t.batch; ++n) {
@@ -99,9 +100,9 @@ void channel_mean(const std::uint8_t* x, const ChannelTensor& t, float* mean, In
   }
 }
 
-void channel_mean(const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
+void channel_mean(const VectorCode& code, const float* x, const ChannelTensor& t, float* mean, Invocation& call) {
   if (t.batch * t.channels == 0) return;
-  t.last&& t.rows > 0 ? mean_last(x, t, mean, call) : mean_second(x, t, mean, call);
+  t.last&& t.rows > 0 ? mean_last(code, x, t, mean, call) : mean_second(code, x, t, mean, call);
 }
 
 }  // namespace modelflow::cpu

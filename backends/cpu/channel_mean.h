@@ -6,6 +6,8 @@
 
 namespace modelflow::cpu {
 
+struct VectorCode;
+
 /// [batch, rows, channels] or, with channels second, [batch, channels, rows].
 struct ChannelTensor {
   std::size_t batch = 0, rows = 0, channels = 0;
@@ -16,9 +18,9 @@ struct ChannelTensor {
 ChannelTensor channel_tensor(std::span<const std::int64_t> dims, bool last);
 
 /// mean[n, c] over all rows, on the runtime's threads.
-void channel_mean(const float* x, const ChannelTensor& t, float* mean, Invocation& call);
+void channel_mean(const VectorCode& code, const float* x, const ChannelTensor& t, float* mean, Invocation& call);
 /// Of 8-bit numbers, summed exactly.
-void channel_mean(const std::uint8_t* x, const ChannelTensor& t, float* mean, Invocation& call);
+void channel_mean(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, float* mean, Invocation& call);
 
 /// How many tasks a pass over `floats` is worth.
 std::size_t tasks_for(std::size_t floats, const Invocation& call);

@@ -3,12 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "modelflow/target.h"
-
 namespace modelflow::cpu {
 
 /// Loops over tensors whose channels lie side by side: [rows, channels], rows being pixels. Written once in
-/// channels_loops.h and compiled for each instruction set.
+/// channels_loops.h.
 struct ChannelLoops {
   /// sum[c] += x[r, c] over all rows.
   void (*add_rows)(const float* x, std::size_t rows, std::size_t channels, float* sum);
@@ -21,7 +19,7 @@ struct ChannelLoops {
   void (*scale_rows)(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y);
   /// y[i] = x[i] * factor.
   void (*scale)(const float* x, float factor, std::size_t n, float* y);
-  /// The sum of n floats, in 32 interleaved partial sums.
+  /// The sum of n floats, in as many partial sums as four vectors have lanes.
   float (*sum)(const float* x, std::size_t n);
   /// y[j] = sum over i of x[i] * w[i, j] for the kPanel columns of w [in, kPanel].
   void (*vector_matrix)(const float* x, const float* w, std::size_t in, float* y);
@@ -31,10 +29,5 @@ struct ChannelLoops {
   void (*widen)(const std::uint16_t* x, std::size_t n, float* y);
   static constexpr std::size_t kPanel = 64;
 };
-
-/// The loops for this host.
-const ChannelLoops& channel_loops();
-
-extern const ChannelLoops channel_loops_any, channel_loops_avx512;
 
 }  // namespace modelflow::cpu

@@ -4,10 +4,9 @@
 
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/channels.h"
-#include "backends/cpu/norm.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/typed_input.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 #include "backends/ops/embedding_attrs.h"
 
@@ -21,7 +20,7 @@ constexpr const char* kOp = "Embedding";
 
 class Embedding : public Implementation {
  public:
-  explicit Embedding(const Call& call) : embedding_(call.attrs) {}
+  Embedding(const Call& call, const VectorCode& code) : embedding_(call.attrs), code_(code) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != embedding_.inputs()) fail("wrong number of inputs");
@@ -96,14 +95,15 @@ class Embedding : public Implementation {
     // The normalization adds the last row itself.
     const std::size_t before = embedding_.norm ? last : last + 1;
     if (before > 1 || !embedding_.norm) row.x = std::copy_n(row.x, n, row.y) - n;
-    for (std::size_t i = 1; i < before; ++i) channel_loops().add_rows(row_of(i), 1, n, row.y);
+    for (std::size_t i = 1; i < before; ++i) code_.channels.add_rows(row_of(i), 1, n, row.y);
     if (!embedding_.norm) return;
     if (last > 0) row.residual = row_of(last);
     if (last == 0 && row.sum) std::copy_n(row.x, n, row.sum);
-    norm_loops().layer_norm(row);
+    code_.norm.layer_norm(row);
   }
 
   ops::EmbeddingAttrs embedding_;
+  const VectorCode& code_;
 };
 
 Verdict accepts(const Call& call) {
@@ -138,8 +138,8 @@ const Kernel embedding = {
     .name = "cpu.embedding",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Embedding>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Embedding>(call, vector_code(target));
     },
 };
 

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/activation.h"
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/channels.h"
-#include "backends/cpu/norm.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
@@ -16,8 +13,6 @@ namespace {
 
 constexpr std::size_t kPiece = 4096;  // floats that stay in the first cache
 
-using Activate = void (*)(const ActivationSpec&, const float*, float*, std::size_t);
-
 /// One run: what all tasks read.
 struct Problem {
   ChannelTensor t;
@@ -26,11 +21,11 @@ struct Problem {
   float* y;
   float epsilon;
   ActivationSpec activation;
-  Activate activate;
+  const VectorCode& code;
 
   float factor(const Moments& moments) const { return 1 / std::sqrt(static_cast<float>(moments.variance()) + epsilon); }
   void finish(float* y, std::size_t n) const {
-    if (activation.kind != Activation::none) activate(activation, y, y, n);
+    if (activation.kind != Activation::none) code.pointwise.activate(activation, y, y, n);
   }
 };
 
@@ -42,7 +37,7 @@ struct Planes {
   Moments moments(std::size_t group, std::size_t first, std::size_t last) const {
     Moments all;
     const float* x = p.x + group * group_size();
-    for (std::size_t i = first; i < last; i += kPiece) all.add(norm_loops().moments(x + i, std::min(kPiece, last - i)));
+    for (std::size_t i = first; i < last; i += kPiece) all.add(p.code.norm.moments(x + i, std::min(kPiece, last - i)));
     return all;
   }
 
@@ -52,8 +47,8 @@ struct Planes {
     for (std::size_t i = first, end = 0; i < last; i = end) {
       const std::size_t c = i / p.t.rows;
       end = std::min({last, (c + 1) * p.t.rows, i + kPiece});
-      norm_loops().shift_and_scale(p.x + start + i, end - i, mean, inverse * p.scale[channel + c], p.bias[channel + c],
-                                   p.y + start + i);
+      p.code.norm.shift_and_scale(p.x + start + i, end - i, mean, inverse * p.scale[channel + c], p.bias[channel + c],
+                                  p.y + start + i);
       p.finish(p.y + start + i, end - i);
     }
   }
@@ -98,13 +93,13 @@ struct Rows {
       const float* x = p.x + (n * p.t.rows + r) * channels;
       std::fill_n(sum, channels, 0.0f);
       std::fill_n(squares, channels, 0.0f);
-      channel_loops().add_rows(x, rows, channels, sum);
+      p.code.channels.add_rows(x, rows, channels, sum);
       const auto count = static_cast<float>(rows * per);
       for (std::size_t c = 0; c < channels; c += per)
-        std::fill_n(mean + c, per, channel_loops().sum(sum + c, per) / count);
-      norm_loops().add_squares(x, rows, channels, mean, squares);
+        std::fill_n(mean + c, per, p.code.channels.sum(sum + c, per) / count);
+      p.code.norm.add_squares(x, rows, channels, mean, squares);
       for (std::size_t g = 0; g < p.groups; ++g)
-        of_group[g].add({count, mean[g * per], channel_loops().sum(squares + g * per, per)});
+        of_group[g].add({count, mean[g * per], p.code.channels.sum(squares + g * per, per)});
     }
   }
 
@@ -124,7 +119,7 @@ struct Rows {
     }
     for (std::size_t r = first; r < last; r += block()) {
       const std::size_t rows = std::min(block(), last - r), at = (n * p.t.rows + r) * channels;
-      norm_loops().shift_and_scale_rows(p.x + at, rows, channels, mean, factor, term, p.y + at);
+      p.code.norm.shift_and_scale_rows(p.x + at, rows, channels, mean, factor, term, p.y + at);
       p.finish(p.y + at, rows * channels);
     }
   }
@@ -153,8 +148,9 @@ struct Rows {
 
 class GroupNorm : public Implementation {
  public:
-  explicit GroupNorm(const Call& call)
-      : activation_(activation_of(call.attrs)),
+  GroupNorm(const Call& call, const VectorCode& code)
+      : code_(code),
+        activation_(activation_of(call.attrs)),
         groups_(static_cast<std::size_t>(call.attrs.integer("num_groups"))),
         epsilon_(call.attrs.number("epsilon")),
         last_(call.attrs.text("layout", "NCHW") == "NHWC") {}
@@ -175,14 +171,14 @@ class GroupNorm : public Implementation {
     if (t.channels % groups_ != 0) fail("the channels are no multiple of the groups");
     auto* y = static_cast<float*>(call.output(0, x.dims));
     if (t.size() == 0) return;
-    const auto apply = host_vector_code().pointwise.activate;
     const auto floats = [](const View& view) { return static_cast<const float*>(view.data); };
     const Problem problem{t, groups_,  t.channels / groups_, floats(x), floats(scale), floats(bias),
-                          y, epsilon_, activation_,          apply};
+                          y, epsilon_, activation_,          code_};
     last_ ? Rows{problem}.run(call) : Planes{problem}.run(call);
   }
 
  private:
+  const VectorCode& code_;
   ActivationSpec activation_;
   std::size_t groups_;
   float epsilon_;
@@ -214,8 +210,8 @@ const Kernel group_norm = {
     .name = "cpu.group_norm",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<GroupNorm>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<GroupNorm>(call, vector_code(target));
     },
 };
 

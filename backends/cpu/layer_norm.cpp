@@ -3,8 +3,8 @@
 
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/norm.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -12,8 +12,9 @@ namespace {
 
 class LayerNorm : public Implementation {
  public:
-  explicit LayerNorm(const Call& call)
-      : rms_(call.attrs.integer("rms") != 0),
+  LayerNorm(const Call& call, const VectorCode& code)
+      : loops_(code.norm),
+        rms_(call.attrs.integer("rms") != 0),
         residual_(call.attrs.text("residual", "none") != "none"),
         keep_sum_(call.attrs.integer("keep_sum") != 0),
         axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
@@ -48,7 +49,7 @@ class LayerNorm : public Implementation {
 
   void normalize(const Broadcast& shape, const NormRow& first, Invocation& call) const {
     const std::size_t n = first.n, rows = shape.elements() / n;
-    const auto row_loop = rms_ ? norm_loops().rms_norm : norm_loops().layer_norm;
+    const auto row_loop = rms_ ? loops_.rms_norm : loops_.layer_norm;
     const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
     const float* const operands[] = {floats(call.input(0)),
                                      residual_ ? floats(call.input(call.inputs() - 1)) : nullptr};
@@ -80,6 +81,7 @@ class LayerNorm : public Implementation {
     }
   }
 
+  const NormLoops& loops_;
   bool rms_, residual_, keep_sum_;
   std::size_t axes_;
   float epsilon_;
@@ -106,8 +108,8 @@ const Kernel layer_norm = {
     .name = "cpu.layer_norm",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<LayerNorm>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<LayerNorm>(call, vector_code(target));
     },
 };
 

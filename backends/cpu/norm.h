@@ -24,7 +24,7 @@ struct NormRow {
   float* y = nullptr;    ///< may be x
 };
 
-/// Loops of the normalizations. Written once in norm_loops.h and compiled for each instruction set.
+/// Loops of the normalizations. Written once in norm_loops.h.
 struct NormLoops {
   void (*layer_norm)(const NormRow& row);
   void (*rms_norm)(const NormRow& row);
@@ -38,10 +38,5 @@ struct NormLoops {
   void (*shift_and_scale_rows)(const float* x, std::size_t rows, std::size_t channels, const float* mean,
                                const float* factor, const float* term, float* y);
 };
-
-/// The loops for this host.
-const NormLoops& norm_loops();
-
-extern const NormLoops norm_loops_any, norm_loops_avx512;
 
 }  // namespace modelflow::cpu

@@ -78,20 +78,16 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.stream(bytes), target.compute(flops, 0.3));
 }
 
-template <const VectorCode& code>
-constexpr Kernel kernel(std::string_view name, Isa needs) {
-  return {.op = "Pointwise",
-          .name = name,
-          .needs = needs,
-          .accepts = accepts,
-          .cost = cost,
-          .create = with_code<Pointwise, code>};
-}
-
 }  // namespace
 
-const Kernel pointwise_avx512 = kernel<vector_code_avx512>("cpu.pointwise_avx512", Isa::avx512);
-const Kernel pointwise_avx2 = kernel<vector_code_avx2>("cpu.pointwise_avx2", Isa::avx2);
-const Kernel pointwise_any = kernel<vector_code_any>("cpu.pointwise_any", Isa::baseline);
+const Kernel pointwise = {
+    .op = "Pointwise",
+    .name = "cpu.pointwise",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Pointwise>(call, vector_code(target));
+    },
+};
 
 }  // namespace modelflow::cpu

@@ -4,10 +4,9 @@
 #include <limits>
 
 #include "backends/cpu/bf16.h"
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 #include "backends/ops/pool_extent.h"
 
@@ -47,18 +46,18 @@ struct Floats {
   using Result = float;
   static constexpr DType dtype = DType::f32;
 
-  static void max(const Window<float>& w, float* y) {
+  static void max(const VectorCode& code, const Window<float>& w, float* y) {
     std::fill_n(y, w.channels, -std::numeric_limits<float>::infinity());
     for (std::size_t h = 0; h < w.high; ++h)
-      channel_loops().max_rows(w.x + h * w.line, w.wide, w.channels, w.channels, y);
+      code.channels.max_rows(w.x + h * w.line, w.wide, w.channels, w.channels, y);
   }
-  static void average(const Window<float>& w, std::int64_t count, float* y) {
+  static void average(const VectorCode& code, const Window<float>& w, std::int64_t count, float* y) {
     std::fill_n(y, w.channels, 0.0f);
-    for (std::size_t h = 0; h < w.high; ++h) channel_loops().add_rows(w.x + h * w.line, w.wide, w.channels, y);
+    for (std::size_t h = 0; h < w.high; ++h) code.channels.add_rows(w.x + h * w.line, w.wide, w.channels, y);
     divide(y, w.channels, count);
   }
-  static void global(const float* x, const ChannelTensor& t, float* y, Invocation& call) {
-    channel_mean(x, t, y, call);
+  static void global(const VectorCode& code, const float* x, const ChannelTensor& t, float* y, Invocation& call) {
+    channel_mean(code, x, t, y, call);
   }
 };
 
@@ -69,51 +68,51 @@ struct Rounded {
   using Result = std::uint16_t;
   static constexpr DType dtype = std::is_same_v<T, std::uint16_t> ? DType::bf16 : DType::f32;
 
-  static void max(const Window<T>& w, std::uint16_t* y) {
-    by_block(w, -std::numeric_limits<float>::infinity(), 1, y, [&](const T* row, std::size_t n, float* best) {
+  static void max(const VectorCode& code, const Window<T>& w, std::uint16_t* y) {
+    by_block(code, w, -std::numeric_limits<float>::infinity(), 1, y, [&](const T* row, std::size_t n, float* best) {
       if constexpr (dtype == DType::bf16)
-        channel_loops().max_rows_bf16(row, w.wide, w.channels, n, best);
+        code.channels.max_rows_bf16(row, w.wide, w.channels, n, best);
       else
-        channel_loops().max_rows(row, w.wide, w.channels, n, best);
+        code.channels.max_rows(row, w.wide, w.channels, n, best);
     });
   }
-  static void average(const Window<T>& w, std::int64_t count, std::uint16_t* y) {
+  static void average(const VectorCode& code, const Window<T>& w, std::int64_t count, std::uint16_t* y) {
     float room[kBlock];
-    by_block(w, 0, count, y, [&](const T* row, std::size_t n, float* sum) {
+    by_block(code, w, 0, count, y, [&](const T* row, std::size_t n, float* sum) {
       for (std::size_t i = 0; i < w.wide; ++i)
-        channel_loops().add_rows(floats(row + i * w.channels, n, room), 1, n, sum);
+        code.channels.add_rows(floats(code, row + i * w.channels, n, room), 1, n, sum);
     });
   }
-  static void global(const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
+  static void global(const VectorCode& code, const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
     const std::size_t count = t.batch * t.channels;
     auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
-    const auto size = static_cast<std::int64_t>(t.size());
     if constexpr (sizeof(T) == 2)
-      channel_mean(rounded_to_bf16({dtype, std::span(&size, 1), x}, {}, call), t, mean, call);
+      channel_mean(code, widened(code, x, t.size(), call), t, mean, call);
     else
-      channel_mean(x, t, mean, call);
-    round_to_bf16(mean, count, y, call);
+      channel_mean(code, x, t, mean, call);
+    round_to_bf16(code, mean, count, y, call);
   }
 
  private:
   static constexpr std::size_t kBlock = 256;  // channels
 
-  static const float* floats(const float* row, std::size_t, float*) { return row; }
-  static const float* floats(const std::uint16_t* row, std::size_t n, float* to) {
-    channel_loops().widen(row, n, to);
+  static const float* floats(const VectorCode&, const float* row, std::size_t, float*) { return row; }
+  static const float* floats(const VectorCode& code, const std::uint16_t* row, std::size_t n, float* to) {
+    code.channels.widen(row, n, to);
     return to;
   }
   /// take(channels of the first pixel of a line of the window, how many, what they come to); `count`: what that is
   /// divided by.
   template <class Take>
-  static void by_block(const Window<T>& w, float start, std::int64_t count, std::uint16_t* y, Take take) {
+  static void by_block(const VectorCode& code, const Window<T>& w, float start, std::int64_t count, std::uint16_t* y,
+                       Take take) {
     float values[kBlock];
     for (std::size_t c = 0; c < w.channels; c += kBlock) {
       const std::size_t n = std::min(kBlock, w.channels - c);
       std::fill_n(values, n, start);
       for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
       if (count != 1) divide(values, n, count);
-      channel_loops().narrow(values, n, y + c);
+      code.channels.narrow(values, n, y + c);
     }
   }
 };
@@ -123,26 +122,27 @@ struct Bytes {
   using Result = std::uint8_t;
   static constexpr DType dtype = DType::u8;
 
-  static void max(const Window<std::uint8_t>& w, std::uint8_t* y) {
-    byte_loops().max_window({w.x, w.high, w.wide, w.line, w.channels}, y);
+  static void max(const VectorCode& code, const Window<std::uint8_t>& w, std::uint8_t* y) {
+    code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, y);
   }
-  static void average(const Window<std::uint8_t>& w, std::int64_t count, std::uint8_t* y) {
+  static void average(const VectorCode& code, const Window<std::uint8_t>& w, std::int64_t count, std::uint8_t* y) {
     constexpr std::size_t kBlock = 256;  // channels
     for (std::size_t c = 0; c < w.channels; c += kBlock) {
       const std::size_t n = std::min(kBlock, w.channels - c);
       std::uint32_t sum[kBlock] = {};
       float mean[kBlock];
-      for (std::size_t h = 0; h < w.high; ++h) byte_loops().add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
+      for (std::size_t h = 0; h < w.high; ++h) code.bytes.add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
       for (std::size_t i = 0; i < n; ++i)
         mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(count, 1));
-      byte_loops().quantize(kWhole, mean, n, y + c);
+      code.bytes.quantize(kWhole, mean, n, y + c);
     }
   }
-  static void global(const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y, Invocation& call) {
+  static void global(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y,
+                     Invocation& call) {
     const std::size_t count = t.batch * t.channels;
     auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
-    channel_mean(x, t, mean, call);
-    byte_loops().quantize(kWhole, mean, count, y);
+    channel_mean(code, x, t, mean, call);
+    code.bytes.quantize(kWhole, mean, count, y);
   }
 
  private:
@@ -155,8 +155,9 @@ class Pool : public Implementation {
   using Result = typename Type::Result;
 
  public:
-  explicit Pool(const Call& call)
-      : mode_(mode_of(call.attrs)),
+  Pool(const Call& call, const VectorCode& code)
+      : code_(code),
+        mode_(mode_of(call.attrs)),
         kernel_(call.attrs.ints("kernel_shape")),
         strides_(call.attrs.ints("strides")),
         pads_(call.attrs.ints("pads")),
@@ -183,12 +184,12 @@ class Pool : public Implementation {
   }
 
  private:
-  static void global(const View& x, Invocation& call) {
+  void global(const View& x, Invocation& call) const {
     Dims y(x.dims.size(), 1);
     y.front() = x.dims.front();
     y.back() = x.dims.back();
     auto* to = static_cast<Result*>(call.output(0, y));
-    Type::global(static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
+    Type::global(code_, static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
   }
 
   void windows(const View& x, const Axis& h, const Axis& w, const Dims& y, Invocation& call) const {
@@ -215,14 +216,15 @@ class Pool : public Implementation {
       const Window<Element> window = {image + size(top * w.in + left) * channels, size(bottom - top),
                                       size(right - left), size(w.in) * channels, channels};
       if (mode_ == Mode::max) {
-        Type::max(window, y);
+        Type::max(code_, window, y);
         continue;
       }
       const auto valid = static_cast<std::int64_t>(window.high * window.wide);
-      Type::average(window, include_ ? h.kernel * w.kernel : valid, y);
+      Type::average(code_, window, include_ ? h.kernel * w.kernel : valid, y);
     }
   }
 
+  const VectorCode& code_;
   Mode mode_;
   Ints kernel_, strides_, pads_;
   bool include_;
@@ -242,8 +244,8 @@ double cost(const Call& call, const Target& target) {
 }
 
 template <class Type>
-std::unique_ptr<Implementation> create(const Call& call, const Target&) {
-  return std::make_unique<Pool<Type>>(call);
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  return std::make_unique<Pool<Type>>(call, vector_code(target));
 }
 
 }  // namespace

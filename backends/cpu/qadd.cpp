@@ -1,9 +1,9 @@
 #include <algorithm>
 
 #include "backends/cpu/broadcast.h"
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -17,8 +17,9 @@ Quantization side(const Attrs& attrs, const std::string& of) {
 
 class QAdd : public Implementation {
  public:
-  explicit QAdd(const Call& call)
-      : sum_{side(call.attrs, "a"), side(call.attrs, "b"), side(call.attrs, "y"),
+  QAdd(const Call& call, const VectorCode& code)
+      : loops_(code.bytes),
+        sum_{side(call.attrs, "a"), side(call.attrs, "b"), side(call.attrs, "y"),
              call.attrs.text("activation", "None") == "Relu"} {}
 
   void run(Invocation& call) const override {
@@ -34,8 +35,7 @@ class QAdd : public Implementation {
       const std::size_t last = std::min(end * kBlock, count);
       if (lay.whole(0) && lay.whole(1)) {
         if (begin < end)
-          byte_loops().add(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock,
-                           y + begin * kBlock);
+          loops_.add(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock, y + begin * kBlock);
         return;
       }
       std::uint8_t room_a[kBlock], room_b[kBlock];
@@ -43,12 +43,13 @@ class QAdd : public Implementation {
         const std::size_t n = std::min(kBlock, last - at);
         lay.gather(0, from_a, at, n, room_a);
         lay.gather(1, from_b, at, n, room_b);
-        byte_loops().add(sum_, room_a, room_b, n, y + at);
+        loops_.add(sum_, room_a, room_b, n, y + at);
       }
     });
   }
 
  private:
+  const ByteLoops& loops_;
   ByteSum sum_;
 };
 
@@ -66,8 +67,8 @@ const Kernel qadd = {
     .accepts = accepts,
     .cost = [](const Call& call,
                const Target& target) { return 1e-6 + target.stream(3 * call.outputs.at(0).shape.known_elements()); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QAdd>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QAdd>(call, vector_code(target));
     },
 };
 

@@ -3,7 +3,6 @@
 // lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
 
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/qconv_transpose_problem.h"
@@ -113,8 +112,8 @@ class QConvTranspose : public Implementation {
         // Not by the product, whose registers need not be full.
         if (active_) vector_code_avx512.pointwise.activate(node_.activation, floats, floats, count);
         if (!node_.floats)
-          byte_loops().quantize({node_.y.scale, node_.y.zero_point}, floats, count,
-                                static_cast<std::uint8_t*>(r.y) + to);
+          vector_code_avx512.bytes.quantize({node_.y.scale, node_.y.zero_point}, floats, count,
+                                            static_cast<std::uint8_t*>(r.y) + to);
       }
     }
   }

@@ -1,5 +1,4 @@
 // Squeeze and excitation of 8-bit numbers: exact sums, gates in float32, one pass that multiplies and quantizes.
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/squeeze_excite.h"
 #include "backends/kernels.h"
@@ -9,8 +8,8 @@ namespace {
 
 class QSqueezeExcite : public Implementation {
  public:
-  explicit QSqueezeExcite(const Call& call)
-      : gates_(call),
+  QSqueezeExcite(const Call& call, const VectorCode& code)
+      : gates_(call, code),
         last_(call.attrs.text("layout", "NCHW") == "NHWC"),
         x_scale_(call.attrs.number("x_scale", 1)),
         y_scale_(call.attrs.number("y_scale", 1)),
@@ -30,16 +29,17 @@ class QSqueezeExcite : public Implementation {
     const auto* from = static_cast<const std::uint8_t*>(x.data);
     const std::size_t count = t.batch * t.channels;
     auto* factors = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
-    channel_mean(from, t, factors, call);
+    channel_mean(gates_.code(), from, t, factors, call);
     for (std::size_t i = 0; i < count; ++i) factors[i] = (factors[i] - static_cast<float>(zeros_.x_zero)) * x_scale_;
     gates_.apply(t.batch, factors, call);
     for (std::size_t i = 0; i < count; ++i) factors[i] *= x_scale_ / y_scale_;
+    const ByteLoops& loops = gates_.code().bytes;
     for_channels(t, call, [&](const ChannelPart& part) {
       const float* factor = factors + part.channel;
-      if (last_) return byte_loops().rescale_rows(zeros_, from + part.at, factor, part.units, part.width, y + part.at);
+      if (last_) return loops.rescale_rows(zeros_, from + part.at, factor, part.units, part.width, y + part.at);
       for (std::size_t c = 0; c < part.units; ++c) {
         const std::size_t at = part.at + c * part.width;
-        byte_loops().rescale(zeros_, from + at, factor[c], part.width, y + at);
+        loops.rescale(zeros_, from + at, factor[c], part.width, y + at);
       }
     });
   }
@@ -64,8 +64,8 @@ const Kernel qsqueeze_excite = {
     .accepts = accepts,
     .cost = [](const Call& call,
                const Target& target) { return 2e-6 + target.stream(3 * call.in(0).shape.known_elements()); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QSqueezeExcite>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QSqueezeExcite>(call, vector_code(target));
     },
 };
 

@@ -1,9 +1,9 @@
 // The borders of 8-bit islands: floats to bytes and back in one pass, channels to the other place on the way.
 #include <algorithm>
 
-#include "backends/cpu/bytes.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {
@@ -24,8 +24,9 @@ void in_blocks(Invocation& call, std::size_t items, std::size_t work, const Body
 
 class Convert : public Implementation {
  public:
-  explicit Convert(const Call& call)
-      : quantizes_(call.op == "Quantize"),
+  Convert(const Call& call, const VectorCode& code)
+      : loops_(code.bytes),
+        quantizes_(call.op == "Quantize"),
         turns_(last(call.attrs, "x_layout") != last(call.attrs, "y_layout")),
         q_{call.attrs.number("scale", 1), static_cast<std::int32_t>(call.attrs.integer("zero_point"))} {}
 
@@ -43,11 +44,11 @@ class Convert : public Implementation {
     void* y = call.output(0, x.dims);
     in_blocks(call, count, count, [&](std::size_t begin, std::size_t end) {
       if (quantizes_)
-        byte_loops().quantize(q_, static_cast<const float*>(x.data) + begin, end - begin,
-                              static_cast<std::uint8_t*>(y) + begin);
+        loops_.quantize(q_, static_cast<const float*>(x.data) + begin, end - begin,
+                        static_cast<std::uint8_t*>(y) + begin);
       else
-        byte_loops().dequantize(q_, static_cast<const std::uint8_t*>(x.data) + begin, end - begin,
-                                static_cast<float*>(y) + begin);
+        loops_.dequantize(q_, static_cast<const std::uint8_t*>(x.data) + begin, end - begin,
+                          static_cast<float*>(y) + begin);
     });
   }
 
@@ -72,11 +73,12 @@ class Convert : public Implementation {
 
   void turn_part(const Planes& planes, const void* x, void* y, std::size_t at) const {
     if (quantizes_)
-      byte_loops().quantize_last(q_, planes, static_cast<const float*>(x) + at, static_cast<std::uint8_t*>(y) + at);
+      loops_.quantize_last(q_, planes, static_cast<const float*>(x) + at, static_cast<std::uint8_t*>(y) + at);
     else
-      byte_loops().dequantize_second(q_, planes, static_cast<const std::uint8_t*>(x) + at, static_cast<float*>(y) + at);
+      loops_.dequantize_second(q_, planes, static_cast<const std::uint8_t*>(x) + at, static_cast<float*>(y) + at);
   }
 
+  const ByteLoops& loops_;
   bool quantizes_, turns_;
   Quantization q_;
 };
@@ -94,7 +96,9 @@ double cost(const Call& call, const Target& target) {
   return 1e-6 + target.stream(5 * call.in(0).shape.known_elements());
 }
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Convert>(call); }
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  return std::make_unique<Convert>(call, vector_code(target));
+}
 
 }  // namespace
 

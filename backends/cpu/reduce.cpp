@@ -280,20 +280,16 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.stream(bytes), target.compute(flops, 0.3));
 }
 
-template <const VectorCode& code>
-constexpr Kernel kernel(std::string_view name, Isa needs) {
-  return {.op = "Reduce",
-          .name = name,
-          .needs = needs,
-          .accepts = accepts,
-          .cost = cost,
-          .create = with_code<Reduce, code>};
-}
-
 }  // namespace
 
-const Kernel reduce_avx512 = kernel<vector_code_avx512>("cpu.reduce_avx512", Isa::avx512);
-const Kernel reduce_avx2 = kernel<vector_code_avx2>("cpu.reduce_avx2", Isa::avx2);
-const Kernel reduce_any = kernel<vector_code_any>("cpu.reduce_any", Isa::baseline);
+const Kernel reduce = {
+    .op = "Reduce",
+    .name = "cpu.reduce",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Reduce>(call, vector_code(target));
+    },
+};
 
 }  // namespace modelflow::cpu

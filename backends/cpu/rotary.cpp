@@ -1,23 +1,14 @@
 // Rotary embedding: rows of heads in any order, angles looked up by where they broadcast.
-#include "backends/cpu/rotary.h"
-
 #include <algorithm>
 #include <array>
 
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/rotary_loops.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 #include "backends/ops/rotary_attrs.h"
 
 namespace modelflow::cpu {
-
-const RotaryLoops rotary_loops_any = kLoops;
-
-const RotaryLoops& rotary_loops() {
-  const Isa isa = host_isa();
-  return isa >= Isa::avx512 ? rotary_loops_avx512 : isa >= Isa::avx2 ? rotary_loops_avx2 : rotary_loops_any;
-}
 
 namespace {
 
@@ -56,8 +47,8 @@ struct Angles {
 
 class Rotary : public Implementation {
  public:
-  explicit Rotary(const Call& call) : attrs_(call.attrs) {
-    const RotaryLoops& loops = rotary_loops();
+  Rotary(const Call& call, const VectorCode& code) : attrs_(call.attrs) {
+    const RotaryLoops& loops = code.rotary;
     if (attrs_.interleaved) {
       turn_ = attrs_.half_width ? loops.neighbours : loops.neighbours_wide;
     } else {
@@ -130,8 +121,8 @@ const Kernel rotary = {
     .name = "cpu.rotary",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Rotary>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Rotary>(call, vector_code(target));
     },
 };
 

@@ -11,7 +11,7 @@ struct RotaryRow {
   float* y = nullptr;  ///< may be x
 };
 
-/// Written once in rotary_loops.h and compiled for each instruction set. In the wide forms cos and sin have a number
+/// Written once in rotary_loops.h. In the wide forms cos and sin have a number
 /// for each element, and those of a pair may differ.
 struct RotaryLoops {
   void (*halves)(const RotaryRow& row);
@@ -19,10 +19,5 @@ struct RotaryLoops {
   void (*neighbours)(const RotaryRow& row);
   void (*neighbours_wide)(const RotaryRow& row);
 };
-
-/// The loops for this host.
-const RotaryLoops& rotary_loops();
-
-extern const RotaryLoops rotary_loops_any, rotary_loops_avx2, rotary_loops_avx512;
 
 }  // namespace modelflow::cpu

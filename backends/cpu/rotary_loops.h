@@ -1,61 +1,69 @@
 #pragma once
 
-// Rotary embedding in vectors of the compiler's own kind. Internal linkage on purpose: each including file is compiled
-// for another instruction set, and the linker must not mix them.
-
-#include <cstring>
+// Rotary embedding over vectors (see vector.h).
 
 #include "backends/cpu/rotary.h"
+#include "backends/cpu/vector.h"
 
 namespace modelflow::cpu {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr std::size_t kLanes = 16;
-#elif defined(__AVX2__)
-constexpr std::size_t kLanes = 8;
-#else
-constexpr std::size_t kLanes = 4;
-#endif
-typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Lanes load(const float* from) {
-  Lanes x;
-  std::memcpy(&x, from, sizeof x);
-  return x;
-}
-inline __attribute__((always_inline)) void store(float* to, Lanes x) { std::memcpy(to, &x, sizeof x); }
-
 /// Both elements of a pair are read before either is written: y may be x.
 template <bool Wide>
-void turn_halves(const RotaryRow& row) {
+MODELFLOW_FLAT void turn_halves(const RotaryRow& row) {
   const std::size_t n = row.pairs;
   const float *a = row.x, *b = row.x + n, *cos = row.cos, *sin = row.sin;
   const float *cos_b = Wide ? cos + n : cos, *sin_b = Wide ? sin + n : sin;
+  vectors(n, [&](std::size_t i, auto part) {
+    const Floats first = load(a + i, part), second = load(b + i, part);
+    store(row.y + i, first * load(cos + i, part) - second * load(sin + i, part), part);
+    store(row.y + n + i, second * load(cos_b + i, part) + first * load(sin_b + i, part), part);
+  });
+}
+
+using EachLane = std::make_index_sequence<kLanes>;
+
+/// Of two vectors in a row, what stands in even places (`first` is 0) or in odd ones (1).
+template <std::size_t first, std::size_t... lane>
+MODELFLOW_INLINE Floats every_other(const float* from, std::index_sequence<lane...>) {
+  return __builtin_shufflevector(load(from), load(from + kLanes), (2 * lane + first)...);
+}
+/// The inverse.
+template <std::size_t... lane>
+MODELFLOW_INLINE void store_in_turns(float* to, Floats even, Floats odd, std::index_sequence<lane...>) {
+  store(to, __builtin_shufflevector(even, odd, (lane / 2 + lane % 2 * kLanes)...));
+  store(to + kLanes, __builtin_shufflevector(even, odd, (lane / 2 + kLanes / 2 + lane % 2 * kLanes)...));
+}
+
+/// One angle for each pair.
+MODELFLOW_FLAT void turn_neighbours(const RotaryRow& row) {
+  constexpr EachLane kEach;
   std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const Lanes first = load(a + i), second = load(b + i);
-    store(row.y + i, first * load(cos + i) - second * load(sin + i));
-    store(row.y + n + i, second * load(cos_b + i) + first * load(sin_b + i));
+  for (; i + kLanes <= row.pairs; i += kLanes) {
+    const Floats first = every_other<0>(row.x + 2 * i, kEach), second = every_other<1>(row.x + 2 * i, kEach);
+    const Floats cos = load(row.cos + i), sin = load(row.sin + i);
+    store_in_turns(row.y + 2 * i, first * cos - second * sin, second * cos + first * sin, kEach);
   }
-  for (; i < n; ++i) {
-    const float first = a[i], second = b[i];
-    row.y[i] = first * cos[i] - second * sin[i];
-    row.y[n + i] = second * cos_b[i] + first * sin_b[i];
-  }
-}
-
-template <bool Wide>
-void turn_neighbours(const RotaryRow& row) {
-  for (std::size_t i = 0; i < row.pairs; ++i) {
+  for (; i < row.pairs; ++i) {
     const float first = row.x[2 * i], second = row.x[2 * i + 1];
-    const std::size_t at = Wide ? 2 * i : i, next = Wide ? at + 1 : at;
-    row.y[2 * i] = first * row.cos[at] - second * row.sin[at];
-    row.y[2 * i + 1] = second * row.cos[next] + first * row.sin[next];
+    row.y[2 * i] = first * row.cos[i] - second * row.sin[i];
+    row.y[2 * i + 1] = second * row.cos[i] + first * row.sin[i];
   }
 }
 
-constexpr RotaryLoops kLoops = {turn_halves<false>, turn_halves<true>, turn_neighbours<false>, turn_neighbours<true>};
+/// The other one of each pair, below 0 where it is the second.
+template <std::size_t... lane>
+MODELFLOW_INLINE Floats others(Floats x, std::index_sequence<lane...>) {
+  constexpr Ints kSigns = {(lane % 2 == 0 ? static_cast<std::int32_t>(0x80000000) : 0)...};
+  return from_bits(bits(__builtin_shufflevector(x, x, (lane ^ 1)...)) ^ kSigns);
+}
+
+MODELFLOW_FLAT void turn_neighbours_wide(const RotaryRow& row) {
+  vectors(2 * row.pairs, [&](std::size_t i, auto part) {
+    const Floats x = load(row.x + i, part);
+    store(row.y + i, x * load(row.cos + i, part) + others(x, EachLane()) * load(row.sin + i, part), part);
+  });
+}
 
 }  // namespace
 }  // namespace modelflow::cpu

@@ -1,11 +1,10 @@
 // Softmax along one axis: rows where it is the last one, else columns side by side.
-#include "backends/cpu/softmax.h"
-
 #include <algorithm>
 
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/softmax_attrs.h"
@@ -17,7 +16,7 @@ namespace {
 
 class Softmax : public Implementation {
  public:
-  Softmax(const Call& call, const SoftmaxCode& code) : softmax_(call.attrs), code_(code) {}
+  Softmax(const Call& call, const VectorCode& code) : softmax_(call.attrs), loops_(code.softmax) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != softmax_.inputs()) fail("wrong number of inputs");
@@ -44,7 +43,7 @@ class Softmax : public Implementation {
           [&](std::size_t begin, std::size_t end, std::size_t) {
             for (std::size_t r = begin; r < end; ++r) {
               const std::size_t at = mask ? shape.offset(1, r * n) : 0;
-              code_.row({n, from + r * n, mask.from(at, 0), softmax_.scale, softmax_.log, to + r * n});
+              loops_.row({n, from + r * n, mask.from(at, 0), softmax_.scale, softmax_.log, to + r * n});
             }
           });
   }
@@ -78,13 +77,13 @@ class Softmax : public Implementation {
       for (std::size_t u = begin; u < end; ++u) {
         const std::size_t first = u % blocks * kSoftmaxColumns, at = u / blocks * n * inner + first;
         const std::size_t count = std::min(kSoftmaxColumns, inner - first);
-        code_.columns({n, inner, count, from + at, softmax_.scale, softmax_.log, to + at});
+        loops_.columns({n, inner, count, from + at, softmax_.scale, softmax_.log, to + at});
       }
     });
   }
 
   ops::SoftmaxAttrs softmax_;
-  const SoftmaxCode& code_;
+  const SoftmaxLoops& loops_;
 };
 
 Verdict accepts(const Call& call) {
@@ -96,34 +95,21 @@ Verdict accepts(const Call& call) {
   return yes();
 }
 
-/// `flops` per element, at which share of the peak.
-double seconds(const Call& call, const Target& target, double rate) {
+double cost(const Call& call, const Target& target) {
   const double elements = call.in(0).shape.known_elements();
   const double mask = call.has(1) ? 4 * call.in(1).shape.known_elements() : 0;
-  return std::max(target.stream(8 * elements + mask), target.compute(20 * elements, rate));
+  return std::max(target.stream(8 * elements + mask), target.compute(20 * elements, 0.3));
 }
 
 }  // namespace
 
-const Kernel softmax_avx512 = {
+const Kernel softmax = {
     .op = "Softmax",
-    .name = "cpu.softmax_avx512",
-    .needs = Isa::avx512,
+    .name = "cpu.softmax",
     .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.3); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Softmax>(call, softmax_code_avx512);
-    },
-};
-
-const Kernel softmax_any = {
-    .op = "Softmax",
-    .name = "cpu.softmax_any",
-    .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return seconds(call, target, 0.1); },
+    .cost = cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      const bool avx2 = std::min(target.isa, host_isa()) >= Isa::avx2;
-      return std::make_unique<Softmax>(call, avx2 ? softmax_code_avx2 : softmax_code_any);
+      return std::make_unique<Softmax>(call, vector_code(target));
     },
 };
 

@@ -25,12 +25,10 @@ struct SoftmaxColumns {
 
 inline constexpr std::size_t kSoftmaxColumns = 64;
 
-struct SoftmaxCode {
+/// Written once in softmax_loops.h.
+struct SoftmaxLoops {
   void (*row)(const SoftmaxRow& row);
   void (*columns)(const SoftmaxColumns& columns);
 };
-
-/// Each only where host_isa() has it.
-extern const SoftmaxCode softmax_code_any, softmax_code_avx2, softmax_code_avx512;
 
 }  // namespace modelflow::cpu

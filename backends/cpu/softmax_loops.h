@@ -1,102 +1,94 @@
 #pragma once
 
-// Softmax in vectors of the compiler's own kind, compiled for each instruction set (see exp_loops.h).
+// Softmax of rows and of columns, over vectors (see vector.h).
 
-#include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/exp_loops.h"
 #include "backends/cpu/softmax.h"
+#include "backends/cpu/vector_math.h"
 
 namespace modelflow::cpu {
 namespace {
 
-/// The scores of a row, which pass through y: what the mask makes of scale * x[i].
-void masked(const SoftmaxRow& row) {
-  const AttentionMask& mask = row.mask;
-  for (std::size_t i = 0; i < row.n; ++i) row.y[i] = row.x[i] * row.scale;
-  for (std::size_t i = 0; mask.numbers && i < row.n; ++i) row.y[i] += mask.numbers[i * mask.step.column];
-  const std::size_t column = mask.flag_step.column;
-  if (mask.flags && mask.on_replaces) {
-    for (std::size_t i = 0; i < row.n; ++i) row.y[i] = mask.flags[i * column] ? mask.on : row.y[i];
-  } else if (mask.flags && mask.off_replaces) {
-    for (std::size_t i = 0; i < row.n; ++i) row.y[i] = mask.flags[i * column] ? row.y[i] : mask.off;
-  } else if (mask.flags) {
-    for (std::size_t i = 0; i < row.n; ++i) row.y[i] += mask.flags[i * column] ? mask.on : mask.off;
+struct NoMask {
+  MODELFLOW_INLINE Floats operator()(Floats x, std::size_t, auto) const { return x; }
+};
+/// What a mask makes of the scores from `i` on.
+struct Masked {
+  const AttentionMask& mask;
+  MODELFLOW_INLINE Floats operator()(Floats x, std::size_t i, auto part) const {
+    if (mask.numbers) x += mask.step.column ? load(mask.numbers + i, part) : all(*mask.numbers);
+    if (!mask.flags) return x;
+    const Ints on = mask.flag_step.column ? load_bytes(mask.flags + i, part) : Ints{} + *mask.flags;
+    if (mask.on_replaces) return on ? all(mask.on) : x;
+    if (mask.off_replaces) return on ? x : all(mask.off);
+    return x + (on ? all(mask.on) : all(mask.off));
   }
-}
+};
 
-/// Runs body(at, count) on whole vectors, then on the rest.
-template <class Body>
-MODELFLOW_LOOP void vectors(std::size_t n, Body body) {
-  for (std::size_t i = 0; i < n; i += kLanes) body(i, std::min(kLanes, n - i));
-}
-
-MODELFLOW_LOOP Lanes load_some(const float* from, std::size_t count, float rest) {
-  if (count == kLanes) return load(from);
-  Lanes x = all(rest);
-  for (std::size_t i = 0; i < count; ++i) x[i] = from[i];
-  return x;
-}
-MODELFLOW_LOOP void store_some(float* to, std::size_t count, Lanes x) {
-  if (count == kLanes) return store(to, x);
-  for (std::size_t i = 0; i < count; ++i) to[i] = x[i];
-}
-
-void softmax_row(const SoftmaxRow& row) {
-  masked(row);
-  float* const y = row.y;
-  Lanes best = all(kNothing);
-  vectors(row.n, [&](std::size_t i, std::size_t count) {
-    const Lanes x = load_some(y + i, count, kNothing);
-    best = x > best ? x : best;
+template <class Mask>
+void softmax_row(const SoftmaxRow& row, Mask mask) {
+  const ExpOfNegative exp;
+  // A product that ran into the difference behind it would move scores far from zero apart from their largest.
+  const auto score = [&](std::size_t i, auto part) {
+    return mask(rounded(load(row.x + i, part) * row.scale), i, part);
+  };
+  Floats best[4], sums[4] = {};
+  for (Floats& b : best) b = all(kNothing);
+  vectors_by_four(row.n, [&](std::size_t i, auto part, std::size_t v) {
+    best[v] = max(best[v], only(score(i, part), part, kNothing));
   });
-  float max = kNothing;
-  for (std::size_t i = 0; i < kLanes; ++i) max = std::max(max, best[i]);
-  const float base = max == kNothing ? 0 : max;
-  Lanes sums = {};
-  vectors(row.n, [&](std::size_t i, std::size_t count) {
-    const Lanes e = exp_of_negative(load_some(y + i, count, kNothing) - base);
-    if (!row.log) store_some(y + i, count, e);
-    sums += e;
+  const float top = largest_of(max(max(best[0], best[1]), max(best[2], best[3])));
+  const Floats base = all(top == kNothing ? 0 : top);
+  vectors_by_four(row.n, [&](std::size_t i, auto part, std::size_t v) {
+    const Floats e = exp(score(i, part) - base);
+    if (!row.log) store(row.y + i, e, part);
+    sums[v] += only(e, part);
   });
-  const float sum = sum_of(sums), factor = row.log ? std::log(sum) : 1 / sum;
-  vectors(row.n, [&](std::size_t i, std::size_t count) {
-    const Lanes x = load_some(y + i, count, 0);
-    store_some(y + i, count, row.log ? (x - base) - factor : x * factor);
-  });
+  const float sum = sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  if (row.log) {
+    const Floats less = all(std::log(sum));
+    return vectors(row.n, [&](std::size_t i, auto part) { store(row.y + i, (score(i, part) - base) - less, part); });
+  }
+  const Floats factor = all(1 / sum);
+  vectors_by_four(
+      row.n, [&](std::size_t i, auto part, std::size_t) { store(row.y + i, load(row.y + i, part) * factor, part); });
 }
 
-/// As many columns as a vector has lanes. Scores pass through y: products that run into the differences behind them
-/// move scores far from zero apart from their largest.
-void softmax_lanes(const SoftmaxColumns& c, std::size_t at, std::size_t count) {
-  const float* const x = c.x + at;
-  float* const y = c.y + at;
-  const std::size_t end = c.n * c.inner;
-  Lanes best = all(kNothing), sum = {}, factor;
-  for (std::size_t i = 0; i < end; i += c.inner) {
-    const Lanes s = load_some(x + i, count, 0) * c.scale;
-    store_some(y + i, count, s);
-    best = s > best ? s : best;
-  }
-  const Lanes base = best == all(kNothing) ? Lanes{} : best;
-  for (std::size_t i = 0; i < end; i += c.inner) {
-    const Lanes e = exp_of_negative(load_some(y + i, count, 0) - base);
-    if (!c.log) store_some(y + i, count, e);
-    sum += e;
-  }
-  for (std::size_t j = 0; j < kLanes; ++j) factor[j] = c.log ? std::log(sum[j]) : 1 / sum[j];
-  for (std::size_t i = 0; i < end; i += c.inner) {
-    const Lanes s = load_some(y + i, count, 0);
-    store_some(y + i, count, c.log ? (s - base) - factor : s * factor);
-  }
+MODELFLOW_FLAT void softmax_row(const SoftmaxRow& row) {
+  if (!row.mask) return softmax_row(row, NoMask{});
+  softmax_row(row, Masked{row.mask});
 }
 
-void softmax_columns(const SoftmaxColumns& columns) {
-  vectors(columns.count, [&](std::size_t at, std::size_t count) { softmax_lanes(columns, at, count); });
+/// `Vectors` of columns side by side; a Rest is one alone.
+template <std::size_t Vectors, class Part>
+void softmax_columns(const SoftmaxColumns& c, std::size_t at, Part part) {
+  const ExpOfNegative exp;
+  const auto place = [&](std::size_t i, std::size_t v) { return i * c.inner + at + v * kLanes; };
+  const auto score = [&](std::size_t i, std::size_t v) { return rounded(load(c.x + place(i, v), part) * c.scale); };
+  Floats base[Vectors], sum[Vectors] = {};
+  for (Floats& b : base) b = all(kNothing);
+  for (std::size_t i = 0; i < c.n; ++i)
+    for (std::size_t v = 0; v < Vectors; ++v) base[v] = max(base[v], score(i, v));
+  for (Floats& b : base) b = b == all(kNothing) ? Floats{} : b;
+  for (std::size_t i = 0; i < c.n; ++i)
+    for (std::size_t v = 0; v < Vectors; ++v) {
+      const Floats e = exp(score(i, v) - base[v]);
+      if (!c.log) store(c.y + place(i, v), e, part);
+      sum[v] += e;
+    }
+  for (Floats& s : sum) s = c.log ? log(s) : 1.0f / s;
+  for (std::size_t i = 0; i < c.n; ++i)
+    for (std::size_t v = 0; v < Vectors; ++v)
+      store(c.y + place(i, v), c.log ? (score(i, v) - base[v]) - sum[v] : load(c.y + place(i, v), part) * sum[v], part);
 }
 
-constexpr SoftmaxCode kCode = {softmax_row, softmax_columns};
+MODELFLOW_FLAT void softmax_columns(const SoftmaxColumns& c) {
+  std::size_t at = 0;
+  for (; at + 4 * kLanes <= c.count; at += 4 * kLanes) softmax_columns<4>(c, at, Whole{});
+  for (; at + kLanes <= c.count; at += kLanes) softmax_columns<1>(c, at, Whole{});
+  if (at < c.count) softmax_columns<1>(c, at, Rest(c.count - at));
+}
 
 }  // namespace
 }  // namespace modelflow::cpu

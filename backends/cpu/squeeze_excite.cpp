@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_mean.h"
-#include "backends/cpu/channels.h"
 #include "backends/cpu/share.h"
-#include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 #include "backends/ops/squeeze_excite.h"
@@ -51,31 +49,32 @@ ExciteMatrix::ExciteMatrix(const Call& call, std::size_t index) : bytes_(call.in
   bias_ = constant(call, index + 1);
 }
 
-void ExciteMatrix::apply(const float* x, float* y, Invocation& call) const {
+void ExciteMatrix::apply(const ChannelLoops& loops, const float* x, float* y, Invocation& call) const {
   const std::size_t all = panels(filters());
   const std::size_t worth = std::max<std::size_t>(filters() * channels_ / kProducts, 1);
   share(call, all, std::min({all, worth, call.threads()}), [&](std::size_t begin, std::size_t end, std::size_t) {
-    for (std::size_t panel = begin; panel < end; ++panel) one_panel(panel, x, y);
+    for (std::size_t panel = begin; panel < end; ++panel) one_panel(loops, panel, x, y);
   });
 }
 
-void ExciteMatrix::one_panel(std::size_t panel, const float* x, float* y) const {
+void ExciteMatrix::one_panel(const ChannelLoops& loops, std::size_t panel, const float* x, float* y) const {
   const std::size_t first = panel * kPanel, count = std::min(kPanel, filters() - first);
   const std::byte* weights = weights_.get();
   float sums[kPanel];
   if (bytes_) {
-    channel_loops().vector_bytes(x, reinterpret_cast<const std::int8_t*>(weights) + first * channels_, channels_, sums);
+    loops.vector_bytes(x, reinterpret_cast<const std::int8_t*>(weights) + first * channels_, channels_, sums);
     const float* scale = scale_.as<float>().data() + first;
     for (std::size_t i = 0; i < count; ++i) sums[i] *= scale[i];
   } else {
-    channel_loops().vector_matrix(x, reinterpret_cast<const float*>(weights) + first * channels_, channels_, sums);
+    loops.vector_matrix(x, reinterpret_cast<const float*>(weights) + first * channels_, channels_, sums);
   }
   const float* bias = bias_.as<float>().data() + first;
   for (std::size_t i = 0; i < count; ++i) y[first + i] = sums[i] + bias[i];
 }
 
-ExciteGates::ExciteGates(const Call& call)
-    : activation_(activation_of(call.attrs)),
+ExciteGates::ExciteGates(const Call& call, const VectorCode& code)
+    : code_(code),
+      activation_(activation_of(call.attrs)),
       skip_(call.attrs.integer("skip") != 0),
       squeeze_(call, 1),
       excite_(call, ops::second_weights(call)),
@@ -88,13 +87,13 @@ ExciteGates::ExciteGates(const Call& call)
 void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const {
   auto* middle = reinterpret_cast<float*>(call.scratch((squeeze_.filters() + channels()) * sizeof(float)));
   float* excited = middle + squeeze_.filters();
-  const auto apply = host_vector_code().pointwise.activate;
+  const auto activate = code_.pointwise.activate;
   for (std::size_t n = 0; n < batch; ++n) {
     float* row = rows + n * channels();
-    squeeze_.apply(row, middle, call);
-    apply(activation_, middle, middle, squeeze_.filters());
-    excite_.apply(middle, excited, call);
-    apply(gate_, excited, row, channels());
+    squeeze_.apply(code_.channels, row, middle, call);
+    activate(activation_, middle, middle, squeeze_.filters());
+    excite_.apply(code_.channels, middle, excited, call);
+    activate(gate_, excited, row, channels());
     for (std::size_t c = 0; skip_ && c < channels(); ++c) row[c] += 1;  // x + x * gate
   }
 }
@@ -123,7 +122,8 @@ namespace {
 
 class SqueezeExcite : public Implementation {
  public:
-  explicit SqueezeExcite(const Call& call) : gates_(call), last_(call.attrs.text("layout", "NHWC") == "NHWC") {}
+  SqueezeExcite(const Call& call, const VectorCode& code)
+      : gates_(call, code), last_(call.attrs.text("layout", "NHWC") == "NHWC") {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -137,14 +137,14 @@ class SqueezeExcite : public Implementation {
     if (t.size() == 0) return;
     const auto* from = static_cast<const float*>(x.data);
     auto* factors = reinterpret_cast<float*>(call.scratch(t.batch * t.channels * sizeof(float)));
-    channel_mean(from, t, factors, call);
+    channel_mean(gates_.code(), from, t, factors, call);
     gates_.apply(t.batch, factors, call);
     multiply(from, t, factors, y, call);
   }
 
  private:
   void multiply(const float* x, const ChannelTensor& t, const float* factors, float* y, Invocation& call) const {
-    const ChannelLoops& loops = channel_loops();
+    const ChannelLoops& loops = gates_.code().channels;
     for_channels(t, call, [&](const ChannelPart& part) {
       const float* factor = factors + part.channel;
       if (last_) return loops.scale_rows(x + part.at, factor, part.units, part.width, y + part.at);
@@ -173,8 +173,8 @@ const Kernel squeeze_excite = {
     .name = "cpu.squeeze_excite",
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<SqueezeExcite>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<SqueezeExcite>(call, vector_code(target));
     },
 };
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backends/cpu/activation.h"
+#include "backends/cpu/vector_code.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::cpu {
@@ -15,10 +15,10 @@ class ExciteMatrix {
   ExciteMatrix(const Call& call, std::size_t index);
   std::size_t filters() const { return static_cast<std::size_t>(bias_.elements()); }
   /// y[m] = bias[m] + sum over c of x[c] * w[m, c]
-  void apply(const float* x, float* y, Invocation& call) const;
+  void apply(const ChannelLoops& loops, const float* x, float* y, Invocation& call) const;
 
  private:
-  void one_panel(std::size_t panel, const float* x, float* y) const;
+  void one_panel(const ChannelLoops& loops, std::size_t panel, const float* x, float* y) const;
 
   bool bytes_;
   std::size_t channels_;
@@ -29,13 +29,15 @@ class ExciteMatrix {
 /// The two vectors between mean and product, read once from a call of SqueezeExcite or QSqueezeExcite.
 class ExciteGates {
  public:
-  explicit ExciteGates(const Call& call);
+  ExciteGates(const Call& call, const VectorCode& code);
+  const VectorCode& code() const { return code_; }
   std::size_t channels() const { return excite_.filters(); }
   std::size_t rank() const { return rank_; }  ///< of x
   /// Turns `batch` rows of means into what the channels are multiplied with.
   void apply(std::size_t batch, float* rows, Invocation& call) const;
 
  private:
+  const VectorCode& code_;
   ActivationSpec activation_, gate_;
   bool skip_;
   ExciteMatrix squeeze_, excite_;

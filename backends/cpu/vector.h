@@ -44,6 +44,8 @@ MODELFLOW_INLINE Floats load(const float* from, Whole = {}, float = 0) {
   return x;
 }
 MODELFLOW_INLINE void store(float* to, Floats x, Whole = {}) { __builtin_memcpy(to, &x, sizeof x); }
+/// The numbers of the part, and others behind them.
+MODELFLOW_INLINE Floats only(Floats x, Whole, float = 0) { return x; }
 
 #if defined(__AVX512F__)
 
@@ -54,6 +56,9 @@ struct Rest {
   __mmask16 mask;
   MODELFLOW_INLINE explicit Rest(std::size_t count) : mask(tail_mask(count)) {}
 };
+MODELFLOW_INLINE Floats only(Floats x, Rest rest, float other = 0) {
+  return _mm512_mask_mov_ps(all(other), rest.mask, x);
+}
 MODELFLOW_INLINE Floats load(const float* from, Rest rest, float other = 0) {
   return _mm512_mask_loadu_ps(all(other), rest.mask, from);
 }
@@ -66,16 +71,19 @@ MODELFLOW_INLINE Floats sqrt(Floats x) { return _mm512_sqrt_ps(x); }
 
 #elif defined(__AVX2__)
 
-alignas(32) constexpr std::int32_t kFirst[2 * kLanes] = {-1, -1, -1, -1, -1, -1, -1, -1};
-
 struct Rest {
-  __m256i mask;
-  MODELFLOW_INLINE explicit Rest(std::size_t count) { __builtin_memcpy(&mask, kFirst + kLanes - count, sizeof mask); }
+  std::size_t count;
+  Ints mask;
+  MODELFLOW_INLINE explicit Rest(std::size_t n)
+      : count(n), mask(Ints{0, 1, 2, 3, 4, 5, 6, 7} < static_cast<std::int32_t>(n)) {}
 };
+MODELFLOW_INLINE Floats only(Floats x, Rest rest, float other = 0) { return rest.mask ? x : all(other); }
 MODELFLOW_INLINE Floats load(const float* from, Rest rest, float other = 0) {
-  return _mm256_blendv_ps(all(other), _mm256_maskload_ps(from, rest.mask), _mm256_castsi256_ps(rest.mask));
+  return only(_mm256_maskload_ps(from, reinterpret_cast<__m256i>(rest.mask)), rest, other);
 }
-MODELFLOW_INLINE void store(float* to, Floats x, Rest rest) { _mm256_maskstore_ps(to, rest.mask, x); }
+MODELFLOW_INLINE void store(float* to, Floats x, Rest rest) {
+  _mm256_maskstore_ps(to, reinterpret_cast<__m256i>(rest.mask), x);
+}
 
 MODELFLOW_INLINE Floats max(Floats a, Floats b) { return _mm256_max_ps(a, b); }
 MODELFLOW_INLINE Floats min(Floats a, Floats b) { return _mm256_min_ps(a, b); }
@@ -87,6 +95,9 @@ struct Rest {
   std::size_t count;
   MODELFLOW_INLINE explicit Rest(std::size_t n) : count(n) {}
 };
+MODELFLOW_INLINE Floats only(Floats x, Rest rest, float other = 0) {
+  return Ints{0, 1, 2, 3} < static_cast<std::int32_t>(rest.count) ? x : all(other);
+}
 MODELFLOW_INLINE Floats load(const float* from, Rest rest, float other = 0) {
   float all_four[kLanes] = {other, other, other, other};
   for (std::size_t i = 0; i < rest.count; ++i) all_four[i] = from[i];
@@ -113,8 +124,8 @@ MODELFLOW_INLINE Floats with_sign(Floats size, Floats sign) {
 }
 
 template <std::size_t by, std::size_t... lane>
-MODELFLOW_INLINE Floats turned(Floats x, std::index_sequence<lane...>) {
-  return __builtin_shufflevector(x, x, ((lane + by) % kLanes)...);
+MODELFLOW_INLINE Floats swapped(Floats x, std::index_sequence<lane...>) {
+  return __builtin_shufflevector(x, x, (lane ^ by)...);
 }
 /// All numbers joined by f: halves, then quarters.
 template <std::size_t width = kLanes / 2, class F>
@@ -122,7 +133,7 @@ MODELFLOW_INLINE float joined(Floats x, F f) {
   if constexpr (width == 0)
     return x[0];
   else
-    return joined<width / 2>(f(x, turned<width>(x, std::make_index_sequence<kLanes>())), f);
+    return joined<width / 2>(f(x, swapped<width>(x, std::make_index_sequence<kLanes>())), f);
 }
 MODELFLOW_INLINE float sum_of(Floats x) {
   return joined(x, [](Floats a, Floats b) { return a + b; });

@@ -2,6 +2,6 @@
 
 namespace modelflow::cpu {
 
-const VectorCode vector_code_avx2 = kCode;
+const VectorCode vector_code_avx2 = code_with(byte_loops_avx2);
 
 }  // namespace modelflow::cpu

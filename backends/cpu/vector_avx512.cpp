@@ -2,6 +2,6 @@
 
 namespace modelflow::cpu {
 
-const VectorCode vector_code_avx512 = kCode;
+const VectorCode vector_code_avx512 = code_with(byte_loops_avx512);
 
 }  // namespace modelflow::cpu

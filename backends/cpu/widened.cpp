@@ -5,6 +5,7 @@
 #include "backends/cpu/bf16.h"
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 #include "modelflow/bf16.h"
@@ -85,7 +86,7 @@ class Widened : public Implementation {
     inner_->run(inner);
     if (!to_bf16_) return;
     auto* y = static_cast<std::uint16_t*>(call.output(0, inner.y));
-    round_to_bf16(inner.result, static_cast<std::size_t>(element_count(inner.y)), y, call);
+    round_to_bf16(vector_code(target_), inner.result, static_cast<std::size_t>(element_count(inner.y)), y, call);
   }
 
  private:
