@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
+#include <span>
 
 #include "modelflow/error.h"
 #include "modelflow/modelflow.h"
@@ -90,6 +92,15 @@ bool has_nan(const Tensor& tensor) {
   return std::ranges::any_of(numbers, [](double x) { return std::isnan(x); });
 }
 
+/// The standard Attention hides a key by the lowest number: of rows of such alone ONNX Runtime 1.31 makes zeros, 1.27
+/// and the definition means.
+bool hides_rows(const Node& attention, const Values& values) {
+  const auto mask = values.find(attention.input(3));
+  if (mask == values.end() || mask->second.dtype() != DType::f32) return false;
+  const std::span<const float> numbers = mask->second.as<float>();
+  return std::ranges::find(numbers, std::numeric_limits<float>::lowest()) != numbers.end();
+}
+
 /// It takes the largest or the smallest of its numbers.
 bool picks(const Node& node) {
   for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK", "MaxPool", "GlobalMaxPool", "Hardmax"})
@@ -107,6 +118,7 @@ std::string open_at(const Node& node, const Values& values) {
   if (node.is("Concat") && joins_unlike(node, values)) return "ONNX Runtime joins what has no elements with anything";
   const auto x = values.find(node.input(0));
   if (picks(node) && x != values.end() && has_nan(x->second)) return "NaN is the largest or not, as its place has it";
+  if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
   const bool fresh = std::ranges::none_of(node.inputs(), [&](const Value* input) {
     const auto found = values.find(input);

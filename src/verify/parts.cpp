@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -78,6 +79,11 @@ Model cut(const Model& original, const Names& borders, const Values& values, Fee
   return model;
 }
 
+/// Beyond it a digit more is infinite: such numbers are masks, not results of anything that was rounded.
+bool is_at_the_end(double x, DType dtype) {
+  return dtype == DType::f32 && std::abs(x) >= static_cast<double>(std::numeric_limits<float>::max()) * (1 - 0x1p-20);
+}
+
 /// Every float a last digit up or down, another way each time.
 Tensor nudged(const Tensor& tensor, unsigned seed) {
   if (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64) return tensor;
@@ -87,7 +93,8 @@ Tensor nudged(const Tensor& tensor, unsigned seed) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       state = state * 1664525U + 1013904223U;
       const double sign = state >> 31 ? 1 : -1;
-      store_element(tensor.dtype(), out, static_cast<std::int64_t>(i), values[i] * (1 + sign * 0x1p-23));
+      const double step = is_at_the_end(values[i], tensor.dtype()) ? 0 : sign * 0x1p-23;
+      store_element(tensor.dtype(), out, static_cast<std::int64_t>(i), values[i] * (1 + step));
     }
   });
 }
