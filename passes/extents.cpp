@@ -35,13 +35,12 @@ bool numeric(const Dim& dim) { return dim.known(); }
 
 /// What one output extent of a window (convolution, pooling) is; empty when no polynomial says it.
 Dim window(const Dim& in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation, std::int64_t pads) {
-  const std::int64_t reach = (kernel - 1) * dilation;
-  if (in.known()) return Dim(std::max<std::int64_t>((in.value() + pads - reach - 1) / stride + 1, 0));
-  if (stride == 1) return in + (pads - reach);
-  if (in.unknown()) return {};
+  const Dim added = Dim(pads) - (Dim(kernel) - Dim(1)) * Dim(dilation) - Dim(1), room = in + added;
+  if (room.unknown()) return {};
+  if (room.known()) return Dim(std::max<std::int64_t>(room.value() / stride + 1, 0));
+  if (stride == 1) return room + Dim(1);
   // Rounded down: no polynomial, but a name that every window of the same kind over the same extent shares.
-  return Dim::symbol("window(" + in.str() + "|" + std::to_string(pads - reach - 1) + "|" + std::to_string(stride) +
-                     ")");
+  return Dim::symbol("window(" + in.str() + "|" + added.str() + "|" + std::to_string(stride) + ")");
 }
 
 std::int64_t entry(const Ints& list, std::size_t i, std::int64_t otherwise) {
@@ -83,11 +82,12 @@ Shape windows(const Node& node, const Shape& x, Dim channels, std::size_t spatia
     dims[0] = x[0];
     for (std::size_t i = 0; i < spatial; ++i) {
       const Dim& in = x[i + (x_last ? 1 : 2)];
-      const std::int64_t stride = entry(strides, i, 1), reach = (kernel[i] - 1) * entry(dilations, i, 1);
+      const std::int64_t stride = entry(strides, i, 1);
+      const Dim reach = (Dim(kernel[i]) - Dim(1)) * Dim(entry(dilations, i, 1));
       std::int64_t pad = entry(pads, i, 0) + entry(pads, i + spatial, 0);
       if (auto_pad == "VALID") pad = 0;
       const bool holes = !node.is("Conv") && entry(dilations, i, 1) != 1;  // a pooling pads as if it had none
-      if (auto_pad.starts_with("SAME")) pad = stride == 1 && !holes ? reach : -1;
+      if (auto_pad.starts_with("SAME")) pad = stride == 1 && !holes ? reach.number().value_or(-1) : -1;
       if (pad >= 0) dims[i + (y_last ? 1 : 2)] = window(in, kernel[i], stride, entry(dilations, i, 1), pad);
     }
   }
@@ -116,7 +116,7 @@ Shape Extents::derived(const Node& node) {
   const auto in = [&](std::size_t i) { return node.input(i) ? of(*node.input(i)) : Shape(); };
   const bool ours = computes(node, Family::convolution);
   if (ours || node.is("Conv")) {
-    const Shape& w = node.input(1)->shape();
+    const Shape w = node.input(1) ? node.input(1)->shape() : Shape();
     if (!w.known() || w.rank() < 3) return {};
     const std::vector<std::int64_t> dims = w.values();
     return windows(node, in(0), Dim(dims[0]), dims.size() - 2, ours && node.attrs.text("x_layout") == "NHWC",

@@ -17,7 +17,9 @@ namespace modelflow::cpu {
 namespace {
 
 using Units = float __attribute__((vector_size(kUnits * sizeof(float))));
-using UnitsInMemory = float __attribute__((vector_size(kUnits * sizeof(float)), aligned(4), may_alias));
+struct __attribute__((packed, may_alias)) UnitsInMemory {  // clang forgets the alignment of a name behind a reference
+  Units all;
+};
 using UnitBits = std::int32_t __attribute__((vector_size(kUnits * sizeof(float))));
 
 // References: a vector in a parameter would have a calling convention that depends on the instruction set.
@@ -74,7 +76,7 @@ MODELFLOW_LOOP void cut(Units& x, float clip) {
 /// The new h into its places.
 MODELFLOW_LOOP void put(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& h) {
   const std::size_t at = block * kUnits, left = part.hidden - at;
-  units(row.next + at) = h;
+  units(row.next + at).all = h;
   if (!row.y) return;
   if (left >= kUnits) {
     std::memcpy(row.y + at, &h, sizeof h);
@@ -88,15 +90,15 @@ MODELFLOW_LOOP void lstm_cell(const RecurrentPart& part, const RecurrentRow& row
   const float* x = row.gates + block * 4 * kUnits;
 #pragma GCC unroll 4
   for (int g = 0; g < 4; ++g) {
-    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits);
+    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits).all;
     cut(sum[g], part.clip);
   }
   sigmoid(sum[0]);
   sigmoid(sum[1]);
   sigmoid(sum[2]);
   hyperbolic_tangent(sum[3]);
-  Units c = sum[2] * units(row.c + block * kUnits) + sum[0] * sum[3];
-  units(row.c + block * kUnits) = c;
+  Units c = sum[2] * units(row.c + block * kUnits).all + sum[0] * sum[3];
+  units(row.c + block * kUnits).all = c;
   hyperbolic_tangent(c);
   put(part, row, block, sum[1] * c);
 }
@@ -104,18 +106,18 @@ MODELFLOW_LOOP void lstm_cell(const RecurrentPart& part, const RecurrentRow& row
 /// (1 - z) n + z h.
 MODELFLOW_LOOP void mix(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, const Units& z,
                         const Units& n) {
-  put(part, row, block, n + z * (units(row.h + block * kUnits) - n));
+  put(part, row, block, n + z * (units(row.h + block * kUnits).all - n));
 }
 
 /// `sum`: h R of the gates z, r, h.
 MODELFLOW_LOOP void gru_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block, Units (&sum)[3]) {
   const float* x = row.gates + block * 3 * kUnits;
   for (int g = 0; g < 2; ++g) {
-    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits);
+    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits).all;
     cut(sum[g], part.clip);
     sigmoid(sum[g]);
   }
-  sum[2] = units(x + 2 * kUnits) + sum[1] * (sum[2] + units(part.bias + block * kUnits));
+  sum[2] = units(x + 2 * kUnits).all + sum[1] * (sum[2] + units(part.bias + block * kUnits).all);
   cut(sum[2], part.clip);
   hyperbolic_tangent(sum[2]);
   mix(part, row, block, sum[0], sum[2]);
@@ -126,22 +128,22 @@ MODELFLOW_LOOP void gru_gates_cell(const RecurrentPart& part, const RecurrentRow
                                    Units (&sum)[2]) {
   float* x = row.gates + block * 3 * kUnits;
   for (int g = 0; g < 2; ++g) {
-    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits);
+    sum[g] = sum[g] + units(x + static_cast<std::size_t>(g) * kUnits).all;
     cut(sum[g], part.clip);
     sigmoid(sum[g]);
   }
-  units(x) = sum[0];
-  units(row.next + block * kUnits) = sum[1] * units(row.h + block * kUnits);
+  units(x).all = sum[0];
+  units(row.next + block * kUnits).all = sum[1] * units(row.h + block * kUnits).all;
 }
 
 /// `sum`: (r * h) R of the gate h.
 MODELFLOW_LOOP void gru_candidate_cell(const RecurrentPart& part, const RecurrentRow& row, std::size_t block,
                                        Units (&sum)[1]) {
   const float* x = row.gates + block * 3 * kUnits;
-  sum[0] = sum[0] + units(x + 2 * kUnits);
+  sum[0] = sum[0] + units(x + 2 * kUnits).all;
   cut(sum[0], part.clip);
   hyperbolic_tangent(sum[0]);
-  mix(part, row, block, units(x), sum[0]);
+  mix(part, row, block, units(x).all, sum[0]);
 }
 
 /// What is done with the sums of a product of `kGates` gates.
@@ -184,7 +186,7 @@ struct Projection {
 #pragma GCC unroll 4
     for (int g = 0; g < Gates; ++g) {
       const std::size_t gate = at + static_cast<std::size_t>(g) * kUnits;
-      units(row.gates + gate) = sum[g] + units(part.bias + gate);
+      units(row.gates + gate).all = sum[g] + units(part.bias + gate).all;
     }
   }
 };

@@ -1,5 +1,7 @@
 #include "backends/ops/pool.h"
 
+#include <limits>
+
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/pool_extent.h"
@@ -63,10 +65,11 @@ Verdict infer_pool(Call& call) {
   const Ints pads = call.attrs.ints("pads");
   if (!global && (kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial))
     return no("kernel_shape, strides and pads do not fit the rank", call.in(0).name);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::vector<Dim> y = x.dims();
   for (std::size_t i = 0; i < spatial; ++i) {
-    if (!global && (kernel[i] < 1 || strides[i] < 1 || pads[i] < 0 || pads[i + spatial] < 0 || pads[i] >= kernel[i] ||
-                    pads[i + spatial] >= kernel[i]))
+    if (!global && (kernel[i] < 1 || kernel[i] > kMost || strides[i] < 1 || strides[i] > kMost || pads[i] < 0 ||
+                    pads[i + spatial] < 0 || pads[i] >= kernel[i] || pads[i + spatial] >= kernel[i]))
       return no("kernel_shape, strides or pads out of range");
     if (global) {
       y[i + 1] = 1;

@@ -48,7 +48,8 @@ ReduceAttrs::ReduceAttrs(const Attrs& attrs, std::size_t inputs)
   if (std::ranges::count_if(program, reduces) != 1) refuse("the program has not one line that reduces");
   line = static_cast<std::size_t>(std::ranges::find_if(program, reduces) - program.begin());
   const std::int64_t axis = attrs.integer("axis", -1), count = attrs.integer("axes", 1);
-  if (axis >= 0 || count < 1 || count > -axis) refuse("axis and axes contradict each other");
+  constexpr std::int64_t kMostAxes = 1 << 10;  // the list of them is written into the body
+  if (axis >= 0 || axis < -kMostAxes || count < 1 || count > -axis) refuse("axis and axes contradict each other");
   from_end = static_cast<std::size_t>(-axis);
   axes = static_cast<std::size_t>(count);
 }

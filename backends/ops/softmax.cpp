@@ -18,7 +18,7 @@ SoftmaxAttrs::SoftmaxAttrs(const Attrs& attrs)
       mask_false(attrs.number("mask_false")),
       true_replaces(attrs.text("replaces", "none") == "true"),
       false_replaces(attrs.text("replaces", "none") == "false"),
-      from_end(static_cast<std::size_t>(-attrs.integer("axis", -1))) {
+      from_end(-static_cast<std::size_t>(attrs.integer("axis", -1))) {
   if (attrs.integer("axis", -1) >= 0) throw Error(ErrorKind::invalid_input, "axis is not negative");
   if (has_mask && from_end != 1) throw Error(ErrorKind::invalid_input, "a mask needs the last axis");
 }

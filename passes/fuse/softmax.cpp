@@ -31,6 +31,7 @@ std::optional<std::int64_t> axis_of(const Node& node, std::int64_t opset) {
   const auto rank = static_cast<std::int64_t>(rank_of(node.input(0)).value_or(0));
   if (rank == 0 && (axis >= 0 || opset < 13)) return {};
   const std::int64_t behind = axis < 0 ? axis : axis - rank;
+  if (rank > 0 && (behind < -rank || behind >= 0)) return {};
   return opset >= 13 || behind == -1 ? std::optional(behind) : std::nullopt;
 }
 

@@ -122,8 +122,9 @@ std::int64_t repeats(const Node& node, std::size_t axis, Facts& facts) {
   const Value* scales = node.input(node.inputs().size() > 2 ? 2 : 1);
   if (scales && scales->constant() && scales->constant()->dtype() == DType::f32 && !node.input(3)) {
     const auto factors = scales->constant()->as<float>();
-    if (axis >= factors.size() || factors[axis] != std::floor(factors[axis])) return 0;
-    return static_cast<std::int64_t>(factors[axis]);
+    const float factor = axis < factors.size() ? factors[axis] : 0;
+    const bool whole = factor >= 1 && factor < 1e6F && factor == std::floor(factor);
+    return whole ? static_cast<std::int64_t>(factor) : 0;
   }
   const Shape in = facts.extents.of(*node.input(0)), out = facts.extents.of(*node.output());
   if (!out.has_rank() || axis >= out.rank() || !in[axis].known() || !out[axis].known()) return 0;

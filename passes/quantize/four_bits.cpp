@@ -37,10 +37,10 @@ float scale_of(std::span<const float> block) {
 }  // namespace
 
 Tensor packed_four_bits(const BlockedWeights& extents, const std::function<int(std::int64_t, std::int64_t)>& step) {
-  const auto& [columns, depth, block] = extents;
-  return Tensor::make(DType::u8, {columns, depth / block, block / 2}, [&](std::byte* out) {
-    for (std::int64_t column = 0; column < columns; ++column)
-      for (std::int64_t row = 0; row < depth; row += 2)
+  const Dims dims = {extents.columns, extents.depth / extents.block, extents.block / 2};
+  return Tensor::make(DType::u8, dims, [&](std::byte* out) {
+    for (std::int64_t column = 0; column < extents.columns; ++column)
+      for (std::int64_t row = 0; row < extents.depth; row += 2)
         *out++ = static_cast<std::byte>(step(column, row) | step(column, row + 1) << 4);
   });
 }

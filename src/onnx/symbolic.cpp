@@ -129,14 +129,15 @@ Shape depth_to_space(const Node& node, ShapeValues&) {
   const Shape& x = shape_of(node, 0);
   std::int64_t block = node.attrs.integer("blocksize", 1);
   if (!x.has_rank() || x.rank() != 4 || block < 1) return {};
-  return std::vector<Dim>{x[0], x[1].divided_by(Dim(block * block)), x[2] * Dim(block), x[3] * Dim(block)};
+  return std::vector<Dim>{x[0], x[1].divided_by(Dim(block) * Dim(block)), x[2] * Dim(block), x[3] * Dim(block)};
 }
 
 Shape space_to_depth(const Node& node, ShapeValues&) {
   const Shape& x = shape_of(node, 0);
   std::int64_t block = node.attrs.integer("blocksize", 1);
   if (!x.has_rank() || x.rank() != 4 || block < 1) return {};
-  return std::vector<Dim>{x[0], x[1] * Dim(block * block), x[2].divided_by(Dim(block)), x[3].divided_by(Dim(block))};
+  return std::vector<Dim>{x[0], x[1] * Dim(block) * Dim(block), x[2].divided_by(Dim(block)),
+                          x[3].divided_by(Dim(block))};
 }
 
 struct ShapeRule {
