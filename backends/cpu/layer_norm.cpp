@@ -17,7 +17,7 @@ class LayerNorm : public Implementation {
         rms_(call.attrs.integer("rms") != 0),
         residual_(call.attrs.text("residual", "none") != "none"),
         keep_sum_(call.attrs.integer("keep_sum") != 0),
-        axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
+        axes_(-static_cast<std::size_t>(call.attrs.integer("axis", -1))),
         epsilon_(call.attrs.number("epsilon")) {}
 
   void run(Invocation& call) const override {

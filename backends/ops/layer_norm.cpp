@@ -14,7 +14,7 @@ struct LayerNormAttrs {
       : rms(attrs.integer("rms") != 0),
         residual(attrs.text("residual", "none") != "none"),
         keep_sum(attrs.integer("keep_sum") != 0),
-        axes(static_cast<std::size_t>(-std::min<std::int64_t>(attrs.integer("axis", -1), 0))) {}
+        axes(-static_cast<std::size_t>(std::min<std::int64_t>(attrs.integer("axis", -1), 0))) {}
   bool rms, residual, keep_sum;
   std::size_t axes;  ///< how many trailing axes are normalized
   std::size_t inputs() const { return 2 + (rms ? 0 : 1) + (residual ? 1 : 0); }
