@@ -2,8 +2,8 @@
 
 // Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as vector.h says.
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/attention_causal.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 

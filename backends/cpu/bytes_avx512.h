@@ -4,8 +4,8 @@
 
 #include <immintrin.h>
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/bytes.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

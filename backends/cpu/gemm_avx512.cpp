@@ -1,5 +1,5 @@
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/gemm.h"
+#include "backends/cpu/vector_activation.h"
 
 // Why intrinsics: on Cascade Lake this tile keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
 // ukernel: 129), needs no code generation when a session is loaded, takes A where it lies, and finishes bias, residual

@@ -2,9 +2,9 @@
 
 // For files named *_avx512.cpp and *_vnni.cpp only, see vector.h.
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/bf16_avx512.h"
 #include "backends/cpu/product_epilogue.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <type_traits>
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/qconv_gates_vnni.h"
 #include "backends/cpu/qconv_problem.h"
 #include "backends/cpu/qconv_rows_vnni.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <immintrin.h>
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/qconv_layout_vnni.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/vector_activation.h"
 #include "backends/cpu/tiles.h"
+#include "backends/cpu/vector_activation.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -52,8 +52,8 @@ struct Options {
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
   Limits limits;                     ///< time and memory, looked at between steps; beyond them Error(limit)
   /// Verification: the bound of max |a-b| / max |a| per output (of 16-bit outputs at least four of their steps). Where
-  /// none is given: 1e-4, or 2^-22 of the range of a Sigmoid, Softmax or the like; and beyond that what rounding becomes
-  /// in a model every part of which agrees by itself.
+  /// none is given: 1e-4, or 2^-22 of the range of a Sigmoid, Softmax or the like; and beyond that what rounding
+  /// becomes in a model every part of which agrees by itself.
   std::optional<double> tolerance = {};
   std::filesystem::path reproducer;  ///< folder for the smallest model and feeds that show a fault; empty: none kept
   std::function<void(std::string_view step, double done)> progress;  ///< done: 0..1 within the step

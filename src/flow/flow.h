@@ -13,8 +13,8 @@ namespace modelflow {
 ///     for (const Stage& stage : stages(options)) flow.run(model, stage);
 class Flow {
  public:
-  Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report,
-       const QuantizationPlan* plan = nullptr, RuleLimit* limit = nullptr)
+  Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report, const QuantizationPlan* plan = nullptr,
+       RuleLimit* limit = nullptr)
       : options_(options), runtime_(std::move(runtime)), report_(report), plan_(plan), limit_(limit) {}
 
   /// Returns the number of changes.

@@ -360,9 +360,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--seed", arguments.seed, "everything follows from it (default: a fresh one, which is printed)");
   app.add_option("--count", arguments.count, "how many models (default: 300)");
   app.add_option("--only", arguments.only, "only this one of them, by number");
-  app.add_option(
-         "--modes", arguments.modes,
-         fmt::format("any of {}, or all (default: the first five, and one of the others)", fmt::join(all_modes(), ", ")))
+  app.add_option("--modes", arguments.modes,
+                 fmt::format("any of {}, or all (default: the first five, and one of the others)",
+                             fmt::join(all_modes(), ", ")))
       ->delimiter(',');
   app.add_flag("--kinds", arguments.kinds, "inputs with NaN and infinities: where results have them is compared");
   app.add_option("--jobs", arguments.jobs, "processes side by side (default: 2)");
