@@ -56,4 +56,15 @@ bool moderate_operands(Invocation& call) {
   return true;
 }
 
+ModerateOnly::ModerateOnly(const Call& call, const Target& target)
+    : weights_(*call.in(1).constant), moderate_(moderate(weights_)), call_(call), target_(target) {
+  for (Operand& in : call_.inputs) in.constant = nullptr;
+  call_.inputs[1].constant = &weights_;
+}
+
+void ModerateOnly::run_by(const Kernel& other, Invocation& call) const {
+  std::call_once(once_, [&] { other_ = other.create(call_, target_); });
+  other_->run(call);
+}
+
 }  // namespace modelflow::cpu

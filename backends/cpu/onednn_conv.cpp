@@ -54,30 +54,24 @@ memory::dims channels_second(const Dims& dims, bool last) {
   return out;
 }
 
-class OnednnConv : public Implementation {
+class OnednnConv : public ModerateOnly {
  public:
   /// `type`: of the numbers that are multiplied, x and the weights.
   OnednnConv(const Call& call, const Target& target, memory::data_type type)
-      : type_(type),
+      : ModerateOnly(call, target),
+        type_(type),
         x_type_(type_of(call.in(0))),
         added_type_(type_of(call.inputs.back())),
         y_type_(type_of(call.outputs.at(0))),
         conv_(call.attrs),
-        activation_(activation_of(call.attrs)),
-        weights_(*call.in(1).constant),
-        moderate_(moderate(weights_)),
-        call_(call),
-        target_(target) {
-    for (Operand& in : call_.inputs) in.constant = nullptr;
-    call_.inputs[1].constant = &weights_;
-  }
+        activation_(activation_of(call.attrs)) {}
 
   void run(Invocation& call) const override {
     const Dims x = checked_dims(call);
     const Dims y = conv_.output_dims(x, weights_.dims()[0]);
     check_others(call, y);
     const bool empty = element_count(y) == 0 || element_count(x) == 0;
-    if (!empty && (!moderate_ || one_column(y) || !moderate_operands(call))) return slowly(x, y, call);
+    if (!empty && (one_column(y) || !takes(call))) return slowly(x, y, call);
     void* out = call.output(0, y);
     if (element_count(y) == 0) return;
     if (element_count(x) == 0) mismatch("nothing but padding to read");
@@ -125,11 +119,7 @@ class OnednnConv : public Implementation {
 
   /// What oneDNN cannot take: in float32 by its definition, in bfloat16 as on CPUs that have no products of it.
   void slowly(const Dims& x, const Dims& y, Invocation& call) const {
-    if (type_ != kFloat) {
-      const Kernel& widened = y_type_ == kFloat ? conv_bf16_widened : conv_to_bf16_widened;
-      std::call_once(wide_once_, [&] { wide_ = widened.create(call_, target_); });
-      return wide_->run(call);
-    }
+    if (type_ != kFloat) return run_by(y_type_ == kFloat ? conv_bf16_widened : conv_to_bf16_widened, call);
     PlainConv plain{conv_, activation_, x, weights_.dims()};
     const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
     plain.x = floats(0), plain.w = weights_.as<float>().data();
@@ -231,13 +221,7 @@ class OnednnConv : public Implementation {
   memory::data_type type_, x_type_, added_type_, y_type_;
   ConvAttrs conv_;
   ActivationSpec activation_;
-  Tensor weights_;
-  bool moderate_;  ///< the weights
-  Call call_;
-  Target target_;
   mutable PreparedFor<Dims, Prepared> prepared_;
-  mutable std::once_flag wide_once_;
-  mutable std::unique_ptr<Implementation> wide_;
 };
 
 Verdict accepts(const Call& call) { return accepts_conv(call, 3); }

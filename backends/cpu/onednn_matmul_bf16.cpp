@@ -21,37 +21,25 @@ struct Prepared {
   std::shared_ptr<const std::byte> packed;
 };
 
-class OnednnMatMulBf16 : public Implementation {
+class OnednnMatMulBf16 : public ModerateOnly {
  public:
   OnednnMatMulBf16(const Call& call, const Target& target)
-      : attrs_(call.attrs),
+      : ModerateOnly(call, target),
+        attrs_(call.attrs),
         activation_(activation_of(call.attrs)),
-        to_bf16_(call.outputs.at(0).dtype == DType::bf16),
-        weights_(*call.in(1).constant),
-        moderate_(moderate(weights_)),
-        call_(call),
-        target_(target) {
-    for (Operand& in : call_.inputs) in.constant = nullptr;
-    call_.inputs[1].constant = &weights_;
-  }
+        to_bf16_(call.outputs.at(0).dtype == DType::bf16) {}
 
   void run(Invocation& call) const override {
     const MatMulBf16Problem p(attrs_, call);
     const bool empty = p.m == 0 || p.n == 0;
-    if (!empty && (!moderate_ || !moderate_operands(call))) return widened(call);
+    // What oneDNN cannot take: as on CPUs that have no products of bfloat16.
+    if (!empty && !takes(call)) return run_by(to_bf16_ ? matmul_to_bf16_widened : matmul_bf16_widened, call);
     void* y = call.output(0, p.y);
     if (empty) return;
     onednn_guard("MatMulBf16", [&] { execute(p, *prepare(p, call.threads()), y, call); });
   }
 
  private:
-  /// What oneDNN cannot take: as on CPUs that have no products of bfloat16.
-  void widened(Invocation& call) const {
-    std::call_once(wide_once_,
-                   [&] { wide_ = (to_bf16_ ? matmul_to_bf16_widened : matmul_bf16_widened).create(call_, target_); });
-    wide_->run(call);
-  }
-
   void execute(const MatMulBf16Problem& p, const Prepared& ready, void* y, Invocation& call) const {
     const auto at = [&](const memory::desc& desc, const void* data) {
       return memory(desc, onednn_engine(), const_cast<void*>(data));  // oneDNN does not write to its inputs
@@ -97,13 +85,7 @@ class OnednnMatMulBf16 : public Implementation {
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
   bool to_bf16_;
-  Tensor weights_;
-  bool moderate_;  ///< the weights
-  Call call_;
-  Target target_;
   mutable PreparedFor<std::size_t, Prepared> prepared_;
-  mutable std::once_flag wide_once_;
-  mutable std::unique_ptr<Implementation> wide_;
 };
 
 std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
