@@ -102,7 +102,8 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
 std::optional<Role> fused_role(const Node& node, Facts& facts) {
   const FusedOp& op = *fused_op(node);
   const bool conv = op.family == Family::convolution;
-  if (op.layouts.empty() || (conv && facts.rank(node.input(1)) < 3)) return {};
+  // What has an order on either side, and is no convolution, takes Transposes in as it is (absorb-transposes).
+  if (conv ? facts.rank(node.input(1)) < 3 : op.layouts.size() != 1) return {};
   Attrs attrs = node.attrs;
   for (const std::string_view layout : op.layouts) {
     if (attrs.text(layout) == "NHWC") return {};
