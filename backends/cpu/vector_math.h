@@ -3,26 +3,22 @@
 // Exponential, logistic function, hyperbolic tangent, error function and logarithm of vectors. What is no number stays
 // so; what is infinite gives what the function tends to. For each instruction set, as vector.h says.
 
+#include "backends/cpu/exp_polynomial.h"
 #include "backends/cpu/vector.h"
 
 namespace modelflow::cpu {
 namespace {
 
-/// exp(x) of x in [-87, 88] to about 1 ulp, as Cephes' expf has it.
+/// exp(x) of x in [-87, 88] to about 1 ulp.
 MODELFLOW_INLINE Floats exp_within(Floats x) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: the lowest bits count ones
-  const Floats t = x * 1.44269504f + kMagic, n = t - kMagic;
-  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + (r + 1.0f);
 #ifdef __AVX512F__
-  return _mm512_scalef_ps(p, n);
+  Floats t, p;
+  exponential_parts(x, t, p);
+  return _mm512_scalef_ps(p, t - kRounding);
 #else
-  return p * from_bits((bits(t) - 0x4b400000 + 127) << 23);
+  Floats e;
+  exponential_within<Floats, Ints>(x, e);
+  return e;
 #endif
 }
 

@@ -67,4 +67,6 @@ std::optional<double> bound_of(const Value& value) {
   return bound(&value, known, 0);
 }
 
+double floor_of(const Value& value) { return 0x1p-22 * bound_of(value).value_or(0); }
+
 }  // namespace modelflow

@@ -9,8 +9,7 @@
 namespace modelflow {
 namespace {
 
-constexpr double kTolerance = 1e-4;  // where none is given: float32 sums in another order
-constexpr double kAsMuch = 8;        // one rounding may be so much larger than another
+constexpr double kAsMuch = 8;  // one rounding may be so much larger than another
 
 void merge(OutputDiff& worst, const OutputDiff& diff) {
   if (diff.max_rel > worst.max_rel) worst.feed = diff.feed;

@@ -9,6 +9,9 @@
 
 namespace modelflow {
 
+/// Where no tolerance is given: float32 sums in another order.
+constexpr double kTolerance = 1e-4;
+
 /// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|.
 /// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type, or within `floor`
 /// absolutely (1e-6 where a is zero throughout); integers, booleans and strings equal, except 8-bit numbers: of a

@@ -18,8 +18,6 @@ namespace {
 using Names = std::vector<std::string>;
 using Values = std::map<std::string, Tensor>;
 
-constexpr double kTolerance = 1e-4;  // as for whole models
-constexpr double kFloor = 0x1p-22;   // of the range of a bounded value
 constexpr int kNudges = 4;
 constexpr double kOften = 32;  // times what a last digit changes: sums round more than once
 
@@ -135,7 +133,7 @@ class Comparison {
   }
 
   bool is_close(const std::string& name, const Tensor& computed) const {
-    const double floor = kFloor * bound_of(*original_.graph().find(name)).value_or(0);
+    const double floor = floor_of(*original_.graph().find(name));
     return difference(name, computed, values_.at(name), kTolerance, floor).ok;
   }
 

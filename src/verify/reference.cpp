@@ -20,7 +20,6 @@ constexpr double kSeconds = 2, kRuns = 4;  // what all runs may take: seconds, o
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice: symbols that occur twice make huge ones
 constexpr double kMostBytes = 1 << 30;     // of all results
-constexpr double kFloor = 0x1p-22;         // of the range of a bounded output: two last digits of float32
 
 bool any_node(const Graph& graph, const std::function<bool(const Node&)>& is) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
@@ -92,7 +91,7 @@ class Maker {
     for (const auto& [name, type] : session_->outputs()) {
       const Value* value = original.graph().find(name);
       reference_.names.push_back(name);
-      reference_.floors.push_back(value ? kFloor * bound_of(*value).value_or(0) : 0);
+      reference_.floors.push_back(value ? floor_of(*value) : 0);
     }
     reference_.random.assign(reference_.names.size(), false);
   }
