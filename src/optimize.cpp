@@ -75,8 +75,11 @@ Selected choose(const Model& original, const Options& options, const Pipeline& p
   tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };
   tools.emit = Pipeline::emit;
   tools.budget = std::min(options.max_seconds, 20.0);
-  if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
+  const auto by_cost = [&] {
     return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
+  };
+  if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
+    return by_cost();
   const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
     return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
@@ -84,7 +87,14 @@ Selected choose(const Model& original, const Options& options, const Pipeline& p
   tools.time_regions = [&](const Model& laid_out) {
     return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
   };
-  return select({original, corrected.forms.portable, fused}, tools, report);
+  try {
+    return select({original, corrected.forms.portable, fused}, tools, report);
+  } catch (const Error&) {
+    std::string why;
+    if (verifier.original_loads(why)) throw;
+    report.notes.push_back("not measured: ONNX Runtime's own optimizations do not load the original (" + why + ")");
+    return by_cost();
+  }
 }
 
 /// A form that was not verified yet is a part of one that was, in another layout: looked at before it leaves.
@@ -93,7 +103,7 @@ Selected verified(Selected chosen, const Model& original, const Corrected& corre
   if (!verifier.possible()) {
     if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
     std::string why;
-    if (verifier.loads(chosen.model, why)) return chosen;
+    if (verifier.still_loads(chosen.model, why)) return chosen;
     report.notes.push_back("the result does not load (" + why + "): the model stays as it came");
     return {.model = original, .original = true};
   }

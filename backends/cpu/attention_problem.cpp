@@ -70,6 +70,13 @@ void AttentionProblem::read_packed(const Invocation& call) {
 void AttentionProblem::read_separate(const Invocation& call) {
   q_ = read(call.input(0), attrs_.q, "q", heads, rows, depth);
   k_ = read(call.input(1), attrs_.k, "k", kv_heads, keys, depth);
+  if (keys == 1 && attrs_.has_mask && !attrs_.causal) {  // a mask of more columns repeats the scores of one key
+    keys = kUnset;
+    v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
+    repeats_key_ = keys != 1;
+    if (repeats_key_) k_.row = 0;
+    return;
+  }
   v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
 }
 
@@ -79,6 +86,13 @@ void AttentionProblem::read_masks(const Invocation& call) {
     numbers_ = read_steps(view, mask_.step);
   };
   const View mask = call.input(attrs_.mask_index());
+  const auto columns = [&](std::size_t input) {
+    const View view = call.input(input);
+    return view.dims.empty() ? 1 : static_cast<std::size_t>(view.dims.back());
+  };
+  if (repeats_key_ && columns(attrs_.mask_index()) != keys &&
+      (!attrs_.has_bias || columns(attrs_.bias_index()) != keys))
+    fail("v is " + text(call.input(2).dims) + " and does not fit one key");
   if (!attrs_.boolean_mask) return read_numbers(mask);
   if (mask.dtype != DType::boolean) fail("the mask is " + std::string(name(mask.dtype)) + ", not boolean");
   mask_.flags = static_cast<const std::uint8_t*>(mask.data);

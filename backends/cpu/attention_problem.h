@@ -42,6 +42,7 @@ struct AttentionProblem {
   Place q_, k_, v_, y_;
   AttentionMask mask_;  ///< of the first head
   MaskSteps numbers_, flags_;
+  bool repeats_key_ = false;  ///< as many values as a mask has columns, of one key
 };
 
 /// Shares the heads of a call out to `code`.

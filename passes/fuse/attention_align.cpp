@@ -15,7 +15,8 @@ Verdict MaskAligner::align(Value*& value, const Shape& scores) {
   const bool joined = scores.rank() == 3;
   if (!joined && scores[scores.rank() - 3].number() != heads_)
     return no("the mask meets the scores with other heads", value->name());
-  // Keys need no look: scores of more keys than there are values multiply with none.
+  // Keys need no look: scores of more keys than there are values multiply with none, and those of one key that a mask
+  // repeats are repeated by the kernel.
   if (*rank >= 2) {
     const Dim &rows = shape[*rank - 2], &wanted = scores[scores.rank() - 2];
     const bool many = wanted.known() && wanted.number() != 1;

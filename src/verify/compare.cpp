@@ -39,7 +39,7 @@ class Judge {
   Comparison judge() {
     for (const std::string& name : reference_.names) found_.diffs.push_back({.output = name});
     try {
-      const auto session = open_session(runtime_, optimized_, session_);
+      const auto session = open();
       for (std::size_t i = 0; i < reference_.feeds.size() && found_.ok; ++i)
         if (!setting_.only || *setting_.only == i) look_at(i, *session);
     } catch (const Error& error) {
@@ -49,6 +49,28 @@ class Judge {
   }
 
  private:
+  /// Without ONNX Runtime's own optimizations where these do not even load the original.
+  std::unique_ptr<Session> open() {
+    try {
+      return open_session(runtime_, optimized_, session_);
+    } catch (const Error& error) {
+      if (!session_.optimize || loads_original()) throw;
+      found_.note = std::string("ONNX Runtime's own optimizations do not load the original: the result is judged ") +
+                    "without them (" + error.what() + ")";
+      session_.optimize = false;
+      return open_session(runtime_, optimized_, session_);
+    }
+  }
+
+  bool loads_original() const {
+    try {
+      open_session(runtime_, original_, {.threads = options_.threads});
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   void refuse(std::size_t feed, const std::string& why) {
     found_.ok = false;
     found_.feed = feed;
@@ -69,7 +91,7 @@ class Judge {
                       "', as it runs the original: " + error.what();
         return;
       }
-      if (!setting_.optimize || of_stock(i, 0) || !plain(i)) return refuse(i, error.what());
+      if (!session_.optimize || of_stock(i, 0) || !plain(i)) return refuse(i, error.what());
       note(i, std::string("break the original: ") + error.what());
       results = *plain(i);
     }
@@ -121,7 +143,7 @@ class Judge {
 
   /// The original in stock ONNX Runtime; null where that does not run.
   const Tensor* of_stock(std::size_t i, std::size_t k) {
-    if (!setting_.optimize) return nullptr;
+    if (!session_.optimize) return nullptr;
     const std::vector<Tensor>* results = run(stock_, i, original_, {.threads = options_.threads});
     return results ? &(*results)[k] : nullptr;
   }

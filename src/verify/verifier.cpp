@@ -68,20 +68,21 @@ std::string Verifier::first_wrong_node(const Model& runnable, const Outcome& fou
   }
 }
 
-bool Verifier::loads(const Model& runnable, std::string& why) const {
-  if (!runtime_ || !options_.verify) return true;
+bool Verifier::loads(const Model& model, std::string& why) const {
   try {
-    open_session(*runtime_, original_, {});
-  } catch (const Error&) {
-    return true;  // nothing to lose
-  }
-  try {
-    open_session(*runtime_, runnable, {});
+    open_session(*runtime_, model, {});
     return true;
   } catch (const Error& error) {
     why = error.what();
     return false;
   }
 }
+
+bool Verifier::still_loads(const Model& runnable, std::string& why) const {
+  std::string nothing_to_lose;
+  return !runtime_ || !options_.verify || !loads(original_, nothing_to_lose) || loads(runnable, why);
+}
+
+bool Verifier::original_loads(std::string& why) const { return loads(original_, why); }
 
 }  // namespace modelflow

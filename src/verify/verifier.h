@@ -39,9 +39,12 @@ class Verifier {
   /// The feed that `found` says; null where the fault needs none.
   const Feed* feed_of(const Outcome& found) const;
   /// For models that cannot be run on made-up data: false when the runtime loads the original and refuses `runnable`.
-  bool loads(const Model& runnable, std::string& why) const;
+  bool still_loads(const Model& runnable, std::string& why) const;
+  /// Whether ONNX Runtime, its own optimizations on, loads the original.
+  bool original_loads(std::string& why) const;
 
  private:
+  bool loads(const Model& model, std::string& why) const;
   std::filesystem::path plugin_for(const Outcome& found) const { return found.kernels_only ? plugin_ : ""; }
 
   std::shared_ptr<Runtime> runtime_;

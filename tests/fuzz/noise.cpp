@@ -44,17 +44,30 @@ class Noise {
   }
 
  private:
-  /// Where ONNX Runtime has no RandomUniformLike (opset 22 on): digits of the value far behind its point.
+  /// Where ONNX Runtime has no RandomUniformLike (opset 22 on): digits of the value's logarithm far behind its point,
+  /// which tell large values apart as well as small ones, and of the element's place, which tells equal values apart.
   Value* hashed(Graph& graph, Value& like, double low, double high, Node* before) {
-    const DType dtype = like.dtype();
-    const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
-      return graph.add(name, std::move(inputs), {.before = before}).output();
+    const DType dtype = like.dtype() == DType::f64 ? DType::f64 : DType::f32;
+    const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+      return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
     };
-    Value* large = op("Mul", {&like, constant(graph, dtype, dice_.uniform(1000, 30000))});
+    const auto cast = [&](Value* from, DType to) {
+      return op("Cast", {from}, {{"to", static_cast<std::int64_t>(to)}});
+    };
+    Value* wide = dtype == like.dtype() ? &like : cast(&like, dtype);
+    Value* size = op("Log", {op("Abs", {wide})});
+    Value* by_size = op("Mul", {size, constant(graph, dtype, dice_.uniform(1000, 30000))});
+    Value* zero = constant(graph, DType::i64, 0);
+    Value* place = cast(op("Range", {zero, op("Size", {&like}), constant(graph, DType::i64, 1)}), dtype);
+    Value* by_place = op("Mul", {place, constant(graph, dtype, dice_.uniform(0.3, 0.7))});
+    Value* shaped = op("Reshape", {by_place, op("Shape", {&like})}, {{"allowzero", std::int64_t{1}}});
+    Value* finite = op("Where", {op("IsInf", {by_size}), constant(graph, dtype, 0), by_size});
+    Value* large = op("Add", {finite, shaped});
     Value* digits = op("Sub", {large, op("Floor", {large})});
     Value* unit = op("Where", {op("IsNaN", {digits}), constant(graph, dtype, 0.5), digits});
     Value* scaled = op("Mul", {unit, constant(graph, dtype, high - low)});
-    return op("Add", {scaled, constant(graph, dtype, low)});
+    Value* drawn = op("Add", {scaled, constant(graph, dtype, low)});
+    return dtype == like.dtype() ? drawn : cast(drawn, like.dtype());
   }
 
   Attrs random(double low, double high, DType dtype) {
@@ -113,7 +126,7 @@ bool worth_noise(const Value& constant) {
 /// noise in the mean alone does comes behind them: rounding of it, divided by the deviation.
 void disturb_mean(Graph& graph, Node& node, double steps, Node* before, Noise& noise) {
   Value *x = node.input(0), *y = node.output();
-  if (!x || !y || !takes_noise(*x) || !x->shape().has_rank() || graph.parent()) return;
+  if (!x || !y || !takes_noise(*x) || !x->shape().has_rank()) return;
   const auto rank = static_cast<std::int64_t>(x->shape().rank());
   const bool layer = node.is("LayerNormalization");
   if (!layer && !node.is("InstanceNormalization")) return;
