@@ -84,6 +84,36 @@ TEST_F(Npz, NothingThereIsSaid) {
   EXPECT_THROW(read_one_by_one(folder_), Error);
 }
 
+TEST_F(Npz, WhatIsWrittenIsReadAndTheSameEveryTime) {
+  const Feeds feeds = read_feeds(write(from_hex(kStored))).at(0);
+  const auto bytes_of = [](const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  Feeds with_empty = feeds;
+  with_empty["none"] = Tensor::of<float>({0, 3}, std::span<const float>());
+  write_feeds(folder_ / "b.npz", with_empty);
+  write_feeds(folder_ / "c.npz", with_empty);
+  EXPECT_EQ(bytes_of(folder_ / "b.npz"), bytes_of(folder_ / "c.npz"));
+  Feeds again = read_feeds(folder_ / "b.npz").at(0);
+  EXPECT_EQ(again.at("none").dims(), (Dims{0, 3}));
+  again.erase("none");
+  expect_original(again);
+}
+
+TEST_F(Npz, WhatCannotBeWrittenLeavesWhatWasThere) {
+  const std::filesystem::path file = write(from_hex(kStored));
+  Feeds feeds = read_feeds(file).at(0);
+  feeds["words"] = Tensor({1}, std::vector<std::string>{"no type of numpy's"});
+  try {
+    write_feeds(file, feeds);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  }
+  expect_original(read_feeds(file).at(0));
+}
+
 // Any one byte may be wrong and the file may end anywhere: never more than an Error, never other values unnoticed.
 TEST_F(Npz, DamageIsAnError) {
   for (const std::string_view archive : {kStored, kDeflated}) {

@@ -1,13 +1,17 @@
 #include "src/calibrate/bias_shifts.h"
 
+#include <Eigen/Core>
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace modelflow {
 namespace {
 
 constexpr std::size_t kSamples = 8;
+
+using Eigen::Index;
+template <class T>
+using Rows = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// The scale that x has in front of an op; 0: rows have scales of their own, which this knows nothing about.
 struct Grid {
@@ -20,11 +24,11 @@ struct Grid {
 
 /// Sums over all outputs of what each weight is multiplied by: [channel of x, tap], as it is and rounded.
 struct Sums {
-  std::vector<double> exact, rounded;
+  Eigen::VectorXd exact, rounded;
   double outputs = 0;
 
-  void fit(std::size_t count) {
-    if (exact.empty()) exact.assign(count, 0), rounded.assign(count, 0);
+  void fit(Index count) {
+    if (exact.size() == 0) exact = rounded = Eigen::VectorXd::Zero(count);
   }
 };
 
@@ -41,18 +45,11 @@ struct Window {
   }
 };
 
-/// p[0] + p[stride] + ... over `count` places. Sums over a constant number of lanes are what compilers vectorise.
-double sum_of(const float* p, std::int64_t count, std::int64_t stride) {
-  constexpr std::int64_t kLanes = 16;
-  std::array<float, kLanes> lanes{};
-  std::int64_t i = 0;
-  if (stride == 1)
-    for (; i + kLanes <= count; i += kLanes)
-      for (std::int64_t j = 0; j < kLanes; ++j) lanes[static_cast<std::size_t>(j)] += p[i + j];
-  double sum = 0;
-  for (; i < count; ++i) sum += p[i * stride];
-  for (const float lane : lanes) sum += lane;
-  return sum;
+/// p[0] + p[stride] + ... over `count` places.
+double sum_of(const float* p, Index count, Index stride) {
+  return Eigen::Map<const Eigen::VectorXf, 0, Eigen::InnerStride<>>(p, count, Eigen::InnerStride<>(stride))
+      .cast<double>()
+      .sum();
 }
 
 std::int64_t at(const Ints& values, std::size_t i, std::int64_t otherwise) {
@@ -94,13 +91,44 @@ class Op {
   }
 
   std::vector<float> shift() const {
-    if (sums_.outputs == 0) return {};
-    if (is_product(node_)) return product_shift();
-    return node_.is("ConvTranspose") ? transposed_shift() : conv_shift();
+    std::vector<float> shift;
+    if (sums_.outputs == 0) return shift;
+    const std::span<const float> scales = quantized_.input(2)->constant()->as<float>();
+    for (std::size_t o = 0; o < scales.size(); ++o) {
+      const Place at = place(static_cast<Index>(o), static_cast<Index>(scales.size()));
+      const double exact = times(weights().as<float>(), at, sums_.exact) * factor();
+      const double rounded = times(quantized_.input(1)->constant()->as<std::int8_t>(), at, sums_.rounded) * scales[o];
+      shift.push_back(static_cast<float>((exact - rounded) / (sums_.outputs * static_cast<double>(at.together))));
+    }
+    return shift;
   }
 
  private:
+  /// Where the weights of one output lie: [each, together], rows `stride` apart, those of a row meeting the same sum.
+  struct Place {
+    Index first, each, together, stride, sums;
+  };
+
   const Tensor& weights() const { return *node_.input(1)->constant(); }
+  double factor() const { return is_product(node_) ? node_.attrs.number("scale", 1) : 1; }
+
+  Place place(Index o, Index outputs) const {
+    const Index each = static_cast<Index>(weights().elements()) / outputs;
+    if (is_product(node_) && node_.attrs.integer("trans_b") == 0) return {o, each, 1, outputs, 0};
+    if (node_.is("ConvTranspose")) {  // [channels, outputs, taps ...]
+      const Index channels = sums_.exact.size(), taps = each / channels;
+      return {o * taps, channels, taps, outputs * taps, 0};
+    }
+    const Index groups = node_.attrs.integer("group", 1);
+    return {o * each, each, 1, 1, is_product(node_) ? 0 : o / (outputs / groups) * each};
+  }
+
+  template <class T>
+  static double times(std::span<const T> weights, const Place& at, const Eigen::VectorXd& sums) {
+    const Eigen::Map<const Rows<T>, 0, Eigen::OuterStride<>> w(weights.data() + at.first, at.each, at.together,
+                                                               Eigen::OuterStride<>(at.stride));
+    return w.template cast<double>().rowwise().sum().dot(sums.segment(at.sums, at.each));
+  }
 
   void see_image(const Tensor& x) {
     const Tensor& w = weights();
@@ -111,20 +139,19 @@ class Op {
                                      ? std::pair(Window{.outputs = height}, Window{.outputs = width})
                                      : windows(node_, w, height, width);
     const std::int64_t channels = x.dims()[1], taps = rows.kernel * columns.kernel;
-    sums_.fit(static_cast<std::size_t>(channels * taps));
+    sums_.fit(channels * taps);
     const float* image = x.as<float>().data();
     std::vector<float> rounded(static_cast<std::size_t>(height * width));
     for (std::int64_t i = 0; i < x.dims()[0] * channels; ++i, image += height * width) {
       std::transform(image, image + height * width, rounded.begin(), [&](float v) { return grid_.rounded(v); });
-      const auto place = static_cast<std::size_t>(i % channels * taps);
+      const Index place = i % channels * taps;
       for (std::int64_t tap = 0; tap < taps; ++tap) {
         const auto down = rows.places(tap / columns.kernel, height),
                    across = columns.places(tap % columns.kernel, width);
         for (std::int64_t r = 0; r < down.second; ++r) {
           const std::int64_t first = (down.first + r * rows.stride) * width + across.first;
-          sums_.exact[place + static_cast<std::size_t>(tap)] += sum_of(image + first, across.second, columns.stride);
-          sums_.rounded[place + static_cast<std::size_t>(tap)] +=
-              sum_of(rounded.data() + first, across.second, columns.stride);
+          sums_.exact[place + tap] += sum_of(image + first, across.second, columns.stride);
+          sums_.rounded[place + tap] += sum_of(rounded.data() + first, across.second, columns.stride);
         }
       }
     }
@@ -132,67 +159,15 @@ class Op {
   }
 
   void see_rows(const Tensor& a) {
-    const auto depth = static_cast<std::size_t>(a.dims().back());
+    const Index depth = a.dims().back();
     sums_.fit(depth);
-    const std::span<const float> values = a.as<float>();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      sums_.exact[i % depth] += values[i];
-      sums_.rounded[i % depth] += grid_.rounded(values[i]);
+    const Eigen::Map<const Rows<float>> rows(a.as<float>().data(), a.elements() / depth, depth);
+    for (Index r = 0; r < rows.rows(); ++r) {
+      const auto row = rows.row(r).transpose();
+      sums_.exact += row.cast<double>();
+      sums_.rounded += row.unaryExpr([&](float v) { return grid_.rounded(v); }).cast<double>();
     }
-    sums_.outputs += static_cast<double>(values.size() / depth);
-  }
-
-  std::vector<float> conv_shift() const {
-    const std::span<const float> w = weights().as<float>(), scales = quantized_.input(2)->constant()->as<float>();
-    const std::span<const std::int8_t> steps = quantized_.input(1)->constant()->as<std::int8_t>();
-    const auto outputs = static_cast<std::size_t>(weights().dims()[0]);
-    const auto groups = static_cast<std::size_t>(node_.attrs.integer("group", 1));
-    const std::size_t each = w.size() / outputs;
-    std::vector<float> shift(outputs);
-    for (std::size_t o = 0; o < outputs; ++o) {
-      const std::size_t from = o / (outputs / groups) * each;
-      double sum = 0;
-      for (std::size_t i = 0; i < each; ++i)
-        sum += w[o * each + i] * sums_.exact[from + i] -
-               static_cast<double>(steps[o * each + i]) * scales[o] * sums_.rounded[from + i];
-      shift[o] = static_cast<float>(sum / sums_.outputs);
-    }
-    return shift;
-  }
-
-  /// Of weights [channels, outputs, taps ...].
-  std::vector<float> transposed_shift() const {
-    const std::span<const float> w = weights().as<float>(), scales = quantized_.input(2)->constant()->as<float>();
-    const std::span<const std::int8_t> steps = quantized_.input(1)->constant()->as<std::int8_t>();
-    const std::size_t channels = sums_.exact.size(), outputs = scales.size(), taps = w.size() / (channels * outputs);
-    std::vector<double> sums(outputs);
-    for (std::size_t i = 0; i < w.size(); ++i) {
-      const std::size_t c = i / (outputs * taps), o = i / taps % outputs;
-      sums[o] += w[i] * sums_.exact[c] - static_cast<double>(steps[i]) * scales[o] * sums_.rounded[c];
-    }
-    std::vector<float> shift;
-    for (const double sum : sums)
-      shift.push_back(static_cast<float>(sum / (sums_.outputs * static_cast<double>(taps))));
-    return shift;
-  }
-
-  std::vector<float> product_shift() const {
-    const std::span<const float> w = weights().as<float>(), scales = quantized_.input(2)->constant()->as<float>();
-    const std::span<const std::int8_t> steps = quantized_.input(1)->constant()->as<std::int8_t>();
-    const bool swapped = node_.attrs.integer("trans_b") != 0;
-    const float factor = node_.attrs.number("scale", 1);
-    const std::size_t depth = sums_.exact.size(), outputs = w.size() / depth;
-    std::vector<float> shift(outputs);
-    for (std::size_t o = 0; o < outputs; ++o) {
-      double sum = 0;
-      for (std::size_t k = 0; k < depth; ++k) {
-        const std::size_t i = swapped ? o * depth + k : k * outputs + o;
-        sum += static_cast<double>(w[i]) * factor * sums_.exact[k] -
-               static_cast<double>(steps[i]) * scales[o] * sums_.rounded[k];
-      }
-      shift[o] = static_cast<float>(sum / sums_.outputs);
-    }
-    return shift;
+    sums_.outputs += static_cast<double>(rows.rows());
   }
 
   const Node &node_, &quantized_;

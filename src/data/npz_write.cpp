@@ -1,8 +1,12 @@
 // numpy's .npz, written: one .npy for each array, stored as it is.
 #include <fmt/format.h>
-#include <zlib.h>
+#include <minizip/zip.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "modelflow/data.h"
 #include "modelflow/error.h"
@@ -10,8 +14,6 @@
 
 namespace modelflow {
 namespace {
-
-constexpr std::uint64_t kMostBytes = 0xfffffffe;  // of an archive without the 64-bit extension
 
 std::string descr_of(DType dtype) {
   switch (dtype) {
@@ -48,7 +50,7 @@ std::string descr_of(DType dtype) {
   }
 }
 
-std::string npy(const Tensor& tensor) {
+std::string npy_header(const Tensor& tensor) {
   std::string shape;
   for (const std::int64_t dim : tensor.dims()) shape += std::to_string(dim) + ",";
   std::string header =
@@ -58,63 +60,67 @@ std::string npy(const Tensor& tensor) {
   std::string bytes("\x93NUMPY\x01\x00", 8);
   bytes += static_cast<char>(header.size() & 0xff);
   bytes += static_cast<char>(header.size() >> 8);
-  bytes += header;
-  if (tensor.bytes() > 0) bytes.append(reinterpret_cast<const char*>(tensor.data()), tensor.bytes());
-  return bytes;
+  return bytes + header;
 }
 
-void put(std::string& out, std::uint64_t value, unsigned width) {
-  for (unsigned i = 0; i < width; ++i) out += static_cast<char>(value >> 8 * i & 0xff);
-}
+/// An archive that becomes visible when it is complete.
+class ZipWriter {
+ public:
+  explicit ZipWriter(const std::filesystem::path& file)
+      : name_(file.string()), file_(file), descriptor_(file_.descriptor()) {
+    zlib_filefunc64_def files;
+    fill_fopen64_filefunc(&files);
+    files.zopen64_file = [](void* own, const void*, int) -> void* {
+      return ::fdopen(::dup(*static_cast<int*>(own)), "wb");
+    };
+    files.opaque = &descriptor_;
+    zip_ = zipOpen2_64("", APPEND_STATUS_CREATE, nullptr, &files);
+    expect(zip_ != nullptr);
+  }
+  ~ZipWriter() {
+    if (zip_) zipClose(zip_, nullptr);
+  }
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
 
-/// What the local header and the directory say alike.
-void put_facts(std::string& out, const std::string& content, const std::string& name) {
-  put(out, 20, 2);          // version of the format
-  put(out, 0, 2);           // flags
-  put(out, 0, 2);           // stored
-  put(out, 0x00210000, 4);  // 1980-01-01, 0:00: the same bytes for the same arrays
-  const auto* data = reinterpret_cast<const Bytef*>(content.data());
-  put(out, crc32_z(crc32_z(0, nullptr, 0), data, content.size()), 4);
-  put(out, content.size(), 4);
-  put(out, content.size(), 4);
-  put(out, name.size(), 2);
-  put(out, 0, 2);  // extra
-}
+  void begin(const std::string& name) {
+    zip_fileinfo info{};
+    info.dosDate = 0x00210000;  // 1980-01-01, 0:00: the same bytes for the same arrays
+    expect(zipOpenNewFileInZip64(zip_, name.c_str(), &info, nullptr, 0, nullptr, 0, nullptr, 0, 0, 1) == ZIP_OK);
+  }
+  void write(const void* data, std::size_t size) {
+    constexpr std::size_t kMostAtOnce = 1 << 30;
+    for (std::size_t done = 0; done < size; done += kMostAtOnce)
+      expect(zipWriteInFileInZip(zip_, static_cast<const char*>(data) + done,
+                                 static_cast<unsigned>(std::min(size - done, kMostAtOnce))) == ZIP_OK);
+  }
+  void finish() {
+    expect(zipClose(std::exchange(zip_, nullptr), nullptr) == ZIP_OK);
+    file_.replace();
+  }
+
+ private:
+  void expect(bool done) const {
+    if (!done) throw Error(ErrorKind::output, "'" + name_ + "' cannot be written: " + std::strerror(errno));
+  }
+
+  std::string name_;
+  NewFile file_;
+  int descriptor_;
+  zipFile zip_ = nullptr;
+};
 
 }  // namespace
 
 void write_feeds(const std::filesystem::path& file, const Feeds& feeds) {
-  std::string archive, directory;
+  ZipWriter zip(file);
   for (const auto& [input, tensor] : feeds) {
-    const std::string name = input + ".npy", content = npy(tensor);
-    const std::uint64_t offset = archive.size();
-    put(archive, 0x04034b50, 4);
-    put_facts(archive, content, name);
-    archive += name + content;
-    put(directory, 0x02014b50, 4);
-    put(directory, 20, 2);  // made by
-    put_facts(directory, content, name);
-    put(directory, 0, 2);  // comment
-    put(directory, 0, 2);  // disk
-    put(directory, 0, 2);  // attributes
-    put(directory, 0, 4);
-    put(directory, offset, 4);
-    directory += name;
-    if (archive.size() + directory.size() > kMostBytes)
-      throw Error(ErrorKind::unsupported, "more than 4 GiB of arrays");
+    const std::string header = npy_header(tensor);
+    zip.begin(input + ".npy");
+    zip.write(header.data(), header.size());
+    zip.write(tensor.data(), tensor.bytes());
   }
-  const std::uint64_t begin = archive.size();
-  archive += directory;
-  put(archive, 0x06054b50, 4);
-  put(archive, 0, 4);  // disks
-  put(archive, feeds.size(), 2);
-  put(archive, feeds.size(), 2);
-  put(archive, directory.size(), 4);
-  put(archive, begin, 4);
-  put(archive, 0, 2);
-  NewFile out(file);
-  out.write(archive.data(), archive.size(), 0);
-  out.replace();
+  zip.finish();
 }
 
 }  // namespace modelflow

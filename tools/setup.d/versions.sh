@@ -25,6 +25,6 @@ readonly SYSTEM_PACKAGES=(
   build-essential dpkg-dev cmake ninja-build git ca-certificates
   python3 python3-venv
   protobuf-compiler
-  libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
+  libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libminizip-dev zlib1g-dev libeigen3-dev libgtest-dev
   fonts-dejavu-core fonts-liberation
 )
