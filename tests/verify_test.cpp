@@ -187,9 +187,20 @@ TEST(Feeds, WhatIsComputedFromThemMayBeEmpty) {
   const auto of = [](std::int64_t length) {
     return Feeds{{"x", Tensor::make(DType::f32, {1, 1, length}, [](std::byte*) {})}};
   };
-  EXPECT_FALSE(has_empty_value(model, of(4)));
-  EXPECT_TRUE(has_empty_value(model, of(3)));
-  EXPECT_TRUE(has_empty_value(model, of(0)));
+  EXPECT_FALSE(outlook(model, of(4)).empty);
+  EXPECT_TRUE(outlook(model, of(3)).empty);
+  EXPECT_TRUE(outlook(model, of(0)).empty);
+}
+
+/// Products of a long sequence with itself: what goes in is small, what lies between is not.
+TEST(Feeds, TellWhatTheyLeadTo) {
+  Model model = with_inputs({{"x", Type::tensor(DType::f32, Shape({Dim(1), Dim::symbol("T"), Dim(1)}))}});
+  Graph& graph = model.graph();
+  Value* x = graph.inputs()[0];
+  Value* turned = graph.add("Transpose", {x}, {.attrs = {{"perm", Ints{0, 2, 1}}}}).output();
+  graph.add_output(*graph.add("MatMul", {x, turned}).output());
+  const Feeds feeds = {{"x", Tensor::make(DType::f32, {1, 300, 1}, [](std::byte*) {})}};
+  EXPECT_EQ(outlook(model, feeds).largest, 90000);
 }
 
 TEST(Feeds, AreDeterministic) {

@@ -99,6 +99,13 @@ Front read_front(const Node& softmax, bool last_axis, Extents& extents) {
   return front;
 }
 
+/// Whether enough of them stand side by side behind `axis`, which is negative, for rows to be done at once.
+bool columns_behind(const Shape& shape, std::int64_t axis) {
+  if (!shape.has_rank() || -axis > static_cast<std::int64_t>(shape.rank())) return false;
+  const std::size_t behind = shape.rank() - static_cast<std::size_t>(-axis) + 1;
+  return elements_from(shape, behind).value_or(kColumns) >= kColumns;
+}
+
 bool fuse_softmax(Node& node, Context& context, Extents& extents) {
   if (node.input(0)->dtype() != DType::f32) return false;
   const std::optional<std::int64_t> axis = axis_of(node, context.model.opset());
@@ -107,9 +114,8 @@ bool fuse_softmax(Node& node, Context& context, Extents& extents) {
     return false;
   }
   const Shape& shape = node.input(0)->shape();
-  const std::size_t behind = shape.has_rank() ? shape.rank() - static_cast<std::size_t>(-*axis) + 1 : 0;
-  if (*axis != -1 && elements_from(shape, behind).value_or(kColumns) < kColumns) {
-    context.miss("softmax", &node, "too few columns stand side by side");
+  if (*axis != -1 && !columns_behind(shape, *axis)) {
+    context.miss("softmax", &node, "too few columns stand side by side, or nobody knows how many");
     return false;
   }
   const Front front = read_front(node, *axis == -1, extents);

@@ -39,8 +39,8 @@ bool has_empty_input(const Feeds& feeds) {
   return std::any_of(feeds.begin(), feeds.end(), [](const auto& feed) { return feed.second.elements() == 0; });
 }
 
-bool has_empty_value(const Model& model, const Feeds& feeds) {
-  if (has_empty_input(feeds)) return true;
+Outlook outlook(const Model& model, const Feeds& feeds) {
+  Outlook found{.empty = has_empty_input(feeds)};
   Model bound = model;
   for (Value* input : bound.graph().inputs())
     if (const auto fed = feeds.find(input->name()); fed != feeds.end())
@@ -48,14 +48,16 @@ bool has_empty_value(const Model& model, const Feeds& feeds) {
   try {
     infer_types(bound);
   } catch (const Error&) {
-    return true;  // contradicts itself: anything may happen
+    found.empty = true;  // contradicts itself: anything may happen
+    return found;
   }
-  const auto is_empty = [](const Value* value) {
-    return value && value->type.is_tensor() && value->shape().has_rank() && value->shape().elements() == Dim(0);
-  };
-  return std::ranges::any_of(bound.graph().nodes(), [&](const auto& node) {
-    return !node->inputs().empty() && std::ranges::any_of(node->outputs(), is_empty);
-  });
+  for (const auto& node : bound.graph().nodes())
+    for (const Value* value : node->outputs()) {
+      if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;
+      found.empty = found.empty || (!node->inputs().empty() && value->shape().elements() == Dim(0));
+      if (value->shape().known()) found.largest = std::max(found.largest, value->shape().known_elements());
+    }
+  return found;
 }
 
 bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session) {

@@ -9,9 +9,14 @@ namespace modelflow {
 /// Whether some input has no elements.
 bool has_empty_input(const Feeds& feeds);
 
-/// Whether an input of these shapes, or a value that is computed from them, has no elements: ONNX Runtime (1.31 still)
-/// divides by such extents in some ops (Einsum, LSTM), which ends the process.
-bool has_empty_value(const Model& model, const Feeds& feeds);
+/// What inference tells of a run before it begins. `empty`: an input, or a value that is computed from the inputs, has
+/// no elements (ONNX Runtime, 1.31 still, divides by such extents in some ops (Einsum, LSTM), which ends the process),
+/// or the shapes contradict each other. `largest`: elements of the largest value, as far as they are known.
+struct Outlook {
+  bool empty = false;
+  double largest = 0;
+};
+Outlook outlook(const Model& model, const Feeds& feeds);
 
 /// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
 bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session);

@@ -19,6 +19,7 @@ namespace {
 constexpr double kSeconds = 2, kRuns = 4;  // what all runs may take: seconds, or runs of the first set
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice: symbols that occur twice make huge ones
+constexpr double kMostOfOne = 1 << 27;     // elements of one value that such a set leads to
 constexpr double kMostBytes = 1 << 30;     // of all results
 
 bool any_node(const Graph& graph, const std::function<bool(const Node&)>& is) {
@@ -143,7 +144,7 @@ class Maker {
     spent_before_ = spent_;
     refusal_.clear();
     try {
-      feed.empty = is_empty(feed.values);
+      feed.empty = look_ahead(feed.values).empty;
       if (feed.empty) try_first(feed.values);
       reference_.outputs.push_back(session_->run(feed.values));
       if (feed.empty) expect_the_same(feed.values);
@@ -156,12 +157,11 @@ class Maker {
     return refusal_.empty();
   }
 
-  bool is_empty(const Feeds& feeds) {
+  const Outlook& look_ahead(const Feeds& feeds) {
     AllDims dims;
     for (const auto& [input, tensor] : feeds) dims[input] = tensor.dims();
-    const auto known = empty_.find(dims);
-    return known != empty_.end() ? known->second
-                                 : empty_.emplace(dims, has_empty_value(original_, feeds)).first->second;
+    const auto known = outlooks_.find(dims);
+    return known != outlooks_.end() ? known->second : outlooks_.emplace(dims, outlook(original_, feeds)).first->second;
   }
 
   void try_first(const Feeds& feeds) const {
@@ -186,7 +186,10 @@ class Maker {
               .values = made_up(original_, dims, extents, idea.style),
               .kinds_only = idea.kinds_only(),
               .ordinary = idea.usual};
-    const bool ran = run(std::move(feed));
+    const bool first = reference_.feeds.empty() && &extents == &idea.extents.front();
+    const bool too_large = !first && look_ahead(feed.values).largest > kMostOfOne;
+    if (too_large) refusal_ = "no memory: a value within the model is too large";
+    const bool ran = !too_large && run(std::move(feed));
     if (idea.style == Style::typical) tried_[dims] = ran;
     return ran;
   }
@@ -229,7 +232,7 @@ class Maker {
   std::unique_ptr<Session> session_;
   Reference reference_;
   std::map<AllDims, bool> tried_;  ///< with typical values: whether the original ran
-  std::map<AllDims, bool> empty_;
+  std::map<AllDims, Outlook> outlooks_;
   std::string refusal_;
   double load_ = 0, spent_ = 0, spent_before_ = 0, once_ = 0, bytes_ = 0, typical_elements_ = 1;
 };
