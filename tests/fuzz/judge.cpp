@@ -182,9 +182,10 @@ std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tenso
     const std::string where = "output '" + names_[k] + "' " + dims_text(a) + ": ";
     if (a.dtype() != b.dtype()) return where + "is " + dims_text(b);
     if (a.dims() == b.dims() && (gap(a, b).largest <= 1e-6 * gap(a, b).scale) && !gap(a, b).kinds) continue;
+    if (coarse_share_ != share) coarse_.clear(), coarse_moved_.clear();  // of another precision
     auto found = coarse_moved_.find(sample);
     if (found == coarse_moved_.end()) {
-      if (coarse_.empty() || coarse_share_ != share) {
+      if (coarse_.empty()) {
         coarse_ = open([&](std::uint64_t seed) { return with_coarse_products(original_, share, seed, false); });
         const Model in_steps = with_coarse_products(original_, share, 1, true);
         coarse_.push_back(open_session(runtime_, in_steps, {.threads = 1, .optimize = false}));
