@@ -2,8 +2,8 @@
 
 #include <cstring>
 
+#include "backends/cpu/arena.h"
 #include "backends/cpu/attention_blocks.h"
-#include "backends/cpu/carve.h"
 #include "backends/cpu/gemm_amx.h"
 #include "backends/cpu/round_amx.h"
 
@@ -27,7 +27,7 @@ struct Operands {
   std::size_t floats;                    ///< that all of it takes
 
   Operands(const AttentionHead& h, float* packed) {
-    Carve memory(packed);
+    Arena memory(packed);
     keys = memory.take<std::uint16_t>(packed_b_bf16_amx_bytes(h.depth, h.keys) / 2);
     values = memory.take<std::uint16_t>(packed_b_bf16_amx_bytes(h.keys, h.width) / 2);
     key_rows = memory.take<std::uint16_t>(h.keys * h.depth);
@@ -56,7 +56,7 @@ struct Block {
 
   Block(const AttentionHead& h, std::size_t begin, std::size_t n, float* scratch)
       : head(h), first(begin), count(n), queries{n, 2 * h.depth}, weights{n, 2 * h.keys} {
-    Carve memory(scratch);
+    Arena memory(scratch);
     q = memory.take<float>(count * h.depth);
     scores = memory.take<float>(count * h.keys);
     values = memory.take<float>(count * h.width);

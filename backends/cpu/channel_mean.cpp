@@ -55,18 +55,6 @@ void mean_second(const VectorCode& code, const float* x, const ChannelTensor& t,
 
 }  // namespace
 
-ChannelTensor channel_tensor(std::span<const std::int64_t> dims, bool last) {
-  ChannelTensor t{.batch = static_cast<std::size_t>(dims[0]), .rows = 1, .last = last};
-  t.channels = static_cast<std::size_t>(last ? dims.back() : dims[1]);
-  for (std::size_t i = last ? 1 : 2; i + (last ? 1 : 0) < dims.size(); ++i) t.rows *= static_cast<std::size_t>(dims[i]);
-  return t;
-}
-
-std::size_t tasks_for(std::size_t floats, const Invocation& call) {
-  constexpr std::size_t kLeast = 16384;  // some microseconds
-  return std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2);
-}
-
 void channel_mean(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, float* mean,
                   Invocation& call) {
   if (t.batch * t.channels == 0) return;

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/kernels.h"
 

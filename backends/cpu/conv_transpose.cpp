@@ -3,7 +3,6 @@
 // the product is turned around, so that vectors run along the line.
 #include <algorithm>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/weight_cache.h"

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "backends/cpu/broadcast.h"
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/typed_input.h"
 #include "backends/cpu/vector_code.h"

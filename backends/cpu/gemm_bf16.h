@@ -20,8 +20,7 @@ struct Bf16Gemm {
 };
 
 /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread, best for few rows: B is
-/// widened once per eight of them. n_begin must be a multiple of kBf16Panel. Only where host_isa() >= Isa::avx512, as
-/// all below.
+/// widened once per eight of them. n_begin must be a multiple of kBf16Panel. Only where host_isa() >= Isa::avx512.
 void gemm_bf16_avx512(const Bf16Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin,
                       std::size_t n_end);
 
@@ -31,7 +30,5 @@ inline std::size_t packed_bf16_count(std::size_t k, std::size_t n) {
 /// B [k, n], or its transpose [n, k] when `transposed`, panel by panel; columns beyond n become 0. Columns j and j + 16
 /// of a panel are neighbours, so that a shift and a mask widen a register.
 void pack_b_bf16(const std::uint16_t* b, bool transposed, std::size_t k, std::size_t n, std::uint16_t* out);
-/// Numbers rounded to bfloat16, as float32.
-void round_to_bf16_avx512(const float* in, std::size_t count, float* out);
 
 }  // namespace modelflow::cpu

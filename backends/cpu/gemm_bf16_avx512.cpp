@@ -100,11 +100,4 @@ void pack_b_bf16(const std::uint16_t* b, bool transposed, std::size_t k, std::si
       }
 }
 
-void round_to_bf16_avx512(const float* in, std::size_t count, float* out) {
-  for (std::size_t i = 0; i < count; i += 16) {
-    const __mmask16 lanes = count - i < 16 ? tail_mask(count - i) : static_cast<__mmask16>(0xffff);
-    _mm512_mask_storeu_ps(out + i, lanes, widen(narrow(_mm512_maskz_loadu_ps(lanes, in + i))));
-  }
-}
-
 }  // namespace modelflow::cpu

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/channel_mean.h"
+#include "backends/cpu/channel_tensor.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "backends/cpu/broadcast.h"
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"

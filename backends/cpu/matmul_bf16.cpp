@@ -4,6 +4,7 @@
 #include "backends/cpu/gemm_bf16.h"
 #include "backends/cpu/product_split.h"
 #include "backends/cpu/qmatmul_problem.h"
+#include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
 #include "backends/kernels.h"
 
@@ -18,7 +19,7 @@ constexpr std::size_t kManyRows = 17;
 class MatMulBf16Avx512 : public Implementation {
  public:
   MatMulBf16Avx512(const Call& call, const Target& target)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), target_(target) {
+      : attrs_(call.attrs), activation_(activation_of(call.attrs)), code_(vector_code(target)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]);
     const auto n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
@@ -33,7 +34,7 @@ class MatMulBf16Avx512 : public Implementation {
     const MatMulBf16Problem p(attrs_, call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
-    const float* a = attrs_.round_a ? rounded_to_bf16(p.a, target_, call) : static_cast<const float*>(p.a.data);
+    const float* a = attrs_.round_a ? rounded_to_bf16(code_, p.a, call) : static_cast<const float*>(p.a.data);
     const Bf16Gemm g{p.n, p.k, a, p.k, weights(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
     const double bytes = 2.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
     // Few rows count as one: what is waited for is the weights, and each of them is to be read by one core only.
@@ -52,7 +53,7 @@ class MatMulBf16Avx512 : public Implementation {
 
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
-  Target target_;
+  const VectorCode& code_;
   std::shared_ptr<const std::byte> packed_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 
 namespace modelflow::cpu {

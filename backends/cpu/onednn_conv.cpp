@@ -1,10 +1,10 @@
 #include <optional>
 
-#include "backends/cpu/bf16.h"
 #include "backends/cpu/conv_by_definition.h"
 #include "backends/cpu/conv_problem.h"
 #include "backends/cpu/moderate.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/qmatmul_problem.h"
 #include "backends/kernels.h"
 
 namespace modelflow::cpu {

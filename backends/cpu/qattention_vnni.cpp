@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/arena.h"
 #include "backends/cpu/attention_blocks.h"
-#include "backends/cpu/carve.h"
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/sizes_avx512.h"
 
@@ -67,7 +67,7 @@ struct StepOperands {
   std::size_t floats;                    ///< that all of it takes
 
   StepOperands(const AttentionHead& h, float* packed) {
-    Carve memory(packed);
+    Arena memory(packed);
     keys = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.depth), h.keys));
     values = memory.take<std::byte>(packed_b_vnni_bytes(vnni_depth(h.keys), h.width));
     key_units = memory.take<float>(h.keys);
@@ -99,7 +99,7 @@ struct Block {
 
   Block(const AttentionHead& h, std::size_t begin, std::size_t n, float* scratch)
       : head(h), first(begin), count(n), queries{n, h.depth}, weights{n, h.keys} {
-    Carve memory(scratch);
+    Arena memory(scratch);
     q = memory.take<float>(count * h.depth);
     scores = memory.take<float>(count * h.keys);
     values = memory.take<float>(count * h.width);

@@ -3,7 +3,6 @@
 // lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/gemm_vnni.h"
 #include "backends/cpu/qconv_transpose_problem.h"
 #include "backends/cpu/rows_vnni.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "backends/cpu/activation.h"
-#include "backends/cpu/bf16.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -183,6 +182,11 @@ Verdict accepts_rounded_product(const Call& call) {
   if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
   const Tensor* b = call.in(1).constant;
   return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
+}
+
+double bf16_gain(const Target& target, double depth) {
+  if (target.isa < Isa::avx512_bf16) return 1;
+  return target.isa >= Isa::amx ? std::clamp(16 * depth / 32, 1.0, 16.0) : 2;
 }
 
 double rounded_product_cost(const Call& call, const Target& target) {

@@ -79,5 +79,8 @@ ProductWork matmul_bf16_work(const Call& call);
 /// the rate of the instructions, half of it kept.
 Verdict accepts_rounded_product(const Call& call);
 double rounded_product_cost(const Call& call, const Target& target);
+/// How many products of bfloat16 numbers the target makes in the time of one in float32, by its instructions: AMX sums
+/// over 32 numbers that lie side by side (`depth` of them do), vdpbf16ps over 2. One where it has neither.
+double bf16_gain(const Target& target, double depth);
 
 }  // namespace modelflow::cpu

@@ -1,7 +1,7 @@
 // The borders of 8-bit islands: floats to bytes and back in one pass, channels to the other place on the way.
 #include <algorithm>
 
-#include "backends/cpu/channel_mean.h"
+#include "backends/cpu/channel_tensor.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"

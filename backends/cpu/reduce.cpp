@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/pointwise_tiles.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"

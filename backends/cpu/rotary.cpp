@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/kernels.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/attention_avx512.h"
 #include "backends/cpu/product_epilogue_avx512.h"
 #include "backends/cpu/sizes_avx512.h"
 

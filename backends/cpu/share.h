@@ -1,3 +1,4 @@
+// Work of one loop, shared out to the threads of a call.
 #pragma once
 
 #include "modelflow/kernel.h"
@@ -10,5 +11,8 @@ void share(Invocation& call, std::size_t items, std::size_t tasks, const Body& b
   if (tasks <= 1) return body(std::size_t{0}, items, std::size_t{0});
   call.parallel(tasks, [&](std::size_t i) { body(items * i / tasks, items * (i + 1) / tasks, i); });
 }
+
+/// How many tasks a pass over `floats` is worth.
+std::size_t tasks_for(std::size_t floats, const Invocation& call);
 
 }  // namespace modelflow::cpu

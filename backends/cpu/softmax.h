@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backends/cpu/attention.h"
+#include "backends/cpu/attention_mask.h"
 
 namespace modelflow::cpu {
 

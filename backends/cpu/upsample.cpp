@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/channel_mean.h"
 #include "backends/cpu/share.h"
 #include "backends/kernels.h"
 

@@ -1,13 +1,11 @@
-// MatMulBf16, ConvBf16 and their forms with a result in bfloat16 on any CPU: their float32 forms with weights that were
-// widened once and operands that are rounded or widened. As exact as the body, and as fast as float32 at most.
+// Ops in bfloat16 computed by their float32 forms.
+#include "backends/cpu/widened.h"
+
 #include <algorithm>
 
 #include "backends/cpu/bf16.h"
-#include "backends/cpu/conv_problem.h"
-#include "backends/cpu/qmatmul_problem.h"
 #include "backends/cpu/vector_code.h"
 #include "backends/cpu/weight_cache.h"
-#include "backends/kernels.h"
 #include "modelflow/bf16.h"
 
 namespace modelflow::cpu {
@@ -16,16 +14,6 @@ namespace {
 bool is_conv(const Call& call) { return call.op.starts_with("Conv"); }
 
 bool rounds(const Call& call) { return is_conv(call) || call.attrs.integer("round_a") != 0; }
-
-/// The call that remains when everything is float32. Its constant is the one of `call`: only its dims may be read.
-Call float_form(const Call& call) {
-  Call wide = call;
-  wide.op = is_conv(call) ? "Conv" : "MatMul";
-  wide.attrs.erase("round_a");
-  for (auto* operands : {&wide.inputs, &wide.outputs})
-    for (Operand& operand : *operands) operand.dtype = DType::f32;
-  return wide;
-}
 
 Tensor widened(const Tensor& weights) {
   const std::size_t count = static_cast<std::size_t>(weights.elements());
@@ -70,7 +58,7 @@ class Widened : public Implementation {
       : op_(call.op),
         rounds_(rounds(call)),
         to_bf16_(call.outputs.at(0).dtype == DType::bf16),
-        target_(target),
+        code_(vector_code(target)),
         weights_(widened(*call.in(1).constant)) {
     Call wide = float_form(call);
     wide.inputs[1].constant = &weights_;
@@ -86,7 +74,7 @@ class Widened : public Implementation {
     inner_->run(inner);
     if (!to_bf16_) return;
     auto* y = static_cast<std::uint16_t*>(call.output(0, inner.y));
-    round_to_bf16(vector_code(target_), inner.result, static_cast<std::size_t>(element_count(inner.y)), y, call);
+    round_to_bf16(code_, inner.result, static_cast<std::size_t>(element_count(inner.y)), y, call);
   }
 
  private:
@@ -100,73 +88,38 @@ class Widened : public Implementation {
     if (given.dtype != DType::f32 && given.dtype != DType::bf16)
       fail("input " + std::to_string(i) + " is " + std::string(name(given.dtype)));
     if (given.dtype == DType::f32 && (i > 0 || !rounds_)) return given;
-    return {DType::f32, given.dims, rounded_to_bf16(given, target_, call)};
+    return {DType::f32, given.dims, rounded_to_bf16(code_, given, call)};
   }
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(ErrorKind::invalid_input, op_ + ": " + what); }
 
   std::string op_;
   bool rounds_, to_bf16_;
-  Target target_;
+  const VectorCode& code_;
   Tensor weights_;
   std::unique_ptr<Implementation> inner_;
 };
 
-Verdict accepts_product(const Call& call) {
-  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
-  const Tensor* b = call.in(1).constant;
-  if (!b || b->elements() == 0) return no("is not constant, or empty", call.in(1).name);
-  return onednn_matmul.accepts(float_form(call));
+}  // namespace
+
+Call float_form(const Call& call) {
+  Call wide = call;
+  wide.op = is_conv(call) ? "Conv" : "MatMul";
+  wide.attrs.erase("round_a");
+  for (auto* operands : {&wide.inputs, &wide.outputs})
+    for (Operand& operand : *operands) operand.dtype = DType::f32;
+  return wide;
 }
 
-Verdict accepts_convolution(const Call& call) {
-  if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
-  return onednn_conv.accepts(float_form(call));
-}
-
-double cost(const Call& call, const Target& target) {
+double widened_cost(const Call& call, const Target& target) {
   const Call wide = float_form(call);
   const Choice choice = choose_kernel(wide, target);
   const double rounding = rounds(call) ? target.compute(3 * call.in(0).shape.known_elements(), 0.2) : 0;
   return rounding + (choice.kernel ? choice.kernel->cost(wide, target) : 0);
 }
 
-std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+std::unique_ptr<Implementation> create_widened(const Call& call, const Target& target) {
   return std::make_unique<Widened>(call, target);
 }
-
-}  // namespace
-
-const Kernel matmul_bf16_widened = {
-    .op = "MatMulBf16",
-    .name = "cpu.matmul_bf16_widened",
-    .accepts = accepts_product,
-    .cost = cost,
-    .create = create,
-};
-
-const Kernel conv_bf16_widened = {
-    .op = "ConvBf16",
-    .name = "cpu.conv_bf16_widened",
-    .accepts = accepts_convolution,
-    .cost = cost,
-    .create = create,
-};
-
-const Kernel matmul_to_bf16_widened = {
-    .op = "MatMulToBf16",
-    .name = "cpu.matmul_to_bf16_widened",
-    .accepts = accepts_product,
-    .cost = cost,
-    .create = create,
-};
-
-const Kernel conv_to_bf16_widened = {
-    .op = "ConvToBf16",
-    .name = "cpu.conv_to_bf16_widened",
-    .accepts = accepts_convolution,
-    .cost = cost,
-    .create = create,
-};
 
 }  // namespace modelflow::cpu

@@ -5,9 +5,9 @@
 namespace modelflow::cpu {
 
 /// Hands out pieces of a block of memory, whole lines of 64 bytes each; of no block: only counts.
-class Carve {
+class Arena {
  public:
-  explicit Carve(float* block) : block_(reinterpret_cast<std::byte*>(block)) {}
+  explicit Arena(float* block) : block_(reinterpret_cast<std::byte*>(block)) {}
 
   template <class T>
   T* take(std::size_t count) {
