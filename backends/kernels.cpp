@@ -1,82 +1,33 @@
-#include "backends/kernels.h"
-
+// The table of kernels, joined from the lists of the rooms, and the choice of the first kernel that fits a call.
+#include <algorithm>
 #include <array>
 
-#include "backends/cpu/vector_code.h"
+// A list for each room that has kernels.
+#include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/elementwise/kernels.h"
+#include "backends/cpu/gemm/kernels.h"
+#include "backends/cpu/loops/vector_code.h"
+#include "backends/cpu/pixels/kernels.h"
+#include "backends/cpu/qconv/kernels.h"
+#include "backends/cpu/recurrent/kernels.h"
+#include "backends/cpu/rows/kernels.h"
 
 namespace modelflow {
 namespace {
 
-// Best first: choose_kernel takes the first one that fits.
-constexpr std::array kKernels = {
-    &cpu::conv_depthwise_avx512,
-    &cpu::conv_winograd_avx512,
-    &cpu::conv_dense_avx512,
-    &cpu::onednn_conv,
-    &cpu::matmul_amx,
-    &cpu::matmul_avx512,
-    &cpu::onednn_matmul,
-    &cpu::activation,
-    &cpu::squeeze_excite,
-    &cpu::pool,
-    &cpu::upsample,
-    &cpu::conv_transpose_avx512,
-    &cpu::concat,
-    &cpu::pointwise,
-    &cpu::layer_norm,
-    &cpu::group_norm,
-    &cpu::attention_avx512,
-    &cpu::attention_any,
-    &cpu::rotary,
-    &cpu::softmax,
-    &cpu::embedding,
-    &cpu::reduce,
-    &cpu::lstm_avx512,
-    &cpu::lstm_any,
-    &cpu::gru_avx512,
-    &cpu::gru_any,
-    &cpu::matmul_bf16_amx,
-    &cpu::onednn_matmul_bf16,
-    &cpu::matmul_bf16_avx512,
-    &cpu::matmul_bf16_widened,
-    &cpu::conv_bf16_amx,
-    &cpu::onednn_conv_bf16,
-    &cpu::conv_bf16_widened,
-    &cpu::matmul_to_bf16_amx,
-    &cpu::onednn_matmul_to_bf16,
-    &cpu::matmul_to_bf16_widened,
-    &cpu::conv_to_bf16_amx,
-    &cpu::onednn_conv_to_bf16,
-    &cpu::conv_to_bf16_widened,
-    &cpu::pool_bf16,
-    &cpu::qconv_depthwise_vnni,
-    &cpu::qconv_dense_amx,
-    &cpu::qconv_dense_vnni,
-    &cpu::qconv_any,
-    &cpu::qmatmul_amx,
-    &cpu::qmatmul_vnni,
-    &cpu::qmatmul_any,
-    &cpu::qattention_vnni,
-    &cpu::qattention_any,
-    &cpu::attention_bf16_amx,
-    &cpu::attention_bf16_any,
-    &cpu::qmatmul4_vnni,
-    &cpu::qmatmul4_any,
-    &cpu::qlstm_vnni,
-    &cpu::qlstm_any,
-    &cpu::qgru_vnni,
-    &cpu::qgru_any,
-    &cpu::qconv_transpose_vnni,
-    &cpu::qconv_transpose_any,
-    &cpu::qconv_transpose_float_vnni,
-    &cpu::qconv_transpose_float_any,
-    &cpu::qpool,
-    &cpu::qadd,
-    &cpu::qupsample,
-    &cpu::qsqueeze_excite,
-    &cpu::quantize,
-    &cpu::dequantize,
-};
+/// One list of several.
+template <std::size_t... sizes>
+constexpr auto joined(const std::array<const Kernel*, sizes>&... lists) {
+  std::array<const Kernel*, (sizes + ...)> all{};
+  auto to = all.begin();
+  ((to = std::copy(lists.begin(), lists.end(), to)), ...);
+  return all;
+}
+
+constexpr auto kKernels =
+    joined(cpu::kConvKernels, cpu::kGemmKernels, cpu::kQConvKernels, cpu::kAttentionKernels, cpu::kRecurrentKernels,
+           cpu::kRowKernels, cpu::kPixelKernels, cpu::kElementwiseKernels);
 
 }  // namespace
 

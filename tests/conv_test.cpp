@@ -3,12 +3,12 @@
 #include <cmath>
 #include <random>
 
-#include "backends/cpu/activation.h"
+#include "backends/cpu/frame/activation.h"
 #include "backends/host_invocation.h"
-#include "backends/kernels.h"
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
+#include "modelflow/kernel.h"
 
 namespace modelflow {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <regex>
 #include <string>
 #include <vector>
@@ -81,7 +82,7 @@ TEST(House, IncludesGoTheDrawnWay) {
        {"src/onnx/", "src/text/", "src/emit/"}},
       {"onnxruntime_c_api\\.h|onnxruntime_cxx", {"backends/ort/", "src/runtime/"}},
       {"<minizip/|zlib\\.h", {"src/data/"}},
-      {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn"}},
+      {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn/"}},
       {"\"src/", {"src/", "tests/"}},
       {"\"passes/", {"passes/", "src/"}},
       {"\"backends/", {"backends/"}},
@@ -94,6 +95,39 @@ TEST(House, IncludesGoTheDrawnWay) {
         EXPECT_TRUE(!concerns || starts_with_any(file.path, arrow.allowed)) << file.path << ": " << line;
       }
     }
+}
+
+// Rooms of backends/cpu, from the ground up, and what each may include besides itself (docs/architecture.md).
+TEST(House, RoomsOfTheEngineStandOnEachOther) {
+  const std::string ground = "frame vector loops ";
+  const std::map<std::string, std::string> rooms = {
+      {"frame", ""},
+      {"vector", "frame "},
+      {"loops", "frame vector "},
+      {"gemm", ground},
+      {"conv", ground + "gemm "},
+      {"qconv", ground + "gemm conv "},
+      {"attention", ground + "gemm "},
+      {"recurrent", ground + "gemm "},
+      {"elementwise", ground},
+      {"rows", ground + "elementwise "},
+      {"pixels", ground},
+      {"onednn", ground + "gemm conv "},
+      {"peak", ground + "gemm "},
+  };
+  const std::regex include("#include \"backends/cpu/(.*)\"");
+  const auto room_of = [](const std::string& path) { return path.substr(0, path.find('/')); };
+  for (const File& file : sources({"backends/cpu"})) {
+    const std::string room = room_of(file.path.substr(std::string("backends/cpu/").size()));
+    EXPECT_TRUE(rooms.contains(room)) << file.path << " stands in no room";
+    if (!rooms.contains(room)) continue;
+    for (const std::string& line : file.lines) {
+      std::smatch found;
+      if (!std::regex_match(line, found, include) || found[1] == "onednn/kernels.h") continue;  // lists place them
+      const std::string other = room_of(found[1]);
+      EXPECT_TRUE(other == room || rooms.at(room).find(other + " ") != std::string::npos) << file.path << ": " << line;
+    }
+  }
 }
 
 TEST(House, TheLibraryNeitherPrintsNorExits) {
@@ -118,11 +152,11 @@ TEST(House, OpsAreAskedAndNotListed) {
   }
 }
 
-// Which code a machine gets is decided by the target that the table of kernels is asked with; peak.cpp measures the
+// Which code a machine gets is decided by the target that the table of kernels is asked with; peak measures the
 // machine itself.
 TEST(House, KernelsDoNotAskForTheMachine) {
   for (const File& file : sources({"backends/cpu"})) {
-    if (file.path == "backends/cpu/peak.cpp") continue;
+    if (file.path == "backends/cpu/peak/peak.cpp") continue;
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
       EXPECT_EQ(code.find("host_isa("), std::string::npos) << file.path << ":" << i + 1 << ": " << code;

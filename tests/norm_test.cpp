@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "backends/cpu/vector_code.h"
+#include "backends/cpu/loops/vector_code.h"
 #include "backends/host_invocation.h"
 #include "modelflow/kernel.h"
 #include "modelflow/target.h"

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "backends/cpu/gemm.h"
-#include "backends/cpu/gemm_f32_amx.h"
+#include "backends/cpu/gemm/f32_amx.h"
+#include "backends/cpu/gemm/f32_avx512.h"
 #include "modelflow/target.h"
 
 namespace modelflow::cpu {

@@ -1,5 +1,5 @@
 // A kernel is one object. This one runs Activation for Relu; to put it into the product, move the object to
-// backends/cpu and add one line to backends/kernels.cpp.
+// a room of backends/cpu and add it to the kernels.h there.
 #include <cstdio>
 #include <vector>
 

@@ -1,0 +1,7 @@
+#include "backends/cpu/attention/loops.h"
+
+namespace modelflow::cpu {
+
+const AttentionCode attention_code_any = kCode;
+
+}  // namespace modelflow::cpu

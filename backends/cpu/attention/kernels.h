@@ -1,0 +1,26 @@
+// The kernels of attention, best first within each op.
+#pragma once
+
+#include <array>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+extern const Kernel attention_avx512, attention_any;
+extern const Kernel qattention_vnni, qattention_any;
+extern const Kernel attention_bf16_amx, attention_bf16_any;
+
+inline constexpr std::array kAttentionKernels = {
+    // Attention
+    &attention_avx512,
+    &attention_any,
+    // QAttention
+    &qattention_vnni,
+    &qattention_any,
+    // AttentionBf16
+    &attention_bf16_amx,
+    &attention_bf16_any,
+};
+
+}  // namespace modelflow::cpu

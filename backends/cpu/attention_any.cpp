@@ -1,7 +1,0 @@
-#include "backends/cpu/attention_loops.h"
-
-namespace modelflow::cpu {
-
-const AttentionCode attention_code_any = kCode;
-
-}  // namespace modelflow::cpu

@@ -1,7 +1,0 @@
-#include "backends/cpu/bytes_loops.h"
-
-namespace modelflow::cpu {
-
-const ByteLoops byte_loops_any = kLoops;
-
-}  // namespace modelflow::cpu

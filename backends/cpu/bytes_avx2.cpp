@@ -1,7 +1,0 @@
-#include "backends/cpu/bytes_loops.h"
-
-namespace modelflow::cpu {
-
-const ByteLoops byte_loops_avx2 = kLoops;
-
-}  // namespace modelflow::cpu

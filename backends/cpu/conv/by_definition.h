@@ -1,0 +1,20 @@
+#pragma once
+
+#include "backends/cpu/frame/activation.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow::cpu {
+
+/// A float32 convolution as its definition says it, one result after the other: for numbers that fast ways cannot take.
+struct PlainConv {
+  const ops::ConvAttrs& conv;
+  const ActivationSpec& activation;
+  Dims x_dims, w_dims;  ///< w: plain ONNX
+  const float *x = nullptr, *w = nullptr;
+  const float* bias = nullptr;      ///< or null
+  const float* residual = nullptr;  ///< or null
+};
+
+void conv_by_definition(const PlainConv& plain, float* y, Invocation& call);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/conv/dense_avx512.h"
+#include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/conv/problem.h"
+#include "backends/cpu/frame/scratch_tasks.h"
+#include "backends/cpu/frame/weight_cache.h"
+
+namespace modelflow::cpu {
+namespace {
+
+// Three vectors per panel give the fastest tile (9 pixels x 48 filters), four and two are close. Paired vectors where
+// the last full one would be at most half used: 24 filters at the end, or all of 40.
+std::vector<DensePanel> split(std::int64_t filters, std::int64_t products, bool may_pair) {
+  std::vector<DensePanel> panels;
+  std::int64_t first = 0;
+  const auto add = [&](std::int64_t vectors, bool paired) {
+    const std::int64_t offset = panels.empty() ? 0 : panels.back().offset + panels.back().filters() * products;
+    panels.push_back({first, vectors, offset, paired});
+    first += panels.back().filters();
+  };
+  const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
+  if (pair && filters <= 8) {
+    add(1, true);
+  } else if (pair && filters > 32 && filters <= 40) {
+    add(3, true);
+    add(2, true);
+  } else {
+    const std::int64_t full = pair ? (filters - 17) / 16 : (filters + 15) / 16;
+    for (std::int64_t left = full; left > 0;) {
+      const std::int64_t take = left <= 4 ? left : left % 3 == 1 ? 4 : 3;
+      add(take, false);
+      left -= take;
+    }
+    if (pair) add(3, true);
+  }
+  return panels;
+}
+
+// [M, C, kh, kw] to what DensePanel describes. `planes`: in the order kernel row, channel, kernel column.
+void pack(const float* w, const Dims& dims, const DensePanel& panel, bool planes, float* at) {
+  const std::int64_t filters = dims[0], channels = dims[1], columns = dims.back();
+  const std::int64_t taps = element_count(dims) / (filters * channels), step = panel.paired ? 2 : 1;
+  for (std::int64_t product = 0; product < taps * channels; product += step) {
+    std::int64_t tap = product / channels, c = product % channels;
+    if (planes) {
+      tap = product / (channels * columns) * columns + product % columns;
+      c = product / columns % channels;
+    }
+    for (std::int64_t f = panel.first; f < panel.first + panel.filters(); ++f) {
+      for (std::int64_t i = c; i < c + step; ++i) *at++ = f < filters ? w[(f * channels + i) * taps + tap] : 0;
+    }
+  }
+}
+
+// A product over pixels: all images are one row of pixels, where the layouts allow it.
+void flatten(ConvProblem& p) {
+  if (p.kernel_h != 1 || p.kernel_w != 1 || p.stride_h != 1 || p.stride_w != 1 || p.top || p.left) return;
+  if (p.rows != p.height || p.columns != p.width) return;
+  p.width = p.columns = p.height * p.width;
+  p.height = p.rows = 1;
+  if (!p.x_last || !p.y_last) return;
+  p.width = p.columns = p.width * p.batch;
+  p.batch = 1;
+}
+
+// How the output is cut: `rows` x `columns` of a block, `panels` of a task.
+struct Cut {
+  std::int64_t rows, columns, panels;
+};
+
+// What a block reads stays in L2 beside the weights of a panel.
+constexpr std::int64_t kBandFloats = 96 << 10;
+
+// Pixels into `count` blocks, but none smaller than a few tiles; rows stay whole where they fit.
+Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
+  Cut c{p.rows, p.columns, 0};
+  const std::int64_t pixel = p.channels * (p.kernel_h == 1 ? 1 : p.stride_h) * (p.kernel_w == 1 ? 1 : p.stride_w);
+  const bool wide = p.columns * p.kernel_h * pixel > 2 * kBandFloats;
+  if (p.rows == 1 || wide) {
+    const std::int64_t least = std::min<std::int64_t>(p.columns, 36);
+    const std::int64_t by_cache = std::max(kBandFloats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
+    c.columns = std::clamp(ceil_div(p.columns, p.rows == 1 ? count : 1), least, by_cache);
+    c.columns = ceil_div(p.columns, ceil_div(p.columns, c.columns));
+    c.rows = 1;
+    return c;
+  }
+  const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (p.columns * pixel) - p.kernel_h / 2, 1);
+  const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : ceil_div(36, p.columns));
+  c.rows = std::clamp(ceil_div(p.rows, count), std::min(least, by_cache), by_cache);
+  c.rows = ceil_div(p.rows, ceil_div(p.rows, c.rows));
+  return c;
+}
+
+// More tasks than threads, when the work is worth it: about 2 MFLOP (some 10 us) each. Of the ways to get there the
+// one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
+Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
+  const auto products = static_cast<double>(p.kernel_h * p.kernel_w * p.channels);
+  const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
+  const double flops = 2 * pixels * products * static_cast<double>(p.filters);
+  const std::int64_t wanted =
+      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(flops / 2e6), 1, 6 * threads);
+  Cut best{};
+  double least = 0;
+  for (std::int64_t count = 1; count <= ceil_div(wanted, p.batch); ++count) {
+    Cut c = cut_pixels(p, count);
+    const std::int64_t blocks = p.batch * ceil_div(p.rows, c.rows) * ceil_div(p.columns, c.columns);
+    const std::int64_t groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
+    c.panels = ceil_div(panels, groups);
+    const double bytes = static_cast<double>(blocks) * products * static_cast<double>(p.filters) +
+                         static_cast<double>(groups) * pixels * static_cast<double>(p.channels);
+    const bool enough = blocks * groups >= wanted;
+    if (best.panels && (bytes >= least || !enough)) continue;
+    best = c;
+    least = enough ? bytes : 1e300;
+  }
+  return best;
+}
+
+class Dense : public Implementation {
+ public:
+  explicit Dense(const Call& call) : node_(call) {
+    const Tensor& w = *call.in(1).constant;
+    const std::int64_t products = w.elements() / w.dims()[0];
+    const std::int64_t channels = w.dims()[1];
+    const bool planes = reads_planes(node_.conv.x_last, channels);
+    panels_ = split(w.dims()[0], products, channels % 2 == 0 && !planes);
+    const auto bytes =
+        static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
+    const char* layout = planes ? "conv_dense_avx512 planes" : "conv_dense_avx512";
+    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
+      for (const DensePanel& panel : panels_)
+        pack(w.as<float>().data(), w.dims(), panel, planes, reinterpret_cast<float*>(to) + panel.offset);
+    });
+  }
+
+  void run(Invocation& call) const override {
+    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data()};
+    ConvProblem& p = run.problem;
+    if (p.batch * p.filters * p.rows * p.columns == 0) return;
+    flatten(p);
+    const Cut c = cut(p, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
+    const std::int64_t groups = ceil_div(static_cast<std::int64_t>(panels_.size()), c.panels);
+    const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
+    const std::int64_t tasks = p.batch * down * across * groups;
+    const auto task_of = [&](std::int64_t i) {
+      const std::int64_t group = i % groups, column = i / groups % across, row = i / groups / across % down;
+      const ConvBlock block{i / groups / across / down, row * c.rows, std::min(p.rows, (row + 1) * c.rows),
+                            column * c.columns, std::min(p.columns, (column + 1) * c.columns)};
+      return DenseTask{block, group * c.panels,
+                       std::min(static_cast<std::int64_t>(panels_.size()), (group + 1) * c.panels)};
+    };
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < groups * across * down; ++i) bytes = std::max(bytes, dense_scratch(run, task_of(i)));
+    run_with_scratch(call, tasks, bytes,
+                     [&](std::int64_t i, std::byte* scratch) { dense_block_avx512(run, task_of(i), scratch); });
+  }
+
+ private:
+  ConvNode node_;
+  std::vector<DensePanel> panels_;
+  std::shared_ptr<const std::byte> weights_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
+  if (call.attrs.integer("group", 1) != 1) return no("is grouped", call.in(1).name);
+  return yes();
+}
+
+double cost(const Call& call, const Target& target) {
+  return std::max(target.compute(conv_flops(call), 0.75), target.stream(conv_bytes(call)));
+}
+
+std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Dense>(call); }
+
+}  // namespace
+
+const Kernel conv_dense_avx512 = {
+    .op = "Conv",
+    .name = "cpu.conv_dense_avx512",
+    .needs = Isa::avx512,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create,
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/conv/problem.h"
+
+/// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
+namespace modelflow::cpu {
+
+/// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and
+/// input channel (in this order; kernel row, channel, column where reads_planes). A vector has 16 filters; of a paired
+/// panel, 8 filters for two products (the even and the odd channel) side by side.
+struct DensePanel {
+  std::int64_t first, vectors;  ///< its first filter, its vectors
+  std::int64_t offset;          ///< floats from the start of the weights
+  bool paired;
+  std::int64_t filters() const { return vectors * (paired ? 8 : 16); }
+};
+
+/// The first conv of a network reads a few planes; a copy in channels-last order would cost more than it saves.
+static inline bool reads_planes(bool x_last, std::int64_t channels) { return !x_last && channels <= 4; }
+
+struct DenseRun {
+  ConvProblem problem;
+  const float* weights;
+  const DensePanel* panels;
+};
+
+/// One task: a block of the output for panels [panel0, panel1).
+struct DenseTask {
+  ConvBlock block;
+  std::int64_t panel0, panel1;
+};
+
+/// Scratch memory that dense_block_avx512 needs for this task.
+std::size_t dense_scratch(const DenseRun& run, const DenseTask& task);
+/// Only where host_isa() >= Isa::avx512.
+void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* scratch);
+
+}  // namespace modelflow::cpu

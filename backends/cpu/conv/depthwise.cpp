@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "backends/cpu/conv/depthwise_avx512.h"
+#include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/frame/scratch_tasks.h"
+#include "backends/cpu/frame/weight_cache.h"
+
+namespace modelflow::cpu {
+namespace {
+
+// [C, 1, kh, kw] to [kh, kw, C rounded up to 16].
+void pack(const float* w, std::int64_t channels, std::int64_t taps, float* to) {
+  const std::int64_t room = ceil_div(channels, 16) * 16;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    for (std::int64_t c = 0; c < room; ++c) *to++ = c < channels ? w[c * taps + tap] : 0;
+  }
+}
+
+// Rows (or columns of a single row) per task: some 10 us of work at least, and more tasks than threads.
+struct Cut {
+  std::int64_t rows, columns;
+};
+
+Cut cut(const ConvProblem& p, std::int64_t threads) {
+  const double products =
+      static_cast<double>(p.batch * p.rows * p.columns * p.channels) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
+  const std::int64_t wanted =
+      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 3e5), 1, 6 * threads);
+  const std::int64_t per_image = ceil_div(wanted, p.batch);
+  if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16)))};
+  return {ceil_div(p.rows, per_image), p.columns};
+}
+
+class Depthwise : public Implementation {
+ public:
+  explicit Depthwise(const Call& call) : node_(call) {
+    const Tensor& w = *call.in(1).constant;
+    const std::int64_t channels = w.dims()[0], taps = w.elements() / channels;
+    const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps) * sizeof(float);
+    weights_ = packed_weights(w, "conv_depthwise_avx512", bytes, [&](std::byte* to) {
+      pack(w.as<float>().data(), channels, taps, reinterpret_cast<float*>(to));
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const DepthwiseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get())};
+    const ConvProblem& p = run.problem;
+    if (p.batch * p.rows * p.columns == 0) return;
+    const Cut c = cut(p, static_cast<std::int64_t>(call.threads()));
+    const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
+    const auto block_of = [&](std::int64_t i) {
+      const std::int64_t column = i % across * c.columns, row = i / across % down * c.rows;
+      return ConvBlock{i / across / down, row, std::min(p.rows, row + c.rows), column,
+                       std::min(p.columns, column + c.columns)};
+    };
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < across * down; ++i) bytes = std::max(bytes, depthwise_scratch(run, block_of(i)));
+    run_with_scratch(call, p.batch * across * down, bytes,
+                     [&](std::int64_t i, std::byte* scratch) { depthwise_block_avx512(run, block_of(i), scratch); });
+  }
+
+ private:
+  ConvNode node_;
+  std::shared_ptr<const std::byte> weights_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
+  const Operand& w = call.in(1);
+  if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
+    return no("is not one filter per channel", w.name);
+  return yes();
+}
+
+double cost(const Call& call, const Target& target) {
+  return std::max(target.compute(conv_flops(call), 0.4), target.stream(conv_bytes(call)));
+}
+
+std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Depthwise>(call); }
+
+}  // namespace
+
+const Kernel conv_depthwise_avx512 = {
+    .op = "Conv",
+    .name = "cpu.conv_depthwise_avx512",
+    .needs = Isa::avx512,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create,
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,295 @@
+#include "backends/cpu/conv/depthwise_avx512.h"
+
+#include "backends/cpu/conv/epilogue_avx512.h"
+#include "backends/cpu/conv/layout_avx512.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Some neighbouring results of one row, for all channels. Neighbouring taps are `x_column` floats of x and `w_tap`
+/// of the weights apart.
+struct Strip {
+  const float* x;  ///< first tap of the first result
+  const float* w;  ///< that tap's weights
+  std::int64_t taps_h, taps_w;
+  std::ptrdiff_t x_row, x_column;  ///< from tap to tap
+  std::ptrdiff_t w_row, w_tap;
+  const float* bias;
+  float* y;
+  const float* added;
+  std::ptrdiff_t y_pixel, y_row;
+  std::int64_t channels;
+};
+
+/// `offset` is the channel, plus y_row in a second row of results.
+template <int T>
+MODELFLOW_INLINE void store_strip(__m512 (&acc)[T], const Strip& s, std::int64_t offset, __mmask16 mask,
+                                  const Epilogue& epilogue) {
+  const auto add = [&] {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t)
+      acc[t] = _mm512_add_ps(acc[t], _mm512_maskz_loadu_ps(mask, s.added + t * s.y_pixel + offset));
+  };
+  if (epilogue.residual == ops::Residual::before) add();
+  with_register_activation(epilogue.activation, [&acc](auto f) {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
+  });
+  if (epilogue.residual == ops::Residual::after && runs_in_registers(epilogue.activation.kind)) add();
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) _mm512_mask_storeu_ps(s.y + t * s.y_pixel + offset, mask, acc[t]);
+}
+
+/// T results with all taps inside x: every vector of x is loaded once per kernel row and used by each result that
+/// covers it. Measured: loads, not products, would bound the simple loop.
+template <int W, int S, int T>
+void run_strip(const Strip& s, const Epilogue& epilogue) {
+  for (std::int64_t c = 0; c < s.channels; c += 16) {
+    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    __m512 acc[T];
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) acc[t] = _mm512_loadu_ps(s.bias + c);
+    const float* x = s.x + c;
+    const float* w = s.w + c;
+    for (std::int64_t i = 0; i < s.taps_h; ++i, x += s.x_row, w += s.w_row) {
+      __m512 weights[W];
+#pragma GCC unroll 8
+      for (int k = 0; k < W; ++k) weights[k] = _mm512_loadu_ps(w + k * s.w_tap);
+#pragma GCC unroll 32
+      for (int j = 0; j < (T - 1) * S + W; ++j) {
+        const __m512 v = _mm512_maskz_loadu_ps(mask, x + j * s.x_column);
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) {
+          const int k = j - t * S;
+          if (k >= 0 && k < W) acc[t] = _mm512_fmadd_ps(v, weights[k < 0 || k >= W ? 0 : k], acc[t]);
+        }
+      }
+    }
+    store_strip(acc, s, c, mask, epilogue);
+  }
+}
+
+/// The same for two rows of results, one under the other (stride 1): they share K of the K + 1 rows that they read. The
+/// L2 cache feeds one row of a 5 x 5 kernel too slowly.
+template <int K, int S, int T>
+void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
+  for (std::int64_t c = 0; c < s.channels; c += 16) {
+    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    __m512 upper[T], lower[T], weights[K], above[K];
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) upper[t] = lower[t] = _mm512_loadu_ps(s.bias + c);
+    const float* x = s.x + c;
+    const float* w = s.w + c;
+#pragma GCC unroll 8
+    for (int i = 0; i <= K; ++i, x += s.x_row, w += s.w_row) {
+#pragma GCC unroll 8
+      for (int k = 0; k < K; ++k) {
+        above[k] = weights[k];
+        if (i < K) weights[k] = _mm512_loadu_ps(w + k * s.w_tap);
+      }
+#pragma GCC unroll 32
+      for (int j = 0; j < (T - 1) * S + K; ++j) {
+        const __m512 v = _mm512_maskz_loadu_ps(mask, x + j * s.x_column);
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) {
+          const int k = j - t * S;
+          if (k < 0 || k >= K) continue;
+          if (i < K) upper[t] = _mm512_fmadd_ps(v, weights[k], upper[t]);
+          if (i > 0) lower[t] = _mm512_fmadd_ps(v, above[k], lower[t]);
+        }
+      }
+    }
+    store_strip(upper, s, c, mask, epilogue);
+    store_strip(lower, s, c + s.y_row, mask, epilogue);
+  }
+}
+
+/// One result with any number of taps: borders, dilations, odd kernels.
+void run_single(const Strip& s, const Epilogue& epilogue) {
+  for (std::int64_t c = 0; c < s.channels; c += 16) {
+    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    __m512 acc[1] = {_mm512_loadu_ps(s.bias + c)};
+    for (std::int64_t i = 0; i < s.taps_h; ++i) {
+      const float* x = s.x + i * s.x_row + c;
+      const float* w = s.w + i * s.w_row + c;
+      for (std::int64_t j = 0; j < s.taps_w; ++j, x += s.x_column, w += s.w_tap)
+        acc[0] = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, x), _mm512_loadu_ps(w), acc[0]);
+    }
+    store_strip(acc, s, c, mask, epilogue);
+  }
+}
+
+using StripFunction = void (*)(const Strip&, const Epilogue&);
+constexpr std::int64_t kStrip = 8;
+
+template <int W, int S>
+StripFunction strip_of(std::int64_t results, bool pair) {
+  static constexpr StripFunction kBySize[2][kStrip] = {
+      {run_strip<W, S, 1>, run_strip<W, S, 2>, run_strip<W, S, 3>, run_strip<W, S, 4>, run_strip<W, S, 5>,
+       run_strip<W, S, 6>, run_strip<W, S, 7>, run_strip<W, S, 8>},
+      {run_strip_pair<W, S, 1>, run_strip_pair<W, S, 2>, run_strip_pair<W, S, 3>, run_strip_pair<W, S, 4>,
+       run_strip_pair<W, S, 5>, run_strip_pair<W, S, 6>, run_strip_pair<W, S, 7>, run_strip_pair<W, S, 8>}};
+  return kBySize[pair][results - 1];
+}
+
+/// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
+StripFunction strip_function(const ConvProblem& p, std::int64_t results, bool pair) {
+  if (p.dilation_w != 1) return nullptr;
+  if (p.kernel_w == 3) {
+    if (p.stride_w == 1) return strip_of<3, 1>(results, pair);
+    if (p.stride_w == 2) return strip_of<3, 2>(results, pair);
+  }
+  if (p.kernel_w == 5) {
+    if (p.stride_w == 1) return strip_of<5, 1>(results, pair);
+    if (p.stride_w == 2) return strip_of<5, 2>(results, pair);
+  }
+  return nullptr;
+}
+
+/// x as the strips see it: the image itself, whose rows and columns outside [first, last) do not exist, or a copy with
+/// the padding around it.
+struct Source {
+  Band band;
+  std::int64_t first_row, last_row, first_column, last_column;  ///< in coordinates of x
+};
+
+Source source_of(const ConvProblem& p, const ConvBlock& block, float* scratch) {
+  const std::int64_t row = p.width * p.channels;
+  if (p.x_last) return {{p.x + block.image * p.height * row, row, p.channels, 0}, 0, p.height, 0, p.width};
+  const BandShape s = band_shape(p, block, false);
+  Band band = copy_band_avx512(p, block, s, p.channels, scratch);
+  band.data -= s.first_row * band.row + s.first_column * band.pixel;
+  return {band, s.first_row, s.first_row + s.rows, s.first_column, s.first_column + s.columns};
+}
+
+/// Taps [from, to) of a kernel whose first tap is at `at` lie inside [first, last).
+struct Taps {
+  std::int64_t from, to;
+};
+
+Taps taps_inside(std::int64_t at, std::int64_t kernel, std::int64_t dilation, std::int64_t first, std::int64_t last) {
+  Taps t{0, kernel};
+  while (t.from < kernel && at + t.from * dilation < first) ++t.from;
+  while (t.to > t.from && at + (t.to - 1) * dilation >= last) --t.to;
+  return t;
+}
+
+struct RowTask {
+  const DepthwiseRun& run;
+  const Source& source;
+  const Epilogue& epilogue;
+};
+
+/// Results [from, from + count) of one row, or of two; all taps of more than one lie inside x.
+void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
+  const ConvProblem& p = task.run.problem;
+  const Source& source = task.source;
+  const std::int64_t left = from * p.stride_w - p.left;
+  const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
+  s.taps_w = w.to - w.from;
+  s.x += (left + w.from * p.dilation_w) * source.band.pixel;
+  s.w += w.from * s.w_tap;
+  s.y += (from - column0) * s.y_pixel;
+  if (s.added) s.added += (from - column0) * s.y_pixel;
+  const StripFunction strip = s.taps_w == p.kernel_w ? strip_function(p, count, pair) : nullptr;
+  for (int i = 0; i < (pair ? 2 : 1); ++i) {
+    if (i == 0 || !strip) (strip ? strip : run_single)(s, task.epilogue);
+    if (!runs_in_registers(task.epilogue.activation.kind))
+      activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
+    s.x += source.band.row, s.y += s.y_row;
+    if (s.added) s.added += s.y_row;
+  }
+}
+
+/// Columns whose taps all lie inside x: left edge at or behind its first column, right edge before its last.
+struct Columns {
+  std::int64_t from, to;
+};
+
+Columns columns_inside(const ConvProblem& p, const Source& source, const ConvBlock& block) {
+  const std::int64_t reach = (p.kernel_w - 1) * p.dilation_w;
+  const std::int64_t first = source.first_column + p.left, last = source.last_column + p.left - reach;
+  const auto clamp = [](std::int64_t v, std::int64_t low, std::int64_t high) {
+    return v < low ? low : v > high ? high : v;
+  };
+  const std::int64_t from = first <= 0 ? 0 : (first + p.stride_w - 1) / p.stride_w;
+  const std::int64_t to = last <= 0 ? 0 : (last - 1) / p.stride_w + 1;
+  const std::int64_t begin = clamp(from, block.column0, block.column1);
+  return {begin, clamp(to, begin, block.column1)};
+}
+
+/// One row of results, or two where that is possible; returns how many.
+std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t row, Strip s) {
+  const ConvProblem& p = task.run.problem;
+  const Source& source = task.source;
+  const std::int64_t top = row * p.stride_h - p.top;
+  const Taps h = taps_inside(top, p.kernel_h, p.dilation_h, source.first_row, source.last_row);
+  s.taps_h = h.to - h.from;
+  s.x += (top + h.from * p.dilation_h) * source.band.row;
+  s.w += h.from * s.w_row;
+  const bool strips = strip_function(p, 1, false);
+  const bool pair = strips && p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 &&
+                    row + 1 < block.row1 && s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
+  const Columns inside = columns_inside(p, source, block);
+  const std::int64_t width = strips ? kStrip : 1, count = (inside.to - inside.from + width - 1) / width;
+  for (std::int64_t c = block.column0; c < inside.from; ++c) run_results(task, s, pair, c, 1, block.column0);
+  for (std::int64_t i = 0, c = inside.from; i < count; ++i) {
+    const std::int64_t results = (inside.to - c) / (count - i);
+    run_results(task, s, pair, c, results, block.column0);
+    c += results;
+  }
+  for (std::int64_t c = inside.to; c < block.column1; ++c) run_results(task, s, pair, c, 1, block.column0);
+  return pair ? 2 : 1;
+}
+
+/// A channels-last result into channels-second y, with everything that has to wait for the residual.
+void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result) {
+  const std::int64_t plane = p.rows * p.columns;
+  const bool whole = b.columns() == p.columns;
+  const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const std::int64_t at = b.image * p.filters * plane + (b.row0 + i) * p.columns + b.column0;
+    transpose_avx512(result + i * pixels * p.filters, p.filters, p.y + at, plane, pixels, p.filters);
+    if (!p.added) continue;
+    for (std::int64_t f = 0; f < p.filters; ++f)
+      finish_avx512(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+  }
+}
+
+std::int64_t band_floats(const ConvProblem& p, const ConvBlock& block) {
+  if (p.x_last) return 0;
+  const BandShape s = band_shape(p, block, false);
+  return (s.rows * s.columns * p.channels + 15) / 16 * 16;
+}
+
+}  // namespace
+
+std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
+  const ConvProblem& p = run.problem;
+  const std::int64_t result = p.y_last ? 0 : block.rows() * block.columns() * p.filters;
+  return static_cast<std::size_t>(band_floats(p, block) + result) * sizeof(float);
+}
+
+void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch) {
+  const ConvProblem& p = run.problem;
+  auto* memory = reinterpret_cast<float*>(scratch);
+  const Source source = source_of(p, block, memory);
+  float* result = memory + band_floats(p, block);
+  const bool late = !p.y_last && p.added;
+  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
+  Strip s{};
+  s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
+  s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
+  s.w_tap = (p.channels + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
+  s.y_pixel = s.channels = p.channels;
+  s.y_row = (p.y_last ? p.columns : block.columns()) * p.channels;
+  for (std::int64_t row = block.row0; row < block.row1;) {
+    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
+    s.y = p.y_last ? p.y + at : result + (row - block.row0) * block.columns() * p.filters;
+    s.added = p.y_last && p.added ? p.added + at : nullptr;
+    row += run_rows({run, source, epilogue}, block, row, s);
+  }
+  if (!p.y_last) write_planes(p, block, result);
+}
+
+}  // namespace modelflow::cpu

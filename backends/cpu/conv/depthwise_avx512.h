@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+
+#include "backends/cpu/conv/problem.h"
+
+/// Depthwise convolution (one filter per channel): vectors of 16 channels, up to eight neighbouring results at once.
+namespace modelflow::cpu {
+
+struct DepthwiseRun {
+  ConvProblem problem;
+  const float* weights;  ///< [kh, kw, channels rounded up to 16]
+};
+
+/// Scratch memory that depthwise_block_avx512 needs for this block.
+std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block);
+/// Only where host_isa() >= Isa::avx512.
+void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
+
+}  // namespace modelflow::cpu

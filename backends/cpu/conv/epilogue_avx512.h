@@ -1,0 +1,65 @@
+#pragma once
+
+// What convolutions do with their accumulators before they store them. For files named *_avx512.cpp only; everything
+// has internal linkage.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/vector/activation.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow::cpu {
+namespace {
+
+struct Epilogue {
+  ActivationSpec activation;
+  ops::Residual residual;
+};
+
+/// Activations of a few instructions run on the accumulators; the others would bloat every tile and take a second pass
+/// over the tile while it is in L1.
+constexpr bool runs_in_registers(Activation kind) {
+  return kind == Activation::none || kind == Activation::relu || kind == Activation::clip ||
+         kind == Activation::leaky_relu || kind == Activation::hard_swish || kind == Activation::hard_sigmoid;
+}
+
+template <class Body>
+MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body body) {
+  const __m512 scale = _mm512_set1_ps(spec.scale), shift = _mm512_set1_ps(spec.shift);
+  const __m512 alpha = _mm512_set1_ps(spec.alpha), beta = _mm512_set1_ps(spec.beta);
+  switch (spec.kind) {
+    case Activation::relu:
+      return body(Affine<Relu>{{}, scale, shift});
+    case Activation::clip:
+      return body(Affine<Clip>{{alpha, beta}, scale, shift});
+    case Activation::leaky_relu:
+      return body(Affine<LeakyRelu>{{alpha}, scale, shift});
+    case Activation::hard_swish:
+      return body(Affine<HardSwish>{{{alpha, beta}}, scale, shift});
+    case Activation::hard_sigmoid:
+      return body(Affine<HardSigmoid>{{alpha, beta}, scale, shift});
+    default:
+      return;
+  }
+}
+
+/// The second pass for all other activations: `rows` x `columns` floats.
+__attribute__((noinline)) void activate_rows(const Epilogue& epilogue, float* y, std::ptrdiff_t y_step,
+                                             const float* added, std::int64_t rows, std::int64_t columns) {
+  if (epilogue.residual != ops::Residual::after) added = nullptr;
+  with_activation(epilogue.activation, [=](auto f) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t i = 0; i < columns; i += 16) {
+        const __mmask16 mask = columns - i >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(columns - i));
+        float* at = y + r * y_step + i;
+        __m512 v = f(_mm512_maskz_loadu_ps(mask, at));
+        if (added) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + r * y_step + i));
+        _mm512_mask_storeu_ps(at, mask, v);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

@@ -1,0 +1,34 @@
+// The kernels of convolutions, best first within each op.
+#pragma once
+
+#include <array>
+
+#include "backends/cpu/onednn/kernels.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_dense_avx512;
+extern const Kernel conv_bf16_amx, conv_bf16_widened;
+extern const Kernel conv_to_bf16_amx, conv_to_bf16_widened;
+extern const Kernel conv_transpose_avx512;
+
+inline constexpr std::array kConvKernels = {
+    // Conv
+    &conv_depthwise_avx512,
+    &conv_winograd_avx512,
+    &conv_dense_avx512,
+    &onednn_conv,
+    // ConvBf16
+    &conv_bf16_amx,
+    &onednn_conv_bf16,
+    &conv_bf16_widened,
+    // ConvToBf16
+    &conv_to_bf16_amx,
+    &onednn_conv_to_bf16,
+    &conv_to_bf16_widened,
+    // ConvTranspose
+    &conv_transpose_avx512,
+};
+
+}  // namespace modelflow::cpu

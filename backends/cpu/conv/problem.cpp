@@ -1,0 +1,142 @@
+#include "backends/cpu/conv/problem.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+namespace modelflow::cpu {
+namespace {
+
+[[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "Conv: " + what); }
+
+std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
+View tensor(Invocation& call, std::size_t index, bool may_be_bf16 = false) {
+  View view = call.input(index);
+  if (view.dtype != DType::f32 && !(may_be_bf16 && view.dtype == DType::bf16))
+    mismatch("input " + std::to_string(index) + " is " + std::string(name(view.dtype)));
+  return view;
+}
+
+const float* padded_bias(const ConvNode& node, Invocation& call) {
+  const auto filters = static_cast<std::size_t>(node.weights[0]);
+  const std::size_t room = (filters + 63) / 64 * 64;
+  auto* bias = reinterpret_cast<float*>(call.scratch(room * sizeof(float)));
+  std::memset(bias, 0, room * sizeof(float));
+  if (!node.conv.has_bias) return bias;
+  const View given = tensor(call, 2);
+  if (given.dims.size() != 1 || given.dims[0] != node.weights[0])
+    mismatch("bias is " + text(given.dims) + " for " + std::to_string(filters) + " filters");
+  std::memcpy(bias, given.data, filters * sizeof(float));
+  return bias;
+}
+
+}  // namespace
+
+ConvNode::ConvNode(const Call& call)
+    : conv(call.attrs), activation(activation_of(call.attrs)), weights(call.in(1).constant->dims()) {}
+
+ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std::span<const std::int64_t> x) {
+  const std::size_t rank = conv.rank();
+  if (x.size() != rank + 2) mismatch("x is " + text(x) + ", weights have " + std::to_string(rank) + " axes");
+  const std::int64_t channels = x[conv.x_last ? rank + 1 : 1];
+  if (channels != weights[1] * conv.group)
+    mismatch("x has " + std::to_string(channels) + " channels, weights ask for " +
+             std::to_string(weights[1] * conv.group));
+  const Dims y = conv.output_dims(x, weights[0]);
+  const std::size_t first_x = conv.x_last ? 1 : 2, first_y = conv.y_last ? 1 : 2, last = rank - 1;
+  ConvGeometry p{};
+  p.batch = x[0], p.channels = channels, p.filters = weights[0];
+  p.x_last = conv.x_last, p.y_last = conv.y_last;
+  p.width = x[first_x + last], p.columns = y[first_y + last];
+  p.kernel_w = conv.kernel[last], p.stride_w = conv.strides[last], p.dilation_w = conv.dilations[last];
+  p.left = conv.pads[last];
+  p.height = p.rows = p.kernel_h = p.stride_h = p.dilation_h = 1;
+  if (rank > 1) {
+    p.height = x[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
+    p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
+  }
+  return p;
+}
+
+ConvProblem ConvNode::problem(Invocation& call) const {
+  const ConvBf16Problem p = operands(call, false);
+  const auto *x = static_cast<const float*>(p.x.data), *added = static_cast<const float*>(p.added.data);
+  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation};
+}
+
+ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
+  if (call.inputs() != conv.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
+  const View x = tensor(call, 0, may_be_bf16);
+  ConvBf16Problem p{conv_geometry(conv, weights, x.dims), x, {}, nullptr, nullptr, conv.residual, activation};
+  const Dims y = conv.output_dims(x.dims, weights[0]);
+  p.bias = padded_bias(*this, call);
+  if (p.residual != ops::Residual::none) {
+    p.added = tensor(call, conv.residual_index(), may_be_bf16);
+    if (!std::ranges::equal(p.added.dims, y))
+      mismatch("residual is " + text(p.added.dims) + ", the result is " + text(y));
+  }
+  p.y = call.output(0, y);
+  return p;
+}
+
+namespace {
+
+template <class Fits>
+Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
+  std::optional<ops::ConvAttrs> conv;
+  try {
+    conv.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != conv->inputs()) return no("the attributes ask for other inputs");
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (!fits(i, *conv)) return no("is " + std::string(name(call.in(i).dtype)), call.in(i).name);
+  return accepts_weights(*conv, call.in(1), max_rank);
+}
+
+}  // namespace
+
+Verdict accepts_conv(const Call& call, std::size_t max_rank) {
+  return accepts_operands(call, max_rank,
+                          [&](std::size_t i, const ops::ConvAttrs&) { return call.in(i).dtype == DType::f32; });
+}
+
+Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
+  return accepts_operands(call, max_rank, [&](std::size_t i, const ops::ConvAttrs& conv) {
+    const DType is = call.in(i).dtype;
+    if (i == 1) return is == DType::bf16;
+    return is == DType::f32 || (is == DType::bf16 && !(conv.has_bias && i == 2));
+  });
+}
+
+Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank) {
+  if (!w.constant) return no("weights are not constant", w.name);
+  if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);
+  if (conv.rank() > max_rank) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
+  if (!std::equal(conv.kernel.begin(), conv.kernel.end(), w.constant->dims().begin() + 2))
+    return no("weights do not fit kernel_shape", w.name);
+  if (w.constant->elements() == 0) return no("weights are empty", w.name);
+  if (w.constant->dims()[0] % conv.group != 0) return no("group does not divide the filters", w.name);
+  return yes();
+}
+
+double conv_flops(const Call& call) {
+  const Shape& w = call.in(1).shape;
+  const double per_result = w.has_rank() && w[0].known() ? w.known_elements() / static_cast<double>(w[0].value()) : 1;
+  return 2 * per_result * (call.outputs.empty() ? 1 : call.outputs[0].shape.known_elements());
+}
+
+double conv_bytes(const Call& call) {
+  double bytes = 0;
+  const auto add = [&](const Operand& operand) {
+    bytes += (operand.dtype == DType::bf16 ? 2 : 4) * operand.shape.known_elements();
+  };
+  for (const Operand& in : call.inputs) add(in);
+  for (const Operand& out : call.outputs) add(out);
+  return bytes;
+}
+
+}  // namespace modelflow::cpu

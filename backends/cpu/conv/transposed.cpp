@@ -1,0 +1,163 @@
+// Windows that do not overlap: line i of the window of one input line is a product [width, C] x [C, kw * M], and
+// channels last that product is an output line as it lies in memory. With few output channels (a last layer has one)
+// the product is turned around, so that vectors run along the line.
+#include <algorithm>
+
+#include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/frame/share.h"
+#include "backends/cpu/frame/weight_cache.h"
+#include "backends/cpu/gemm/f32_avx512.h"
+
+namespace modelflow::cpu {
+namespace {
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+class ConvTranspose : public Implementation {
+ public:
+  explicit ConvTranspose(const Call& call) : activation_(activation_of(call.attrs)) {
+    const Tensor& w = *call.in(1).constant;
+    channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]), kh_ = size(w.dims()[2]), kw_ = size(w.dims()[3]);
+    const Tensor* bias = call.attrs.integer("has_bias") ? call.in(2).constant : nullptr;
+    for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
+    turned_ = kw_ * m_ < kGemmPanel / 2;
+    if (turned_) {
+      pack_turned(w);
+      return;
+    }
+    const std::size_t bytes = kh_ * packed_b_floats(channels_, kw_ * m_) * sizeof(float);
+    packed_ =
+        packed_weights(w, "conv_transpose", bytes, [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
+  }
+
+  void run(Invocation& call) const override {
+    const View x = call.input(0);
+    if (x.dtype != DType::f32 || x.dims.size() != 4 || size(x.dims[3]) != channels_)
+      throw Error(ErrorKind::invalid_input,
+                  "ConvTranspose: x is not float32 [n, h, w, " + std::to_string(channels_) + "]");
+    const std::size_t lines = size(x.dims[0] * x.dims[1]), width = size(x.dims[2]);
+    const Dims y = {x.dims[0], x.dims[1] * static_cast<std::int64_t>(kh_), x.dims[2] * static_cast<std::int64_t>(kw_),
+                    static_cast<std::int64_t>(m_)};
+    auto* to = static_cast<float*>(call.output(0, y));
+    const std::size_t line = width * kw_ * m_;
+    if (lines * line == 0) return;
+    const auto* from = static_cast<const float*>(x.data);
+    const std::size_t parts = std::min(tasks_for(lines * kh_ * line * channels_ / 8, call) * 2, lines);
+    const std::size_t each = (width * (channels_ + 1 + kh_ * kw_ * m_) + 15) / 16 * 16;
+    auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
+      for (std::size_t l = begin; l < end; ++l) {
+        const float* x_line = from + l * width * channels_;
+        float* y_lines = to + l * kh_ * line;
+        turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
+      }
+    });
+  }
+
+ private:
+  /// [C, M, kh, kw] -> for each line of the window [C, kw * M].
+  void pack(const Tensor& w, float* out) const {
+    const auto from = w.as<float>();
+    const std::size_t columns = kw_ * m_, panels = (columns + kGemmPanel - 1) / kGemmPanel;
+    std::vector<float> matrix(channels_ * columns);
+    for (std::size_t i = 0; i < kh_; ++i) {
+      float* to = matrix.data();
+      for (std::size_t c = 0; c < channels_; ++c) {
+        for (std::size_t j = 0; j < kw_; ++j) {
+          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kh_ + i) * kw_ + j];
+        }
+      }
+      pack_b_avx512(matrix.data(), columns, false, channels_, columns, 0, panels,
+                    out + i * packed_b_floats(channels_, columns));
+    }
+  }
+
+  /// [C, M, kh, kw] -> [kh * kw * M, C + 1], the bias as the last column.
+  void pack_turned(const Tensor& w) {
+    const auto from = w.as<float>();
+    for (std::size_t i = 0; i < kh_; ++i) {
+      for (std::size_t j = 0; j < kw_ * m_; ++j) {
+        for (std::size_t c = 0; c < channels_; ++c) rows_.push_back(from[((c * m_ + j % m_) * kh_ + i) * kw_ + j / m_]);
+        rows_.push_back(bias_.empty() ? 0 : bias_[j]);
+      }
+    }
+  }
+
+  /// One input line -> kh output lines.
+  void expand(const float* x, std::size_t width, float* y) const {
+    Gemm g;
+    g.m = width, g.n = kw_ * m_, g.k = channels_;
+    g.a = x, g.lda = channels_;
+    g.ldb = kGemmPanel, g.panel = kGemmPanel * channels_;
+    g.ldc = g.n;
+    g.bias = bias_.empty() ? nullptr : bias_.data();
+    g.activation = activation_;
+    for (std::size_t i = 0; i < kh_; ++i) {
+      g.b = reinterpret_cast<const float*>(packed_.get()) + i * packed_b_floats(channels_, g.n);
+      g.c = y + i * width * g.n;
+      gemm_avx512(g, 0, width, 0, g.n);
+    }
+  }
+
+  /// The same by [kh * kw * M, C] x [C, width], then the columns of each line interleaved.
+  void expand_turned(const float* x, std::size_t width, float* y, float* scratch) const {
+    const std::size_t piece = kw_ * m_;
+    transpose_avx512(x, channels_, width, channels_, scratch, width);
+    std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
+    Gemm g;
+    g.m = kh_ * piece, g.n = width, g.k = channels_ + 1;
+    g.a = rows_.data(), g.lda = g.k;
+    g.b = scratch, g.ldb = width, g.panel = kGemmPanel;
+    g.c = scratch + g.k * width, g.ldc = width;
+    g.activation = activation_;
+    gemm_avx512(g, 0, g.m, 0, width);
+    for (std::size_t row = 0; row < g.m; ++row) {
+      const float* from = g.c + row * width;
+      float* to = y + row / piece * width * piece + row % piece;
+      for (std::size_t c = 0; c < width; ++c) to[c * piece] = from[c];
+    }
+  }
+
+  ActivationSpec activation_;
+  std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
+  bool turned_ = false;
+  std::shared_ptr<const std::byte> packed_;
+  std::vector<float> bias_, rows_;
+};
+
+Verdict accepts(const Call& call) {
+  const bool biased = call.attrs.integer("has_bias") != 0;
+  if (call.inputs.size() != (biased ? 3u : 2u)) return no("wrong number of inputs");
+  for (const Operand& operand : call.inputs) {
+    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
+  }
+  for (std::size_t i = 1; i < call.inputs.size(); ++i)
+    if (!call.in(i).constant) return no("is not constant", call.in(i).name);
+  const Shape& w = call.in(1).shape;
+  if (!w.known() || w.rank() != 4) return no("is not [C, M, kh, kw]", call.in(1).name);
+  if (call.attrs.ints("strides").size() != 2) return no("not two strides");
+  return yes();
+}
+
+double cost(const Call& call, const Target& target) {
+  const Shape& x = call.in(0).shape;
+  const double pixels =
+      x.has_rank() && x.rank() ? Shape(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1)).known_elements() : 1;
+  const double work = 2 * call.in(1).shape.known_elements();
+  return 1e-6 + std::max(target.compute(pixels * work, 0.4), target.stream(pixels * work * 2 / 8));
+}
+
+}  // namespace
+
+const Kernel conv_transpose_avx512 = {
+    .op = "ConvTranspose",
+    .name = "cpu.conv_transpose_avx512",
+    .needs = Isa::avx512,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<ConvTranspose>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

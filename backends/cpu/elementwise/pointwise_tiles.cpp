@@ -1,0 +1,89 @@
+#include "backends/cpu/elementwise/pointwise_tiles.h"
+
+#include <algorithm>
+#include <map>
+
+namespace modelflow::cpu {
+namespace {
+
+const std::map<std::string_view, PointwiseOp> kOps = {
+    {"Add", PointwiseOp::add},          {"Sub", PointwiseOp::sub},        {"Mul", PointwiseOp::mul},
+    {"Div", PointwiseOp::div},          {"Max", PointwiseOp::max},        {"Min", PointwiseOp::min},
+    {"AtLeast", PointwiseOp::at_least}, {"AtMost", PointwiseOp::at_most}, {"Neg", PointwiseOp::neg},
+    {"Abs", PointwiseOp::abs},          {"Sqrt", PointwiseOp::sqrt},      {"Reciprocal", PointwiseOp::reciprocal},
+    {"Log", PointwiseOp::log}};
+
+}  // namespace
+
+// A tile is free again behind its last reader. Buffers start behind those of the inputs.
+PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs,
+                               const PointwiseLoops& loops)
+    : inputs_(inputs), buffers_(inputs), loops_(loops) {
+  std::vector<std::size_t> last(lines.size()), place(lines.size()), free;
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    for (const auto& from : lines[i].from)
+      if (!from.input) last[from.index] = i;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const ops::Instruction& line = lines[i];
+    const auto known = kOps.find(line.op);
+    Step step{known == kOps.end() ? PointwiseOp::activation : known->second, {}, line.from[0], line.from.back()};
+    if (step.op == PointwiseOp::activation) step.activation = activation_of({{"activation", line.op}});
+    for (auto* source : {&step.a, &step.b}) {
+      if (source->input) continue;
+      const std::size_t index = source->index;
+      source->index = place[index];
+      if (last[index] == i && std::find(free.begin(), free.end(), place[index]) == free.end())
+        free.push_back(place[index]);  // a line may write where it reads
+    }
+    if (free.empty()) free.push_back(buffers_++);
+    step.to = place[i] = free.back();
+    free.pop_back();
+    steps_.push_back(step);
+  }
+}
+
+void PointwiseTiles::prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const {
+  for (std::size_t i = 0; i < inputs_; ++i)
+    if (data[i] && shape.single(i)) loops_.fill(*data[i], buffers[i], kTile);
+}
+
+PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Inputs& data, std::size_t first,
+                                             std::size_t n, Buffers& buffers) const {
+  Inputs x{};
+  for (std::size_t i = 0; i < inputs_; ++i) {
+    if (!data[i]) continue;
+    x[i] = shape.whole(i) ? data[i] + first : buffers[i];
+    if (shape.whole(i) || shape.single(i)) continue;
+    if (shape.run(first) < n) {
+      shape.gather(i, data[i], first, n, buffers[i]);
+    } else if (const float* from = data[i] + shape.offset(i, first); shape.repeats(i)) {
+      loops_.fill(*from, buffers[i], n);
+    } else {
+      x[i] = from;
+    }
+  }
+  return x;
+}
+
+void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const {
+  if (steps_.empty()) std::copy_n(x[inputs_ - 1], n, y);
+  for (const Step& step : steps_) {
+    const float* a = step.a.input ? x[step.a.index] : buffers[step.a.index];
+    const float* b = step.b.input ? x[step.b.index] : buffers[step.b.index];
+    float* to = &step == &steps_.back() ? y : buffers[step.to];
+    if (step.op == PointwiseOp::activation) {
+      loops_.activate(step.activation, a, to, n);
+    } else {
+      loops_.step(step.op, a, b, to, n);
+    }
+  }
+}
+
+double pointwise_flops(const std::vector<ops::Instruction>& lines) {
+  double flops = 0;
+  for (const ops::Instruction& line : lines)
+    flops += kOps.contains(line.op) ? 4 : activation_flops(activation_of({{"activation", line.op}}).kind);
+  return flops;
+}
+
+}  // namespace modelflow::cpu

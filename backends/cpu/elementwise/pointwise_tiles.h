@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "backends/cpu/frame/broadcast.h"
+#include "backends/cpu/loops/pointwise.h"
+#include "backends/ops/pointwise_program.h"
+
+namespace modelflow::cpu {
+
+/// Lines of a pointwise program on a tile: every line reads and writes buffers in L1.
+class PointwiseTiles {
+ public:
+  static constexpr std::size_t kTile = 512, kTiles = 14;  // floats, buffers: 28 KiB of a core's 32
+  static constexpr std::size_t kInputs = 8;
+  using Inputs = std::array<const float*, kInputs>;
+  using Buffers = float[kTiles][kTile];
+
+  /// Without lines the result is the last input. May need more than kTiles buffers(), then it must not run.
+  PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseLoops& loops);
+
+  std::size_t buffers() const { return buffers_; }
+  /// Inputs with one element for all, written out once.
+  void prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const;
+  /// What stands over the elements first .. first + n - 1 of the shape, n <= kTile.
+  Inputs fetch(const Broadcast& shape, const Inputs& data, std::size_t first, std::size_t n, Buffers& buffers) const;
+  void run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const;
+
+ private:
+  /// Reads operands and tiles, writes tile `to`; the last one writes the result itself.
+  struct Step {
+    PointwiseOp op;
+    ActivationSpec activation;
+    ops::Instruction::Source a, b;  // of tiles, the index is that of the buffer
+    std::size_t to = 0;
+  };
+
+  std::size_t inputs_, buffers_;
+  std::vector<Step> steps_;
+  const PointwiseLoops& loops_;
+};
+
+/// Floating point operations per element, for cost estimates.
+double pointwise_flops(const std::vector<ops::Instruction>& lines);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,74 @@
+#include <algorithm>
+
+#include "backends/cpu/elementwise/kernels.h"
+#include "backends/cpu/frame/broadcast.h"
+#include "backends/cpu/frame/share.h"
+#include "backends/cpu/loops/vector_code.h"
+
+namespace modelflow::cpu {
+namespace {
+
+constexpr std::size_t kBlock = 256;
+
+Quantization side(const Attrs& attrs, const std::string& of) {
+  return {attrs.number(of + "_scale", 1), static_cast<std::int32_t>(attrs.integer(of + "_zero_point"))};
+}
+
+class QAdd : public Implementation {
+ public:
+  QAdd(const Call& call, const VectorCode& code)
+      : loops_(code.bytes),
+        sum_{side(call.attrs, "a"), side(call.attrs, "b"), side(call.attrs, "y"),
+             call.attrs.text("activation", "None") == "Relu"} {}
+
+  void run(Invocation& call) const override {
+    const View a = call.input(0), b = call.input(1);
+    if (a.dtype != DType::u8 || b.dtype != DType::u8)
+      throw Error(ErrorKind::invalid_input, "QAdd: an operand is not uint8");
+    const Broadcast lay("QAdd", {a.dims, b.dims});
+    auto* y = static_cast<std::uint8_t*>(call.output(0, lay.dims()));
+    const std::size_t count = lay.elements(), blocks = (count + kBlock - 1) / kBlock;
+    const auto* from_a = static_cast<const std::uint8_t*>(a.data);
+    const auto* from_b = static_cast<const std::uint8_t*>(b.data);
+    share(call, blocks, std::min(tasks_for(count, call), blocks), [&](std::size_t begin, std::size_t end, std::size_t) {
+      const std::size_t last = std::min(end * kBlock, count);
+      if (lay.whole(0) && lay.whole(1)) {
+        if (begin < end)
+          loops_.add(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock, y + begin * kBlock);
+        return;
+      }
+      std::uint8_t room_a[kBlock], room_b[kBlock];
+      for (std::size_t at = begin * kBlock; at < last; at += kBlock) {
+        const std::size_t n = std::min(kBlock, last - at);
+        lay.gather(0, from_a, at, n, room_a);
+        lay.gather(1, from_b, at, n, room_b);
+        loops_.add(sum_, room_a, room_b, n, y + at);
+      }
+    });
+  }
+
+ private:
+  const ByteLoops& loops_;
+  ByteSum sum_;
+};
+
+Verdict accepts(const Call& call) {
+  for (const Operand& in : call.inputs)
+    if (in.dtype != DType::u8) return no("is not uint8", in.name);
+  return yes();
+}
+
+}  // namespace
+
+const Kernel qadd = {
+    .op = "QAdd",
+    .name = "cpu.qadd",
+    .accepts = accepts,
+    .cost = [](const Call& call,
+               const Target& target) { return 1e-6 + target.stream(3 * call.outputs.at(0).shape.known_elements()); },
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QAdd>(call, vector_code(target));
+    },
+};
+
+}  // namespace modelflow::cpu

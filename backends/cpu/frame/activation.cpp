@@ -1,0 +1,103 @@
+#include "backends/cpu/frame/activation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+namespace modelflow::cpu {
+namespace {
+
+struct Name {
+  std::string_view text;
+  Activation kind;
+};
+constexpr std::array kNames = {Name{"None", Activation::none},
+                               Name{"Relu", Activation::relu},
+                               Name{"Clip", Activation::clip},
+                               Name{"LeakyRelu", Activation::leaky_relu},
+                               Name{"Sigmoid", Activation::sigmoid},
+                               Name{"SiLU", Activation::silu},
+                               Name{"HardSwish", Activation::hard_swish},
+                               Name{"HardSigmoid", Activation::hard_sigmoid},
+                               Name{"Gelu", Activation::gelu},
+                               Name{"GeluTanh", Activation::gelu_tanh},
+                               Name{"QuickGelu", Activation::quick_gelu},
+                               Name{"Mish", Activation::mish},
+                               Name{"Tanh", Activation::tanh}};
+
+float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
+float hard_sigmoid(const ActivationSpec& s, float x) { return std::clamp(s.alpha * x + s.beta, 0.0f, 1.0f); }
+
+float mish(float x) {
+  if (x > 20) return x;
+  const float e = std::exp(x), n = e * (e + 2);  // tanh(log(1 + e)) = n / (n + 2)
+  return x * n / (n + 2);
+}
+
+float plain(const ActivationSpec& s, float x) {
+  switch (s.kind) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return x < 0 ? 0 : x;
+    case Activation::clip:
+      return std::min(std::max(x, s.alpha), s.beta);
+    case Activation::leaky_relu:
+      return x < 0 ? s.alpha * x : x;
+    case Activation::sigmoid:
+      return sigmoid(x);
+    case Activation::silu:
+      return x * sigmoid(x);
+    case Activation::hard_swish:
+      return x * hard_sigmoid(s, x);
+    case Activation::hard_sigmoid:
+      return hard_sigmoid(s, x);
+    case Activation::gelu:
+      return 0.5f * x * (1 + std::erf(x * 0.70710678f));
+    case Activation::gelu_tanh:
+      return 0.5f * x * (1 + std::tanh(0.79788456f * (x + 0.044715f * x * x * x)));
+    case Activation::quick_gelu:
+      return x * sigmoid(s.alpha * x);
+    case Activation::mish:
+      return mish(x);
+    case Activation::tanh:
+      return std::tanh(x);
+  }
+  return x;
+}
+
+}  // namespace
+
+ActivationSpec activation_of(const Attrs& attrs) {
+  const std::string text = attrs.text("activation", "None");
+  for (const Name& name : kNames) {
+    if (name.text != text) continue;
+    return {name.kind, attrs.number("alpha"), attrs.number("beta"), attrs.number("post_scale", 1),
+            attrs.number("post_shift", 0)};
+  }
+  throw Error(ErrorKind::unsupported, "no kernel knows the activation '" + text + "'");
+}
+
+float activate(const ActivationSpec& s, float x) {
+  const float y = plain(s, x);
+  return s.affine() ? y * s.scale + s.shift : y;
+}
+
+double activation_flops(Activation kind) {
+  switch (kind) {
+    case Activation::none:
+      return 0;
+    case Activation::relu:
+    case Activation::clip:
+    case Activation::leaky_relu:
+      return 2;
+    case Activation::hard_swish:
+    case Activation::hard_sigmoid:
+      return 5;
+    default:
+      return 30;
+  }
+}
+
+}  // namespace modelflow::cpu

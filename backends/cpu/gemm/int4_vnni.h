@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backends/cpu/gemm/epilogue.h"
+
+namespace modelflow::cpu {
+
+/// Columns of B that lie side by side in packed form.
+inline constexpr std::size_t kVnni4Panel = 32;
+
+/// One block of a row of A.
+struct BlockSteps {
+  float unit;           ///< what a step is worth
+  float sum;            ///< of the block, in float
+  std::int32_t eights;  ///< -8 times the sum of its steps
+};
+
+/// A product by weights of 4 bits in blocks of k that have a scale each; so have those of A. In float32
+/// C[m, n] = sum over blocks of unit[m] * scale[n] * sum(A (B - zero[n])), and what the epilogue adds.
+struct Vnni4Gemm {
+  std::size_t n = 0, blocks = 0, block = 0;
+  bool zero_points = false;  ///< else all of them are 8
+  const std::int8_t* a = nullptr;
+  std::size_t lda = 0;
+  const BlockSteps* steps = nullptr;  ///< [m, blocks]
+  const std::byte* b = nullptr;       ///< as pack_b4_vnni left it
+  ProductEpilogue out;
+};
+
+/// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
+/// multiple of kVnni4Panel. Only where host_isa() >= Isa::avx512_vnni.
+void gemm4_vnni(const Vnni4Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
+
+/// Weights as the op has them: [n, blocks, block / 2] bytes, scales and zero points [n, blocks].
+struct Weights4 {
+  std::size_t n, blocks, block;
+  const std::uint8_t* b;
+  const float *scale, *zero;  ///< zero: null when all are 8
+};
+std::size_t packed_b4_vnni_bytes(const Weights4& weights);
+/// Panel by panel and block by block: scales, scales times zero points, then 8 steps of k of 16 columns in a register.
+void pack_b4_vnni(const Weights4& weights, std::byte* out);
+
+/// Rows of blocks in steps of (largest of the block) / 127.
+void quantize_blocks_vnni(const float* a, std::size_t rows, std::size_t blocks, std::size_t block, std::int8_t* out,
+                          std::size_t ldo, BlockSteps* steps);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,40 @@
+// The kernels of matrix products, best first within each op.
+#pragma once
+
+#include <array>
+
+#include "backends/cpu/onednn/kernels.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+extern const Kernel matmul_amx, matmul_avx512;
+extern const Kernel matmul_bf16_amx, matmul_bf16_avx512, matmul_bf16_widened;
+extern const Kernel matmul_to_bf16_amx, matmul_to_bf16_widened;
+extern const Kernel qmatmul_amx, qmatmul_vnni, qmatmul_any;
+extern const Kernel qmatmul4_vnni, qmatmul4_any;
+
+inline constexpr std::array kGemmKernels = {
+    // MatMul
+    &matmul_amx,
+    &matmul_avx512,
+    &onednn_matmul,
+    // MatMulBf16
+    &matmul_bf16_amx,
+    &onednn_matmul_bf16,
+    &matmul_bf16_avx512,
+    &matmul_bf16_widened,
+    // MatMulToBf16
+    &matmul_to_bf16_amx,
+    &onednn_matmul_to_bf16,
+    &matmul_to_bf16_widened,
+    // QMatMul
+    &qmatmul_amx,
+    &qmatmul_vnni,
+    &qmatmul_any,
+    // QMatMul4
+    &qmatmul4_vnni,
+    &qmatmul4_any,
+};
+
+}  // namespace modelflow::cpu

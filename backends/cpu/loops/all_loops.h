@@ -1,0 +1,28 @@
+#pragma once
+
+// All code over vectors, for the instruction set that the including file is compiled for.
+
+#include "backends/cpu/loops/channels_loops.h"
+#include "backends/cpu/loops/norm_loops.h"
+#include "backends/cpu/loops/pointwise_loops.h"
+#include "backends/cpu/loops/rotary_loops.h"
+#include "backends/cpu/loops/softmax_loops.h"
+#include "backends/cpu/loops/vector_code.h"
+
+namespace modelflow::cpu {
+namespace {
+
+constexpr VectorCode code_with(const ByteLoops& bytes) {
+  return {
+      .pointwise = {activate, step, fill, join},
+      .softmax = {softmax_row, softmax_columns},
+      .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_squares, shift_and_scale_rows},
+      .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, scale_rows, scale, sum, vector_by<float>,
+                   vector_by<std::int8_t>, to_bf16, from_bf16},
+      .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
+      .bytes = bytes,
+  };
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

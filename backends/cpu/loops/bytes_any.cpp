@@ -1,0 +1,7 @@
+#include "backends/cpu/loops/bytes_loops.h"
+
+namespace modelflow::cpu {
+
+const ByteLoops byte_loops_any = kLoops;
+
+}  // namespace modelflow::cpu

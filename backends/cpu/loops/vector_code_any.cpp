@@ -1,0 +1,7 @@
+#include "backends/cpu/loops/all_loops.h"
+
+namespace modelflow::cpu {
+
+const VectorCode vector_code_any = code_with(byte_loops_any);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,7 @@
+#include "backends/cpu/loops/all_loops.h"
+
+namespace modelflow::cpu {
+
+const VectorCode vector_code_avx2 = code_with(byte_loops_avx2);
+
+}  // namespace modelflow::cpu

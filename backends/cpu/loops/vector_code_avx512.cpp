@@ -1,0 +1,7 @@
+#include "backends/cpu/loops/all_loops.h"
+
+namespace modelflow::cpu {
+
+const VectorCode vector_code_avx512 = code_with(byte_loops_avx512);
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,101 @@
+#include "backends/cpu/onednn/onednn.h"
+
+#include "backends/cpu/frame/weight_cache.h"
+#include "backends/parallel.h"
+
+namespace modelflow::cpu {
+
+const dnnl::engine& onednn_engine() {
+  static const dnnl::engine* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+OnednnStream::OnednnStream(Invocation& call)
+    : call_(call), stream_(dnnl::threadpool_interop::make_stream(onednn_engine(), this)) {}
+
+void OnednnStream::execute(const dnnl::primitive& primitive, const dnnl::memory::desc& scratchpad,
+                           std::unordered_map<int, dnnl::memory> args) {
+  if (scratchpad.get_size() > 0) {
+    args[DNNL_ARG_SCRATCHPAD] = dnnl::memory(scratchpad, onednn_engine(), call_.scratch(scratchpad.get_size()));
+  }
+  primitive.execute(stream_, args);
+}
+
+int OnednnStream::get_num_threads() const { return static_cast<int>(call_.threads()); }
+
+bool OnednnStream::get_in_parallel() const { return ParallelRegion::active(); }
+
+void OnednnStream::parallel_for(int n, const std::function<void(int, int)>& body) {
+  call_.parallel(static_cast<std::size_t>(n), [&](std::size_t i) { body(static_cast<int>(i), n); });
+}
+
+namespace {
+
+void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
+  using dnnl::algorithm;
+  switch (a.kind) {
+    case Activation::none:
+      return;
+    case Activation::relu:
+      return ops.append_eltwise(algorithm::eltwise_relu, 0, 0);
+    case Activation::clip:
+      return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
+    case Activation::leaky_relu:
+      return ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
+    case Activation::sigmoid:
+      return ops.append_eltwise(algorithm::eltwise_logistic, 0, 0);
+    case Activation::silu:
+      return ops.append_eltwise(algorithm::eltwise_swish, 1, 0);
+    case Activation::hard_swish:
+      return ops.append_eltwise(algorithm::eltwise_hardswish, a.alpha, a.beta);
+    case Activation::hard_sigmoid:
+      return ops.append_eltwise(algorithm::eltwise_hardsigmoid, a.alpha, a.beta);
+    case Activation::gelu:
+      return ops.append_eltwise(algorithm::eltwise_gelu_erf, 0, 0);
+    case Activation::gelu_tanh:
+      return ops.append_eltwise(algorithm::eltwise_gelu_tanh, 0, 0);
+    case Activation::quick_gelu:
+      return ops.append_eltwise(algorithm::eltwise_swish, a.alpha, 0);
+    case Activation::mish:
+      return ops.append_eltwise(algorithm::eltwise_mish, 0, 0);
+    case Activation::tanh:
+      return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
+  }
+}
+
+}  // namespace
+
+int residual_position(bool before, const ActivationSpec& activation) {
+  return before ? 0 : (activation.kind != Activation::none) + activation.affine();
+}
+
+void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
+  append_plain(ops, a);
+  if (a.affine()) ops.append_eltwise(dnnl::algorithm::eltwise_linear, a.scale, a.shift);
+}
+
+std::shared_ptr<const std::byte> onednn_packed(const Tensor& weights, const dnnl::memory::desc& plain,
+                                               const dnnl::memory::desc& wanted) {
+  const std::vector<std::uint8_t> blob = dnnl::memory::desc(wanted).get_blob();
+  const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
+  return packed_weights(weights, layout, wanted.get_size(), [&](std::byte* out) {
+    // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
+    dnnl::stream stream(onednn_engine());
+    dnnl::memory from(plain, onednn_engine(), const_cast<std::byte*>(weights.data()));
+    dnnl::memory to(wanted, onednn_engine(), out);
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  });
+}
+
+void plan_for_threads(std::size_t threads) { dnnl_threadpool_interop_set_max_concurrency(static_cast<int>(threads)); }
+
+void onednn_guard(const char* what, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const dnnl::error& error) {
+    throw Error(ErrorKind::unsupported, std::string(what) + ": " + error.message);
+  }
+}
+
+}  // namespace modelflow::cpu

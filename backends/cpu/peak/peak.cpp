@@ -1,0 +1,61 @@
+#include "modelflow/peak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "backends/cpu/peak/spin.h"
+#include "modelflow/target.h"
+
+namespace modelflow {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+/// Gives the number of operations in so many rounds.
+using Spin = double (*)(std::size_t rounds);
+
+double spin_baseline(std::size_t rounds) {
+  using Lanes = float __attribute__((vector_size(16)));
+  const Lanes half = {0.5f, 0.5f, 0.5f, 0.5f};
+  return cpu::spin(rounds, half, 2 * 4, [half](Lanes sum) { return sum * half + half; });
+}
+
+double seconds_of(Spin spin, std::size_t rounds, int threads, double& operations) {
+  std::vector<double> done(static_cast<std::size_t>(threads));
+  const auto start = Clock::now();
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < done.size(); ++i) others.emplace_back([&, i] { done[i] = spin(rounds); });
+    done[0] = spin(rounds);
+  }
+  operations = 0;
+  for (const double count : done) operations += count;
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// The best of some runs of ten milliseconds: more rounds until they take that long, also when the first ones were
+/// interrupted; the clock is where such code lets it be by then.
+double rate(Spin spin, int threads) {
+  constexpr double kLong = 0.01;
+  double operations = 0, best = 0;
+  std::size_t rounds = 1000;
+  for (int runs = 0; runs < 5;) {
+    const double seconds = seconds_of(spin, rounds, threads, operations);
+    best = std::max(best, operations / seconds);
+    seconds < kLong ? rounds *= 2 : ++runs;
+  }
+  return best;
+}
+
+}  // namespace
+
+Peak measure_peak(int threads) {
+  const Isa isa = host_isa();
+  const Spin floats = isa >= Isa::avx512 ? cpu::spin_avx512 : isa >= Isa::avx2 ? cpu::spin_avx2 : spin_baseline;
+  const double float32 = rate(floats, threads);
+  if (isa >= Isa::amx) return {float32, rate(cpu::spin_bf16_amx, threads), rate(cpu::spin_bytes_amx, threads)};
+  return {float32, float32, isa >= Isa::avx512_vnni ? rate(cpu::spin_vnni, threads) : float32};
+}
+
+}  // namespace modelflow

@@ -1,0 +1,104 @@
+// Channels side by side: one pass over the result, on all threads, whatever has to be repeated read where it is small.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/frame/share.h"
+#include "backends/cpu/pixels/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+
+/// One input: where its lines are and how often they count.
+struct Part {
+  const float* data;
+  std::size_t height, width, channels, up, across;
+};
+
+class Concat : public Implementation {
+ public:
+  explicit Concat(const Call& call) : factors_(call.attrs.ints("factors")) {}
+
+  void run(Invocation& call) const override {
+    const std::vector<Part> parts = read(call);
+    const View first = call.input(0);
+    const std::size_t height = parts[0].height * parts[0].up, width = parts[0].width * parts[0].across;
+    std::size_t channels = 0;
+    for (const Part& part : parts) {
+      channels += part.channels;
+      if (part.height * part.up != height || part.width * part.across != width)
+        throw Error(ErrorKind::invalid_input, "Concat: the images differ in size");
+    }
+    const Dims y = {first.dims[0], static_cast<std::int64_t>(height), static_cast<std::int64_t>(width),
+                    static_cast<std::int64_t>(channels)};
+    auto* to = static_cast<float*>(call.output(0, y));
+    const std::size_t lines = size(y[0]) * height, line = width * channels;
+    if (lines * line == 0) return;
+    const std::size_t tasks = std::min(tasks_for(lines * line, call) * 2, lines);
+    share(call, lines, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t l = begin; l < end; ++l) {
+        float* at = to + l * line;
+        for (const Part& part : parts) {
+          copy(part, l / height * part.height + l % height / part.up, at, channels);
+          at += part.channels;
+        }
+      }
+    });
+  }
+
+ private:
+  std::vector<Part> read(Invocation& call) const {
+    if (call.inputs() < 2 || factors_.size() != 2 * call.inputs())
+      throw Error(ErrorKind::invalid_input, "Concat: factors do not fit the inputs");
+    std::vector<Part> parts;
+    for (std::size_t i = 0; i < call.inputs(); ++i) {
+      const View x = call.input(i);
+      if (x.dtype != DType::f32 || x.dims.size() != 4 || x.dims[0] != call.input(0).dims[0])
+        throw Error(ErrorKind::invalid_input, "Concat: input " + std::to_string(i) + " is not float32 [n, h, w, c]");
+      parts.push_back({static_cast<const float*>(x.data), size(x.dims[1]), size(x.dims[2]), size(x.dims[3]),
+                       size(factors_[2 * i]), size(factors_[2 * i + 1])});
+    }
+    return parts;
+  }
+
+  static void copy(const Part& part, std::size_t line, float* y, std::size_t stride) {
+    const float* x = part.data + line * part.width * part.channels;
+    for (std::size_t w = 0; w < part.width; ++w, x += part.channels) {
+      for (std::size_t again = 0; again < part.across; ++again, y += stride)
+        std::memcpy(y, x, part.channels * sizeof(float));
+    }
+  }
+
+  Ints factors_;
+};
+
+Verdict accepts(const Call& call) {
+  if (call.inputs.size() < 2 || call.inputs.size() > 8) return no("takes 2 to 8 inputs");
+  for (const Operand& operand : call.inputs) {
+    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
+    if (operand.shape.has_rank() && operand.shape.rank() != 4) return no("is not of rank 4", operand.name);
+  }
+  return yes();
+}
+
+double cost(const Call& call, const Target& target) {
+  double bytes = 0;
+  for (const Operand& operand : call.inputs) bytes += 4 * operand.shape.known_elements();
+  return 1e-6 + target.stream(3 * bytes);
+}
+
+}  // namespace
+
+const Kernel concat = {
+    .op = "Concat",
+    .name = "cpu.concat",
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Concat>(call);
+    },
+};
+
+}  // namespace modelflow::cpu

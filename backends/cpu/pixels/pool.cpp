@@ -1,0 +1,275 @@
+// Pooling with channels last, of floats, bfloat16 and bytes: every window is a handful of rows of channels.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/frame/share.h"
+#include "backends/cpu/loops/bf16.h"
+#include "backends/cpu/loops/vector_code.h"
+#include "backends/cpu/pixels/channel_mean.h"
+#include "backends/cpu/pixels/kernels.h"
+#include "backends/ops/pool_extent.h"
+
+namespace modelflow::cpu {
+namespace {
+
+enum class Mode { max, average, global_average };
+
+Mode mode_of(const Attrs& attrs) {
+  const std::string text = attrs.text("mode");
+  return text == "max" ? Mode::max : text == "average" ? Mode::average : Mode::global_average;
+}
+
+/// One spatial axis; an absent one has extent, kernel and stride 1.
+struct Axis {
+  std::int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0, end = 0;
+  std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(o * stride - begin, 0); }
+  std::int64_t last(std::int64_t o) const { return std::min(o * stride - begin + kernel, in); }
+};
+
+/// What a window holds of an image.
+template <class T>
+struct Window {
+  const T* x;
+  std::size_t high, wide, line, channels;  ///< `line`: elements from one line of the image to the next
+};
+
+/// A quotient, as the op says it: a product with the inverse falls on the other side of the steps of bfloat16 too
+/// often.
+void divide(float* sums, std::size_t n, std::int64_t count) {
+  const auto by = static_cast<float>(count);
+  for (std::size_t i = 0; i < n; ++i) sums[i] = count > 0 ? sums[i] / by : 0;
+}
+
+struct Floats {
+  using Element = float;
+  using Result = float;
+  static constexpr DType dtype = DType::f32;
+
+  static void max(const VectorCode& code, const Window<float>& w, float* y) {
+    std::fill_n(y, w.channels, -std::numeric_limits<float>::infinity());
+    for (std::size_t h = 0; h < w.high; ++h)
+      code.channels.max_rows(w.x + h * w.line, w.wide, w.channels, w.channels, y);
+  }
+  static void average(const VectorCode& code, const Window<float>& w, std::int64_t count, float* y) {
+    std::fill_n(y, w.channels, 0.0f);
+    for (std::size_t h = 0; h < w.high; ++h) code.channels.add_rows(w.x + h * w.line, w.wide, w.channels, y);
+    divide(y, w.channels, count);
+  }
+  static void global(const VectorCode& code, const float* x, const ChannelTensor& t, float* y, Invocation& call) {
+    channel_mean(code, x, t, y, call);
+  }
+};
+
+/// Results in bfloat16, of numbers in it or in float32, computed in float32.
+template <class T>
+struct Rounded {
+  using Element = T;
+  using Result = std::uint16_t;
+  static constexpr DType dtype = std::is_same_v<T, std::uint16_t> ? DType::bf16 : DType::f32;
+
+  static void max(const VectorCode& code, const Window<T>& w, std::uint16_t* y) {
+    by_block(code, w, -std::numeric_limits<float>::infinity(), 1, y, [&](const T* row, std::size_t n, float* best) {
+      if constexpr (dtype == DType::bf16)
+        code.channels.max_rows_bf16(row, w.wide, w.channels, n, best);
+      else
+        code.channels.max_rows(row, w.wide, w.channels, n, best);
+    });
+  }
+  static void average(const VectorCode& code, const Window<T>& w, std::int64_t count, std::uint16_t* y) {
+    float room[kBlock];
+    by_block(code, w, 0, count, y, [&](const T* row, std::size_t n, float* sum) {
+      for (std::size_t i = 0; i < w.wide; ++i)
+        code.channels.add_rows(floats(code, row + i * w.channels, n, room), 1, n, sum);
+    });
+  }
+  static void global(const VectorCode& code, const T* x, const ChannelTensor& t, std::uint16_t* y, Invocation& call) {
+    const std::size_t count = t.batch * t.channels;
+    auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
+    if constexpr (sizeof(T) == 2)
+      channel_mean(code, widened(code, x, t.size(), call), t, mean, call);
+    else
+      channel_mean(code, x, t, mean, call);
+    round_to_bf16(code, mean, count, y, call);
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 256;  // channels
+
+  static const float* floats(const VectorCode&, const float* row, std::size_t, float*) { return row; }
+  static const float* floats(const VectorCode& code, const std::uint16_t* row, std::size_t n, float* to) {
+    code.channels.widen(row, n, to);
+    return to;
+  }
+  /// take(channels of the first pixel of a line of the window, how many, what they come to); `count`: what that is
+  /// divided by.
+  template <class Take>
+  static void by_block(const VectorCode& code, const Window<T>& w, float start, std::int64_t count, std::uint16_t* y,
+                       Take take) {
+    float values[kBlock];
+    for (std::size_t c = 0; c < w.channels; c += kBlock) {
+      const std::size_t n = std::min(kBlock, w.channels - c);
+      std::fill_n(values, n, start);
+      for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
+      if (count != 1) divide(values, n, count);
+      code.channels.narrow(values, n, y + c);
+    }
+  }
+};
+
+struct Bytes {
+  using Element = std::uint8_t;
+  using Result = std::uint8_t;
+  static constexpr DType dtype = DType::u8;
+
+  static void max(const VectorCode& code, const Window<std::uint8_t>& w, std::uint8_t* y) {
+    code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, y);
+  }
+  static void average(const VectorCode& code, const Window<std::uint8_t>& w, std::int64_t count, std::uint8_t* y) {
+    constexpr std::size_t kBlock = 256;  // channels
+    for (std::size_t c = 0; c < w.channels; c += kBlock) {
+      const std::size_t n = std::min(kBlock, w.channels - c);
+      std::uint32_t sum[kBlock] = {};
+      float mean[kBlock];
+      for (std::size_t h = 0; h < w.high; ++h) code.bytes.add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
+      for (std::size_t i = 0; i < n; ++i)
+        mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(count, 1));
+      code.bytes.quantize(kWhole, mean, n, y + c);
+    }
+  }
+  static void global(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y,
+                     Invocation& call) {
+    const std::size_t count = t.batch * t.channels;
+    auto* mean = reinterpret_cast<float*>(call.scratch(count * sizeof(float)));
+    channel_mean(code, x, t, mean, call);
+    code.bytes.quantize(kWhole, mean, count, y);
+  }
+
+ private:
+  static constexpr Quantization kWhole = {1, 0};  // rounds half to even
+};
+
+template <class Type>
+class Pool : public Implementation {
+  using Element = typename Type::Element;
+  using Result = typename Type::Result;
+
+ public:
+  Pool(const Call& call, const VectorCode& code)
+      : code_(code),
+        mode_(mode_of(call.attrs)),
+        kernel_(call.attrs.ints("kernel_shape")),
+        strides_(call.attrs.ints("strides")),
+        pads_(call.attrs.ints("pads")),
+        include_(call.attrs.integer("count_include_pad") != 0) {}
+
+  void run(Invocation& call) const override {
+    const View x = call.input(0);
+    if (x.dtype != Type::dtype || x.dims.size() < 3)
+      throw Error(ErrorKind::invalid_input, "Pool: x is not " + std::string(name(Type::dtype)) + " of rank 3 or more");
+    if (mode_ == Mode::global_average) return global(x, call);
+    const std::size_t spatial = kernel_.size();
+    if (x.dims.size() != spatial + 2)
+      throw Error(ErrorKind::invalid_input, "Pool: x has rank " + std::to_string(x.dims.size()) + ", the window " +
+                                                std::to_string(spatial) + " axes");
+    Axis axes[2];
+    Dims y(x.dims.begin(), x.dims.end());
+    for (std::size_t i = 0; i < spatial; ++i) {
+      Axis& axis = axes[2 - spatial + i];
+      axis = {x.dims[i + 1], 0, kernel_[i], strides_[i], pads_[i], pads_[i + spatial]};
+      const std::int64_t room = axis.in + axis.begin + axis.end - axis.kernel;
+      axis.out = y[i + 1] = ops::windows_in(room, axis.stride);
+    }
+    windows(x, axes[0], axes[1], y, call);
+  }
+
+ private:
+  void global(const View& x, Invocation& call) const {
+    Dims y(x.dims.size(), 1);
+    y.front() = x.dims.front();
+    y.back() = x.dims.back();
+    auto* to = static_cast<Result*>(call.output(0, y));
+    Type::global(code_, static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
+  }
+
+  void windows(const View& x, const Axis& h, const Axis& w, const Dims& y, Invocation& call) const {
+    auto* to = static_cast<Result*>(call.output(0, y));
+    const auto channels = static_cast<std::size_t>(y.back());
+    const auto lines = static_cast<std::size_t>(y[0] * h.out), width = static_cast<std::size_t>(w.out) * channels;
+    if (lines * width == 0) return;
+    const auto* from = static_cast<const Element*>(x.data);
+    const std::size_t work = lines * width * static_cast<std::size_t>(h.kernel * w.kernel) * sizeof(Element) / 4;
+    const std::size_t parts = std::min(tasks_for(work, call), lines);
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t line = begin; line < end; ++line) {
+        const std::int64_t n = static_cast<std::int64_t>(line) / h.out, oh = static_cast<std::int64_t>(line) % h.out;
+        pool_line(from + static_cast<std::size_t>(n * h.in * w.in) * channels, h, w, oh, channels, to + line * width);
+      }
+    });
+  }
+
+  void pool_line(const Element* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
+                 Result* y) const {
+    for (std::int64_t ow = 0; ow < w.out; ++ow, y += channels) {
+      const std::int64_t left = w.first(ow), right = w.last(ow), top = h.first(oh), bottom = h.last(oh);
+      const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
+      const Window<Element> window = {image + size(top * w.in + left) * channels, size(bottom - top),
+                                      size(right - left), size(w.in) * channels, channels};
+      if (mode_ == Mode::max) {
+        Type::max(code_, window, y);
+        continue;
+      }
+      const auto valid = static_cast<std::int64_t>(window.high * window.wide);
+      Type::average(code_, window, include_ ? h.kernel * w.kernel : valid, y);
+    }
+  }
+
+  const VectorCode& code_;
+  Mode mode_;
+  Ints kernel_, strides_, pads_;
+  bool include_;
+};
+
+template <class Type>
+Verdict accepts(const Call& call) {
+  if (call.inputs.size() != 1) return no("takes one input");
+  if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
+  if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  return yes();
+}
+
+template <class Type>
+double cost(const Call& call, const Target& target) {
+  return 1e-6 + target.stream(1.5 * sizeof(typename Type::Element) * call.in(0).shape.known_elements());
+}
+
+template <class Type>
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  return std::make_unique<Pool<Type>>(call, vector_code(target));
+}
+
+}  // namespace
+
+const Kernel pool = {
+    .op = "Pool", .name = "cpu.pool", .accepts = accepts<Floats>, .cost = cost<Floats>, .create = create<Floats>};
+
+const Kernel pool_bf16 = {
+    .op = "PoolBf16",
+    .name = "cpu.pool_bf16",
+    .accepts =
+        [](const Call& call) {
+          const Verdict numbers = accepts<Rounded<float>>(call);
+          return numbers ? numbers : accepts<Rounded<std::uint16_t>>(call);
+        },
+    .cost = cost<Floats>,
+    .create =
+        [](const Call& call, const Target& target) {
+          return (call.in(0).dtype == DType::bf16 ? create<Rounded<std::uint16_t>> : create<Rounded<float>>)(call,
+                                                                                                             target);
+        },
+};
+
+const Kernel qpool = {
+    .op = "QPool", .name = "cpu.qpool", .accepts = accepts<Bytes>, .cost = cost<Bytes>, .create = create<Bytes>};
+
+}  // namespace modelflow::cpu

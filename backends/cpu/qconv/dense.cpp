@@ -1,0 +1,243 @@
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/frame/scratch_tasks.h"
+#include "backends/cpu/frame/weight_cache.h"
+#include "backends/cpu/qconv/dense_vnni.h"
+#include "backends/cpu/qconv/kernels.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// What differs between the instruction sets.
+struct QDenseCode {
+  const char* layout;
+  std::int64_t (*next_vectors)(std::int64_t left);  ///< of the next panel
+  std::int64_t multiple;                            ///< of which the bytes of a filter are
+  std::int64_t pixels;                              ///< that stay together; 0: as many as a tile of the first panel has
+  std::size_t (*scratch)(const QDenseRun&, const QDenseTask&);
+  void (*block)(const QDenseRun&, const QDenseTask&, std::byte*);
+  double ops;  ///< per second on one core, about
+};
+
+// Four vectors per panel where that leaves no single one: tiles of 6 pixels x 64 filters and 9 x 48 are the fastest.
+std::int64_t next_vectors_vnni(std::int64_t left) {
+  if (left <= 4) return left;
+  if (left == 5 || left == 6) return 3;
+  return left % 4 == 0 || left % 3 != 0 ? 4 : 3;
+}
+
+constexpr QDenseCode kVnni = {"qconv_dense_vnni",  next_vectors_vnni, 4,   0,
+                              qdense_scratch_vnni, qdense_block_vnni, 5e11};
+constexpr QDenseCode kAmx = {"qconv_dense_amx",
+                             [](std::int64_t left) { return std::min(left, std::int64_t{2}); },
+                             64,
+                             32,
+                             qdense_scratch_amx,
+                             qdense_block_amx,
+                             2e12};
+
+std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, std::int64_t filter_bytes,
+                          const QDenseCode& code) {
+  std::vector<QPanel> panels;
+  const std::int64_t groups = g.channels / group_channels, filters = g.filters / groups;
+  std::int64_t offset = 0, scales = 0;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    for (std::int64_t first = 0, left = ceil_div(filters, 16); left > 0;) {
+      const std::int64_t vectors = code.next_vectors(left);
+      panels.push_back({group * filters + first, vectors, std::min(filters - first, 16 * vectors),
+                        group * group_channels, offset, scales});
+      first += 16 * vectors, left -= vectors;
+      scales += 16 * vectors, offset += 16 * vectors * filter_bytes;
+    }
+  }
+  return panels;
+}
+
+// How the bytes of a filter lie: `segments` runs of `length` bytes, each filled up to a multiple of 4.
+struct FilterShape {
+  std::int64_t channels, taps, joined, multiple;  // joined: taps that one segment covers
+  std::int64_t segments() const { return taps / joined; }
+  std::int64_t length() const { return ceil_div(channels * joined, 4) * 4; }
+  std::int64_t bytes() const { return ceil_div(segments() * length(), multiple) * multiple; }
+};
+
+// [M, C, taps] to what QPanel describes.
+void pack(const std::int8_t* w, const FilterShape& s, const QPanel& panel, std::int8_t* at) {
+  for (std::int64_t i = 0; i < s.bytes(); i += 4) {
+    const std::int64_t segment = i / s.length();
+    for (std::int64_t f = 0; f < 16 * panel.vectors; ++f) {
+      for (std::int64_t k = i % s.length(); k < i % s.length() + 4; ++k) {
+        const bool exists = f < panel.filters && k < s.channels * s.joined && segment < s.segments();
+        const std::int64_t tap = segment * s.joined + k / s.channels;
+        *at++ = exists ? w[((panel.first + f) * s.channels + k % s.channels) * s.taps + tap] : std::int8_t{0};
+      }
+    }
+  }
+}
+
+// How the output is cut: `pixels` of a block, `panels` of a task.
+struct Cut {
+  std::int64_t pixels, panels;
+};
+
+// What a block reads stays in L2 beside the weights of a panel.
+constexpr std::int64_t kBlockBytes = 384 << 10;
+
+// Seconds that products and what is done with their sums take on one core, about.
+double seconds_of(double ops, double results, const QDenseCode& code) { return ops / code.ops + results * 2.5e-10; }
+
+// More tasks than threads, when the work is worth it: some 5 us each. Of the ways to get
+// there the one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
+// `unit`: pixels that stay together.
+Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_t unit, std::int64_t threads,
+        const QDenseCode& code) {
+  const std::int64_t pixels = g.batch * g.rows * g.columns;
+  const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
+  const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results, code) / 2.5e-6);
+  const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
+  const std::int64_t per_pixel = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
+  const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;
+  Cut best{};
+  double least = 0;
+  for (std::int64_t count = 1; count <= wanted; ++count) {
+    Cut c{std::min(ceil_div(ceil_div(pixels, count), unit) * unit, by_cache), 0};
+    const std::int64_t blocks = ceil_div(pixels, c.pixels),
+                       groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
+    c.panels = ceil_div(panels, groups);
+    const double bytes = static_cast<double>(blocks) * products * static_cast<double>(g.filters) +
+                         static_cast<double>(groups) * static_cast<double>(pixels * per_pixel);
+    const bool enough = blocks * groups >= wanted;
+    if (best.panels && (bytes >= least || !enough)) continue;
+    best = c;
+    least = enough ? bytes : 1e300;
+  }
+  return best;
+}
+
+class Dense : public Implementation {
+ public:
+  Dense(const Call& call, const QDenseCode& code) : node_(call), code_(code) {
+    const Tensor& w = *call.in(1).constant;
+    const ops::ConvAttrs& conv = node_.attrs.conv;
+    weights_dims_ = w.dims();
+    shape_ = {w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1, code.multiple};
+    // Extents of x do not matter here: only what the layout of the weights depends on.
+    Dims x(conv.rank() + 2, 1);
+    x[conv.x_last ? conv.rank() + 1 : 1] = w.dims()[1] * conv.group;
+    const ConvGeometry g = conv_geometry(conv, w.dims(), x);
+    if (joins_columns(g, shape_.channels)) shape_.joined = g.kernel_w;
+    panels_ = split(g, shape_.channels, shape_.bytes(), code);
+    const QScales scales(call, node_);
+    for (const QPanel& panel : panels_) {
+      for (std::int64_t i = panel.first; i < panel.first + 16 * panel.vectors; ++i) {
+        const bool exists = i < panel.first + panel.filters;
+        begin_.push_back(exists ? scales.begin[static_cast<std::size_t>(i)] : 0);
+        scale_.push_back(exists ? scales.scale[static_cast<std::size_t>(i)] : 0);
+      }
+    }
+    zeros_.assign(static_cast<std::size_t>(g.channels) + 3, static_cast<std::uint8_t>(node_.attrs.x.zero_point));
+    const auto bytes = static_cast<std::size_t>(panels_.back().offset + 16 * panels_.back().vectors * shape_.bytes());
+    const std::string layout =
+        std::string(code.layout) + " " + std::to_string(shape_.joined) + " " + std::to_string(conv.group);
+    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
+      for (const QPanel& panel : panels_)
+        pack(w.as<std::int8_t>().data(), shape_, panel, reinterpret_cast<std::int8_t*>(to) + panel.offset);
+    });
+  }
+
+  void run(Invocation& call) const override {
+    const QConvOperands o = node_.operands(call);
+    const ConvGeometry g = conv_geometry(node_.attrs.conv, weights_dims_, o.x_dims);
+    expect_extents_of_31_bits(g);
+    const std::int64_t pixels = g.batch * g.rows * g.columns, panels = static_cast<std::int64_t>(panels_.size());
+    if (pixels == 0) return;
+    const QDenseRun run{g,
+                        o.x,
+                        o.added,
+                        o.y,
+                        node_.epilogue,
+                        static_cast<std::uint8_t>(node_.attrs.x.zero_point),
+                        zeros_.data(),
+                        reinterpret_cast<const std::int8_t*>(weights_.get()),
+                        panels_.data(),
+                        begin_.data(),
+                        scale_.data(),
+                        shape_.channels,
+                        copies_input(g, shape_.channels),
+                        shape_.joined > 1};
+    const bool by_image = run.copied || !g.y_last;
+    const std::int64_t image = g.rows * g.columns;
+    const std::int64_t pixels_of_tile = code_.pixels ? code_.pixels : kQTileRows[panels_[0].vectors];
+    const std::int64_t unit = by_image ? g.columns : pixels_of_tile;
+    ConvGeometry one = g;
+    if (by_image) one.batch = 1;
+    const auto threads = static_cast<std::int64_t>(call.threads());
+    const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads, code_);
+    const std::int64_t span = by_image ? image : pixels, blocks = ceil_div(span, c.pixels),
+                       groups = ceil_div(panels, c.panels);
+    const auto task_of = [&](std::int64_t i) {
+      const std::int64_t group = i % groups, block = i / groups % blocks, from = i / groups / blocks * span;
+      return QDenseTask{from + block * c.pixels, from + std::min(span, (block + 1) * c.pixels), group * c.panels,
+                        std::min(panels, (group + 1) * c.panels)};
+    };
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < groups * blocks; ++i) bytes = std::max(bytes, code_.scratch(run, task_of(i)));
+    run_with_scratch(call, groups * blocks * (pixels / span), bytes,
+                     [&](std::int64_t i, std::byte* scratch) { code_.block(run, task_of(i), scratch); });
+  }
+
+ private:
+  QConvNode node_;
+  const QDenseCode& code_;
+  Dims weights_dims_;
+  FilterShape shape_;
+  std::vector<QPanel> panels_;
+  std::vector<std::int32_t> begin_;
+  std::vector<float> scale_;
+  std::vector<std::uint8_t> zeros_;
+  std::shared_ptr<const std::byte> weights_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict verdict = accepts_qconv_vectors(call); !verdict) return verdict;
+  const std::int64_t group = call.attrs.integer("group", 1);
+  if (group > 1 && call.in(1).constant->dims()[0] / group < 8) return no("has few filters per group", call.in(1).name);
+  return yes();
+}
+
+/// Bytes of a filter from which tiles are full enough.
+constexpr std::int64_t kLeastBytes = 48;
+
+Verdict accepts_amx(const Call& call) {
+  if (Verdict verdict = accepts(call); !verdict) return verdict;
+  if (call.attrs.integer("group", 1) > 1) return no("has groups", call.in(1).name);
+  const Tensor& w = *call.in(1).constant;
+  return w.elements() / w.dims()[0] < kLeastBytes ? no("sums are short", call.in(1).name) : yes();
+}
+
+}  // namespace
+
+const Kernel qconv_dense_amx = {
+    .op = "QConv",
+    .name = "cpu.qconv_dense_amx",
+    .needs = Isa::amx,
+    .accepts = accepts_amx,
+    .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 3); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kAmx);
+    },
+};
+
+const Kernel qconv_dense_vnni = {
+    .op = "QConv",
+    .name = "cpu.qconv_dense_vnni",
+    .needs = Isa::avx512_vnni,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.75); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kVnni);
+    },
+};
+
+}  // namespace modelflow::cpu

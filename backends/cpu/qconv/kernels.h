@@ -1,0 +1,28 @@
+// The kernels of 8-bit convolutions, best first within each op.
+#pragma once
+
+#include <array>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+extern const Kernel qconv_depthwise_vnni, qconv_dense_amx, qconv_dense_vnni, qconv_any;
+extern const Kernel qconv_transpose_vnni, qconv_transpose_any;
+extern const Kernel qconv_transpose_float_vnni, qconv_transpose_float_any;
+
+inline constexpr std::array kQConvKernels = {
+    // QConv
+    &qconv_depthwise_vnni,
+    &qconv_dense_amx,
+    &qconv_dense_vnni,
+    &qconv_any,
+    // QConvTranspose
+    &qconv_transpose_vnni,
+    &qconv_transpose_any,
+    // QConvTransposeFloat
+    &qconv_transpose_float_vnni,
+    &qconv_transpose_float_any,
+};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/conv/layout_avx512.h"
+
+/// Moving 8-bit image data into and out of the order that the VNNI convolutions work in.
+namespace modelflow::cpu {
+
+/// Copies the window of x that `shape` names into `to`, channels last, pixels packed, `zero` where it leaves x.
+void copy_band_vnni(const ConvGeometry& g, const std::uint8_t* x, std::int64_t image, const BandShape& shape,
+                    std::uint8_t zero, std::uint8_t* to);
+
+/// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns.
+void transpose_bytes(const std::uint8_t* x, std::int64_t x_step, std::uint8_t* y, std::int64_t y_step,
+                     std::int64_t rows, std::int64_t columns);
+
+}  // namespace modelflow::cpu

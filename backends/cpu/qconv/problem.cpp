@@ -1,0 +1,136 @@
+#include "backends/cpu/qconv/problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "backends/cpu/frame/typed_input.h"
+
+namespace modelflow::cpu {
+namespace {
+
+using ops::QConvAttrs;
+
+[[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "QConv: " + what); }
+
+std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
+template <class T>
+const T* tensor(const Invocation& call, std::size_t index, std::span<const std::int64_t> dims) {
+  return typed_input<T>(call, "QConv", index, dims);
+}
+
+// A bound of what comes before the rounding, in steps of y. `sum`: of a sum, in units of the scale of x.
+double largest_steps(const Call& call, const QConvAttrs& attrs, double sum) {
+  const ActivationSpec a = activation_of(call.attrs);
+  const auto size = [](float value) { return std::abs(static_cast<double>(value)); };
+  const double added = attrs.conv.residual == ops::Residual::none ? 0 : 255 * size(attrs.residual.scale);
+  const double in = std::max({sum * size(attrs.x.scale) + added, 1.0, size(a.beta)});
+  const double out = in * std::max(1.0, size(a.alpha)) * size(a.scale) + size(a.shift) + added;
+  return out / size(attrs.y.scale);
+}
+
+}  // namespace
+
+QConvNode::QConvNode(const Call& call)
+    : attrs(call.attrs), epilogue{activation_of(call.attrs), attrs.conv.residual, attrs.y, attrs.residual} {}
+
+QConvOperands QConvNode::operands(Invocation& call) const {
+  const ops::ConvAttrs& conv = attrs.conv;
+  if (call.inputs() != attrs.inputs()) mismatch("got " + std::to_string(call.inputs()) + " inputs");
+  QConvOperands o{};
+  o.x_dims = call.input(0).dims;
+  const std::size_t rank = conv.rank();
+  const std::span<const std::int64_t> w = call.input(1).dims;
+  if (o.x_dims.size() != rank + 2 || w.size() != rank + 2)
+    mismatch("x is " + text(o.x_dims) + ", w " + text(w) + ", the kernel has " + std::to_string(rank) + " axes");
+  Dims expected = {w[0], o.x_dims[conv.x_last ? rank + 1 : 1] / conv.group};
+  expected.insert(expected.end(), conv.kernel.begin(), conv.kernel.end());
+  if (w[0] % conv.group != 0 || o.x_dims[conv.x_last ? rank + 1 : 1] % conv.group != 0)
+    mismatch("group " + std::to_string(conv.group) + " does not divide the channels");
+  o.x = tensor<std::uint8_t>(call, 0, o.x_dims);
+  o.w = tensor<std::int8_t>(call, 1, expected);
+  const Dims filters = {w[0]};
+  o.w_scale = tensor<float>(call, QConvAttrs::kScale, filters);
+  o.bias = tensor<std::int32_t>(call, QConvAttrs::kBias, filters);
+  o.y_dims = conv.output_dims(o.x_dims, w[0]);
+  if (conv.residual != ops::Residual::none) o.added = tensor<std::uint8_t>(call, QConvAttrs::kResidual, o.y_dims);
+  o.y = static_cast<std::uint8_t*>(call.output(0, o.y_dims));
+  return o;
+}
+
+void expect_extents_of_31_bits(const ConvGeometry& g) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const bool small = g.height < kMost && g.rows < kMost && g.columns < kMost && g.width < kMost / g.channels;
+  if (!small || g.batch >= kMost) throw Error(ErrorKind::limit, "QConv: the image is too large");
+}
+
+QScales::QScales(const Call& call, const QConvNode& node) {
+  const float unit = node.attrs.x.scale / (node.epilogue.bounded() ? node.attrs.y.scale : 1);
+  const Tensor& w = *call.in(1).constant;
+  const auto weights = w.as<std::int8_t>();
+  const auto scales = call.in(QConvAttrs::kScale).constant->as<float>();
+  const auto bias = call.in(QConvAttrs::kBias).constant->as<std::int32_t>();
+  const std::size_t per_filter = weights.size() / bias.size();
+  for (std::size_t f = 0; f < bias.size(); ++f) {
+    std::int64_t sum = 0;
+    for (const std::int8_t value : weights.subspan(f * per_filter, per_filter)) sum += value;
+    // Sums wrap around and come back: what counts is the end.
+    begin.push_back(static_cast<std::int32_t>(bias[f] - sum * node.attrs.x.zero_point));
+    scale.push_back(unit * scales[f]);
+  }
+}
+
+Verdict accepts_qconv(const Call& call) {
+  std::optional<QConvAttrs> attrs;
+  try {
+    attrs.emplace(call.attrs);
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+  if (call.inputs.size() != attrs->inputs()) return no("the attributes ask for other inputs");
+  constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::i32, DType::u8};
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
+  }
+  return yes();
+}
+
+Verdict accepts_qconv_vectors(const Call& call) {
+  if (Verdict verdict = accepts_qconv(call); !verdict) return verdict;
+  const QConvAttrs attrs(call.attrs);
+  const Operand& w = call.in(1);
+  if (Verdict verdict = accepts_weights(attrs.conv, w, 2); !verdict) return verdict;
+  // Positions in an image are counted in 32 bits.
+  constexpr std::int64_t kMost = 1 << 20;
+  const ops::ConvAttrs& conv = attrs.conv;
+  for (std::size_t axis = 0; axis < conv.rank(); ++axis) {
+    if (conv.strides[axis] > kMost || conv.pads[axis] > kMost || conv.dilations[axis] > kMost / conv.kernel[axis])
+      return no("has a window of extraordinary size", w.name);
+  }
+  const Operand &scale = call.in(QConvAttrs::kScale), &bias = call.in(QConvAttrs::kBias);
+  for (const Operand* in : {&scale, &bias}) {
+    if (!in->constant) return no("is not constant", in->name);
+    if (in->constant->dims() != Dims{w.constant->dims()[0]}) return no("has not one entry per filter", in->name);
+  }
+  const double products = 255.0 * 128 * static_cast<double>(w.constant->elements() / w.constant->dims()[0]);
+  const auto scales = scale.constant->as<float>();
+  const auto biases = bias.constant->as<std::int32_t>();
+  double largest = 0;
+  for (std::size_t f = 0; f < scales.size(); ++f) {
+    const double sum = products + std::abs(static_cast<double>(biases[f]));
+    if (sum > 2e9) return no("sums may leave the range of 32 bits", w.name);
+    largest = std::max(largest, sum * std::abs(static_cast<double>(scales[f])));
+    if (!std::isfinite(scales[f])) return no("scale is not finite", scale.name);
+  }
+  if (!(largest_steps(call, attrs, largest) < 1e9)) return no("scales are too far apart", scale.name);
+  return yes();
+}
+
+double qconv_cost(const Call& call, const Target& target, double share) {
+  // Operands of one byte; conv_bytes counts four.
+  return std::max(target.compute(conv_flops(call) / 4, share), target.stream(conv_bytes(call) / 4));
+}
+
+}  // namespace modelflow::cpu

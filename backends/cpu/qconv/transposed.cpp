@@ -1,0 +1,175 @@
+// As the float form: line i of the window of one input line is a product [width, C] x [C, kw * M] of 8-bit numbers,
+// which channels last is an output line as it lies in memory. A window of few results is one product for all of its
+// lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
+#include <algorithm>
+
+#include "backends/cpu/frame/share.h"
+#include "backends/cpu/frame/weight_cache.h"
+#include "backends/cpu/gemm/int8_vnni.h"
+#include "backends/cpu/gemm/quantize_rows_vnni.h"
+#include "backends/cpu/loops/vector_code.h"
+#include "backends/cpu/qconv/kernels.h"
+#include "backends/cpu/qconv/transposed_problem.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Results of a piece: half of L1.
+constexpr std::size_t kPieceFloats = 4096;
+constexpr std::size_t kLeastRows = 28;  // two tiles of the product
+
+class QConvTranspose : public Implementation {
+ public:
+  explicit QConvTranspose(const Call& call) : node_(call) {
+    const Tensor& w = *call.in(1).constant;
+    const auto size = [&](std::size_t axis) { return static_cast<std::size_t>(w.dims()[axis]); };
+    channels_ = size(0), m_ = size(1), kw_ = size(w.rank() - 1), kh_ = w.rank() == 4 ? size(2) : 1;
+    joined_ = kh_ > 1 && kh_ * kw_ * m_ <= kVnniPanel;
+    products_ = joined_ ? 1 : kh_;
+    const std::size_t columns = kh_ / products_ * kw_ * m_;
+    piece_ = std::max(kPieceFloats / std::max<std::size_t>(columns, 1), kLeastRows);
+    units_.assign(piece_, node_.x.scale);
+    const auto scales = call.in(2).constant->as<float>();
+    const auto bias = call.in(3).constant->as<std::int32_t>();
+    for (std::size_t i = 0; i < columns; ++i) {
+      scale_.push_back(scales[i % m_]);
+      bias_.push_back(static_cast<float>(bias[i % m_]) * (node_.x.scale * scales[i % m_]));
+    }
+    packed_ = packed_weights(w, "qconv_transpose_vnni", products_ * packed_b_vnni_bytes(vnni_depth(channels_), columns),
+                             [&](std::byte* out) { pack(w.as<std::int8_t>().data(), columns, out); });
+    // Steps below a zero point of 0 are cut off in any case.
+    const bool cut = !node_.floats && node_.y.zero_point == 0 && node_.activation.kind == Activation::relu;
+    active_ = (node_.activation.kind != Activation::none && !cut) || node_.activation.affine();
+  }
+
+  void run(Invocation& call) const override {
+    const QConvTransposeRun r(node_, call);
+    const std::size_t lines = r.batch * r.height, line = r.width * kw_ * m_;
+    if (lines * line == 0) return;
+    const std::size_t parts = std::min(tasks_for(lines * kh_ * line * (channels_ + 32) / 64, call) * 2, lines);
+    const Scratch each = scratch_of();
+    std::byte* memory = call.scratch(parts * each.bytes());
+    share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
+      for (std::size_t l = begin; l < end; ++l)
+        expand(r, r.x + l * r.width * channels_, l * kh_ * line, memory + i * each.bytes());
+    });
+  }
+
+ private:
+  /// What a piece needs, in bytes: its rows in panels, results of a product, results of one line of the window.
+  struct Scratch {
+    std::size_t rows, results, line;
+    std::size_t bytes() const { return rows + results + line; }
+  };
+
+  Scratch scratch_of() const {
+    const auto whole = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
+    return {whole(RowPanels{piece_, channels_}.bytes()), whole(piece_ * scale_.size() * sizeof(float)),
+            joined_ ? whole(piece_ * kw_ * m_ * sizeof(float)) : 0};
+  }
+
+  /// [C, M, kh, kw] -> for each product [C, columns], columns being those of all its lines.
+  void pack(const std::int8_t* w, std::size_t columns, std::byte* out) const {
+    std::vector<std::int8_t> matrix(channels_ * columns);
+    for (std::size_t p = 0; p < products_; ++p) {
+      std::int8_t* to = matrix.data();
+      for (std::size_t c = 0; c < channels_; ++c) {
+        for (std::size_t column = 0; column < columns; ++column) {
+          const std::size_t i = p + column / (kw_ * m_), j = column / m_ % kw_, m = column % m_;
+          *to++ = w[((c * m_ + m) * kh_ + i) * kw_ + j];
+        }
+      }
+      const std::size_t depth = vnni_depth(channels_);
+      pack_b_vnni(matrix.data(), false, channels_, depth, columns, out + p * packed_b_vnni_bytes(depth, columns));
+    }
+  }
+
+  /// One input line -> kh output lines, the first of which begins at element `at` of y.
+  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t at, std::byte* memory) const {
+    const Scratch scratch = scratch_of();
+    auto* steps = reinterpret_cast<std::uint8_t*>(memory);
+    auto* results = reinterpret_cast<float*>(memory + scratch.rows);
+    auto* picked = reinterpret_cast<float*>(memory + scratch.rows + scratch.results);
+    VnniGemm g;
+    g.n = scale_.size(), g.a = steps, g.zero_point = node_.x.zero_point;
+    g.row_scale = units_.data(), g.column_scale = scale_.data();
+    g.out.n = g.n, g.out.bias = bias_.data();
+    const std::size_t pixel = kw_ * m_, line = r.width * pixel;
+    for (std::size_t first = 0; first < r.width; first += piece_) {
+      const std::size_t rows = std::min(piece_, r.width - first), count = rows * pixel;
+      g.rows = {rows, channels_};
+      pack_rows_vnni(g.rows, x + first * channels_, steps);
+      for (std::size_t h = 0; h < kh_; ++h) {
+        const std::size_t to = at + h * line + first * pixel;
+        float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
+        if (h < products_) {
+          g.b = packed_.get() + h * packed_b_vnni_bytes(vnni_depth(channels_), g.n);
+          g.out.c = joined_ ? results : floats;
+          gemm_vnni(g, 0, g.rows.count(), 0, g.n);
+        }
+        if (joined_) pick_line(results + h * pixel, rows, floats);
+        // Not by the product, whose registers need not be full.
+        if (active_) vector_code_avx512.pointwise.activate(node_.activation, floats, floats, count);
+        if (!node_.floats)
+          vector_code_avx512.bytes.quantize({node_.y.scale, node_.y.zero_point}, floats, count,
+                                            static_cast<std::uint8_t*>(r.y) + to);
+      }
+    }
+  }
+
+  /// The results of one line of the window, which lie beside those of the others.
+  void pick_line(const float* from, std::size_t rows, float* to) const {
+    const std::size_t pixel = kw_ * m_, step = scale_.size();
+    if (pixel == 2) {  // a last layer has one channel and doubles the image
+      for (std::size_t r = 0; r < rows; ++r, from += step, to += 2) to[0] = from[0], to[1] = from[1];
+      return;
+    }
+    for (std::size_t r = 0; r < rows; ++r, from += step, to += pixel) std::copy_n(from, pixel, to);
+  }
+
+  QConvTransposeNode node_;
+  std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
+  std::size_t products_ = 0, piece_ = 0;  ///< per input line; rows of one at a time
+  bool joined_ = false, active_ = false;
+  std::shared_ptr<const std::byte> packed_;
+  std::vector<float> scale_, bias_, units_;
+};
+
+Verdict accepts(const Call& call) {
+  if (Verdict verdict = accepts_qconv_transpose(call); !verdict) return verdict;
+  if (call.attrs.text("layout", "NCHW") != "NHWC") return no("its channels are not last", call.in(0).name);
+  for (std::size_t i = 1; i < call.inputs.size(); ++i) {
+    if (!call.in(i).constant) return no("is not constant", call.in(i).name);
+  }
+  const Dims& w = call.in(1).constant->dims();
+  for (const std::size_t i : {2, 3}) {
+    if (call.in(i).constant->dims() != Dims{w[1]}) return no("has not one entry per output channel", call.in(i).name);
+  }
+  constexpr std::int64_t kMostChannels = 60000;
+  if (w[0] > kMostChannels) return no("sums may leave the range of 32 bits", call.in(1).name);
+  return w[0] > 0 && w[1] > 0 ? yes() : no("has no elements", call.in(1).name);
+}
+
+double cost(const Call& call, const Target& target) { return qconv_transpose_cost(call, target, 0.4); }
+
+std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+  return std::make_unique<QConvTranspose>(call);
+}
+
+}  // namespace
+
+const Kernel qconv_transpose_vnni = {.op = "QConvTranspose",
+                                     .name = "cpu.qconv_transpose_vnni",
+                                     .needs = Isa::avx512_vnni,
+                                     .accepts = accepts,
+                                     .cost = cost,
+                                     .create = create};
+
+const Kernel qconv_transpose_float_vnni = {.op = "QConvTransposeFloat",
+                                           .name = "cpu.qconv_transpose_float_vnni",
+                                           .needs = Isa::avx512_vnni,
+                                           .accepts = accepts,
+                                           .cost = cost,
+                                           .create = create};
+
+}  // namespace modelflow::cpu

@@ -1,0 +1,7 @@
+#include "backends/cpu/recurrent/loops.h"
+
+namespace modelflow::cpu {
+
+const RecurrentCode recurrent_code_avx2 = kCode;
+
+}  // namespace modelflow::cpu

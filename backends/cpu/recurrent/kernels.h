@@ -1,0 +1,30 @@
+// The kernels of LSTM and GRU, best first within each op.
+#pragma once
+
+#include <array>
+
+#include "modelflow/kernel.h"
+
+namespace modelflow::cpu {
+
+extern const Kernel lstm_avx512, lstm_any;
+extern const Kernel gru_avx512, gru_any;
+extern const Kernel qlstm_vnni, qlstm_any;
+extern const Kernel qgru_vnni, qgru_any;
+
+inline constexpr std::array kRecurrentKernels = {
+    // LSTM
+    &lstm_avx512,
+    &lstm_any,
+    // GRU
+    &gru_avx512,
+    &gru_any,
+    // QLSTM
+    &qlstm_vnni,
+    &qlstm_any,
+    // QGRU
+    &qgru_vnni,
+    &qgru_any,
+};
+
+}  // namespace modelflow::cpu

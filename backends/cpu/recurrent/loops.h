@@ -1,0 +1,86 @@
+#pragma once
+
+// Products of a few rows by packed float32 weights, and the code around them. Internal linkage on purpose: each
+// including file is compiled for another instruction set, and the linker must not mix them.
+
+#include "backends/cpu/recurrent/walk.h"
+
+namespace modelflow::cpu {
+namespace {
+
+#ifdef __AVX512F__
+constexpr bool kMany = true;
+constexpr std::size_t kWide = 16;
+#elif defined(__AVX2__)
+constexpr bool kMany = false;  // a block of units takes several registers
+constexpr std::size_t kWide = 8;
+#else
+constexpr bool kMany = false;
+constexpr std::size_t kWide = 4;
+#endif
+using Register =
+    float __attribute__((vector_size(kWide * sizeof(float)), may_alias));  // aligned, as packed weights are
+constexpr int kParts = static_cast<int>(kUnits / kWide);
+
+struct FloatProduct {
+  static constexpr bool kManyRows = kMany;
+
+  template <int Rows, int Gates>
+  MODELFLOW_LOOP static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                      Units (&sum)[Rows][Gates]);
+};
+
+template <int Rows, int Gates>
+MODELFLOW_LOOP void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                           Units (&sum)[Rows][Gates]) {
+  constexpr int kColumns = Gates * kParts, kSums = Rows * kColumns;
+  // An addition takes four cycles and two start in each: eight sums at least.
+  constexpr int kApart = kSums >= 6 ? (kSums == 6 && kWide == 16 ? 2 : 1) : kSums >= 3 ? 2 : kSums == 2 ? 4 : 8;
+  Register apart[kApart][Rows][kColumns] = {};
+  const std::size_t depth = part.depth;
+  const float* b = reinterpret_cast<const float*>(part.packed) + block * depth * Gates * kUnits;
+  const float* in[Rows];
+  for (int r = 0; r < Rows; ++r) in[r] = rows[r].in;
+  const auto step = [&](std::size_t k, int set) __attribute__((always_inline)) {
+    Register w[kColumns];
+#pragma GCC unroll 16
+    for (int i = 0; i < kColumns; ++i)
+      w[i] = *reinterpret_cast<const Register*>(b + static_cast<std::size_t>(set * kColumns + i) * kWide);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r) {
+      const Register x = in[r][k] - Register{};  // minus 0 changes nothing, plus 0 would be computed
+#pragma GCC unroll 16
+      for (int i = 0; i < kColumns; ++i) apart[set][r][i] += x * w[i];
+    }
+  };
+  std::size_t k = 0;
+  for (; k + kApart <= depth; k += kApart, b += kApart * Gates * kUnits) {
+#pragma GCC unroll 8
+    for (int i = 0; i < kApart; ++i) step(k + static_cast<std::size_t>(i), i);
+  }
+  for (; k < depth; ++k, b += Gates * kUnits) step(k, 0);
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 16
+    for (int i = 0; i < kColumns; ++i) {
+#pragma GCC unroll 8
+      for (int other = 1; other < kApart; ++other) apart[0][r][i] += apart[other][r][i];
+      reinterpret_cast<Register*>(&sum[r][i / kParts])[i % kParts] = apart[0][r][i];
+    }
+  }
+}
+
+constexpr RecurrentCode kCode = {.layout = "float32",
+                                 .packed_bytes = packed_float_bytes,
+                                 .pack = pack_floats,
+                                 .step_bytes = nullptr,
+                                 .quantize = nullptr,
+                                 .project_lstm = walk<FloatProduct, Projection<4>>,
+                                 .project_gru = walk<FloatProduct, Projection<3>>,
+                                 .lstm = walk<FloatProduct, LstmStep>,
+                                 .gru = walk<FloatProduct, GruStep>,
+                                 .gru_gates = walk<FloatProduct, GruGatesStep>,
+                                 .gru_candidate = walk<FloatProduct, GruCandidateStep>};
+
+}  // namespace
+}  // namespace modelflow::cpu

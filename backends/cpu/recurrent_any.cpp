@@ -1,7 +1,0 @@
-#include "backends/cpu/recurrent_loops.h"
-
-namespace modelflow::cpu {
-
-const RecurrentCode recurrent_code_any = kCode;
-
-}  // namespace modelflow::cpu

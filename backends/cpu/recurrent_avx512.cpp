@@ -1,7 +1,0 @@
-#include "backends/cpu/recurrent_loops.h"
-
-namespace modelflow::cpu {
-
-const RecurrentCode recurrent_code_avx512 = kCode;
-
-}  // namespace modelflow::cpu

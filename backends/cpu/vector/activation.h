@@ -1,0 +1,113 @@
+#pragma once
+
+// Activations of vectors. For each instruction set, as vector.h says.
+
+#include "backends/cpu/frame/activation.h"
+#include "backends/cpu/vector/math.h"
+
+namespace modelflow::cpu {
+namespace {
+
+// max and min give their second operand where one of the two is no number: x stands there, so that NaN stays NaN.
+
+struct Identity {
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x; }
+};
+struct Relu {
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return max(Floats{}, x); }
+};
+struct Clip {
+  Floats low, high;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return min(high, max(low, x)); }
+};
+struct LeakyRelu {
+  Floats alpha;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x < Floats{} ? x * alpha : x; }
+};
+struct Sigmoid {
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return sigmoid(x); }
+};
+struct Silu {
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * sigmoid(x); }
+};
+struct HardSigmoid {
+  Floats alpha, beta;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return min(all(1.0f), max(Floats{}, alpha * x + beta)); }
+};
+struct HardSwish {
+  HardSigmoid gate;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * gate(x); }
+};
+struct Gelu {
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats half = x * 0.5f;
+    return half * erf(x * 0.70710678f) + half;
+  }
+};
+struct GeluTanh {
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats inner = x * x * 0.044715f * x + x, half = x * 0.5f;
+    return half * tanh(inner * 0.79788456f) + half;
+  }
+};
+struct QuickGelu {
+  Floats alpha;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * sigmoid(alpha * x); }
+};
+struct Mish {
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats e = x < all(-87.0f) ? Floats{} : exp(min(all(20.0f), x));
+    const Floats n = e * (e + 2.0f);  // tanh(log(1 + e)) = n / (n + 2)
+    return x * (n * reciprocal(n + 2.0f));
+  }
+};
+struct Tanh {
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return tanh(x); }
+};
+
+/// f, then times scale plus shift. Exact for 1 and 0, and hidden behind memory: so every activation is wrapped.
+template <class F>
+struct Affine {
+  F f;
+  Floats scale, shift;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return f(x) * scale + shift; }
+};
+
+/// Calls `body` with the functor for this activation: the switch runs once, the loop inside `body` has none.
+template <class Body>
+void with_activation(const ActivationSpec& spec, Body plain_body) {
+  const Floats scale = all(spec.scale), shift = all(spec.shift);
+  const auto body = [&](auto f) { return plain_body(Affine<decltype(f)>{f, scale, shift}); };
+  const Floats alpha = all(spec.alpha), beta = all(spec.beta);
+  switch (spec.kind) {
+    case Activation::none:
+      return plain_body(Identity{});
+    case Activation::relu:
+      return body(Relu{});
+    case Activation::clip:
+      return body(Clip{alpha, beta});
+    case Activation::leaky_relu:
+      return body(LeakyRelu{alpha});
+    case Activation::sigmoid:
+      return body(Sigmoid{});
+    case Activation::silu:
+      return body(Silu{});
+    case Activation::hard_swish:
+      return body(HardSwish{{alpha, beta}});
+    case Activation::hard_sigmoid:
+      return body(HardSigmoid{alpha, beta});
+    case Activation::gelu:
+      return body(Gelu{});
+    case Activation::gelu_tanh:
+      return body(GeluTanh{});
+    case Activation::quick_gelu:
+      return body(QuickGelu{alpha});
+    case Activation::mish:
+      return body(Mish{});
+    case Activation::tanh:
+      return body(Tanh{});
+  }
+}
+
+}  // namespace
+}  // namespace modelflow::cpu

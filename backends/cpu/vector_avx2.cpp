@@ -1,7 +1,0 @@
-#include "backends/cpu/vector_loops.h"
-
-namespace modelflow::cpu {
-
-const VectorCode vector_code_avx2 = code_with(byte_loops_avx2);
-
-}  // namespace modelflow::cpu

@@ -1,7 +1,0 @@
-#include "backends/cpu/vector_loops.h"
-
-namespace modelflow::cpu {
-
-const VectorCode vector_code_avx512 = code_with(byte_loops_avx512);
-
-}  // namespace modelflow::cpu
