@@ -1,5 +1,5 @@
 // Calibration of small models, error metrics, scales.
-#include "src/calibrate/calibrate.h"
+#include "src/precision/calibrate.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "passes/quantize/scale.h"
-#include "src/calibrate/metric.h"
-#include "src/calibrate/samples.h"
+#include "src/precision/output_errors.h"
+#include "src/precision/samples.h"
 #include "tests/draw.h"
 
 namespace modelflow {

@@ -1,5 +1,5 @@
 // Histograms and observers on known distributions.
-#include "src/calibrate/observer.h"
+#include "src/precision/observer.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/equalize/balance.h"
-#include "src/calibrate/fewest_kept.h"
+#include "src/precision/choose.h"
 
 namespace modelflow {
 namespace {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "modelflow/modelflow.h"
-#include "src/calibrate/compensation.h"
+#include "src/precision/compensation.h"
 
 namespace modelflow {
 namespace {

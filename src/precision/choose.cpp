@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "passes/quantize/quantize.h"
-#include "src/calibrate/fewest_kept.h"
 #include "src/measure/extract.h"
 #include "src/precision/gains.h"
 
@@ -27,7 +26,7 @@ constexpr const char* kWholeNoFaster = "the whole is no faster in 8 bits here";
 Trial Chooser::choose(Trial lowest) {
   std::optional<Trial> half = in_bf16();
   if (settled_) lowest = trials_.scored(trials_.make(allowed_));
-  rows_.list(lowest);
+  report_.list(lowest);
   note(lowest);
   // A copy: `half` may be the answer in the end.
   const Model full = half ? half->fused : trials_.base;
@@ -46,7 +45,7 @@ std::optional<Trial> Chooser::in_bf16() {
   lowers_to_ = Precision::bf16;
   Trial half = trials_.scored(trials_.make(allowed_));
   if (!half.lowered.empty()) {
-    rows_.list(half);
+    report_.list(half);
     note(half);
     half = chosen(std::move(half), trials_.base);
   }
@@ -86,8 +85,8 @@ Trial Chooser::gaining(Trial all, const Model& full) {
   if (!work_.measurable() || options_.level != Level::O2) return all;
   if (options_.progress) options_.progress("time every op", 0);
   const Model runnable = trials_.runnable(full);
-  const std::vector<NodeTimes> times =
-      node_times(work_.runtime, {&runnable, &all.runnable}, trials_.samples.judges().front(), options_, work_.plugin);
+  const std::vector<NodeTimes> times = node_times(work_.runtime, {&runnable, &all.runnable},
+                                                  trials_.samples.evaluation().front(), options_, work_.plugin);
   Names slow;
   std::ranges::set_intersection(without_gain({full, times[0]}, {all.fused, times[1]}), names(all),
                                 std::inserter(slow, slow.end()));
@@ -148,7 +147,29 @@ void Chooser::note(const Trial& made) {
   double speedup = 0;
   if (work_.measurable() && options_.level == Level::O2 && !made.lowered.empty())
     speedup = trials_.time({&work_.precise.fastest, &made.runnable}, kGlance).at(1).speedup;
-  rows_.note(made, speedup);
+  report_.note(made, speedup);
+}
+
+std::set<std::string> fewest_kept(const std::vector<std::string>& ranked,
+                                  const std::function<bool(const std::set<std::string>& keep)>& holds,
+                                  std::size_t most_tries) {
+  using Names = std::set<std::string>;
+  const auto first = [&](std::size_t count) {
+    return Names(ranked.begin(), ranked.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  std::size_t low = 0, high = ranked.size();  // `low` breaks the bound, `high` keeps it
+  while (high - low > 1) {
+    const std::size_t middle = (low + high) / 2;
+    (holds(first(middle)) ? high : low) = middle;
+  }
+  Names keep = first(high);
+  // The last one was part of the bisection: without it the bound broke.
+  for (std::size_t tried = 0; tried < most_tries && tried + 1 < high; ++tried) {
+    Names fewer = keep;
+    fewer.erase(ranked[high - 2 - tried]);
+    if (holds(fewer)) keep = std::move(fewer);
+  }
+  return keep;
 }
 
 }  // namespace modelflow

@@ -1,12 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "src/precision/rows.h"
+#include "src/precision/precision_report.h"
 #include "src/precision/trials.h"
 
 namespace modelflow {
@@ -17,7 +18,8 @@ namespace modelflow {
 /// and not in what the first round found for it.
 class Chooser {
  public:
-  Chooser(Trials& trials, Rows& rows) : trials_(trials), work_(trials.work), options_(work_.options), rows_(rows) {}
+  Chooser(Trials& trials, PrecisionReport& report)
+      : trials_(trials), work_(trials.work), options_(work_.options), report_(report) {}
   /// The fastest form found that loses no more than options.max_drop; nothing of it is lowered when there is none.
   Trial choose(Trial lowest);
   /// Of the ops that could run in lower precision than they do now.
@@ -39,12 +41,23 @@ class Chooser {
   Trials& trials_;
   const Lowering& work_;
   const Options& options_;
-  Rows& rows_;
+  PrecisionReport& report_;
   Allowed allowed_;                      ///< empty: whatever there is
   Precision lowers_to_ = Precision::i8;  ///< what this round is about
   std::optional<Precision> settled_;     ///< what the round before was about
   Names kept_;                           ///< what this round found to gain nothing
   std::map<std::string, std::string> why_;
 };
+
+/// Which ops to keep in float32 so that a bound holds, as few as a search finds. `holds` measures one choice; what is
+/// returned was measured and held. `ranked`: all ops, the most harmful first; keeping all of them holds and
+/// keeping none does not, by definition.
+///
+/// More ops in float do not always mean less error: two errors may have cancelled each other. So the bisection over the
+/// ranking only gives a first choice; then each op of it, the least harmful first, is tried in low precision again
+/// while the others stay, up to `most_tries` of them.
+std::set<std::string> fewest_kept(const std::vector<std::string>& ranked,
+                                  const std::function<bool(const std::set<std::string>& keep)>& holds,
+                                  std::size_t most_tries);
 
 }  // namespace modelflow

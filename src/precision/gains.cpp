@@ -4,7 +4,7 @@
 #include <map>
 
 #include "passes/layout/cut.h"
-#include "src/precision/narrow.h"
+#include "src/precision/trials.h"
 
 namespace modelflow {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr double kNever = 1e3;  // seconds
 
 /// Kept in few bits while the model runs.
-bool in_few_bits(const Value* value) { return value && !value->is_initializer() && is_narrow(*value); }
+bool in_few_bits(const Value* value) { return value && !value->is_initializer() && in_low_precision(*value); }
 
 double elements(const Dims& dims) { return static_cast<double>(element_count(dims)); }
 

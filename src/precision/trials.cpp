@@ -4,15 +4,14 @@
 #include <cmath>
 #include <set>
 
-#include "src/calibrate/metric.h"
 #include "src/measure/extract.h"
-#include "src/precision/narrow.h"
+#include "src/precision/output_errors.h"
 
 namespace modelflow {
 namespace {
 
 bool touches_narrow(const Node& node) {
-  const auto narrow = [](const Value* value) { return value && is_narrow(*value); };
+  const auto narrow = [](const Value* value) { return value && in_low_precision(*value); };
   return std::ranges::any_of(node.inputs(), narrow) || std::ranges::any_of(node.outputs(), narrow);
 }
 
@@ -40,22 +39,27 @@ std::map<std::string, Precision> lowered_nodes(Model& made, Model& base, Precisi
 
 }  // namespace
 
+bool in_low_precision(const Value& value) {
+  const DType dtype = value.dtype();
+  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::bf16;
+}
+
 bool Lowering::measurable() const { return options.measure && options.target.is_host() && !plugin.empty(); }
 
 Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
     : work(work),
       samples(work.options, synthetic),
-      judge(work.runtime, work.precise.original, samples.judges(), work.options.threads),
+      reference(work.runtime, work.precise.original, samples.evaluation(), work.options.threads),
       base(work.precise.corrected.forms.whole()) {}
 
-Trial Trials::make(Allowed allowed, std::size_t most_judges) {
+Trial Trials::make(Allowed allowed, std::size_t most_samples) {
   plan.allowed = std::move(allowed);
   Trial made;
   made.fused = work.pipeline.quantize(base, plan, work.precise.corrected.disabled, made.report);
   made.lowered = lowered_nodes(made.fused, base, work.options.precision);
   if (made.lowered.empty()) return made;
   made.runnable = runnable(made.fused);
-  made.errors = judge.errors(made.runnable, work.plugin, most_judges);
+  made.errors = reference.errors_of(made.runnable, work.plugin, most_samples);
   made.drop = drop(made.errors, work.options.metric);
   return made;
 }
@@ -71,7 +75,7 @@ Trial Trials::scored(Trial made) {
 }
 
 std::vector<Timing> Trials::time(const std::vector<const Model*>& models, double seconds) const {
-  return time_models(work.runtime, models, samples.judges().front(), work.options, work.plugin, {seconds, is_sure});
+  return time_models(work.runtime, models, samples.evaluation().front(), work.options, work.plugin, {seconds, is_sure});
 }
 
 // The portable form has no use for another layout: its convolutions are standard ones.

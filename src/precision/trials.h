@@ -5,12 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "src/calibrate/judge.h"
-#include "src/calibrate/parted_samples.h"
-#include "src/lower_precision.h"
 #include "src/measure/timing.h"
+#include "src/precision/lower_precision.h"
+#include "src/precision/output_errors.h"
+#include "src/precision/samples.h"
 
 namespace modelflow {
+
+/// Whether a value is kept in what low precision keeps numbers in: 8 bits, bfloat16.
+bool in_low_precision(const Value& value);
 
 /// One choice of precisions, and what comes of it.
 struct Trial {
@@ -37,11 +40,11 @@ struct Lowering {
 /// Makes forms of a model in lower precision and says what they cost.
 class Trials {
  public:
-  /// `synthetic`: what to judge by where there are no samples.
+  /// `synthetic`: what to evaluate with where there are no samples.
   Trials(const Lowering& work, const std::vector<Feeds>& synthetic);
 
-  /// The model with ops lowered as far as `allowed` says, judged by the first `most_judges` samples.
-  Trial make(Allowed allowed, std::size_t most_judges = SIZE_MAX);
+  /// The model with ops lowered as far as `allowed` says, evaluated on the first `most_samples` samples.
+  Trial make(Allowed allowed, std::size_t most_samples = SIZE_MAX);
   /// Judged by the user's own figure, where there is one.
   Trial scored(Trial made);
   /// Times on the first sample; the first model is the baseline.
@@ -50,8 +53,8 @@ class Trials {
   Model runnable(const Model& fused) const;
 
   const Lowering& work;
-  PartedSamples samples;
-  Judge judge;
+  SplitSamples samples;
+  ReferenceOutputs reference;
   Model base;  ///< float32, what is quantized
   QuantizationPlan plan;
 

@@ -1,0 +1,65 @@
+#include "src/precision/lower_precision.h"
+
+#include "src/precision/choose.h"
+#include "src/precision/plan.h"
+#include "src/precision/precision_report.h"
+#include "src/precision/trials.h"
+
+namespace modelflow {
+namespace {
+
+/// A faster form has to be so clearly, else its error buys nothing.
+constexpr double kWorthwhile = 1.03;
+
+/// Two correct runs of a quantized model drift apart (one float more or less decides a rounding, and the next layer
+/// sees a step), but neither is further from the original than the other.
+std::string kernels_differ(const Trials& trials, const Trial& made) {
+  if (trials.work.plugin.empty()) return "";
+  const std::vector<OutputError> bodies = trials.reference.errors_of(made.runnable, "");
+  for (std::size_t i = 0; i < bodies.size(); ++i)
+    if (made.errors[i].relative_l2 > 1e-3 + 1.5 * bodies[i].relative_l2)
+      return "output '" + bodies[i].output + "' of the quantized model is off by " +
+             std::to_string(made.errors[i].relative_l2) + " with our kernels and by " +
+             std::to_string(bodies[i].relative_l2) + " without them";
+  return "";
+}
+
+bool is_faster(const Trials& trials, const Trial& made, Report& report) {
+  const Precise& precise = trials.work.precise;
+  const std::vector<Timing> timing = trials.time({&precise.fastest, &precise.original, &made.runnable},
+                                                 std::min(trials.work.options.max_seconds, 10.0));
+  if (timing[2].speedup < kWorthwhile) return false;
+  report.stock_ms = timing[1].seconds * 1e3;
+  report.optimized_ms = timing[2].seconds * 1e3;
+  report.speedup = timing[2].speedup / timing[1].speedup;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Model> lower_precision(const Precise& precise, const Options& options, const Pipeline& pipeline,
+                                     Runtime& runtime, const std::filesystem::path& plugin,
+                                     const std::vector<Feeds>& synthetic, Report& report) {
+  const Lowering work{precise, options, pipeline, runtime, plugin};
+  Trials trials(work, synthetic);
+  Trial made = trials.scored(fully_lowered(trials, report));
+  report.steps.insert(report.steps.end(), made.report.steps.begin(), made.report.steps.end());
+  report.notes.insert(report.notes.end(), made.report.notes.begin(), made.report.notes.end());
+  PrecisionReport precision_report(trials, report);
+  const auto refuse = [&](const std::string& why) {
+    precision_report.refuse(why);
+    report.notes.push_back(why + ": the model stays in float32");
+    return std::optional<Model>();
+  };
+  if (made.lowered.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+  Chooser chooser(trials, precision_report);
+  made = chooser.choose(std::move(made));
+  if (made.lowered.empty()) return refuse("no part of it stays within --max-drop");
+  if (const std::string why = kernels_differ(trials, made); !why.empty()) throw Error(ErrorKind::verification, why);
+  precision_report.describe(made, chooser.why());
+  if (options.level == Level::O1) return inline_functions(std::move(made.runnable));
+  if (work.measurable() && !is_faster(trials, made, report)) return refuse("in lower precision it is not faster here");
+  return std::move(made.runnable);
+}
+
+}  // namespace modelflow

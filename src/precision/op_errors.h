@@ -1,0 +1,23 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "modelflow/model.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// A model before and after its functions were emitted: where its fused ops are, and what runs.
+struct EmittedForm {
+  const Model& fused;
+  Model runnable;
+};
+
+/// Of each node of the main graph that computes in lower precision in `quantized` and by the same name in `reference`
+/// in float32: the signal to noise ratio of its first output in dB, on one sample. What the nodes before it did is
+/// part of the noise. Nodes without any difference are left out.
+std::map<std::string, double> op_errors(Runtime& runtime, const EmittedForm& reference, const EmittedForm& quantized,
+                                        const Feeds& sample, const SessionOptions& session);
+
+}  // namespace modelflow
