@@ -11,6 +11,7 @@
 #include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
 #include "src/verify/compare.h"
+#include "src/verify/reference.h"
 
 namespace modelflow {
 namespace {
@@ -162,7 +163,31 @@ bool has_inner(const Graph& graph) {
   });
 }
 
+/// Adds what a graph computes from such values, and from such ops.
+void spread(const Graph& graph, std::set<const Value*>& open) {
+  for (const auto& node : graph.nodes()) {
+    const std::vector<Graph*> inner = node->subgraphs();
+    for (const Graph* one : inner) spread(*one, open);
+    const auto is_open = [&](const Value* value) { return value && open.contains(value); };
+    const bool within = std::ranges::any_of(inner, [&](const Graph* one) {
+      return std::ranges::any_of(one->outputs(), is_open);  // what a branch gives out
+    });
+    if (within || std::ranges::any_of(node->inputs(), is_open) || (leaves_nan_open(*node) && !node->is("If")))
+      open.insert(node->outputs().begin(), node->outputs().end());
+  }
+}
+
 }  // namespace
+
+std::set<std::string> with_open_kinds(const Model& original) {
+  const Model model = inline_functions(original);
+  std::set<const Value*> open;
+  spread(model.graph(), open);
+  std::set<std::string> names;
+  for (const Value* output : model.graph().outputs())
+    if (open.contains(output)) names.insert(output->name());
+  return names;
+}
 
 std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds) {
   try {

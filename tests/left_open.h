@@ -1,6 +1,7 @@
 // What ONNX Runtime itself leaves open: results of the original on inputs of which no definition of ONNX tells them.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "modelflow/model.h"
@@ -17,5 +18,8 @@ namespace modelflow {
 ///  - numbers that float16 does not hold: ONNX Runtime computes float16 in float32 where it has no kernel, and leaves
 ///    the casts between such ops out, so what overflows depends on which ops stand side by side.
 std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds);
+
+/// The outputs that ops lead to of which nobody promises what they make of NaN and infinities (leaves_nan_open).
+std::set<std::string> with_open_kinds(const Model& original);
 
 }  // namespace modelflow

@@ -34,15 +34,6 @@ bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
   return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
 }
 
-/// What this makes of NaN and infinities is nobody's promise: integers, orders, coordinates, ways to take a spectrum,
-/// and kernels of ONNX Runtime (1.31) that hide NaN or not as the width of their loops has it.
-bool leaves_nan_open(const Node& node) {
-  if (node.is("Cast")) return !is_float(static_cast<DType>(node.attrs.integer("to")));
-  return is_any_of(
-      node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "STFT", "DFT",
-             "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
-}
-
 /// In 16 bits 1e15 is infinite, and so is the square of what is left of it.
 bool has_half(const Graph& graph) {
   const auto is_half = [](const Value* value) { return value->dtype() == DType::f16; };
@@ -246,6 +237,13 @@ std::vector<Feed> named(const std::vector<Feeds>& inputs) {
 }
 
 }  // namespace
+
+bool leaves_nan_open(const Node& node) {
+  if (node.is("Cast")) return !is_float(static_cast<DType>(node.attrs.integer("to")));
+  return is_any_of(
+      node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "STFT", "DFT",
+             "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
+}
 
 std::vector<Feeds> Reference::ordinary() const {
   std::vector<Feeds> list;

@@ -41,6 +41,10 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
 
+/// What this makes of NaN and infinities is nobody's promise: integers, orders, coordinates, ways to take a spectrum,
+/// and kernels of ONNX Runtime (1.31) that hide NaN or not as the width of their loops has it.
+bool leaves_nan_open(const Node& node);
+
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
 

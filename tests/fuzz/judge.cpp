@@ -76,6 +76,8 @@ Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool k
     const auto session = open_session(runtime, exact, {.threads = 1, .optimize = false});
     for (const auto& [name, type] : session->outputs()) names_.push_back(name);
     random_.assign(names_.size(), false);
+    const std::set<std::string> open = kinds ? with_open_kinds(original) : std::set<std::string>();
+    for (std::size_t k = 0; k < names_.size(); ++k) random_[k] = open.contains(names_[k]);
     for (Sample& sample : fuzz::samples(original, seed, kinds, empty)) {
       try {
         references_.push_back(session->run(sample.feeds));

@@ -50,7 +50,7 @@ class Judge {
   std::vector<Sample> samples_;
   std::vector<std::vector<Tensor>> references_;
   std::vector<std::string> names_;
-  std::vector<bool> random_;  ///< outputs that differ from run to run
+  std::vector<bool> random_;  ///< outputs that differ from run to run, or whose kinds are nobody's promise
   Sessions noisy_, coarse_;
   double coarse_share_ = 0;
   std::map<std::size_t, std::string> left_open_;
