@@ -12,6 +12,7 @@
 #include "backends/cpu/qconv/kernels.h"
 #include "backends/cpu/recurrent/kernels.h"
 #include "backends/cpu/rows/kernels.h"
+#include "backends/cuda/kernels.h"
 
 namespace modelflow {
 namespace {
@@ -27,33 +28,32 @@ constexpr auto joined(const std::array<const Kernel*, sizes>&... lists) {
 
 constexpr auto kKernels =
     joined(cpu::kConvKernels, cpu::kGemmKernels, cpu::kQConvKernels, cpu::kAttentionKernels, cpu::kRecurrentKernels,
-           cpu::kRowKernels, cpu::kPixelKernels, cpu::kElementwiseKernels);
+           cpu::kRowKernels, cpu::kPixelKernels, cpu::kElementwiseKernels, cuda::kKernels);
 
 }  // namespace
 
 const cpu::VectorCode& cpu::vector_code(const Target& target) {
-  if (target.isa >= Isa::avx512) return vector_code_avx512;
-  return target.isa >= Isa::avx2 ? vector_code_avx2 : vector_code_any;
+  if (target.has(Isa::avx512)) return vector_code_avx512;
+  return target.has(Isa::avx2) ? vector_code_avx2 : vector_code_any;
 }
 
 std::span<const Kernel* const> kernels() { return kKernels; }
+
+Verdict Kernel::fits(const Target& target) const {
+  if (device != target.device) return no("runs on another device");
+  if (device == Device::cpu && !target.has(needs)) return no("needs " + needs.str());
+  return target.sm >= sm ? yes() : no("needs sm_" + std::to_string(sm));
+}
 
 Choice choose_kernel(const Call& call, const Target& target) {
   std::string reasons;
   for (const Kernel* kernel : kKernels) {
     if (kernel->op != call.op) continue;
-    std::string why;
-    if (kernel->device != target.device) {
-      why = "runs on another device";
-    } else if (target.device == Target::Device::cpu && target.isa < kernel->needs) {
-      why = "needs " + std::string(name(kernel->needs));
-    } else if (Verdict verdict = kernel->accepts(call); verdict) {
-      return {kernel, {}};
-    } else {
-      why = verdict.reason;
-    }
+    Verdict verdict = kernel->fits(target);
+    if (verdict) verdict = kernel->accepts(call, target);
+    if (verdict) return {kernel, {}};
     if (!reasons.empty()) reasons += "; ";
-    reasons += std::string(kernel->name) + ": " + why;
+    reasons += std::string(kernel->name) + ": " + verdict.reason;
   }
   return {nullptr, reasons.empty() ? "no kernel for op " + call.op : reasons};
 }

@@ -1,4 +1,5 @@
 // Model -> stages -> selection -> verification -> Model: read this first.
+#include <algorithm>
 #include <cmath>
 
 #include "modelflow/modelflow.h"
@@ -36,14 +37,18 @@ void refuse_wrong_numbers(const Options& options) {
 }
 
 void refuse_what_is_not_there(const Options& options) {
-  if (options.precision == Precision::bf16 && options.target.isa < Isa::avx512_bf16)
+  const Device device = options.target.device;
+  const bool runs = std::ranges::any_of(
+      kernels(), [device](const Kernel* kernel) { return kernel->device == device && kernel->create; });
+  if (!runs && options.level == Level::O2)
+    throw Error(ErrorKind::unsupported,
+                "no kernels for " + std::string(name(device)) + " yet: use a cpu target, or level O1");
+  if (options.precision == Precision::bf16 && !options.target.has(Isa::avx512_bf16))
     throw Error(ErrorKind::unsupported, bf16_price(options));
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.precision != Precision::f32 && options.level == Level::O0)
     throw Error(ErrorKind::usage, "level O0 changes nothing, so it cannot lower the precision");
-  if (options.target.device != Target::Device::cpu && options.level == Level::O2)
-    throw Error(ErrorKind::unsupported, "no kernels for CUDA yet: use a cpu target, or level O1");
   Options all = options;
   all.level = Level::O2;  // a name of another level does nothing at this one
   check_names(options, stages(all));

@@ -115,7 +115,7 @@ std::string describe(const Kernel& kernel, const Call& call) {
   return text;
 }
 
-bool available(const Kernel& kernel) { return kernel.op == "Conv" && kernel.needs <= host_isa(); }
+bool available(const Kernel& kernel) { return kernel.op == "Conv" && kernel.fits(Target::host()); }
 
 // The call with constant weights of its own.
 struct Case {
@@ -135,7 +135,7 @@ void check(const Call& call, Dims x = {}) {
   const std::vector<Tensor> in = operands(call, x);
   const std::vector<float> want = reference(call, in);
   for (const Kernel* kernel : kernels()) {
-    if (!available(*kernel) || !kernel->accepts(call)) continue;
+    if (!available(*kernel) || !kernel->accepts(call, Target::host())) continue;
     HostInvocation run(pool, in);
     kernel->create(call, Target::host())->run(run);
     ASSERT_NO_FATAL_FAILURE(expect_near(want, run.result(0), describe(*kernel, call)));

@@ -159,7 +159,7 @@ TEST(House, KernelsDoNotAskForTheMachine) {
     if (file.path == "backends/cpu/peak/peak.cpp") continue;
     for (std::size_t i = 0; i < file.lines.size(); ++i) {
       const std::string code = file.lines[i].substr(0, file.lines[i].find("//"));
-      EXPECT_EQ(code.find("host_isa("), std::string::npos) << file.path << ":" << i + 1 << ": " << code;
+      EXPECT_EQ(code.find("host_isas("), std::string::npos) << file.path << ":" << i + 1 << ": " << code;
       EXPECT_EQ(code.find("Target::host("), std::string::npos) << file.path << ":" << i + 1 << ": " << code;
     }
   }

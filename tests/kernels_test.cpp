@@ -77,7 +77,7 @@ class KernelsTest : public testing::Test {
     const Target host = Target::host();
     int accepted = 0;
     for (const Kernel* kernel : kernels()) {
-      if (kernel->op != call.op || kernel->needs > host.isa || !kernel->accepts(call)) continue;
+      if (kernel->op != call.op || !kernel->fits(host) || !kernel->accepts(call, host)) continue;
       ++accepted;
       const std::unique_ptr<Implementation> ready = kernel->create(call, host);
       ASSERT_NE(ready, nullptr) << kernel->name;
@@ -105,7 +105,7 @@ class KernelsTest : public testing::Test {
       for (const char* target : {"", "cpu:avx2"}) {
         SessionOptions options{.threads = 2, .plugin = plugin_path()};
         if (*target) options.config["modelflow.target"] = target;
-        if (*target && host_isa() < Isa::avx2) continue;
+        if (*target && !host_isas().has(Isa::avx2)) continue;
         const std::vector<Tensor> got = run_all(model, feeds, options);
         ASSERT_NO_FATAL_FAILURE(
             expect_all_near(want, got, std::string("plugin ") + target + " " + describe(call), tolerance_of(call.op)));
@@ -144,15 +144,15 @@ TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
 /// oneDNN takes bfloat16 on every CPU with AVX-512 (by its reference code where there are no instructions for it), so
 /// that the calls of machines with the arithmetic are tested here; they alone are offered these kernels.
 TEST_F(KernelsTest, Bfloat16KernelsForMachinesWithTheArithmetic) {
-  if (host_isa() < Isa::avx512) GTEST_SKIP() << "needs AVX-512";
+  if (!host_isas().has(Isa::avx512)) GTEST_SKIP() << "needs AVX-512";
   HostThreads threads(3);
   std::map<std::string_view, int> taken;
   for (const Kernel* kernel : kernels()) {
-    if (kernel->needs < Isa::avx512_bf16 || !kernel->name.starts_with("cpu.onednn_")) continue;
+    if (!kernel->needs.has(Isa::avx512_bf16) || !kernel->name.starts_with("cpu.onednn_")) continue;
     for (Call call : find_fused_op(kernel->op)->samples()) {
       if (call.attrs.has("round_a")) call.attrs.set("round_a", 1);
       constexpr std::int64_t kMost = 100'000;  // weights: the reference code takes its time
-      if (!kernel->accepts(call) || call.in(1).constant->elements() > kMost) continue;
+      if (!kernel->accepts(call, Target::host()) || call.in(1).constant->elements() > kMost) continue;
       ++taken[kernel->name];
       const Feeds feeds = feeds_of(call);
       const Tensor want = run(model_of(call, 17), feeds, {.optimize = false});

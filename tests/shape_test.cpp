@@ -98,7 +98,7 @@ TEST(Tensor, SameContentSameHash) {
 
 TEST(Target, TextForm) {
   const Target target = Target::parse("cpu:avx512_vnni,cores=2,l2=2097152");
-  EXPECT_EQ(target.isa, Isa::avx512_vnni);
+  EXPECT_EQ(target.isas, IsaSet(Isa::avx512_vnni));
   EXPECT_EQ(target.l2, 2097152);
   EXPECT_EQ(target.str(), "cpu:avx512_vnni,cores=2,l2=2097152");
   EXPECT_FALSE(target.is_host());

@@ -43,12 +43,13 @@ void with_results(Operands& made, const std::function<void(std::span<const float
   HostThreads threads(2);
   int taken = 0;
   for (const Kernel* kernel : kernels()) {
-    if (kernel->op != made.call.op || kernel->needs > host_isa() || !kernel->accepts(made.call)) continue;
-    for (const Isa isa : {Isa::baseline, Isa::avx2, host_isa()}) {
-      if (isa < kernel->needs || isa > host_isa()) continue;
-      SCOPED_TRACE(std::string(kernel->name) + " on " + std::string(name(isa)) + " " + describe(made.call));
+    if (kernel->op != made.call.op || !kernel->fits(Target::host()) || !kernel->accepts(made.call, Target::host()))
+      continue;
+    for (const IsaSet isas : {IsaSet(), IsaSet(Isa::avx2), host_isas()}) {
+      if (!isas.has(kernel->needs) || !host_isas().has(isas)) continue;
+      SCOPED_TRACE(std::string(kernel->name) + " on " + isas.str() + " " + describe(made.call));
       Target target = Target::host();
-      target.isa = isa;
+      target.isas = isas;
       HostInvocation invocation(threads, {made.values().begin(), made.values().end()});
       kernel->create(made.call, target)->run(invocation);
       const Tensor got = invocation.result(0, made.call.outputs[0].dtype);
@@ -171,7 +172,7 @@ TEST(SpecialNumbers, AttentionOfUnlikeBatchesIsAnError) {
   for (Operand& in : made.call.inputs) in.shape = Shape();  // known at run time only
   HostThreads threads(2);
   for (const Kernel* kernel : kernels()) {
-    if (kernel->op != "Attention" || kernel->needs > host_isa()) continue;
+    if (kernel->op != "Attention" || !kernel->fits(Target::host())) continue;
     HostInvocation invocation(threads, {made.values().begin(), made.values().end()});
     EXPECT_THROW(kernel->create(made.call, Target::host())->run(invocation), Error) << kernel->name;
   }

@@ -76,7 +76,7 @@ struct Product {
 };
 
 TEST(Tiles, ProductsOfFloatsAreAsExactAsOnVectors) {
-  if (host_isa() < Isa::amx) GTEST_SKIP() << "needs AMX";
+  if (!host_isas().has(Isa::amx)) GTEST_SKIP() << "needs AMX";
   // Rows and columns that fill no tile, sums that go to memory and come back, many panels of rows.
   for (const auto& [m, n, k] : {std::array<std::size_t, 3>{33, 45, 100}, {20, 64, 1601}, {300, 33, 65}, {1, 16, 32}}) {
     for (const float range : {0.0f, 6.0f, 20.0f}) {
@@ -89,7 +89,7 @@ TEST(Tiles, ProductsOfFloatsAreAsExactAsOnVectors) {
 }
 
 TEST(Tiles, TheLargestFloatsStayFinite) {
-  if (host_isa() < Isa::amx) GTEST_SKIP() << "needs AMX";
+  if (!host_isas().has(Isa::amx)) GTEST_SKIP() << "needs AMX";
   Product p(17, 33, 40, 1);
   for (float& x : p.a) x = 0;
   for (float& x : p.b) x = 1;

@@ -96,13 +96,18 @@ ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
 
 int one(const OrtCustomOp*) { return 1; }
 
+/// Null: the CPU provider.
+const char* provider(const OrtCustomOp* op) {
+  return self(op).registration->target.device == Device::cuda ? "CUDAExecutionProvider" : nullptr;
+}
+
 }  // namespace
 
 CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shared)
     : OrtCustomOp(), fused(&op), pool_name(std::move(name)), registration(&shared) {
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
-  GetExecutionProviderType = [](const OrtCustomOp*) -> const char* { return nullptr; };  // the CPU provider
+  GetExecutionProviderType = provider;
   GetInputType = input_type;
   GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
   GetOutputType = output_type;

@@ -28,7 +28,7 @@ std::string config(const OrtApi& api, const OrtSessionOptions* options, const ch
 
 bool runs_here(const FusedOp& op, const Target& target) {
   for (const Kernel* kernel : kernels()) {
-    if (kernel->op == op.kind && kernel->device == target.device && kernel->needs <= target.isa) return true;
+    if (kernel->op == op.kind && kernel->create && kernel->fits(target)) return true;
   }
   return false;
 }
@@ -47,7 +47,7 @@ Target target_of(const std::string& text) {
   const Target host = Target::host();
   if (text.empty()) return host;
   Target target = Target::parse(text);
-  if (target.device != Target::Device::cpu || target.isa > host.isa) {
+  if (target.device != Device::cpu || !host.has(target.isas)) {
     throw Error(ErrorKind::usage, "modelflow.target is '" + text + "', which this machine cannot run");
   }
   return target;

@@ -29,7 +29,7 @@ const Kernel own_relu = {
     .op = "Activation",
     .name = "cpu.own_relu",
     .accepts =
-        [](const Call& call) {
+        [](const Call& call, const Target&) {
           return call.attrs.text("activation") == "Relu" ? yes() : no("only Relu", call.attrs.text("activation"));
         },
     .cost =
@@ -46,7 +46,7 @@ int main() {
   HostThreads threads(2);
   int ran = 0;
   for (const Call& call : find_fused_op("Activation")->samples()) {
-    if (const Verdict verdict = own_relu.accepts(call); !verdict) {
+    if (const Verdict verdict = own_relu.accepts(call, Target::host()); !verdict) {
       std::printf("refused: %s\n", verdict.reason.c_str());
       continue;
     }

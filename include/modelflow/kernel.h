@@ -49,10 +49,15 @@ struct View {
   const void* data = nullptr;
 };
 
-/// One execution: operands, output allocation, the runtime's own threads, scratch memory. Valid during run() only.
+/// One execution: operands, output allocation, the runtime's own threads or stream, scratch memory. Valid during run()
+/// only.
 class Invocation {
  public:
   virtual ~Invocation() = default;
+  /// Where the memory of inputs, outputs and scratch lies.
+  virtual Device device() const { return Device::cpu; }
+  /// The queue that the work goes into (a cudaStream_t); null on a CPU, whose work is done when run() returns.
+  virtual void* stream() const { return nullptr; }
   virtual std::size_t inputs() const = 0;
   virtual View input(std::size_t i) const = 0;
   /// Allocates output `i`; call once per output. May be the memory of an input that may_inplace named.
@@ -137,11 +142,15 @@ struct FusedOp {
 struct Kernel {
   std::string_view op;    ///< FusedOp::kind
   std::string_view name;  ///< "cpu.onednn_conv"
-  Target::Device device = Target::Device::cpu;
-  Isa needs = Isa::baseline;
-  Verdict (*accepts)(const Call&);
+  Device device = Device::cpu;
+  IsaSet needs = {};  ///< of a CPU
+  int sm = 0;         ///< of a GPU: the least compute capability
+  Verdict (*accepts)(const Call&, const Target&);
   double (*cost)(const Call&, const Target&);                             ///< seconds; unknown dims count as 1
   std::unique_ptr<Implementation> (*create)(const Call&, const Target&);  ///< null: this build can plan but not run it
+
+  /// Yes when the target is of its device and has what it needs.
+  Verdict fits(const Target& target) const;
 };
 
 /// Every fused op and every kernel of this build, in the order of preference.
@@ -150,7 +159,7 @@ std::span<const Kernel* const> kernels();
 const FusedOp* find_fused_op(std::string_view kind);
 /// The same op in this form; null where there is none.
 const FusedOp* in_form(const FusedOp& op, Form form);
-/// The first kernel for this call on this target (`isa` and device fit, accepts says yes), or why none of them.
+/// The first kernel for this call that fits this target and accepts it, or why none of them.
 struct Choice {
   const Kernel* kernel = nullptr;
   std::string reason;

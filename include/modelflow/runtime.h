@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "modelflow/graph.h"
+#include "modelflow/target.h"
 #include "modelflow/tensor.h"
 
 namespace modelflow {
@@ -18,6 +19,7 @@ struct SessionOptions {
   int threads = 0;                                 ///< 0: the runtime's default
   bool optimize = true;                            ///< false: graph optimisation off (the reference)
   std::filesystem::path plugin = {};               ///< register this custom-op library
+  Device device = Device::cpu;                     ///< of the execution provider that comes first
   bool profile = false;                            ///< collect per-node times; Session::profile()
   std::filesystem::path directory = {};            ///< where external data of a model from bytes lies
   std::map<std::string, std::string> config = {};  ///< session config entries

@@ -143,7 +143,7 @@ Verdict is_half_model(Graph& graph) {
 }
 
 int run(Graph& graph, Context& context) {
-  bool any = false, possible = context.target.device == Target::Device::cpu;
+  bool any = false, possible = context.target.device == Device::cpu;
   for_each_graph(graph, [&](Graph& inner) {
     for (const auto& node : inner.nodes()) {
       const bool computes = !node->is("Cast") && (is_half(node->input(0)) || is_half(node->output()));

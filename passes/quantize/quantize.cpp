@@ -18,7 +18,7 @@ bool needs_ranges(const Options& options) {
 }
 
 bool mixes_bf16(const Options& options) {
-  return options.precision == Precision::automatic && options.target.isa >= Isa::avx512_bf16 &&
+  return options.precision == Precision::automatic && options.target.has(Isa::avx512_bf16) &&
          options.level == Level::O2;
 }
 

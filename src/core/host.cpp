@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -41,15 +43,22 @@ bool has_amx() {
   return (d & wanted) == wanted && amx_granted();
 }
 
-Isa detect_isa() {
+IsaSet detected() {
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::baseline;
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  if (!avx512) return Isa::avx2;
-  if (!__builtin_cpu_supports("avx512vnni")) return Isa::avx512;
-  if (!__builtin_cpu_supports("avx512bf16")) return Isa::avx512_vnni;
-  return has_amx() ? Isa::amx : Isa::avx512_bf16;
+  const auto all = [](std::initializer_list<bool> flags) { return std::ranges::all_of(flags, std::identity()); };
+  IsaSet set;
+  if (!all({__builtin_cpu_supports("avx2") != 0, __builtin_cpu_supports("fma") != 0})) return set;
+  set = set | Isa::avx2;
+  if (__builtin_cpu_supports("avxvnni")) set = set | Isa::avx_vnni;
+  if (!all({__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
+            __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0}))
+    return set;
+  set = set | Isa::avx512;
+  if (!__builtin_cpu_supports("avx512vnni")) return set;
+  set = set | Isa::avx512_vnni;
+  if (!__builtin_cpu_supports("avx512bf16")) return set;
+  set = set | Isa::avx512_bf16;
+  return has_amx() ? set | Isa::amx : set;
 }
 
 std::string brand() {
@@ -67,7 +76,7 @@ std::string brand() {
 
 #else
 
-Isa detect_isa() { return Isa::baseline; }
+IsaSet detected() { return {}; }
 std::string brand() { return "cpu"; }
 
 #endif
@@ -125,11 +134,12 @@ double clock_hz() {
   return 2.5e9;
 }
 
-Isa allowed_isa() {
+/// Nothing where all are.
+std::optional<IsaSet> allowed() {
   const char* most = std::getenv("MODELFLOW_MAX_ISA");
-  if (!most || *most == '\0') return Isa::amx;
+  if (!most || *most == '\0') return {};
   try {
-    return isa_of(most);
+    return IsaSet::parse(most);
   } catch (const Error& error) {
     throw error.within("MODELFLOW_MAX_ISA");
   }
@@ -137,21 +147,24 @@ Isa allowed_isa() {
 
 }  // namespace
 
-Isa host_isa() {
-  static const Isa isa = std::min(detect_isa(), allowed_isa());
-  return isa;
+IsaSet host_isas() {
+  static const IsaSet set = [] {
+    const std::optional<IsaSet> most = allowed();
+    return most ? detected() & *most : detected();
+  }();
+  return set;
 }
 
 Target Target::host() {
   Target target;
-  target.isa = host_isa();
+  target.isas = host_isas();
   target.cpu_name = brand();
   target.cores = usable_cores();
   read_caches(target);
   // Two fused multiply-adds per cycle, at the 94 % of the clock that AVX-512 code was measured to keep.
-  const double lanes = target.isa >= Isa::avx512 ? 16 : target.isa == Isa::avx2 ? 8 : 2;
+  const double lanes = target.has(Isa::avx512) ? 16 : target.has(Isa::avx2) ? 8 : 2;
   target.flops = std::round(clock_hz() * lanes * 4 * 0.94 / 1e9) * 1e9;
-  target.l2_bandwidth = target.isa >= Isa::avx512 ? 95e9 : 60e9;
+  target.l2_bandwidth = target.has(Isa::avx512) ? 95e9 : 60e9;
   return target;
 }
 

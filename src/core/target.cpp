@@ -1,5 +1,6 @@
 #include "modelflow/target.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -12,16 +13,33 @@
 namespace modelflow {
 namespace {
 
-constexpr std::array<std::string_view, 6> kIsas = {"baseline", "avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
+constexpr std::array<std::string_view, 7> kIsas = {"baseline",    "avx2",        "avx_vnni", "avx512",
+                                                   "avx512_vnni", "avx512_bf16", "amx"};
 
-/// A generic server core of this instruction set at 2.5 GHz.
-Target generic(Isa isa) {
+/// A generic server core with these instruction sets at 2.5 GHz.
+Target generic(IsaSet isas) {
   Target target;
-  target.isa = isa;
-  target.flops = isa >= Isa::avx512 ? 150e9 : isa == Isa::avx2 ? 75e9 : 20e9;
-  target.l2_bandwidth = isa >= Isa::avx512 ? 95e9 : 60e9;
+  target.isas = isas;
+  target.flops = isas.has(Isa::avx512) ? 150e9 : isas.has(Isa::avx2) ? 75e9 : 20e9;
+  target.l2_bandwidth = isas.has(Isa::avx512) ? 95e9 : 60e9;
   return target;
 }
+
+/// A device of each generation, as its vendor's data sheet has it: T4, A100 (40 GB), A10, L4, H100 (SXM), B200, RTX
+/// 5090.
+struct Gpu {
+  int sm, cores;
+  std::int64_t shared, l2;  ///< bytes of a multiprocessor and of the device
+  double flops, bandwidth;  ///< float32 FLOP/s and bytes/s of the device
+};
+constexpr std::array<Gpu, 7> kGpus = {{{75, 40, 64 << 10, 4 << 20, 8.1e12, 320e9},
+                                       {80, 108, 163 << 10, 40 << 20, 19.5e12, 1555e9},
+                                       {86, 72, 99 << 10, 6 << 20, 31.2e12, 600e9},
+                                       {89, 58, 99 << 10, 48 << 20, 30.3e12, 300e9},
+                                       {90, 132, 227 << 10, 50 << 20, 67e12, 3350e9},
+                                       {100, 148, 227 << 10, 126 << 20, 75e12, 8000e9},
+                                       {120, 170, 99 << 10, 96 << 20, 105e12, 1792e9}}};
+constexpr double kLaunch = 3e-6;  // 2 to 4 microseconds in a stream
 
 struct Field {
   std::string_view name;
@@ -30,7 +48,7 @@ struct Field {
   double Target::*rate = nullptr;
 };
 
-constexpr std::array<Field, 7> kFields = {{
+constexpr std::array<Field, 8> kFields = {{
     {.name = "cores", .whole = &Target::cores},
     {.name = "l1", .bytes = &Target::l1},
     {.name = "l2", .bytes = &Target::l2},
@@ -38,6 +56,7 @@ constexpr std::array<Field, 7> kFields = {{
     {.name = "flops", .rate = &Target::flops},
     {.name = "bandwidth", .rate = &Target::bandwidth},
     {.name = "l2_bandwidth", .rate = &Target::l2_bandwidth},
+    {.name = "launch", .rate = &Target::launch},
 }};
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::usage, "target: " + message); }
@@ -70,28 +89,75 @@ void assign(Target& target, std::string_view item) {
 
 }  // namespace
 
-std::string_view name(Isa isa) { return kIsas.at(static_cast<std::size_t>(isa)); }
+std::string_view name(Device device) { return device == Device::cpu ? "cpu" : "cuda"; }
 
-Isa isa_of(std::string_view name) {
-  for (std::size_t i = 0; i < kIsas.size(); ++i) {
-    if (kIsas[i] == name) return static_cast<Isa>(i);
+IsaSet IsaSet::parse(std::string_view text) {
+  IsaSet set;
+  while (true) {
+    const std::size_t plus = std::min(text.find('+'), text.size());
+    const auto found = std::find(kIsas.begin(), kIsas.end(), text.substr(0, plus));
+    if (found == kIsas.end()) {
+      const std::vector<std::string> known(kIsas.begin(), kIsas.end());
+      std::string list;
+      for (const std::string& name : known) list += (list.empty() ? "" : ", ") + name;
+      refuse("unknown instruction set '" + std::string(text.substr(0, plus)) + "'" +
+             did_you_mean(text.substr(0, plus), known) + " (" + list + ")");
+    }
+    set = set | static_cast<Isa>(found - kIsas.begin());
+    if (plus == text.size()) return set;
+    text.remove_prefix(plus + 1);
   }
-  const std::vector<std::string> known(kIsas.begin(), kIsas.end());
-  refuse("unknown instruction set '" + std::string(name) + "'" + did_you_mean(name, known) +
-         " (baseline, avx2, avx512, avx512_vnni, avx512_bf16, amx)");
 }
+
+std::string IsaSet::str() const {
+  std::string text;
+  for (std::size_t i = 0; i < kIsas.size(); ++i) {
+    const auto isa = static_cast<Isa>(i);
+    bool implied = !has(isa);
+    for (std::size_t k = 0; k < kIsas.size(); ++k)
+      implied = implied || (k != i && has(static_cast<Isa>(k)) && IsaSet(static_cast<Isa>(k)).has(isa));
+    if (!implied) text.append(text.empty() ? "" : "+").append(kIsas.at(i));
+  }
+  return text;
+}
+
+namespace {
+
+Target preset_gpu(std::string_view sm) {
+  for (const Gpu& gpu : kGpus) {
+    if (sm != "sm_" + std::to_string(gpu.sm)) continue;
+    Target target;
+    target.device = Device::cuda;
+    target.sm = gpu.sm;
+    target.cores = gpu.cores;
+    target.l1 = gpu.shared;
+    target.l2 = target.l3 = gpu.l2;
+    target.flops = gpu.flops / gpu.cores;
+    target.bandwidth = gpu.bandwidth / gpu.cores;
+    target.l2_bandwidth = 3 * target.bandwidth;
+    target.launch = kLaunch;
+    return target;
+  }
+  std::string list;
+  for (const Gpu& gpu : kGpus) list += (list.empty() ? "sm_" : ", sm_") + std::to_string(gpu.sm);
+  refuse("unknown GPU '" + std::string(sm) + "' (" + list + ")");
+}
+
+/// What stands in front of the first comma.
+Target preset(std::string_view text) {
+  if (text.starts_with("cpu:")) return generic(IsaSet::parse(text.substr(4)));
+  if (text.starts_with("cuda:")) return preset_gpu(text.substr(5));
+  if (text == "cuda") refuse("'cuda' needs the kind of the device, as in \"cuda:sm_90\"");
+  refuse("'" + std::string(text) +
+         "' is neither \"cpu\" (this machine) nor like \"cpu:avx512_vnni,cores=4\" or \"cuda:sm_90\"");
+}
+
+}  // namespace
 
 Target Target::parse(std::string_view text) {
   if (text == "cpu" || text == "host") return host();
-  if (text.starts_with("cuda")) {
-    throw Error(ErrorKind::unsupported, "target '" + std::string(text) + "': CUDA devices are not supported yet");
-  }
-  if (!text.starts_with("cpu:")) {
-    refuse("'" + std::string(text) + "' is neither \"cpu\" (this machine) nor like \"cpu:avx512_vnni,cores=4\"");
-  }
-  text.remove_prefix(4);
   const std::size_t comma = std::min(text.find(','), text.size());
-  Target target = generic(isa_of(text.substr(0, comma)));
+  Target target = preset(text.substr(0, comma));
   text.remove_prefix(comma);
   while (!text.empty()) {
     text.remove_prefix(1);
@@ -103,9 +169,9 @@ Target Target::parse(std::string_view text) {
 }
 
 std::string Target::str() const {
-  if (device == Device::cuda) return "cuda";
-  std::string text = "cpu:" + std::string(name(isa));
-  const Target usual = generic(isa);
+  std::string text =
+      std::string(name(device)) + ":" + (device == Device::cpu ? isas.str() : "sm_" + std::to_string(sm));
+  const Target usual = preset(text);
   for (const Field& field : kFields) {
     std::string value;
     char digits[32];

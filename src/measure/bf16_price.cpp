@@ -77,9 +77,9 @@ std::string bf16_price(const Options& options) {
       static_cast<int>(kRows), static_cast<int>(kWidth), static_cast<int>(kWidth), static_cast<int>(kWidth), factor);
   std::string text = "bfloat16 would not pay: " + target.str() + " has no arithmetic for it, and " + price.data() +
                      (timed ? " (measured here)" : " (by the cost model)");
-  if (target.isa >= Isa::avx512)
+  if (target.has(Isa::avx512))
     text += "; --precision bf16-weights stores weights in it, for products that wait for memory";
-  if (target.isa >= Isa::avx512_vnni) text += "; int8 and int8-dynamic are what it is fast in";
+  if (target.has(Isa::avx512_vnni)) text += "; int8 and int8-dynamic are what it is fast in";
   return text;
 }
 

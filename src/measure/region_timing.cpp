@@ -29,8 +29,8 @@ Feeds capture(Runtime& runtime, const Model& laid_out, const std::set<std::strin
     else if (value && !value->is_graph_output())
       probe.graph().add_output(*value);
   }
-  const auto session =
-      open_session(runtime, tools.emit(std::move(probe)), {.threads = options.threads, .plugin = plugin});
+  const auto session = open_session(runtime, tools.emit(std::move(probe)),
+                                    {.threads = options.threads, .plugin = plugin, .device = options.target.device});
   const std::vector<Tensor> values = session->run(feeds);
   const auto outputs = session->outputs();
   for (std::size_t i = 0; i < values.size(); ++i)

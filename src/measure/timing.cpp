@@ -80,7 +80,8 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
 
 SessionOptions timing_session(const Options& options) {
   // Threads spin while a session runs, as they do for users, but not while it is the other one's turn.
-  return {.threads = options.threads, .config = {{"session.force_spinning_stop", "1"}}};
+  return {
+      .threads = options.threads, .device = options.target.device, .config = {{"session.force_spinning_stop", "1"}}};
 }
 
 std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,

@@ -20,6 +20,15 @@ std::filesystem::path profile_prefix() {
          ("modelflow-profile-" + std::to_string(getpid()) + "-" + std::to_string(count++));
 }
 
+/// Nodes that the provider does not take stay on the CPU. Error(unsupported) where this runtime has none, or no GPU.
+void append_provider(const OrtCalls& ort, OrtSessionOptions* options, Device device) {
+  if (device == Device::cpu) return;
+  OrtCUDAProviderOptionsV2* raw = nullptr;
+  ort.check(ort->CreateCUDAProviderOptions(&raw));
+  const auto held = OrtCalls::hold(raw, ort->ReleaseCUDAProviderOptions);
+  ort.check(ort->SessionOptionsAppendExecutionProvider_CUDA_V2(options, raw));
+}
+
 OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   OrtSessionOptions* raw = nullptr;
   ort.check(ort->CreateSessionOptions(&raw));
@@ -34,6 +43,7 @@ OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   // Before the plugin: it may read config entries while it registers.
   for (const auto& [key, value] : options.config)
     ort.check(ort->AddSessionConfigEntry(raw, key.c_str(), value.c_str()));
+  append_provider(ort, raw, options.device);
   if (!options.plugin.empty()) {
     const std::filesystem::path plugin = std::filesystem::absolute(options.plugin);
     ort.check(ort->RegisterCustomOpsLibrary_V2(raw, plugin.c_str()));

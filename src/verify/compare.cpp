@@ -34,7 +34,10 @@ class Judge {
         optimized_(optimized),
         options_(options),
         setting_(setting),
-        session_{.threads = options.threads, .optimize = setting.optimize, .plugin = setting.plugin} {}
+        session_{.threads = options.threads,
+                 .optimize = setting.optimize,
+                 .plugin = setting.plugin,
+                 .device = options.target.device} {}
 
   Comparison judge() {
     for (const std::string& name : reference_.names) found_.diffs.push_back({.output = name});

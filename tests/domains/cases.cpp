@@ -146,7 +146,7 @@ std::vector<Case> cases(const Domain& domain, const Plan& plan) {
     if (!operands) return;
     bool wanted = !only_if_missing;
     for (auto& [kernel, count] : missing) {
-      if (count == 0 || !kernel->accepts(operands->call)) continue;
+      if (count == 0 || !kernel->accepts(operands->call, Target::host())) continue;
       --count;
       wanted = true;
     }

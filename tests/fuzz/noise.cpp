@@ -182,12 +182,14 @@ Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, No
   return op("Add", {&value, moved});
 }
 
-/// What they read then.
-Value* coarsen_readers(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
-  const std::vector<Use> uses = value.uses();
-  if (!takes_noise(value) || uses.empty()) return &value;
-  Value* coarser = coarsened(graph, value, coarse, before, noise);
-  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, coarser);
+/// What its readers, and the model's user, get then.
+Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
+  if (!takes_noise(value) || (value.uses().empty() && !value.is_graph_output())) return &value;
+  Node& plain = *graph.add("Identity", {&value}, {.before = before}).output()->producer();
+  plain.output()->type = value.type;
+  Value* coarser = coarsened(graph, *plain.output(), coarse, before, noise);
+  graph.replace(value, *coarser);
+  graph.set_input(plain, 0, &value);
   return coarser;
 }
 
@@ -231,9 +233,10 @@ void disturb(Graph& graph, double steps, Noise& noise) {
     if (!results.empty()) results[0] = disturb_mean(graph, *nodes[i], steps, next, noise);
     const double digits = digits_of_largest(*nodes[i]);
     for (Value* result : results) {
-      if (!result || !takes_noise(*result) || result->uses().empty()) continue;
+      if (!result || !takes_noise(*result)) continue;
       if (digits != 0)
-        result = coarsen_readers(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
+        result = coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
+      if (result->uses().empty()) continue;
       result = vanishing(graph, *nodes[i], *result, next);
       disturb(graph, *result, steps, next, noise);
     }
@@ -252,7 +255,7 @@ void coarsen(Graph& graph, Coarseness coarse, Noise& noise) {
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   if (nodes.empty()) return;
   for (Value* input : graph.inputs())  // is kept in 8 bits for all that read it
-    coarsen_readers(graph, *input, coarse, nodes.front(), noise);
+    coarsen(graph, *input, coarse, nodes.front(), noise);
   for (std::size_t k = 0; k < nodes.size(); ++k) {
     Node* node = nodes[k];
     for (Graph* inner : node->subgraphs()) coarsen(*inner, coarse, noise);
@@ -263,7 +266,7 @@ void coarsen(Graph& graph, Coarseness coarse, Noise& noise) {
     }
     for (Value* output : node->outputs())
       if (coarse.steps && output)
-        coarsen_readers(graph, *output, coarse, k + 1 < nodes.size() ? nodes[k + 1] : nullptr, noise);
+        coarsen(graph, *output, coarse, k + 1 < nodes.size() ? nodes[k + 1] : nullptr, noise);
   }
 }
 

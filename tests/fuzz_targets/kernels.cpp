@@ -171,9 +171,9 @@ void kernels(Bytes bytes) {
   bool possible = false;
   refusable([&] { possible = static_cast<bool>(find_fused_op(call.op)->infer(call)); });
   for (const Kernel* kernel : modelflow::kernels()) {
-    if (kernel->op != call.op || kernel->needs > Target::host().isa) continue;
+    if (kernel->op != call.op || !kernel->fits(Target::host())) continue;
     refusable([&] {
-      if (kernel->accepts(call) && possible) run(*kernel, call, operands);
+      if (kernel->accepts(call, Target::host()) && possible) run(*kernel, call, operands);
     });
   }
 }

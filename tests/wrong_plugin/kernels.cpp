@@ -65,7 +65,7 @@ std::unique_ptr<Implementation> make(const Call& call, const Target& target) {
   return std::make_unique<Harmed>(right_choice(call, target).kernel->create(call, target), harm, refuses_empty);
 }
 
-Verdict accepts_all(const Call&) { return yes(); }
+Verdict accepts_all(const Call&, const Target&) { return yes(); }
 double no_cost(const Call&, const Target&) { return 0; }
 
 constexpr Kernel wrong(std::string_view op, decltype(Kernel::create) create) {

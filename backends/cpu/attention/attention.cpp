@@ -41,7 +41,7 @@ const Kernel attention_any = {
     .accepts = accepts_attention,
     .cost = plain_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      const bool avx2 = target.isa >= Isa::avx2;
+      const bool avx2 = target.has(Isa::avx2);
       return attention_tasks(call, avx2 ? attention_code_avx2 : attention_code_any);
     },
 };

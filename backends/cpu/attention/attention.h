@@ -70,7 +70,7 @@ struct AttentionCode {
 
 inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;
 
-/// Each only where host_isa() has it.
+/// Each only where host_isas() has it.
 extern const AttentionCode attention_code_any, attention_code_avx2, attention_code_avx512;
 /// Those of QAttention. 2^31 / (255 * 127) keys are what sums of probabilities by values can take.
 extern const AttentionCode qattention_code_any, qattention_code_vnni;

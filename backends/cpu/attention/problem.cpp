@@ -176,7 +176,7 @@ double AttentionProblem::head_flops() const {
   return 2 * seen * static_cast<double>(rows) * static_cast<double>(keys) * static_cast<double>(depth + width);
 }
 
-Verdict accepts_attention(const Call& call) {
+Verdict accepts_attention(const Call& call, const Target&) {
   if (call.inputs.empty()) return no("needs an input");
   try {
     const AttentionAttrs attrs(call.attrs);

@@ -49,7 +49,7 @@ struct AttentionProblem {
 std::unique_ptr<Implementation> attention_tasks(const Call& call, const AttentionCode& code);
 
 /// What all kernels of Attention can run at all.
-Verdict accepts_attention(const Call& call);
+Verdict accepts_attention(const Call& call, const Target&);
 /// Floating point operations, where one does so many products of the two matrix products, of sequences of 128 where
 /// their length is not known.
 double attention_flops(const Call& call, double products = 1);

@@ -148,7 +148,7 @@ class ConvBf16Tiles : public Implementation {
   std::shared_ptr<const std::byte> packed_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (Verdict v = accepts_conv_bf16(call, 2); !v) return v;
   const ops::ConvAttrs conv(call.attrs);
   const Dims& w = call.in(1).constant->dims();

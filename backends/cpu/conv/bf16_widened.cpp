@@ -6,9 +6,9 @@
 namespace modelflow::cpu {
 namespace {
 
-Verdict accepts_convolution(const Call& call) {
+Verdict accepts_convolution(const Call& call, const Target& target) {
   if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
-  return onednn_conv.accepts(float_form(call));
+  return onednn_conv.accepts(float_form(call), target);
 }
 
 }  // namespace

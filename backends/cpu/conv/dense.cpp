@@ -163,7 +163,7 @@ class Dense : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   if (call.attrs.integer("group", 1) != 1) return no("is grouped", call.in(1).name);
   return yes();

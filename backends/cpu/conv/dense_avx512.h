@@ -35,7 +35,7 @@ struct DenseTask {
 
 /// Scratch memory that dense_block_avx512 needs for this task.
 std::size_t dense_scratch(const DenseRun& run, const DenseTask& task);
-/// Only where host_isa() >= Isa::avx512.
+/// Only where host_isas().has(Isa::avx512).
 void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* scratch);
 
 }  // namespace modelflow::cpu

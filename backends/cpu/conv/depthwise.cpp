@@ -64,7 +64,7 @@ class Depthwise : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
   if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)

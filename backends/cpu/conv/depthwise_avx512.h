@@ -14,7 +14,7 @@ struct DepthwiseRun {
 
 /// Scratch memory that depthwise_block_avx512 needs for this block.
 std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block);
-/// Only where host_isa() >= Isa::avx512.
+/// Only where host_isas().has(Isa::avx512).
 void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
 
 }  // namespace modelflow::cpu

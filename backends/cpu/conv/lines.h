@@ -43,7 +43,7 @@ struct ConvLines {
 
 /// Grids for the lines [begin, end) of y of one image, in bfloat16, `pixel_bytes` from one pixel to the next, which
 /// begins with whole steps of tiles. x: that image, in bfloat16 or float32. `lines`: as taps() was told. Only where
-/// host_isa() >= Isa::amx.
+/// host_isas().has(Isa::amx).
 void copy_lines_amx(const ConvLines& l, const void* x, bool bf16, std::int64_t begin, std::int64_t end,
                     std::int64_t lines, std::size_t pixel_bytes, std::byte* out);
 /// The same where rows of the window are gathered from an image of the `given` geometry.

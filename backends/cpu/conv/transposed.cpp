@@ -125,7 +125,7 @@ class ConvTranspose : public Implementation {
   std::vector<float> bias_, rows_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   const bool biased = call.attrs.integer("has_bias") != 0;
   if (call.inputs.size() != (biased ? 3u : 2u)) return no("wrong number of inputs");
   for (const Operand& operand : call.inputs) {

@@ -193,7 +193,7 @@ class Winograd : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Dims& w = call.in(1).constant->dims();
   if (w.size() != 4 || w[2] != 3 || w[3] != 3) return no("is not 3x3", call.in(1).name);

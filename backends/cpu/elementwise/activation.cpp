@@ -33,7 +33,7 @@ class Elementwise : public Implementation {
   void (*activate_)(const ActivationSpec&, const float*, float*, std::size_t);
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
   try {

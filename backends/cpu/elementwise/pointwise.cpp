@@ -55,7 +55,7 @@ class Pointwise : public Implementation {
   PointwiseTiles tiles_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.empty() || call.inputs.size() > PointwiseTiles::kInputs) return no("takes one to eight inputs");
   for (const Operand& in : call.inputs)
     if (in.dtype != DType::f32) return no("is not float32", in.name);

@@ -52,7 +52,7 @@ class QAdd : public Implementation {
   ByteSum sum_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   for (const Operand& in : call.inputs)
     if (in.dtype != DType::u8) return no("is not uint8", in.name);
   return yes();

@@ -83,7 +83,7 @@ class Convert : public Implementation {
   Quantization q_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   const bool quantizes = call.op == "Quantize";
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != (quantizes ? DType::f32 : DType::u8)) return no("is of another type", call.in(0).name);

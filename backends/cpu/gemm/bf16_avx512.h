@@ -20,7 +20,7 @@ struct Bf16Gemm {
 };
 
 /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread, best for few rows: B is
-/// widened once per eight of them. n_begin must be a multiple of kBf16Panel. Only where host_isa() >= Isa::avx512.
+/// widened once per eight of them. n_begin must be a multiple of kBf16Panel. Only where host_isas().has(Isa::avx512).
 void gemm_bf16_avx512(const Bf16Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin,
                       std::size_t n_end);
 

@@ -6,7 +6,7 @@
 #include "backends/cpu/gemm/int8_vnni.h"
 #include "backends/cpu/gemm/tiles.h"
 
-/// Products of matrices on AMX. Everything here only where host_isa() >= Isa::amx.
+/// Products of matrices on AMX. Everything here only where host_isas().has(Isa::amx).
 namespace modelflow::cpu {
 
 /// Rows of A that lie at one distance, whatever it is, and of which each product reads several parts: the pixels of an

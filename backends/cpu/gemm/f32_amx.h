@@ -5,7 +5,7 @@
 #include "backends/cpu/gemm/epilogue.h"
 #include "backends/cpu/gemm/tiles.h"
 
-/// Products of float32 matrices on AMX, as exact as on AVX-512. Only where host_isa() >= Isa::amx.
+/// Products of float32 matrices on AMX, as exact as on AVX-512. Only where host_isas().has(Isa::amx).
 namespace modelflow::cpu {
 
 /// C[m, n] = scale * A B and what the epilogue adds.

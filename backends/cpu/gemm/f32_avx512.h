@@ -30,7 +30,7 @@ struct Gemm {
 };
 
 /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
-/// multiple of kGemmPanel. C must not overlap any operand. Only where host_isa() >= Isa::avx512.
+/// multiple of kGemmPanel. C must not overlap any operand. Only where host_isas().has(Isa::avx512).
 void gemm_avx512(const Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
 
 /// Floats that packed B takes.

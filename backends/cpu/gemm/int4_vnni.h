@@ -30,7 +30,7 @@ struct Vnni4Gemm {
 };
 
 /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
-/// multiple of kVnni4Panel. Only where host_isa() >= Isa::avx512_vnni.
+/// multiple of kVnni4Panel. Only where host_isas().has(Isa::avx512_vnni).
 void gemm4_vnni(const Vnni4Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
 
 /// Weights as the op has them: [n, blocks, block / 2] bytes, scales and zero points [n, blocks].

@@ -40,7 +40,7 @@ static void start_of_sums(const BytesGemm<Panels>& g, std::size_t depth, std::si
 }
 
 /// Computes the columns [n_begin, n_end) of the panels [begin, end) of rows on the calling thread. n_begin must be a
-/// multiple of kVnniPanel. Only where host_isa() >= Isa::avx512_vnni.
+/// multiple of kVnniPanel. Only where host_isas().has(Isa::avx512_vnni).
 void gemm_vnni(const VnniGemm& gemm, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end);
 
 /// Bytes that packed B takes: panels of `depth` rows, then the int32 sum of every column.

@@ -147,11 +147,11 @@ TensorSteps tensor_steps(const Range& range) {
   return {scale, static_cast<std::int32_t>(std::nearbyint(zero > 0 ? std::min(zero, 255.0f) : 0.0f))};
 }
 
-Verdict accepts_qmatmul(const Call& call) { return accepts<QMatMulAttrs>(call, DType::i8, 2); }
+Verdict accepts_qmatmul(const Call& call, const Target&) { return accepts<QMatMulAttrs>(call, DType::i8, 2); }
 
-Verdict accepts_qmatmul4(const Call& call) { return accepts<QMatMul4Attrs>(call, DType::u8, 3); }
+Verdict accepts_qmatmul4(const Call& call, const Target&) { return accepts<QMatMul4Attrs>(call, DType::u8, 3); }
 
-Verdict accepts_matmul_bf16(const Call& call) { return accepts<MatMulBf16Attrs>(call, DType::bf16, 2); }
+Verdict accepts_matmul_bf16(const Call& call, const Target&) { return accepts<MatMulBf16Attrs>(call, DType::bf16, 2); }
 
 ProductWork matmul_bf16_work(const Call& call) {
   const Shape& b = call.in(1).shape;
@@ -176,8 +176,8 @@ ProductWork qmatmul4_work(const Call& call) {
   return work(call, n, 2 * elements(b) / std::max(n, 1.0));
 }
 
-Verdict accepts_rounded_product(const Call& call) {
-  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
+Verdict accepts_rounded_product(const Call& call, const Target& target) {
+  if (Verdict v = accepts_matmul_bf16(call, target); !v) return v;
   if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
   if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
   const Tensor* b = call.in(1).constant;
@@ -185,8 +185,8 @@ Verdict accepts_rounded_product(const Call& call) {
 }
 
 double bf16_gain(const Target& target, double depth) {
-  if (target.isa < Isa::avx512_bf16) return 1;
-  return target.isa >= Isa::amx ? std::clamp(16 * depth / 32, 1.0, 16.0) : 2;
+  if (!target.has(Isa::avx512_bf16)) return 1;
+  return target.has(Isa::amx) ? std::clamp(16 * depth / 32, 1.0, 16.0) : 2;
 }
 
 double rounded_product_cost(const Call& call, const Target& target) {

@@ -56,9 +56,9 @@ struct Range {
 TensorSteps tensor_steps(const Range& range);
 
 /// What every kernel of these ops can run at all.
-Verdict accepts_qmatmul(const Call& call);
-Verdict accepts_qmatmul4(const Call& call);
-Verdict accepts_matmul_bf16(const Call& call);
+Verdict accepts_qmatmul(const Call& call, const Target&);
+Verdict accepts_qmatmul4(const Call& call, const Target&);
+Verdict accepts_matmul_bf16(const Call& call, const Target&);
 
 /// Below that, AVX-512 reads weights as fast as memory gives them, and the tiles of AMX stay mostly empty.
 inline constexpr double kFewRows = 4;
@@ -77,7 +77,7 @@ ProductWork matmul_bf16_work(const Call& call);
 
 /// Of the kernels of MatMulBf16 that multiply bfloat16: a rounded, enough rows of it, constant weights; and seconds by
 /// the rate of the instructions, half of it kept.
-Verdict accepts_rounded_product(const Call& call);
+Verdict accepts_rounded_product(const Call& call, const Target&);
 double rounded_product_cost(const Call& call, const Target& target);
 /// How many products of bfloat16 numbers the target makes in the time of one in float32, by its instructions: AMX sums
 /// over 32 numbers that lie side by side (`depth` of them do), vdpbf16ps over 2. One where it has neither.

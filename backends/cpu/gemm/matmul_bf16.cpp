@@ -57,8 +57,8 @@ class MatMulBf16Avx512 : public Implementation {
   std::shared_ptr<const std::byte> packed_;
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict v = accepts_matmul_bf16(call); !v) return v;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict v = accepts_matmul_bf16(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b) return no("is not constant", call.in(1).name);
   return b->elements() > 0 ? yes() : no("is empty", call.in(1).name);

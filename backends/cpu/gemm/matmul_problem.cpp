@@ -98,7 +98,7 @@ MatMulProblem::MatMulProblem(const MatMulAttrs& attrs, const Invocation& call) {
   }
 }
 
-Verdict accepts_matmul(const Call& call) {
+Verdict accepts_matmul(const Call& call, const Target&) {
   if (call.inputs.size() < 2) return no("needs two inputs");
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32)

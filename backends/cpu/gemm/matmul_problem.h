@@ -25,7 +25,7 @@ struct MatMulProblem {
 std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b);
 
 /// What both kernels of MatMul can run at all.
-Verdict accepts_matmul(const Call& call);
+Verdict accepts_matmul(const Call& call, const Target&);
 /// Floating point operations and bytes moved, unknown dims as 1.
 double matmul_flops(const Call& call);
 double matmul_bytes(const Call& call);

@@ -128,8 +128,8 @@ class MatMulTiles : public Implementation {
   bool finite_;                              ///< all weights
 };
 
-Verdict accepts_f32(const Call& call) {
-  if (Verdict v = accepts_matmul(call); !v) return v;
+Verdict accepts_f32(const Call& call, const Target& target) {
+  if (Verdict v = accepts_matmul(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b || b->rank() != 2 || b->elements() == 0) return no("is no constant matrix", call.in(1).name);
   if (MatMulAttrs(call.attrs).trans_a) return no("is transposed", call.in(0).name);

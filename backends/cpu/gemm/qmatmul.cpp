@@ -87,8 +87,8 @@ class QMatMulVectors : public Implementation {
   std::vector<std::int32_t> zeros_;  // of the columns of b, whole panels; empty: 0
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict v = accepts_qmatmul(call); !v) return v;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict v = accepts_qmatmul(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b) return no("b is not constant", call.in(1).name);
   if (QMatMulAttrs(call.attrs).has_zero_point && !call.in(3).constant)
@@ -96,8 +96,8 @@ Verdict accepts(const Call& call) {
   return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
 }
 
-Verdict accepts_amx(const Call& call) {
-  if (Verdict v = accepts(call); !v) return v;
+Verdict accepts_amx(const Call& call, const Target& target) {
+  if (Verdict v = accepts(call, target); !v) return v;
   return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();
 }
 

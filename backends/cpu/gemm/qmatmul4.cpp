@@ -76,8 +76,8 @@ class QMatMul4Vnni : public Implementation {
   std::shared_ptr<const std::byte> packed_;
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict v = accepts_qmatmul4(call); !v) return v;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict v = accepts_qmatmul4(call, target); !v) return v;
   for (std::size_t i = 1; i < 3u + QMatMul4Attrs(call.attrs).has_zero_point; ++i) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   }

@@ -225,9 +225,9 @@ class OnednnConv : public ModerateOnly {
   mutable PreparedFor<Dims, Prepared> prepared_;
 };
 
-Verdict accepts(const Call& call) { return accepts_conv(call, 3); }
+Verdict accepts(const Call& call, const Target&) { return accepts_conv(call, 3); }
 
-Verdict accepts_bf16(const Call& call) {
+Verdict accepts_bf16(const Call& call, const Target&) {
   if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
   // oneDNN 3.7.2 gets the first results of some of these wrong (found by tests/generated_test.cpp, windows in padding).
   const ConvAttrs conv(call.attrs);

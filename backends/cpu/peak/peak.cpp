@@ -51,11 +51,11 @@ double rate(Spin spin, int threads) {
 }  // namespace
 
 Peak measure_peak(int threads) {
-  const Isa isa = host_isa();
-  const Spin floats = isa >= Isa::avx512 ? cpu::spin_avx512 : isa >= Isa::avx2 ? cpu::spin_avx2 : spin_baseline;
+  const IsaSet isas = host_isas();
+  const Spin floats = isas.has(Isa::avx512) ? cpu::spin_avx512 : isas.has(Isa::avx2) ? cpu::spin_avx2 : spin_baseline;
   const double float32 = rate(floats, threads);
-  if (isa >= Isa::amx) return {float32, rate(cpu::spin_bf16_amx, threads), rate(cpu::spin_bytes_amx, threads)};
-  return {float32, float32, isa >= Isa::avx512_vnni ? rate(cpu::spin_vnni, threads) : float32};
+  if (isas.has(Isa::amx)) return {float32, rate(cpu::spin_bf16_amx, threads), rate(cpu::spin_bytes_amx, threads)};
+  return {float32, float32, isas.has(Isa::avx512_vnni) ? rate(cpu::spin_vnni, threads) : float32};
 }
 
 }  // namespace modelflow

@@ -74,7 +74,7 @@ class Concat : public Implementation {
   Ints factors_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() < 2 || call.inputs.size() > 8) return no("takes 2 to 8 inputs");
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);

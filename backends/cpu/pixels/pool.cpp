@@ -231,7 +231,7 @@ class Pool : public Implementation {
 };
 
 template <class Type>
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
   if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
@@ -257,9 +257,9 @@ const Kernel pool_bf16 = {
     .op = "PoolBf16",
     .name = "cpu.pool_bf16",
     .accepts =
-        [](const Call& call) {
-          const Verdict numbers = accepts<Rounded<float>>(call);
-          return numbers ? numbers : accepts<Rounded<std::uint16_t>>(call);
+        [](const Call& call, const Target& target) {
+          const Verdict numbers = accepts<Rounded<float>>(call, target);
+          return numbers ? numbers : accepts<Rounded<std::uint16_t>>(call, target);
         },
     .cost = cost<Floats>,
     .create =

@@ -51,9 +51,9 @@ class QSqueezeExcite : public Implementation {
   Rescale zeros_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target& target) {
   if (!call.inputs.empty() && call.in(0).dtype != DType::u8) return no("is not 8-bit", call.in(0).name);
-  return accepts_excite(call);
+  return accepts_excite(call, target);
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const 
   }
 }
 
-Verdict accepts_excite(const Call& call) {
+Verdict accepts_excite(const Call& call, const Target&) {
   const bool bytes = call.op == "QSqueezeExcite";
   const std::size_t count = bytes ? 7 : 5, second = ops::second_weights(call);
   if (call.inputs.size() != count) return no("takes " + std::to_string(count) + " inputs");
@@ -157,9 +157,9 @@ class SqueezeExcite : public Implementation {
   bool last_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target& target) {
   if (!call.inputs.empty() && call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
-  return accepts_excite(call);
+  return accepts_excite(call, target);
 }
 
 double cost(const Call& call, const Target& target) {

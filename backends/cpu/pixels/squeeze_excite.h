@@ -45,6 +45,6 @@ class ExciteGates {
 };
 
 /// What both kernels ask of the call, besides the type of x.
-Verdict accepts_excite(const Call& call);
+Verdict accepts_excite(const Call& call, const Target&);
 
 }  // namespace modelflow::cpu

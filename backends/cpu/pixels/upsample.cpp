@@ -51,7 +51,7 @@ class Upsample : public Implementation {
   Ints factors_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != dtype_of(call)) return no("is not " + std::string(name(dtype_of(call))), call.in(0).name);
   const Ints factors = call.attrs.ints("factors");

@@ -199,8 +199,8 @@ class Dense : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict verdict = accepts_qconv_vectors(call); !verdict) return verdict;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts_qconv_vectors(call, target); !verdict) return verdict;
   const std::int64_t group = call.attrs.integer("group", 1);
   if (group > 1 && call.in(1).constant->dims()[0] / group < 8) return no("has few filters per group", call.in(1).name);
   return yes();
@@ -209,8 +209,8 @@ Verdict accepts(const Call& call) {
 /// Bytes of a filter from which tiles are full enough.
 constexpr std::int64_t kLeastBytes = 48;
 
-Verdict accepts_amx(const Call& call) {
-  if (Verdict verdict = accepts(call); !verdict) return verdict;
+Verdict accepts_amx(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts(call, target); !verdict) return verdict;
   if (call.attrs.integer("group", 1) > 1) return no("has groups", call.in(1).name);
   const Tensor& w = *call.in(1).constant;
   return w.elements() / w.dims()[0] < kLeastBytes ? no("sums are short", call.in(1).name) : yes();

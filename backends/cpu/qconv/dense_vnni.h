@@ -55,11 +55,11 @@ static inline bool joins_columns(const ConvGeometry& g, std::int64_t group_chann
 /// Most pixels per tile for 1..4 vectors, so that sums, weights and row pointers fit the registers.
 constexpr int kQTileRows[5] = {0, 12, 12, 9, 6};
 
-/// Scratch memory that a task needs, and the task, on the calling thread. Only where host_isa() >= Isa::avx512_vnni.
+/// Scratch memory that a task needs, and the task, on the calling thread. Only where host_isas().has(Isa::avx512_vnni).
 std::size_t qdense_scratch_vnni(const QDenseRun& run, const QDenseTask& task);
 void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
 /// The same on tiles, for one group and panels of one or two vectors, with weights filled up to whole tiles. Only where
-/// host_isa() >= Isa::amx.
+/// host_isas().has(Isa::amx).
 std::size_t qdense_scratch_amx(const QDenseRun& run, const QDenseTask& task);
 void qdense_block_amx(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
 

@@ -124,8 +124,8 @@ class Depthwise : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict verdict = accepts_qconv_vectors(call); !verdict) return verdict;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts_qconv_vectors(call, target); !verdict) return verdict;
   const Operand& w = call.in(1);
   if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
     return no("is not one filter per channel", w.name);

@@ -53,7 +53,7 @@ struct QDepthTask {
 
 /// Scratch memory that qdepthwise_block_vnni needs for any task.
 std::size_t qdepthwise_scratch(const ConvGeometry& g);
-/// Only where host_isa() >= Isa::avx512_vnni.
+/// Only where host_isas().has(Isa::avx512_vnni).
 void qdepthwise_block_vnni(const QDepthwiseRun& run, const QDepthTask& task, std::byte* scratch);
 
 }  // namespace modelflow::cpu

@@ -82,7 +82,7 @@ QScales::QScales(const Call& call, const QConvNode& node) {
   }
 }
 
-Verdict accepts_qconv(const Call& call) {
+Verdict accepts_qconv(const Call& call, const Target&) {
   std::optional<QConvAttrs> attrs;
   try {
     attrs.emplace(call.attrs);
@@ -97,8 +97,8 @@ Verdict accepts_qconv(const Call& call) {
   return yes();
 }
 
-Verdict accepts_qconv_vectors(const Call& call) {
-  if (Verdict verdict = accepts_qconv(call); !verdict) return verdict;
+Verdict accepts_qconv_vectors(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts_qconv(call, target); !verdict) return verdict;
   const QConvAttrs attrs(call.attrs);
   const Operand& w = call.in(1);
   if (Verdict verdict = accepts_weights(attrs.conv, w, 2); !verdict) return verdict;

@@ -55,10 +55,10 @@ struct QScales {
 };
 
 /// Types, attributes and number of operands.
-Verdict accepts_qconv(const Call& call);
+Verdict accepts_qconv(const Call& call, const Target&);
 /// What the vector kernels ask for besides: constant weights, scales and bias, one or two spatial axes, and scales for
 /// which no sum leaves the range of 32 bits when it is divided by the scale of y.
-Verdict accepts_qconv_vectors(const Call& call);
+Verdict accepts_qconv_vectors(const Call& call, const Target&);
 /// Seconds at `share` of the peak of 8-bit products, which is four times that of float32.
 double qconv_cost(const Call& call, const Target& target, double share);
 

@@ -135,8 +135,8 @@ class QConvTranspose : public Implementation {
   std::vector<float> scale_, bias_, units_;
 };
 
-Verdict accepts(const Call& call) {
-  if (Verdict verdict = accepts_qconv_transpose(call); !verdict) return verdict;
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts_qconv_transpose(call, target); !verdict) return verdict;
   if (call.attrs.text("layout", "NCHW") != "NHWC") return no("its channels are not last", call.in(0).name);
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);

@@ -52,7 +52,7 @@ QConvTransposeRun::QConvTransposeRun(const QConvTransposeNode& node, Invocation&
   kernel_h = spatial == 2 ? size(node.strides[0]) : 1, kernel_w = size(node.strides[spatial - 1]);
 }
 
-Verdict accepts_qconv_transpose(const Call& call) {
+Verdict accepts_qconv_transpose(const Call& call, const Target&) {
   constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::i32};
   if (call.inputs.size() != std::size(kTypes)) return no("takes x, w, w_scale and bias");
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {

@@ -31,7 +31,7 @@ struct QConvTransposeRun {
 };
 
 /// Number of operands, types, and one or two spatial axes.
-Verdict accepts_qconv_transpose(const Call& call);
+Verdict accepts_qconv_transpose(const Call& call, const Target&);
 /// Seconds at `share` of the peak of 8-bit products.
 double qconv_transpose_cost(const Call& call, const Target& target, double share);
 

@@ -63,7 +63,7 @@ struct RecurrentCode {
   void (*gru_candidate)(const RecurrentPart& part);
 };
 
-/// Each only where host_isa() has it.
+/// Each only where host_isas() has it.
 extern const RecurrentCode recurrent_code_any, recurrent_code_avx2, recurrent_code_avx512;
 /// int8 weights. Both compute the same whole numbers.
 extern const RecurrentCode recurrent_code_steps, recurrent_code_vnni;

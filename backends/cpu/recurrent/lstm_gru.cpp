@@ -130,7 +130,7 @@ std::unique_ptr<Implementation> create_avx512(const Call& call, const Target& ta
 }
 
 std::unique_ptr<Implementation> create_any(const Call& call, const Target& target) {
-  const bool avx2 = target.isa >= Isa::avx2;
+  const bool avx2 = target.has(Isa::avx2);
   return std::make_unique<Recurrent>(call, avx2 ? recurrent_code_avx2 : recurrent_code_any, target);
 }
 

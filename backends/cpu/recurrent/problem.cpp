@@ -88,7 +88,7 @@ float* RecurrentProblem::y_row(std::size_t step, std::size_t dir, std::size_t ro
   return y + at * hidden;
 }
 
-Verdict accepts_recurrent(const Call& call) {
+Verdict accepts_recurrent(const Call& call, const Target&) {
   std::size_t inputs = 0;
   bool quantized = false;
   try {

@@ -32,7 +32,7 @@ struct RecurrentProblem {
 };
 
 /// What the kernels can run at all: constant weights.
-Verdict accepts_recurrent(const Call& call);
+Verdict accepts_recurrent(const Call& call, const Target&);
 
 /// What one call takes, unknown dims as 1.
 struct RecurrentWork {

@@ -105,7 +105,7 @@ class Embedding : public Implementation {
   const VectorCode& code_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   std::size_t tables = 0;
   try {
     const ops::EmbeddingAttrs embedding(call.attrs);

@@ -86,7 +86,7 @@ class LayerNorm : public Implementation {
   float epsilon_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
   }

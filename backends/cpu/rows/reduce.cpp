@@ -249,7 +249,7 @@ class Reduce : public Implementation {
   PointwiseTiles before_, between_, behind_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   const std::size_t inputs = call.inputs.size();
   if (inputs == 0 || inputs >= PointwiseTiles::kInputs) return no("takes one to seven inputs");
   for (const Operand& in : call.inputs)

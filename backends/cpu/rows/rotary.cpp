@@ -102,7 +102,7 @@ class Rotary : public Implementation {
   void (*turn_)(const RotaryRow&);
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   for (const Operand& operand : call.inputs)
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
   Call copy = call;

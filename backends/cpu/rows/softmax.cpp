@@ -85,7 +85,7 @@ class Softmax : public Implementation {
   const SoftmaxLoops& loops_;
 };
 
-Verdict accepts(const Call& call) {
+Verdict accepts(const Call& call, const Target&) {
   if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
   Verdict why;
   const std::optional<ops::SoftmaxAttrs> softmax = ops::read_attrs<ops::SoftmaxAttrs>(call, why);

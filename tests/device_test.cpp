@@ -1,0 +1,79 @@
+// A second device: its targets as text, its kernels asked for a plan on any machine, and nothing of it where it cannot
+// run.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "modelflow/error.h"
+#include "modelflow/kernel.h"
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+namespace {
+
+TEST(Device, InstructionSetsAreSets) {
+  const IsaSet client = IsaSet::parse("avx2+avx_vnni");
+  EXPECT_TRUE(client.has(Isa::avx2) && client.has(Isa::avx_vnni));
+  EXPECT_FALSE(client.has(Isa::avx512) || client.has(Isa::avx512_vnni));
+  EXPECT_EQ(client.str(), "avx_vnni");
+  EXPECT_TRUE(IsaSet(Isa::amx).has(Isa::avx512_bf16));
+  EXPECT_FALSE(IsaSet(Isa::amx).has(Isa::avx_vnni));
+  EXPECT_EQ((IsaSet(Isa::amx) & Isa::avx512).str(), "avx512");
+  EXPECT_EQ((IsaSet(Isa::avx512_bf16) | Isa::avx_vnni).str(), "avx_vnni+avx512_bf16");
+  EXPECT_EQ(IsaSet().str(), "baseline");
+  for (const char* text : {"", "avx", "avx2+", "avx2,avx512"}) EXPECT_THROW(IsaSet::parse(text), Error) << text;
+}
+
+TEST(Device, GpusHaveATextForm) {
+  for (const char* text : {"cuda:sm_75", "cuda:sm_80", "cuda:sm_86", "cuda:sm_89", "cuda:sm_90", "cuda:sm_100",
+                           "cuda:sm_120", "cuda:sm_90,cores=78,bandwidth=2e+10"}) {
+    const Target target = Target::parse(text);
+    EXPECT_EQ(target.device, Device::cuda);
+    EXPECT_EQ(Target::parse(target.str()).str(), target.str()) << text;
+    EXPECT_FALSE(target.is_host());
+  }
+  EXPECT_EQ(Target::parse("cuda:sm_90,cores=78").cores, 78);
+  for (const char* text : {"cuda", "cuda:sm_12", "cuda:90", "gpu", "cuda:sm_90,cores=0"})
+    EXPECT_THROW(Target::parse(text), Error) << text;
+}
+
+Call layer_norm() {
+  const Shape rows({Dim::symbol("N"), Dim(768)}), row({Dim(768)});
+  Call call{.op = "LayerNorm", .attrs = {{"axis", std::int64_t{-1}}}, .inputs = {}, .outputs = {}};
+  call.inputs = {{"x", DType::f32, rows}, {"scale", DType::f32, row}, {"bias", DType::f32, row}};
+  return call;
+}
+
+TEST(Device, AKernelOfEachIsChosenByTheTarget) {
+  const Target cpu = Target::parse("cpu:avx2"), gpu = Target::parse("cuda:sm_90");
+  const Choice on_cpu = choose_kernel(layer_norm(), cpu), on_gpu = choose_kernel(layer_norm(), gpu);
+  ASSERT_TRUE(on_cpu.kernel && on_gpu.kernel) << on_cpu.reason << on_gpu.reason;
+  EXPECT_EQ(on_cpu.kernel->device, Device::cpu);
+  EXPECT_EQ(on_gpu.kernel->device, Device::cuda);
+  EXPECT_GE(on_gpu.kernel->cost(layer_norm(), gpu), gpu.launch);
+
+  Call long_rows = layer_norm();
+  long_rows.inputs[0].shape = Shape({Dim(2), Dim(1 << 20)});
+  EXPECT_NE(choose_kernel(long_rows, gpu).reason.find("shared memory"), std::string::npos);
+  EXPECT_NE(choose_kernel(find_fused_op("Conv")->samples()[0], gpu).reason.find("another device"), std::string::npos);
+}
+
+TEST(Device, NothingIsEmittedForWhatCannotRun) {
+  const Model model =
+      Model::from_text("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Relu(x) }");
+  Options options;
+  options.measure = options.verify = false;
+  options.target = Target::parse("cuda:sm_90");
+  try {
+    optimize(model, options);
+    ADD_FAILURE() << "optimized for a device without kernels";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_NE(std::string(error.what()).find("cuda"), std::string::npos);
+  }
+  options.level = Level::O1;
+  EXPECT_EQ(optimize(model, options).model.graph().nodes().size(), 1u);
+}
+
+}  // namespace
+}  // namespace modelflow
