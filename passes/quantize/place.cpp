@@ -43,13 +43,26 @@ void place(Graph& graph, Value& value, Range range, Node* before) {
   }
 }
 
+/// It comes from 8 bits: another rounding, to other steps, would only lose digits.
+bool arrived_in_bytes(const Value& value) {
+  const Node* producer = value.producer();
+  if (!producer || !producer->is("DequantizeLinear") || producer->input(0)->dtype() != DType::u8) return false;
+  const Tensor* scale = producer->input(1)->constant();
+  return scale && scale->elements() == 1;
+}
+
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   const QuantizedValues chosen(graph, context);
   auto next = successors(graph);  // pairs stand between a node and the one that was behind it
-  for (Value* value : chosen.values()) place(graph, *value, chosen.range(*value), next[value->producer()]);
-  context.hit("place-quantizers", static_cast<int>(chosen.values().size()));
-  return static_cast<int>(chosen.values().size());
+  int placed = 0;
+  for (Value* value : chosen.values()) {
+    if (arrived_in_bytes(*value)) continue;
+    place(graph, *value, chosen.range(*value), next[value->producer()]);
+    ++placed;
+  }
+  context.hit("place-quantizers", placed);
+  return placed;
 }
 
 }  // namespace
