@@ -111,6 +111,47 @@ TEST_F(LowerPrecisionTest, ExtentsAreReadOffBytes) {
       << result.report.text();
 }
 
+/// A convolution behind values that arrive in 8 bits, and one whose result a branch reads.
+Model with_branch() {
+  Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (uint8[2,8,16,16] x, bool flag) => (float[2,16,16,4] y, float[2,4,16,16] z)
+<float s = {0.02}, uint8 zero = {128}, float w = {0}, float v = {0}> {
+  in = DequantizeLinear(x, s, zero)  a = Conv<pads = [1, 1, 1, 1]>(in, w)  b = Relu(a)
+  c = Conv(b, v)  y = Transpose<perm = [0, 2, 3, 1]>(c)
+  z = If (flag) <then_branch = yes () => (float[2,4,16,16] z1) { z1 = Neg(c) },
+                 else_branch = no () => (float[2,4,16,16] z2) { z2 = Identity(c) }>
+})");
+  Graph& graph = model.graph();
+  Value &w = graph.add_constant(random({8, 8, 3, 3}, 1, 0.15f)), &v = graph.add_constant(random({4, 8, 1, 1}, 2, 0.3f));
+  std::vector<Node*> convolutions;
+  for (const auto& node : graph.nodes())
+    if (node->is("Conv")) convolutions.push_back(node.get());
+  graph.set_input(*convolutions.at(0), 1, &w);
+  graph.set_input(*convolutions.at(1), 1, &v);
+  return model;
+}
+
+TEST_F(LowerPrecisionTest, BytesAreNotRoundedAgainAndBranchesReadFloats) {
+  const auto feeds = [](unsigned seed) {
+    const Tensor bytes = Tensor::make(DType::u8, {2, 8, 16, 16}, [&](std::byte* to) {
+      std::mt19937 engine(seed);
+      for (int i = 0; i < 2 * 8 * 16 * 16; ++i) to[i] = static_cast<std::byte>(64 + engine() % 128);
+    });
+    return Feeds{{"x", bytes}, {"flag", Tensor::scalar(seed % 2 == 0)}};
+  };
+  Options options = int8(0);
+  options.calibration = [&](std::size_t i) {
+    return i < 4 ? std::optional(feeds(static_cast<unsigned>(i))) : std::nullopt;
+  };
+  options.max_drop = 100;
+  const Result result = optimize(with_branch(), options);
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 1) << result.report.text();
+  EXPECT_EQ(count(result.report, "modelflow.Quantize") + count(result.report, "QuantizeLinear"), 0);
+  const Tensor want = run(with_branch(), {}, feeds(9));
+  EXPECT_LT(distance(want, run(result.model, plugin_path(), feeds(9))), 0.05);
+  EXPECT_LT(distance(want, run(result.model, {}, feeds(9))), 0.05);
+}
+
 TEST_F(LowerPrecisionTest, ThePortableFormIsPlainQdq) {
   Options options = int8(4);
   options.level = Level::O1;

@@ -18,6 +18,21 @@ Range united(const Range& a, const Range& b) { return {std::min(a.low, b.low), s
 
 }  // namespace
 
+bool leads_inside(const Value& value, std::int64_t opset) {
+  std::set<const Value*> seen;
+  std::vector<const Value*> next = {&value};
+  while (!next.empty()) {
+    const Value* at = next.back();
+    next.pop_back();
+    if (!seen.insert(at).second) continue;
+    for (const Use& use : at->uses()) {
+      if (&use.node->graph() != &value.graph()) return true;
+      if (carries(*use.node, opset)) next.push_back(use.node->output());
+    }
+  }
+  return false;
+}
+
 Attrs quantized_attrs(const Node& conv) {
   Attrs attrs = conv.attrs;
   attrs.erase("has_bias");
@@ -27,6 +42,8 @@ Attrs quantized_attrs(const Node& conv) {
 Verdict quantizable(const Node& conv, const Context& context) {
   if (context.model.opset() < 13) return no("scales per channel need opset 13");
   if (conv.output()->is_graph_output()) return no("it writes an output of the model", conv.output()->name());
+  for (const Value* value : {conv.input(0), conv.output()})
+    if (leads_inside(*value, context.model.opset())) return no("a branch or a loop reads it", value->name());
   if (!context.plan->allows(conv.name, Precision::i8)) return no("is to stay in higher precision", conv.name);
   const Tensor* w = conv.input(1)->constant();
   if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", conv.input(1)->name());
@@ -122,10 +139,12 @@ void QuantizedValues::follow(const Node& node) {
   if (std::all_of(inputs.begin(), inputs.end(), is_float_tensor)) chosen_.insert(inputs.begin(), inputs.end());
 }
 
-/// Without a range there is no scale: the value and what would need it stay in float.
+/// Without a range there is no scale: the value and what would need it stay in float. So does what leads into a
+/// subgraph (see leads_inside).
 void QuantizedValues::drop_unknown(const Graph& graph) {
   std::erase_if(chosen_, [&](const Value* value) {
-    return &value->graph() != &graph || !is_float_tensor(value) || !context_.plan->ranges.contains(value->name());
+    return &value->graph() != &graph || !is_float_tensor(value) || !context_.plan->ranges.contains(value->name()) ||
+           leads_inside(*value, context_.model.opset());
   });
 }
 

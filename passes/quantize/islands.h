@@ -43,6 +43,9 @@ Verdict quantizable(const Node& conv, const Context& context);
 Attrs quantized_attrs(const Node& conv);
 /// Moves or picks elements and computes nothing: its result has the scale of its data inputs, in any element type.
 bool carries(const Node& node, std::int64_t opset);
+/// A subgraph reads the value, or what carriers make of it. ONNX Runtime (1.31) moves a DequantizeLinear through
+/// carriers and ends the process where it meets a branch behind them.
+bool leads_inside(const Value& value, std::int64_t opset);
 /// A sum of two tensors that may be of one shape, which has a quantized form with scales of its own; then whether Relu
 /// follows.
 std::optional<bool> sum_of(const Node& node, Extents& extents);

@@ -137,7 +137,7 @@ MODELFLOW_INLINE Floats log(Floats x) {
   const Floats infinity = all(__builtin_inff());
   // Of 0 minus infinity, of infinity itself, of what is below 0 no number.
   const Floats odd = x == Floats{} ? -infinity : x == infinity ? infinity : all(__builtin_nanf(""));
-  return (x > Floats{}) & (x < infinity) ? y : odd;
+  return ((x > Floats{}) & (x < infinity)) ? y : odd;
 }
 
 }  // namespace
