@@ -64,10 +64,8 @@ Rule right_rule() {
   });
 }
 
-/// A pipeline of nothing but one pass, in the places where the frame looks for stages.
-std::vector<Stage> only(Pass pass) {
-  return {{"clean", {std::move(pass)}}, {"equalize", {}}, {"quantize", {}}, {"layout", {}}};
-}
+/// A way of nothing but one pass.
+Route only(Pass pass) { return {.portable = {{"clean", {std::move(pass)}}}}; }
 
 class Faults : public testing::Test {
  protected:
@@ -81,11 +79,11 @@ class Faults : public testing::Test {
     return corrected(model, only(rewrite("own", "", {right_rule(), std::move(rule)})), "");
   }
 
-  Report corrected(const Model& model, const std::vector<Stage>& stages, const fs::path& plugin) {
+  Report corrected(const Model& model, const Route& route, const fs::path& plugin) {
     const Verifier verifier(runtime_, model, options_, plugin);
     EXPECT_EQ(verifier.reference().why_not, "");
     Report report;
-    const Pipeline pipeline(options_, runtime_, stages);
+    const Pipeline pipeline(options_, runtime_, route);
     const Corrected right = build_correct(model, options_, pipeline, verifier, report);
     Report scratch;
     EXPECT_TRUE(verifier.check(Pipeline::emit(pipeline.lay_out(right.forms.whole(), right.disabled, scratch))).ok);
@@ -216,9 +214,7 @@ TEST_F(Faults, AReproducerIsSmall) {
 /// Through the whole optimizer, with the kernels of tests/wrong_plugin.
 class WrongKernels : public Faults {
  protected:
-  Report corrected_with_plugin(const Model& model) {
-    return corrected(model, stages(options_), MODELFLOW_WRONG_PLUGIN);
-  }
+  Report corrected_with_plugin(const Model& model) { return corrected(model, route(options_), MODELFLOW_WRONG_PLUGIN); }
 };
 
 void expect_kernel(const Report& report, const std::string& word, const std::string& feed) {

@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
-#include "passes/linear_op.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/linear_op.h"
 
 namespace modelflow::passes {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
-#include "passes/linear_op.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/linear_op.h"
 
 namespace modelflow::passes {
 

@@ -2,8 +2,8 @@
 #include <array>
 
 #include "passes/clean/clean.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -1,5 +1,5 @@
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <numeric>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -1,6 +1,6 @@
 #include "passes/clean/clean.h"
-#include "passes/clean/inliner.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/inliner.h"
 
 namespace modelflow::passes {
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

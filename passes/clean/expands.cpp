@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

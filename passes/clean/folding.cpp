@@ -6,7 +6,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
 #include "passes/clean/evaluate.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "passes/clean/clean.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

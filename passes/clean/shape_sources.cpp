@@ -5,9 +5,9 @@
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
 #include "passes/clean/contents.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/strided_view.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
 
 namespace modelflow::passes {
 

@@ -2,7 +2,7 @@
 
 #include "passes/clean/clean.h"
 #include "passes/clean/contents.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

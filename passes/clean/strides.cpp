@@ -5,8 +5,8 @@
 #include <set>
 
 #include "passes/clean/clean.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -5,8 +5,8 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
-#include "passes/empty.h"
-#include "passes/facts.h"
+#include "passes/graph/empty.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

@@ -6,7 +6,8 @@
 #include "passes/equalize/balance.h"
 #include "passes/equalize/equalize.h"
 #include "passes/equalize/reweigh.h"
-#include "passes/folded.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 namespace {

@@ -9,10 +9,8 @@
 /// computes stays, up to the rounding of its weights.
 namespace modelflow::passes {
 
-Pass equalize_convolutions();  ///< between two convolutions
-Pass equalize_products();      ///< between a normalization or a product and the products that read it ("SmoothQuant")
-
-std::vector<Pass> equalizing(const Options& options);
+Pass equalize_convolutions();
+Pass equalize_products();
 
 /// A value whose channels Context::plan should know, and the axis that they lie on, counted from the end.
 struct ChannelsOf {

@@ -6,7 +6,8 @@
 #include "passes/equalize/balance.h"
 #include "passes/equalize/equalize.h"
 #include "passes/equalize/reweigh.h"
-#include "passes/folded.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 namespace {
@@ -120,13 +121,6 @@ std::vector<ChannelsOf> channels_to_observe(const Graph& graph) {
       values.push_back({y->name(), 1});
   }
   return values;
-}
-
-std::vector<Pass> equalizing(const Options& options) {
-  // Every number in bfloat16 has an exponent of its own: unlike sizes cost it nothing.
-  const Precision p = options.precision;
-  if (p == Precision::f32 || p == Precision::bf16 || p == Precision::bf16_weights) return {};
-  return {equalize_convolutions(), equalize_products()};
 }
 
 }  // namespace modelflow::passes

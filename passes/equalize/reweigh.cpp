@@ -70,10 +70,4 @@ Tensor scaled_along(const Tensor& tensor, std::size_t axis, std::span<const floa
   });
 }
 
-void set_constant(Node& node, std::size_t input, Tensor tensor) {
-  Graph& graph = node.graph();
-  const std::string stem = node.input(input)->name();
-  graph.set_input(node, input, &graph.add_constant(std::move(tensor), stem));
-}
-
 }  // namespace modelflow::passes

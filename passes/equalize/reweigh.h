@@ -32,7 +32,4 @@ const std::vector<ChannelSize>* channels_of(const Value& value, const Context& c
 /// Whether f(k x) = k f(x) for k > 0, f being the activation.
 bool homogeneous(const Attrs& attrs);
 
-/// Gives the node a constant of its own with this content.
-void set_constant(Node& node, std::size_t input, Tensor tensor);
-
 }  // namespace modelflow::passes

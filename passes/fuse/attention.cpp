@@ -1,10 +1,10 @@
 // Softmax between two products, and the standard Attention -> modelflow.Attention. What the products read is followed
 // back through whatever only moves elements, down to the projections; three projections of one input become one.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_build.h"
 #include "passes/fuse/attention_standard.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

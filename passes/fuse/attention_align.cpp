@@ -2,7 +2,7 @@
 #include "passes/fuse/attention_align.h"
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

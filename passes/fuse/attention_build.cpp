@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_pack.h"
 #include "passes/fuse/attention_result.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,8 +1,8 @@
 // Is a boolean [..., queries, keys] exactly "key <= query", or a mask of numbers that and nothing else?
 #include <functional>
 
-#include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "modelflow/graph.h"
-#include "passes/strided_view.h"
+#include "passes/graph/strided_view.h"
 
 namespace modelflow::passes {
 

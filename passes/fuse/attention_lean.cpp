@@ -2,8 +2,8 @@
 // row.
 #include <algorithm>
 
-#include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,10 +1,10 @@
 // The steps between product and softmax as one scale, a triangle, flags and numbers. Every step keeps what it means: a
 // number that is added is added, one that stands in place of a score does so, and in their order.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_align.h"
 #include "passes/fuse/attention_scores.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/quantize/origin.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/imported_weights.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,9 +1,9 @@
 #include "passes/fuse/attention_result.h"
 
 #include "modelflow/pattern.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/strided_view.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
 
 namespace modelflow::passes {
 namespace {

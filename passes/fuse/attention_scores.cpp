@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "passes/extents.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_heads.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

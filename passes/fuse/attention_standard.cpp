@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_build.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

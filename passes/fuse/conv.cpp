@@ -1,9 +1,9 @@
 // Conv in every spelling that exporters emit -> modelflow.Conv, then the nodes behind it one by one.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
-#include "passes/quantize/quantize.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {
@@ -123,14 +123,6 @@ Pass fuse_conv() {
       .name = "fuse-conv",
       .doc = "Convolution with constant weights, then bias, activation and residual sum behind it -> modelflow.Conv",
       .run = run};
-}
-
-std::vector<Pass> fuse() {
-  return {
-      fuse_rotary(),         fuse_attention(), fuse_conv(),       fuse_matmul(),     fuse_recurrent(),
-      fuse_squeeze_excite(), fuse_embedding(), fuse_layer_norm(), fuse_group_norm(), fuse_softmax(),
-      fuse_reduce(),         fuse_pointwise(), fuse_quantized(),
-  };
 }
 
 }  // namespace modelflow::passes

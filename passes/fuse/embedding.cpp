@@ -4,10 +4,10 @@
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,10 +1,11 @@
 // MatMul and Gemm -> modelflow.MatMul: transposes of the last two dims and scalar factors around the product become
 // attributes, then bias, activation and residual sum follow.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/folded.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 namespace {

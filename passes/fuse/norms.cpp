@@ -1,9 +1,10 @@
 // What stands around a normalization: a residual sum in front of LayerNorm that nothing else took, an activation behind
 // GroupNorm.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

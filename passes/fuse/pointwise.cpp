@@ -4,9 +4,10 @@
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/program.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
 
 namespace modelflow::passes {
 namespace {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

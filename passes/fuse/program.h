@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "modelflow/pass.h"
-#include "passes/extents.h"
+#include "passes/graph/extents.h"
 
 /// Nodes as lines of a program: attribute `program` of modelflow.Pointwise and modelflow.Reduce.
 namespace modelflow::passes {
@@ -29,8 +29,8 @@ class Tree {
   /// Takes producers in until none fits any more.
   void grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs);
   const std::unordered_set<Node*>& nodes() const { return nodes_; }
-  /// Operands first, in the order in which they are read, so that equal trees are equal programs; what a reduction needs
-  /// in front of it, the sink last.
+  /// Operands first, in the order in which they are read, so that equal trees are equal programs; what a reduction
+  /// needs in front of it, the sink last.
   std::vector<Node*> ordered() const;
 
  private:

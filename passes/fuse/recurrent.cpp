@@ -5,10 +5,11 @@
 #include <cctype>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/recurrent_result.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

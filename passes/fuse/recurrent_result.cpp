@@ -4,9 +4,9 @@
 #include <array>
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/fuse/epilogue.h"
-#include "passes/strided_view.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/strided_view.h"
 
 namespace modelflow::passes {
 namespace {

@@ -3,12 +3,12 @@
 #include <limits>
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
 #include "passes/fuse/attention_scores.h"
 #include "passes/fuse/columns.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

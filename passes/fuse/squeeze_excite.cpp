@@ -6,9 +6,10 @@
 #include <numeric>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
 #include "passes/fuse/fuse.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "passes/extents.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 

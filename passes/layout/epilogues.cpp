@@ -1,7 +1,8 @@
 // What can be fused only once it runs channels last: the activation behind a ConvTranspose, the repetition of pixels in
 // front of a Concat.
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
 
 namespace modelflow::passes {

@@ -5,9 +5,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "passes/clean/clean.h"
-#include "passes/facts.h"
-#include "passes/layout/cut.h"
+#include "passes/graph/cut.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 
@@ -234,13 +233,6 @@ Pass channels_last() {
             const auto wants = [](const auto& node) { return computes(*node, Family::convolution); };
             return std::ranges::any_of(graph.nodes(), wants) ? Islands(graph, context).run() : 0;
           }};
-}
-
-std::vector<Pass> layout() {
-  // What rows of pixels are cut into (SegFormer) needs no Transpose once convolutions read channels last: views come
-  // before convolutions absorb one.
-  return {channels_last(),    views(),          quantized_borders(), absorb_transposes(), absorb_activations(),
-          absorb_upsamples(), unit_transposes()};
 }
 
 }  // namespace modelflow::passes

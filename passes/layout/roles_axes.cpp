@@ -3,7 +3,7 @@
 #include <array>
 #include <numeric>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {

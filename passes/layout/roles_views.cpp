@@ -1,8 +1,8 @@
 // Ops that only look at a tensor in another way: the layout passes through them, or ends in them for free.
 #include <algorithm>
 
-#include "passes/empty.h"
-#include "passes/facts.h"
+#include "passes/graph/empty.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {

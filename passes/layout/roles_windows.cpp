@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {

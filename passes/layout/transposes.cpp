@@ -1,8 +1,8 @@
 // A Transpose costs a pass over the tensor; convolutions and the borders of 8-bit islands read and write either order.
 #include <algorithm>
 
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 

@@ -1,7 +1,7 @@
 #include "passes/normalize/activations.h"
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {

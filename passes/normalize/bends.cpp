@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/activations.h"
 
 namespace modelflow::passes {

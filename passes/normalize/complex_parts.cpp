@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

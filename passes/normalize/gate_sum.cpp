@@ -1,6 +1,6 @@
 #include "passes/normalize/gate_sum.h"
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

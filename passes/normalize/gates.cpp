@@ -1,7 +1,7 @@
 #include <cmath>
 #include <limits>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/activations.h"
 
 namespace modelflow::passes {

@@ -1,7 +1,7 @@
 // Group and instance normalization as exporters write them, with or without the op of newer opsets ->
 // modelflow.GroupNorm.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 #include "passes/normalize/norms.h"
 

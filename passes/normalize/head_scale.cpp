@@ -1,6 +1,6 @@
 // A factor of each head on the scores of an attention (Swin v2, cosine attention): the queries take it.
-#include "passes/facts.h"
-#include "passes/folded.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/folded.h"
 #include "passes/normalize/linear.h"
 
 namespace modelflow::passes {

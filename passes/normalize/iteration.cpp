@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/norms.h"
 
 namespace modelflow::passes {

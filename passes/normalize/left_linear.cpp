@@ -1,8 +1,8 @@
 // A constant that multiplies from the left: the filters over the bins of a spectrogram [batch, bins, frames]. It mixes
 // channels, as a convolution with a window of one does, which the ones around it can share a layout with.
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/linear.h"
 
 namespace modelflow::passes {

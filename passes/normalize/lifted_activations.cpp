@@ -1,9 +1,9 @@
 // An activation behind a convolution whose pixels became rows (SegFormer, PVT): in front of the views the convolution
 // takes it.
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {

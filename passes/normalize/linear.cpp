@@ -1,8 +1,8 @@
 #include "passes/normalize/linear.h"
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/folded.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/folded.h"
 #include "passes/normalize/norms.h"
 
 namespace modelflow::passes {

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/norms.h"
 
 namespace modelflow::passes {

@@ -1,16 +1,34 @@
+// The stage normalize, in running order: the many spellings that exporters emit become one.
 #include "passes/normalize/normalize.h"
 
+#include "passes/passes.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
 
-std::vector<Pass> normalize() {
-  return {
-      raise_opset(),           normalize_qoperator(), import_quantized(),  widen_float16(),      normalize_spectra(),
-      normalize_activations(), lift_activations(),    normalize_linear(),  normalize_einsum(),   normalize_norms(),
-      normalize_softmax(),     drop_unit_axes(),      widen_over_blocks(), group_convolutions(), recurrent_loops(),
-      merge_directions(),      unroll_loops(),
-  };
+Stage normalize(const Options&) {
+  return {.name = "normalize",
+          .passes =
+              {
+                  raise_opset(),            // opset 11 and 12 -> 13 where lower precision is asked for or arrives
+                  normalize_qoperator(),    // QLinearConv, QLinearMatMul, MatMulInteger -> the Q/DQ form
+                  import_quantized(),       // weights that arrive in 8 bits -> float constants that remember them
+                  widen_float16(),          // float16 -> float32 with a Cast at each float16 input and output, for CPUs
+                  normalize_spectra(),      // STFT and DFT of constant length -> products with a constant basis
+                  normalize_activations(),  // decomposed activations -> one node: standard where the opset has it
+                  lift_activations(),       // activations behind the views of a convolution -> in front of them
+                  normalize_linear(),       // products between reshapes and transposes -> on all dims, without these
+                  normalize_einsum(),       // Einsum that is a matrix product -> Transpose and MatMul
+                  normalize_norms(),        // layer, RMS, group, instance normalization -> LayerNorm, GroupNorm (ours)
+                  normalize_softmax(),      // exponentials over their sum, their logarithms -> Softmax, LogSoftmax
+                  drop_unit_axes(),         // convolutions over more axes than they work along -> over those alone
+                  widen_over_blocks(),      // a convolution over blocks of an image (Focus) -> one over the image
+                  group_convolutions(),     // Split, convolutions, Concat -> a convolution in groups
+                  recurrent_loops(),        // a Loop or Scan over the steps of an LSTM or a GRU -> the standard op
+                  merge_directions(),       // two LSTM, GRU or RNN nodes, one for each direction -> one for both
+                  unroll_loops(),           // loops of a few steps -> their steps
+              },
+          .repeat = true};
 }
 
 }  // namespace modelflow::passes

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "modelflow/pass.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
 #include "passes/normalize/normalize.h"
-#include "passes/strided_view.h"
 
 namespace modelflow::passes {
 namespace {

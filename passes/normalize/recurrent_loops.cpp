@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 #include "passes/normalize/recurrent_cell.h"
 

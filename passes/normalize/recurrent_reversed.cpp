@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
 #include "passes/normalize/recurrent_directions.h"
-#include "passes/strided_view.h"
 
 namespace modelflow::passes {
 namespace {

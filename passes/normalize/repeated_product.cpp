@@ -1,6 +1,6 @@
 // A matrix of each head repeated for every batch in front of a product whose other operand has batch and heads in one
 // axis (DeBERTa's relative positions): with both axes apart the product repeats it by itself.
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/linear.h"
 
 namespace modelflow::passes {

@@ -1,6 +1,6 @@
 // Softmax and LogSoftmax spelled out with exponentials and sums -> the op, which does it in one pass.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {

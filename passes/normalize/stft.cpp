@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/normalize/complex_parts.h"
 #include "passes/normalize/dft_basis.h"
 #include "passes/normalize/normalize.h"

@@ -1,8 +1,8 @@
 // Loops of a few steps written out: what was one step then fuses with the next, and with what stands around the loop.
 #include "modelflow/modelflow.h"
 #include "modelflow/random.h"
-#include "passes/clean/inliner.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/inliner.h"
 #include "passes/normalize/iteration.h"
 #include "passes/normalize/normalize.h"
 

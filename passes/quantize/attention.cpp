@@ -1,7 +1,7 @@
 // modelflow.Attention -> QAttention or AttentionBf16: both products in 8 bits or in bfloat16. Scales are those of the
 // rows at hand, so no data is needed.
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 

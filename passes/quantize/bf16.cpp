@@ -10,8 +10,8 @@
 #include <span>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/layout/roles.h"
+#include "passes/graph/channels_last.h"
+#include "passes/graph/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/equalize/reweigh.h"
+#include "passes/graph/edits.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {

@@ -2,7 +2,7 @@
 
 #include "modelflow/kernel.h"
 #include "modelflow/modelflow.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
 
 namespace modelflow::passes {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
-#include "passes/quantize/origin.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/imported_weights.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "modelflow/pass.h"
-#include "passes/extents.h"
+#include "passes/graph/extents.h"
 
 namespace modelflow::passes {
 

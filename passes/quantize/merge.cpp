@@ -2,10 +2,10 @@
 #include <map>
 #include <optional>
 
-#include "passes/extents.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/imported_weights.h"
 #include "passes/quantize/islands.h"
-#include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/sides.h"
 #include "passes/quantize/transposed.h"

@@ -1,32 +1,25 @@
+// The stage quantize, for each precision in running order.
 #include "passes/quantize/quantize.h"
 
 #include <algorithm>
 #include <iterator>
 
+#include "passes/passes.h"
+
 namespace modelflow::passes {
 namespace {
 
-std::vector<Pass> as(Precision precision, Options options) {
-  options.precision = precision;
-  return quantizing(options);
-}
-
-}  // namespace
-
-bool needs_ranges(const Options& options) {
-  return options.precision == Precision::i8 || (options.precision == Precision::automatic && options.calibration);
-}
-
-bool mixes_bf16(const Options& options) {
-  return options.precision == Precision::automatic && options.target.has(Isa::avx512_bf16) &&
-         options.level == Level::O2;
-}
-
-std::vector<Pass> quantizing(const Options& options) {
-  switch (options.precision) {
+std::vector<Pass> quantizing(Precision precision, const Options& options) {
+  switch (precision) {
     case Precision::i8:
-      return {place_quantizers(),   fuse_quantized(),     quantize_products(),
-              quantize_recurrent(), quantize_attention(), correct_bias()};
+      return {
+          place_quantizers(),    // QuantizeLinear and DequantizeLinear around what gains from them
+          fuse_quantized(),      // DequantizeLinear, op, QuantizeLinear -> the quantized op
+          quantize_products(),   // products by constants, activations quantized row by row
+          quantize_recurrent(),  // LSTM and GRU in the same way
+          quantize_attention(),  // attention: queries, keys and values as they come
+          correct_bias(),        // by what rounding costs the means of the ops above
+      };
     case Precision::i8_dynamic:
       return {quantize_products(), quantize_recurrent(), quantize_attention()};
     case Precision::i8_weights:
@@ -35,8 +28,9 @@ std::vector<Pass> quantizing(const Options& options) {
       // In 8 bits the weights' errors are small beside those of the activations, and this takes longer than all else.
       return {quantize_products(), quantize_recurrent(), compensate_rounding()};
     case Precision::automatic: {
-      std::vector<Pass> passes = as(needs_ranges(options) ? Precision::i8 : Precision::i8_dynamic, options);
-      if (mixes_bf16(options)) std::ranges::move(as(Precision::bf16, options), std::back_inserter(passes));
+      const Precision low = needs_ranges(options) ? Precision::i8 : Precision::i8_dynamic;
+      std::vector<Pass> passes = quantizing(low, options);
+      if (mixes_bf16(options)) std::ranges::move(quantizing(Precision::bf16, options), std::back_inserter(passes));
       return passes;
     }
     case Precision::bf16:
@@ -46,6 +40,21 @@ std::vector<Pass> quantizing(const Options& options) {
     default:
       return {};
   }
+}
+
+}  // namespace
+
+Stage quantize(const Options& options) {
+  return {.name = "quantize", .passes = quantizing(options.precision, options)};
+}
+
+bool needs_ranges(const Options& options) {
+  return options.precision == Precision::i8 || (options.precision == Precision::automatic && options.calibration);
+}
+
+bool mixes_bf16(const Options& options) {
+  return options.precision == Precision::automatic && options.target.has(Isa::avx512_bf16) &&
+         options.level == Level::O2;
 }
 
 }  // namespace modelflow::passes

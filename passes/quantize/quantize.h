@@ -22,7 +22,6 @@ Pass bf16_values();  ///< what lies between these too; behind layout, which make
 Pass compensate_rounding();
 Pass correct_bias();  ///< of quantized ops, by what rounding costs their means; needs Context::plan's bias_shifts
 
-std::vector<Pass> quantizing(const Options& options);
 /// Whether ranges of activations are asked for: samples have to be there.
 bool needs_ranges(const Options& options);
 /// Whether ops that do not run in 8 bits may run in bfloat16.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"

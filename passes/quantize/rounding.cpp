@@ -1,6 +1,6 @@
 // Rounded one by one, weights are each as near as can be, and their product is not: what calibration saw says which
 // errors add up and how the weights that are rounded later make up for them.
-#include "passes/equalize/reweigh.h"
+#include "passes/graph/edits.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "modelflow/pass.h"
 #include "modelflow/tensor.h"
+#include "passes/graph/imported_weights.h"
 
 namespace modelflow::passes {
 
@@ -21,13 +21,6 @@ Quantization u8_of(Range range);
 
 /// f32, and neither NaN nor infinities in it.
 bool finite(const Tensor& tensor);
-
-/// Weights in [-127, 127] with one scale per index of the axis.
-struct QuantizedWeights {
-  Tensor values;                           ///< i8, dims of the weights
-  Tensor scales;                           ///< f32, [extent of the axis]
-  std::optional<Tensor> zero_points = {};  ///< as scales, whole numbers; none: 0
-};
 
 /// How weights are quantized besides their axis.
 struct WeightQuantization {

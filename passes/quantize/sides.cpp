@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/quantize/origin.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/imported_weights.h"
 
 namespace modelflow::passes {
 namespace {

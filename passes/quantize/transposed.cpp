@@ -1,9 +1,10 @@
 #include "passes/quantize/transposed.h"
 
 #include "modelflow/modelflow.h"
-#include "passes/extents.h"
-#include "passes/facts.h"
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/quantize/sides.h"
 
 namespace modelflow::passes {

@@ -4,10 +4,10 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/four_bits.h"
+#include "passes/graph/imported_weights.h"
 #include "passes/quantize/faster.h"
-#include "passes/quantize/four_bits.h"
-#include "passes/quantize/origin.h"
 #include "passes/quantize/quantize.h"
 #include "passes/quantize/scale.h"
 

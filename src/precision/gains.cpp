@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "passes/layout/cut.h"
+#include "passes/graph/cut.h"
 #include "src/precision/trials.h"
 
 namespace modelflow {

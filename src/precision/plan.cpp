@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "passes/equalize/equalize.h"
+#include "passes/passes.h"
 #include "passes/quantize/quantize.h"
 #include "src/precision/bias_shifts.h"
 #include "src/precision/calibrate.h"
@@ -91,7 +92,7 @@ class Planner {
   /// With what a repair knows of the model as it is rounded so far, where the whole loses no more with it.
   template <class Known, class Find>
   Trial repaired(Trial plain, const std::string& pass, Known QuantizationPlan::*part, Find find) {
-    const std::vector<Pass> passes = passes::quantizing(options_);
+    const std::vector<Pass> passes = passes::quantize(options_).passes;
     const bool on = std::ranges::any_of(passes, [&](const Pass& p) { return p.name == pass; });
     if (!options_.calibration || !on || options_.disabled.contains(pass) || plain.lowered.empty()) return plain;
     Known& known = trials_.plan.*part;

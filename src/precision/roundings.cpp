@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "passes/quantize/four_bits.h"
+#include "passes/graph/four_bits.h"
 #include "src/precision/compensation.h"
 
 namespace modelflow {

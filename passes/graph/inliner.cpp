@@ -1,4 +1,4 @@
-#include "passes/clean/inliner.h"
+#include "passes/graph/inliner.h"
 
 #include <utility>
 #include <vector>

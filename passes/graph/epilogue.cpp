@@ -1,10 +1,10 @@
-#include "passes/fuse/epilogue.h"
+#include "passes/graph/epilogue.h"
 
 #include <limits>
 
-#include "modelflow/function.h"
 #include "modelflow/modelflow.h"
-#include "passes/folded.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 namespace {
@@ -184,19 +184,6 @@ std::optional<Activation> activation_of(const Node& node) {
     if (const std::optional<float> slope = scalar(node.input(1))) return Activation{"LeakyRelu", *slope};
   }
   return {};
-}
-
-Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
-                 Attrs attrs, Node& before, std::size_t outputs) {
-  Node& node = graph.add(op, std::move(inputs),
-                         {.before = &before, .outputs = outputs, .attrs = std::move(attrs), .name = before.name});
-  infer_types(node, context.model);
-  const Choice choice = choose_kernel(call_of(node), context.target);
-  const Verdict verdict = choice.kernel ? can_write(node, context.model.opset()) : no(choice.reason);
-  if (verdict) return &node;
-  context.miss(rule, &before, verdict.reason);
-  graph.erase(node);
-  return nullptr;
 }
 
 int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule) {

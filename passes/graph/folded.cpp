@@ -1,4 +1,4 @@
-#include "passes/folded.h"
+#include "passes/graph/folded.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "passes/quantize/four_bits.h"
+#include "passes/graph/four_bits.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "passes/extents.h"
+#include "passes/graph/extents.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "modelflow/shape.h"
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {

@@ -1,7 +1,7 @@
 // Whether nodes take tensors without elements.
-#include "passes/empty.h"
+#include "passes/graph/empty.h"
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

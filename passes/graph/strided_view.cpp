@@ -1,8 +1,8 @@
-#include "passes/strided_view.h"
+#include "passes/graph/strided_view.h"
 
 #include <algorithm>
 
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 

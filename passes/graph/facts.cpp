@@ -1,11 +1,11 @@
-#include "passes/facts.h"
+#include "passes/graph/facts.h"
 
 #include <algorithm>
 
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
-#include "passes/extents.h"
-#include "passes/folded.h"
+#include "passes/graph/extents.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 

@@ -1,4 +1,4 @@
-#include "passes/layout/cut.h"
+#include "passes/graph/cut.h"
 
 #include <algorithm>
 #include <limits>

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "modelflow/pass.h"
-#include "passes/extents.h"
+#include "passes/graph/extents.h"
 
 namespace modelflow::passes {
 
@@ -21,11 +21,6 @@ std::optional<Activation> activation_of(const Node& node);
 
 /// A scalar constant's value; nothing when `value` is null, computed, or holds more than one element.
 std::optional<float> scalar(const Value* value);
-
-/// Makes `op` with these inputs and attributes in front of `before`, typed, when some kernel of the target takes it;
-/// else leaves the graph as it was, notes the refusal as a miss of `rule` and returns null.
-Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
-                 Attrs attrs, Node& before, std::size_t outputs = 1);
 
 /// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
 /// added before or after the activation, a scale and shift by numbers after it, a factor of equal shape (MatMul).

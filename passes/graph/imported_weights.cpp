@@ -1,4 +1,4 @@
-#include "passes/quantize/origin.h"
+#include "passes/graph/imported_weights.h"
 
 #include <algorithm>
 #include <sstream>

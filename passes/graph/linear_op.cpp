@@ -1,9 +1,9 @@
-#include "passes/linear_op.h"
+#include "passes/graph/linear_op.h"
 
 #include <algorithm>
 
-#include "passes/facts.h"
-#include "passes/folded.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/folded.h"
 
 namespace modelflow::passes {
 

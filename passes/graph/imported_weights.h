@@ -3,10 +3,16 @@
 #include <optional>
 
 #include "modelflow/pass.h"
-#include "passes/quantize/scale.h"
 
 /// Models that arrive quantized: their weights as the passes see them, float32, with a note of what they came from.
 namespace modelflow::passes {
+
+/// Weights in [-127, 127] with one scale per index of the axis.
+struct QuantizedWeights {
+  Tensor values;                           ///< i8, dims of the weights
+  Tensor scales;                           ///< f32, [extent of the axis]
+  std::optional<Tensor> zero_points = {};  ///< as scales, whole numbers; none: 0
+};
 
 /// The 8-bit weights behind a float32 constant that import_quantized() made; nothing for other constants, also not when
 /// something was folded into them or their scales lie along another axis. One scale for all becomes one per index.

@@ -1,0 +1,28 @@
+// The stage fuse, in running order: many nodes become one fused op.
+#include "passes/fuse/fuse.h"
+
+#include "passes/passes.h"
+#include "passes/quantize/quantize.h"
+
+namespace modelflow::passes {
+
+Stage fuse(const Options&) {
+  return {.name = "fuse",
+          .passes = {
+              fuse_rotary(),          // rotary position embedding, which attention then leaves outside
+              fuse_attention(),       // products around a softmax and their projections, before these are products
+              fuse_conv(),            // Conv, then what follows it: bias, activation, residual sum
+              fuse_matmul(),          // MatMul and Gemm, their transposes and scale, then the same epilogue
+              fuse_recurrent(),       // LSTM and GRU over whole sequences
+              fuse_squeeze_excite(),  // the block around two 1x1 convolutions, which are fused already
+              fuse_embedding(),       // looked up rows, their sum and its LayerNorm, before that takes the sum
+              fuse_layer_norm(),      // a residual sum in front of LayerNorm that no convolution or product took
+              fuse_group_norm(),      // an activation behind GroupNorm
+              fuse_softmax(),         // what attention left, with the scale that no product took
+              fuse_reduce(),          // a reduction and what stands around it
+              fuse_pointwise(),       // the elementwise ops that are left
+              fuse_quantized(),       // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
+          }};
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,26 @@
+// The stage layout, in running order: one memory order for whole islands (connected parts) of the graph.
+#include "passes/layout/layout.h"
+
+#include "passes/clean/clean.h"
+#include "passes/passes.h"
+#include "passes/quantize/quantize.h"
+
+namespace modelflow::passes {
+
+Stage layout(const Options& options) {
+  Stage stage{.name = "layout",
+              .passes = {
+                  channels_last(),  // chooses the islands by minimum cut and rewrites them
+                  views(),  // before a convolution absorbs a Transpose that rows of pixels (SegFormer) need no more
+                  quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
+                  absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute
+                  absorb_activations(),  // what follows an op that only layout makes
+                  absorb_upsamples(),    // repeated pixels that a Concat reads
+                  unit_transposes(),     // Transposes that move nothing
+              }};
+  if (options.precision == Precision::bf16 || mixes_bf16(options))
+    stage.passes.push_back(bf16_values());  // what lies between ops in bfloat16, some of which layout made
+  return stage;
+}
+
+}  // namespace modelflow::passes

@@ -1,0 +1,65 @@
+#include "src/fastest.h"
+
+#include <algorithm>
+
+#include "src/measure/region_timing.h"
+#include "src/verify/compare.h"
+
+namespace modelflow {
+
+Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& corrected, const Verifier& verifier,
+                 Runtime* runtime, Report& report) {
+  const Options& options = pipeline.options();
+  Report scratch;  // the passes run again and again here: only their first run is worth reporting
+  if (options.level == Level::O1)
+    return {Pipeline::emit(std::move(corrected.forms.portable)), options.precision == Precision::f32};
+  const std::filesystem::path plugin = plugin_path();
+  const Model& fused = corrected.forms.whole();
+  SelectTools tools;
+  tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };
+  tools.emit = Pipeline::emit;
+  tools.budget = std::min(options.max_seconds, 20.0);
+  const auto by_cost = [&] {
+    return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
+  };
+  if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
+    return by_cost();
+  const Feeds& feeds = verifier.reference().feeds.front().values;
+  tools.time = [&](const std::vector<const Model*>& models, double budget) {
+    return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
+  };
+  tools.time_regions = [&](const Model& laid_out) {
+    return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
+  };
+  try {
+    return select({original, corrected.forms.portable, fused}, tools, report);
+  } catch (const Error&) {
+    std::string why;
+    if (verifier.original_loads(why)) throw;
+    report.notes.push_back("not measured: ONNX Runtime's own optimizations do not load the original (" + why + ")");
+    return by_cost();
+  }
+}
+
+Selected verified(Selected chosen, const Model& original, const Corrected& corrected, const Verifier& verifier,
+                  Report& report) {
+  if (!verifier.possible()) {
+    if (!verifier.reference().why_not.empty()) report.notes.push_back("not verified: " + verifier.reference().why_not);
+    std::string why;
+    if (verifier.still_loads(chosen.model, why)) return chosen;
+    report.notes.push_back("the result does not load (" + why + "): the model stays as it came");
+    return {.model = original, .original = true};
+  }
+  Outcome outcome = chosen.whole ? corrected.outcome : verifier.check(chosen.model);
+  if (!outcome.ok) {
+    report.notes.push_back("the selected form is wrong (" + outcome.why + "): the model stays as it came");
+    outcome = verifier.check(original);
+    chosen = {.model = original, .original = true};
+    report.speedup = 1;
+  }
+  report.verification = std::move(outcome.diffs);
+  report.verified = outcome.ok;
+  return chosen;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,70 @@
+#include "src/request.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/emit/fused_calls.h"
+#include "src/flow/flow.h"
+#include "src/input_shape.h"
+#include "src/limit_guard.h"
+#include "src/measure/bf16_price.h"
+#include "src/precision/samples.h"
+
+namespace modelflow {
+namespace {
+
+void refuse_wrong_numbers(const Options& options) {
+  const auto refuse = [](bool wrong, const char* what) {
+    if (wrong) throw Error(ErrorKind::usage, what);
+  };
+  refuse(options.threads < 0, "the number of threads cannot be negative");
+  refuse(options.tolerance && !(*options.tolerance > 0 && std::isfinite(*options.tolerance)),
+         "the tolerance must be a positive number");
+  refuse(!(options.max_seconds >= 0), "the time for measuring must be a number of seconds");
+  refuse(!(options.limits.timeout >= 0 && options.limits.max_memory >= 0), "limits cannot be negative");
+  refuse(!(options.max_drop >= 0 && options.max_drop <= 100), "max_drop must lie between 0 and 100 per cent");
+}
+
+void refuse_what_is_not_there(const Options& options) {
+  const Device device = options.target.device;
+  const bool runs = std::ranges::any_of(
+      kernels(), [device](const Kernel* kernel) { return kernel->device == device && kernel->create; });
+  if (!runs && options.level == Level::O2)
+    throw Error(ErrorKind::unsupported,
+                "no kernels for " + std::string(name(device)) + " yet: use a cpu target, or level O1");
+  if (options.precision == Precision::bf16 && !options.target.has(Isa::avx512_bf16))
+    throw Error(ErrorKind::unsupported, bf16_price(options));
+  if (options.precision == Precision::i8 && !options.calibration)
+    throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
+  if (options.precision != Precision::f32 && options.level == Level::O0)
+    throw Error(ErrorKind::usage, "level O0 changes nothing, so it cannot lower the precision");
+  Options all = options;
+  all.level = Level::O2;  // a name of another level does nothing at this one
+  check_names(options, stages(all));
+}
+
+/// Every step that is told to the caller is also where the limits are looked at.
+void watch_limits(Options& options) {
+  options.progress = [guard = LimitGuard(options.limits), tell = std::move(options.progress)](std::string_view step,
+                                                                                              double done) {
+    guard.check(step);
+    if (tell) tell(step, done);
+  };
+}
+
+}  // namespace
+
+Options accepted(Options options, const Model& model) {
+  watch_limits(options);
+  if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
+  if (options.inputs.empty() && options.calibration)
+    if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
+  if (options.level == Level::O1 && options.precision == Precision::f32) options.measure = false;  // nothing to choose
+  refuse_wrong_numbers(options);
+  refuse_what_is_not_there(options);
+  check_input_shapes(model, options.input_shapes);
+  check_fused_calls(model);
+  return options;
+}
+
+}  // namespace modelflow

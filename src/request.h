@@ -1,0 +1,13 @@
+// What is asked for, before any work is done.
+#pragma once
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow {
+
+/// The options as they are meant for this model: data to verify with, whether there is something to measure, limits
+/// that are looked at whenever a step is told. Throws Error(usage) for what makes no sense (numbers, names, shapes,
+/// levels) and Error(unsupported) for what this machine or build has not.
+Options accepted(Options options, const Model& model);
+
+}  // namespace modelflow
