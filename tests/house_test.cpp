@@ -183,6 +183,10 @@ TEST(House, KernelsDoNotAskForTheMachine) {
   }
 }
 
+TEST(House, FilesSayWhatIsInThem) {
+  for (const File& file : sources({"backends/cpu"})) EXPECT_TRUE(file.lines.at(0).starts_with("// ")) << file.path;
+}
+
 TEST(House, NoRoomForEverything) {
   const std::regex bad("(util|helper|misc|manager|common)s?\\.(h|cpp)$");
   for (const File& file : sources(kOurs)) EXPECT_FALSE(std::regex_search(file.path, bad)) << file.path;

@@ -1,5 +1,5 @@
-// The kernels of Attention, QAttention and AttentionBf16: one way to share heads out, and the arithmetic of each
-// instruction set.
+// The kernels of Attention, QAttention and AttentionBf16: heads are shared out in one way, and each instruction set has
+// its arithmetic.
 #include <algorithm>
 
 #include "backends/cpu/attention/kernels.h"

@@ -1,3 +1,4 @@
+// Heads of attention in numbers, and the table of code that each instruction set has for them.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ struct AttentionHead {
   bool guard = false;  ///< rows that are NaN become 0
   AttentionCausal causal;
   /// Causal: all keys are computed and the hidden ones made low, else the hidden ones are left out. That is the same
-  /// where they have no weight: see attention_causal.h.
+  /// where they have no weight: see causal.h.
   bool whole = false;
   float largest_key = 0, largest_value = 0;  ///< in size; NaN or inf where one is
 

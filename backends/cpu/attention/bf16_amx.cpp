@@ -1,3 +1,4 @@
+// Attention of bfloat16 on AMX.
 #include <immintrin.h>
 
 #include <cstring>
@@ -95,7 +96,7 @@ bool softmax(const Block& b) {
     for (std::size_t i = b.weights.begin(panel); i < b.weights.begin(panel + 1); ++i, to += row_bytes) {
       float* s = b.scores + i * h.keys;
       const std::size_t seen = h.seen(b.first + i);
-      if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
+      if (h.cap != 0) soft_cap(s, seen, h.cap, ExpOfNegative());
       const std::size_t row = b.first + i;
       const float top = _mm512_reduce_max_ps(largest_left(h, h.mask.from(row, 0), row, 0, seen, s));
       matters = matters || hidden_matters(h, row, top, mask_top);

@@ -1,7 +1,6 @@
+// Attention in low precision: keys and values are packed once, then a block of rows meets all keys. Internal linkage on
+// purpose, as in softmax_avx512.h.
 #pragma once
-
-// Attention in low precision: keys and values packed once, then a block of rows against all keys. Internal linkage on
-// purpose, as in attention_avx512.h.
 
 #include "backends/cpu/attention/softmax_avx512.h"
 

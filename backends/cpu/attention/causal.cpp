@@ -1,4 +1,4 @@
-// What becomes of the keys behind their query: how large their scores can get, and the scores themselves.
+// Hidden keys of a causal attention: how large their scores can get, and the scores themselves.
 #include "backends/cpu/attention/causal.h"
 
 #include <algorithm>

@@ -1,8 +1,7 @@
-#pragma once
-
-// Which keys of a causal attention may be left out. What hides a key is a number that is low, not nothing: where all
+// Which keys of a causal attention may be left out. A key is hidden by a low number and not removed: where all
 // that a row sees is as low (padding in front of a text), the hidden keys have weight again. Kernels compute what a row
 // sees, ask whether the rest matters, and where it does they compute the rows again, with all keys.
+#pragma once
 
 #include "backends/cpu/attention/attention.h"
 

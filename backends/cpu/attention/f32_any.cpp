@@ -1,3 +1,4 @@
+// Attention of float32, compiled for the baseline.
 #include "backends/cpu/attention/loops.h"
 
 namespace modelflow::cpu {

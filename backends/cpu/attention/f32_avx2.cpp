@@ -1,3 +1,4 @@
+// Attention of float32, compiled for AVX2.
 #include "backends/cpu/attention/loops.h"
 
 namespace modelflow::cpu {

@@ -1,3 +1,4 @@
+// Attention of float32 on AVX-512: blocks of rows against blocks of packed keys and values.
 #include "backends/cpu/gemm/f32_avx512.h"
 
 #include "backends/cpu/attention/softmax_avx512.h"
@@ -78,7 +79,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
     for (__m512& lanes : lanes_of) lanes = _mm512_set1_ps(kNothing);
     for (std::size_t i = begin; i < end; ++i) {
       if (key == 0) ahead.row(h, r.first + i);
-      if (h.cap != 0) bend(r.scores + i * r.scores_row, seen(i), h.cap, exp);
+      if (h.cap != 0) soft_cap(r.scores + i * r.scores_row, seen(i), h.cap, exp);
       const std::size_t row = r.first + i;
       lanes_of[i - begin] = largest_left(h, h.mask.from(row, key), row, key, seen(i), r.scores + i * r.scores_row);
     }

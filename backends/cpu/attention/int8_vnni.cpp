@@ -1,3 +1,4 @@
+// Attention of 8-bit numbers on VNNI.
 #include "backends/cpu/gemm/int8_vnni.h"
 
 #include <immintrin.h>
@@ -119,7 +120,7 @@ bool softmax(const Block& b) {
   for (std::size_t i = 0; i < b.count; ++i) {
     float* s = b.scores + i * h.keys;
     const std::size_t seen = h.seen(b.first + i);
-    if (h.cap != 0) bend(s, seen, h.cap, ExpOfNegative());
+    if (h.cap != 0) soft_cap(s, seen, h.cap, ExpOfNegative());
     const std::size_t row = b.first + i;
     if (h.mask || h.causal.on) {
       const __m512 top = largest_left(h, h.mask.from(row, 0), row, 0, seen, s);

@@ -1,6 +1,5 @@
+// Attention of float32 over vectors, for AVX2 and the baseline (see vector.h); AVX-512 has code of its own.
 #pragma once
-
-// Attention over vectors, for AVX2 and the baseline (see vector.h); AVX-512 has code of its own.
 
 #include <cstring>
 
@@ -50,7 +49,7 @@ void product(const float* a, std::size_t lda, std::size_t rows, const float* b, 
 
 /// s = cap * tanh(s / cap), of n scores and what remains of their last vector. Close to 0 off by half an ulp of 1,
 /// which is nothing to a softmax.
-void bend(float cap, std::size_t n, float* s) {
+void soft_cap(float cap, std::size_t n, float* s) {
   for (std::size_t j = 0; j < n; j += kLanes) {
     const Floats x = load(s + j) * (1 / cap), size = x < Floats{} ? -x : x;
     const Floats e = ExpOfNegative()(size * -2.0f), t = (1.0f - e) / (1.0f + e);
@@ -59,12 +58,12 @@ void bend(float cap, std::size_t n, float* s) {
 }
 
 void add_numbers(const AttentionMask& mask, std::size_t n, float* s) {
-  for (std::size_t j = 0; j < n; ++j) s[j] += mask.numbers[j * mask.step.column];
+  for (std::size_t j = 0; j < n; ++j) s[j] += mask.numbers[j * mask.stride.column];
 }
 
 /// What the mask makes of the scores of n keys.
 void apply_mask(const AttentionMask& mask, std::size_t n, float* s) {
-  const std::size_t column = mask.flag_step.column;
+  const std::size_t column = mask.flag_stride.column;
   if (mask.numbers && !mask.numbers_last) add_numbers(mask, n, s);
   if (mask.flags && mask.on_replaces) {
     for (std::size_t j = 0; j < n; ++j) s[j] = mask.flags[j * column] ? mask.on : s[j];
@@ -173,7 +172,7 @@ bool weigh(const AttentionHead& h, const float* packed, std::size_t row, std::si
   product(h.q + row * h.q_row, h.q_row, rows, packed, h.depth, padded(seen), h.scale, scores, scores_row);
   for (std::size_t r = 0; r < rows; ++r) {
     float* s = scores + r * scores_row;
-    if (h.cap != 0) bend(h.cap, seen, s);
+    if (h.cap != 0) soft_cap(h.cap, seen, s);
     hide_scores(h, h.mask.from(row + r, 0), row + r, 0, h.seen(row + r), padded(seen), s);
     const Largest part = softmax(s, padded(seen));
     sums[r] = part.sum;
@@ -225,7 +224,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
     for (; d < h.depth; ++d) rest += q[d] * k[d];
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
-  if (h.cap != 0) bend(h.cap, count, scores);
+  if (h.cap != 0) soft_cap(h.cap, count, scores);
   hide_scores(h, row.mask.from(0, begin), row.index, begin, count, padded(count), scores);
   const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;

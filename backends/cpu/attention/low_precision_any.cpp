@@ -1,5 +1,5 @@
-// QAttention and AttentionBf16 in plain C++, for CPUs that have no products of such numbers: those of float32, one row
-// after the other.
+// QAttention and AttentionBf16 in plain C++, for CPUs without instructions for such products: they are multiplied in
+// float32, one row after the other.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// Reads and checks calls of Attention, and estimates their work.
 #include "backends/cpu/attention/problem.h"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ void AttentionProblem::read_separate(const Invocation& call) {
 void AttentionProblem::read_masks(const Invocation& call) {
   const auto read_numbers = [&](const View& view) {
     mask_.numbers = floats(view, "mask");
-    numbers_ = read_steps(view, mask_.step);
+    numbers_ = read_strides(view, mask_.stride);
   };
   const View mask = call.input(attrs_.mask_index());
   const auto columns = [&](std::size_t input) {
@@ -96,7 +97,7 @@ void AttentionProblem::read_masks(const Invocation& call) {
   if (!attrs_.boolean_mask) return read_numbers(mask);
   if (mask.dtype != DType::boolean) fail("the mask is " + std::string(name(mask.dtype)) + ", not boolean");
   mask_.flags = static_cast<const std::uint8_t*>(mask.data);
-  flags_ = read_steps(mask, mask_.flag_step);
+  flags_ = read_strides(mask, mask_.flag_stride);
   mask_.on = attrs_.mask_true;
   mask_.off = attrs_.mask_false;
   mask_.on_replaces = attrs_.true_replaces;
@@ -106,13 +107,13 @@ void AttentionProblem::read_masks(const Invocation& call) {
 }
 
 // A mask of more batches than queries, keys and values, or of more rows than one query, makes as many of them.
-AttentionProblem::MaskSteps AttentionProblem::read_steps(const View& view, AttentionMask::Steps& steps) {
+AttentionProblem::MaskStrides AttentionProblem::read_strides(const View& view, AttentionMask::Strides& inner) {
   const std::size_t rank = view.dims.size();
   if (rank < 2 || rank > 4) fail("the mask is " + text(view.dims) + ", not of rank 2 to 4");
   if (rank == 4 && !attrs_.windows) join(static_cast<std::size_t>(view.dims[0]), "the mask");
-  MaskSteps found;
+  MaskStrides found;
   std::size_t* const full[] = {&batch, &heads, &rows, &keys};
-  std::size_t* const strides[] = {&found.batch, &found.head, &steps.row, &steps.column};
+  std::size_t* const strides[] = {&found.batch, &found.head, &inner.row, &inner.column};
   std::size_t step = 1;
   for (std::size_t i = 4; i-- > 0;) {
     const auto dim = i + rank < 4 ? std::size_t{1} : static_cast<std::size_t>(view.dims[i + rank - 4]);
@@ -161,7 +162,7 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   h.v_row = v_.row;
   h.y_row = y_.row;
   h.mask = mask_;
-  const auto first = [&](const MaskSteps& steps) { return b % steps.batches * steps.batch + n * steps.head; };
+  const auto first = [&](const MaskStrides& steps) { return b % steps.batches * steps.batch + n * steps.head; };
   if (h.mask.numbers) h.mask.numbers += first(numbers_);
   if (h.mask.flags) h.mask.flags += first(flags_);
   h.scale = attrs_.scale;

@@ -1,3 +1,4 @@
+// A call of Attention in numbers: where each head lies, which calls the kernels take, and its work.
 #pragma once
 
 #include "backends/cpu/attention/attention.h"
@@ -31,17 +32,17 @@ struct AttentionProblem {
              std::size_t& sequence, std::size_t& size);
   void join(std::size_t batches, const char* what);
   /// How far apart the masks of batches and of heads lie, 0 where they are repeated.
-  struct MaskSteps {
+  struct MaskStrides {
     std::size_t batch = 0, head = 0;
     std::size_t batches = 1;  ///< then the mask begins anew
   };
   void read_masks(const Invocation& call);
-  MaskSteps read_steps(const View& view, AttentionMask::Steps& steps);
+  MaskStrides read_strides(const View& view, AttentionMask::Strides& inner);
 
   const ops::AttentionAttrs& attrs_;
   Place q_, k_, v_, y_;
   AttentionMask mask_;  ///< of the first head
-  MaskSteps numbers_, flags_;
+  MaskStrides numbers_, flags_;
   bool repeats_key_ = false;  ///< as many values as a mask has columns, of one key
 };
 

@@ -1,6 +1,5 @@
+// Softmax on rows of attention scores. For files compiled for AVX-512 only: internal linkage, as vector.h says.
 #pragma once
-
-// Softmax on rows of scores. For files named *_avx512.cpp only: internal linkage, as vector.h says.
 
 #include "backends/cpu/attention/causal.h"
 #include "backends/cpu/vector/activation.h"
@@ -36,16 +35,16 @@ MODELFLOW_INLINE __m128 largest4(const __m512 (&x)[4]) {
 }
 
 MODELFLOW_INLINE __m512 add_numbers(const AttentionMask& mask, __m512 x, std::size_t j, __mmask16 m) {
-  return _mm512_add_ps(x, mask.step.column ? _mm512_maskz_loadu_ps(m, mask.numbers + j)  //
-                                           : _mm512_set1_ps(*mask.numbers));
+  return _mm512_add_ps(x, mask.stride.column ? _mm512_maskz_loadu_ps(m, mask.numbers + j)  //
+                                             : _mm512_set1_ps(*mask.numbers));
 }
 
 /// What the mask makes of up to 16 scores from key j on.
 MODELFLOW_INLINE __m512 masked(const AttentionMask& mask, __m512 x, std::size_t j, __mmask16 m) {
   if (mask.numbers && !mask.numbers_last) x = add_numbers(mask, x, j, m);
   if (mask.flags) {
-    const __m128i flags =
-        mask.flag_step.column ? _mm_maskz_loadu_epi8(m, mask.flags + j) : _mm_set1_epi8(static_cast<char>(*mask.flags));
+    const __m128i flags = mask.flag_stride.column ? _mm_maskz_loadu_epi8(m, mask.flags + j)
+                                                  : _mm_set1_epi8(static_cast<char>(*mask.flags));
     const __mmask16 on = _mm_test_epi8_mask(flags, flags);
     if (mask.on_replaces) {
       x = _mm512_mask_mov_ps(x, on, _mm512_set1_ps(mask.on));
@@ -130,7 +129,7 @@ MODELFLOW_INLINE __m512 exponentials(float* s, std::size_t n, float max, const E
 }
 
 /// s = cap * tanh(s / cap). Close to 0 off by half an ulp of 1, which is nothing to a softmax.
-MODELFLOW_INLINE void bend(float* s, std::size_t n, float cap, const ExpOfNegative& exp) {
+MODELFLOW_INLINE void soft_cap(float* s, std::size_t n, float cap, const ExpOfNegative& exp) {
   const __m512 slope = _mm512_set1_ps(1 / cap), height = _mm512_set1_ps(cap), one = _mm512_set1_ps(1);
   const __m512 minus_two = _mm512_set1_ps(-2), sign = _mm512_set1_ps(-0.0f);
   for (std::size_t j = 0; j < n; j += 16) {

@@ -1,3 +1,4 @@
+// Attention of few rows (one token of a text generator) on AVX-512: keys and values are read once, where they lie.
 #include "backends/cpu/attention/softmax_avx512.h"
 
 // Few rows of queries: keys and values pass by once, at the speed of memory, and each register of them serves all rows.
@@ -88,7 +89,7 @@ void stream(const AttentionHead& h, AttentionRow* rows, std::size_t begin, std::
   const std::size_t count = end - begin;
   dot_products<R>(h, rows, begin, count, scores);
   for (std::size_t r = 0; r < R; ++r) {
-    if (h.cap != 0) bend(scores[r], count, h.cap, exp);
+    if (h.cap != 0) soft_cap(scores[r], count, h.cap, exp);
     const AttentionMask mask = rows[r].mask.from(0, begin);
     rows[r].max = _mm512_reduce_max_ps(largest_left(h, mask, rows[r].index, begin, count, scores[r]));
     rows[r].sum = _mm512_reduce_add_ps(exponentials(scores[r], count, rows[r].max, exp));

@@ -1,6 +1,6 @@
-// How attention is cut into tasks. Keys and values of a head are packed once and read by every block of rows: by the
-// task that has the whole head when there are heads enough, else by all in a pass of its own. Few rows (a step of a
-// text generator) read keys and values where they lie, each part of them in a task.
+// Attention cut into tasks. Keys and values of a head are packed once and read by every block of rows: when there are
+// heads enough, by the task that has the whole head, else by all tasks after a loop that packs. Few rows (one token of
+// a text generator) read keys and values where they lie, and each task has a part of them.
 #include <algorithm>
 #include <cmath>
 #include <limits>

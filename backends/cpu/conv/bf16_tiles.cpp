@@ -1,6 +1,7 @@
-// Convolutions of bfloat16 on AMX: products of what each position of the window meets and its weights, summed in the
-// tiles. x is read where it lies, or from a copy in lines (ConvLines) as large as stays in L2. Convolutions of float32,
-// cut into parts as products are, were no faster on tiles than on AVX-512 (ResNet-50, EfficientNet, PP-OCR detection).
+// The kernels of convolutions of bfloat16 on AMX: for each position of the window a product of the pixels under it and
+// its weights, summed in the tiles. x is read where it lies, or from a copy in lines (ConvLines) as large as stays in
+// L2. Convolutions of float32, split into parts as matrix products are, were no faster on tiles than on AVX-512
+// (ResNet-50, EfficientNet, PP-OCR detection).
 #include <algorithm>
 
 #include "backends/cpu/conv/kernels.h"

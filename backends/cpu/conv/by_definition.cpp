@@ -1,3 +1,4 @@
+// Convolution of float32 by its definition, one result after the other.
 #include "backends/cpu/conv/by_definition.h"
 
 namespace modelflow::cpu {

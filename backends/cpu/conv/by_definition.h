@@ -1,3 +1,4 @@
+// Convolution of float32 by its definition, for operands that fast kernels cannot take.
 #pragma once
 
 #include "backends/cpu/frame/activation.h"

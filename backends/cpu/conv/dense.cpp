@@ -1,3 +1,5 @@
+// The kernel of dense convolutions of float32 on AVX-512: panels of filters, packed weights, and how the output is cut
+// into tasks.
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,5 @@
+// One task of a dense convolution: its part of x is copied where it needs padding, tiles run over it, and the result is
+// transposed where channels come second.
 #include "backends/cpu/conv/dense_avx512.h"
 
 #include "backends/cpu/conv/layout_avx512.h"

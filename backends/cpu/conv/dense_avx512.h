@@ -1,3 +1,4 @@
+// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
 #pragma once
 
 #include <cstddef>
@@ -5,7 +6,6 @@
 
 #include "backends/cpu/conv/problem.h"
 
-/// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
 namespace modelflow::cpu {
 
 /// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and

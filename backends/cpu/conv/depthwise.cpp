@@ -1,3 +1,4 @@
+// The kernel of depthwise convolutions of float32 on AVX-512: packed weights, and how the output is cut into tasks.
 #include <algorithm>
 
 #include "backends/cpu/conv/depthwise_avx512.h"

@@ -1,3 +1,4 @@
+// One task of a depthwise convolution: strips of neighbouring results in registers.
 #include "backends/cpu/conv/depthwise_avx512.h"
 
 #include "backends/cpu/conv/epilogue_avx512.h"

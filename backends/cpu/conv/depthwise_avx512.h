@@ -1,10 +1,10 @@
+// Depthwise convolution (one filter per channel): vectors of 16 channels, up to eight neighbouring results at once.
 #pragma once
 
 #include <cstddef>
 
 #include "backends/cpu/conv/problem.h"
 
-/// Depthwise convolution (one filter per channel): vectors of 16 channels, up to eight neighbouring results at once.
 namespace modelflow::cpu {
 
 struct DepthwiseRun {

@@ -1,7 +1,6 @@
+// The epilogue of convolutions: what happens to sums in registers before they are stored. For files named *_avx512.cpp
+// only; everything has internal linkage.
 #pragma once
-
-// What convolutions do with their accumulators before they store them. For files named *_avx512.cpp only; everything
-// has internal linkage.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Copies of image data: transpositions of channels and pixels, and parts of images with their padding.
 #include "backends/cpu/conv/layout_avx512.h"
 
 #include <cstring>

@@ -1,11 +1,11 @@
+// Copies of image data into and out of the order that the AVX-512 convolutions work in. Only where
+// host_isas().has(Isa::avx512).
 #pragma once
 
 #include <cstdint>
 
 #include "backends/cpu/conv/problem.h"
 
-/// Moving image data into and out of the order that the AVX-512 convolutions work in. Only where
-/// host_isas().has(Isa::avx512).
 namespace modelflow::cpu {
 
 /// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns.

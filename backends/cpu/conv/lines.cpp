@@ -1,3 +1,4 @@
+// Where the lines, and the pixels under each position of the window, lie in a copy of an image.
 #include "backends/cpu/conv/lines.h"
 
 #include <algorithm>

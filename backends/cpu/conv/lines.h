@@ -1,3 +1,4 @@
+// Images copied in lines, so that tiles of AMX read the pixels under each position of the window at one distance.
 #pragma once
 
 #include <vector>
@@ -7,20 +8,21 @@
 
 namespace modelflow::cpu {
 
-/// How a convolution on tiles sees x. The pixels that the same position of a window meets, one after the other in lines
-/// that go on where y ends (by as much as the window reaches further), so that rows of a tile lie at one distance
-/// whatever the position: a pixel more at the end of each line is computed and dropped, where a copy of every window
-/// would copy each number once for each position. With strides there is a grid of such lines for each remainder.
+/// How a convolution on tiles reads x: from a copy in lines that are longer than those of y by as much as the window
+/// reaches further. For each position of the window, the pixels under it then lie at one distance, across the ends of
+/// lines too, and rows of a tile can begin at any of them. The few results that belong to no pixel of y, at the end of
+/// each line, are computed and dropped. A copy of every window (im2col) would copy each number once for each position
+/// instead. With strides there is a grid of such lines for each remainder.
 ///
-/// Of few channels, a pixel is what a row of the window meets, gathered: the first convolution of a network would fill
-/// a tenth of a tile otherwise, and it may find x with channels second.
+/// With few channels, the numbers under a row of the window are gathered and make up a pixel: otherwise the first
+/// convolution of a network would fill a tenth of a tile, and its x may have channels second.
 struct ConvLines {
   ConvGeometry g;             ///< a product over pixels has lines of one pixel
   std::int64_t pitch, reach;  ///< pixels from a line to the next; lines that windows reach further
 
   /// What the constructor makes of it is the convolution that tiles compute; `given` is the one that was asked for.
   explicit ConvLines(const ConvGeometry& given);
-  /// Whether rows of the window are gathered.
+  /// Whether the numbers under a row of the window are gathered.
   static bool gathers(std::int64_t channels, std::int64_t kernel_w, std::int64_t dilation_w) {
     constexpr std::int64_t kFew = 16, kStep = kTileBytes / 2;
     return channels < kFew && channels * kernel_w <= kStep && dilation_w == 1;

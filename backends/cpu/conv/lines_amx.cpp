@@ -1,3 +1,4 @@
+// Copies an image into lines of bfloat16.
 #include <algorithm>
 #include <cstring>
 #include <vector>

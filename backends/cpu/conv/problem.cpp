@@ -1,3 +1,4 @@
+// Reads and checks calls of Conv and ConvBf16, and estimates their work.
 #include "backends/cpu/conv/problem.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A call of Conv in numbers: geometry and operands, which calls the kernels take, and its work.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace modelflow::cpu {
 
-/// Static: files compiled for AVX-512 include this too, and one copy for all of them could be theirs.
+/// Static, because files compiled for AVX-512 include this too, and the linker might keep their copy for all.
 static inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The extents of one run of a convolution over one or two spatial axes (one is seen as an image of one row): numbers
@@ -50,7 +51,7 @@ struct ConvBlock {
   std::int64_t columns() const { return column1 - column0; }
 };
 
-/// The node's side of it, read once.
+/// What the node says of it (attributes, weights), read once.
 struct ConvNode {
   ops::ConvAttrs conv;
   ActivationSpec activation;

@@ -1,7 +1,6 @@
-#pragma once
-
 // The inner kernel of dense convolutions: R output pixels x N vectors of 16 filters in registers. For files named
 // *_avx512.cpp only; everything has internal linkage.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Windows that do not overlap: line i of the window of one input line is a product [width, C] x [C, kw * M], and
-// channels last that product is an output line as it lies in memory. With few output channels (a last layer has one)
-// the product is turned around, so that vectors run along the line.
+// The kernel of transposed convolutions whose windows do not overlap: line i of the window of one input line is a
+// product [width, C] x [C, kw * M], and with channels last that product is an output line as it lies in memory. With
+// few output channels (a last layer has one) the operands change places, so that vectors run along the line.
 #include <algorithm>
 
 #include "backends/cpu/conv/kernels.h"

@@ -1,3 +1,5 @@
+// The kernel of 3x3 convolutions by Winograd's method: transformed weights, a product for each frequency, and when it
+// pays.
 #include <algorithm>
 #include <array>
 #include <cmath>

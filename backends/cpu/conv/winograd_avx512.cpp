@@ -1,3 +1,4 @@
+// The transformations of Winograd's method, of 16 channels at a time.
 #include "backends/cpu/conv/winograd_avx512.h"
 
 #include "backends/cpu/vector/activation.h"

@@ -1,3 +1,7 @@
+// 3x3 convolution of stride 1 as Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for
+// Convolutional Neural Networks", 2015): tiles of m + 2 pixels, m apart, are transformed into (m + 2)^2 frequencies,
+// each frequency is a matrix product over the channels, and the products are transformed into m x m results. m = 2
+// takes 16 multiplications instead of 36, m = 4 takes 36 instead of 144. Only where host_isas().has(Isa::avx512).
 #pragma once
 
 #include <cstddef>
@@ -5,10 +9,6 @@
 
 #include "backends/cpu/conv/problem.h"
 
-/// 3x3 convolution of stride 1 as Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for
-/// Convolutional Neural Networks", 2015): tiles of m + 2 pixels, m apart, are transformed into (m + 2)^2 frequencies,
-/// each frequency is a matrix product over the channels, and the products are transformed into m x m results. m = 2
-/// takes 16 multiplications instead of 36, m = 4 takes 36 instead of 144. Only where host_isas().has(Isa::avx512).
 namespace modelflow::cpu {
 
 struct WinogradRun {

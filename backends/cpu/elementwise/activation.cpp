@@ -1,3 +1,4 @@
+// The kernel of Activation.
 #include <algorithm>
 
 #include "backends/cpu/elementwise/kernels.h"

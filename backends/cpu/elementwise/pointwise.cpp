@@ -1,5 +1,5 @@
-// A pointwise program, one tile of the result after the other: every line reads and writes tiles in L1, so the tensors
-// are read and written once however long the program is.
+// The kernel of Pointwise programs: one tile of the result after the other, each instruction on tiles in L1, so that
+// the tensors are read and written once however long the program is.
 #include <algorithm>
 
 #include "backends/cpu/elementwise/kernels.h"

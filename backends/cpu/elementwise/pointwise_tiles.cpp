@@ -1,3 +1,4 @@
+// Gives the values of a pointwise program their buffers, and runs its instructions on a tile.
 #include "backends/cpu/elementwise/pointwise_tiles.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Instructions of a pointwise program run on tiles: pieces of the tensors in buffers that stay in L1.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace modelflow::cpu {
 
-/// Lines of a pointwise program on a tile: every line reads and writes buffers in L1.
+/// The instructions of a pointwise program on a tile: each reads and writes buffers in L1.
 class PointwiseTiles {
  public:
   static constexpr std::size_t kTile = 512, kTiles = 14;  // floats, buffers: 28 KiB of a core's 32
@@ -22,9 +23,9 @@ class PointwiseTiles {
   PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseLoops& loops);
 
   std::size_t buffers() const { return buffers_; }
-  /// Inputs with one element for all, written out once.
+  /// Fills buffers, once, for the inputs that have one element for all.
   void prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const;
-  /// What stands over the elements first .. first + n - 1 of the shape, n <= kTile.
+  /// The elements of all inputs that belong to first .. first + n - 1 of the shape, n <= kTile.
   Inputs fetch(const Broadcast& shape, const Inputs& data, std::size_t first, std::size_t n, Buffers& buffers) const;
   void run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const;
 

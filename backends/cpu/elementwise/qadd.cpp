@@ -1,3 +1,4 @@
+// The sum of two tensors of 8-bit numbers with scales of their own.
 #include <algorithm>
 
 #include "backends/cpu/elementwise/kernels.h"

@@ -1,4 +1,4 @@
-// The borders of 8-bit islands: floats to bytes and back in one pass, channels to the other place on the way.
+// Quantize and Dequantize: floats to bytes and back in one pass, which also moves the channels where they change place.
 #include <algorithm>
 
 #include "backends/cpu/elementwise/kernels.h"

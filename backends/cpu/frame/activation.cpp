@@ -1,3 +1,4 @@
+// Activations of fused ops: their names in attributes, their meaning for one number and their rough cost.
 #include "backends/cpu/frame/activation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The activation of a fused op as data: which function, its parameters, and the scale and shift behind it.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +36,7 @@ struct ActivationSpec {
 /// Throws Error(unsupported) for a name that is not in ops::activation_names().
 ActivationSpec activation_of(const Attrs& attrs);
 
-/// The meaning, one number at a time: for plain code and for tests. Vectors of them: vector_activation.h.
+/// The meaning, one number at a time: for plain code and for tests. Vectors of them: vector/activation.h.
 float activate(const ActivationSpec& spec, float x);
 
 /// Rough floating point operations per element, for cost estimates.

@@ -1,3 +1,4 @@
+// An arena: one block of memory from which pieces are handed out one after the other.
 #pragma once
 
 #include <cstddef>

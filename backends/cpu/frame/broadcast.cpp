@@ -1,3 +1,4 @@
+// Broadcasting: neighbouring axes are merged where all operands agree, and elements are gathered along them.
 #include "backends/cpu/frame/broadcast.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Tensors that broadcast to one result, and where the element of each lies that belongs to an element of the result.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,8 @@
 
 namespace modelflow::cpu {
 
-/// How several tensors lie over one result that they broadcast to, with neighbouring axes merged wherever all of them
-/// agree. Extents in elements; numpy's rules.
+/// Several tensors that broadcast to one result by numpy's rules. Neighbouring axes are merged wherever all of them
+/// agree; offsets and strides count elements.
 class Broadcast {
  public:
   /// Throws Error(invalid_input) naming `op` when the extents do not broadcast.
@@ -21,9 +22,9 @@ class Broadcast {
   bool repeats(std::size_t operand) const { return strides_[operand].back() == 0; }   ///< along the last merged axis
   /// How many elements of the result there are from this one to the end of that axis.
   std::size_t run(std::size_t element) const { return extents_.back() - element % extents_.back(); }
-  /// Where in the operand that element lies which stands over this one of the result.
+  /// Where in the operand the element lies that belongs to this element of the result.
   std::size_t offset(std::size_t operand, std::size_t element) const;
-  /// Writes what stands over the elements first .. first + n - 1 of the result. T: float or std::uint8_t.
+  /// Writes the elements that belong to first .. first + n - 1 of the result. T: float or std::uint8_t.
   template <class T>
   void gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const;
 

@@ -1,4 +1,4 @@
-// Tensors of images as batch, rows and channels, whichever of the last two comes first, and loops over parts of them.
+// Image tensors as batch, rows (pixels) and channels, with the channels last or second, and loops over parts of them.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Finds out from /proc whether memory is a private mapping of a file, and gives it back to the system.
 #include "backends/cpu/frame/mapped_weights.h"
 
 #include <sys/mman.h>

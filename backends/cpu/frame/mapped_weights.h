@@ -1,3 +1,4 @@
+// Memory of a mapped file given back to the system when its weights have been packed.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Scratch memory for the tasks of a loop: as many slots as threads can use at a time, and each task takes a free one.
 #include "backends/cpu/frame/scratch_tasks.h"
 
 #include <algorithm>

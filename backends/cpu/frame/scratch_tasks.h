@@ -1,3 +1,4 @@
+// A parallel loop whose tasks have scratch memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Work of one loop, shared out to the threads of a call.
+// Sharing the work of a loop out to the threads of a call.
 #pragma once
 
 #include "modelflow/kernel.h"

@@ -1,3 +1,4 @@
+// Work that all tasks of a parallel loop need first: the tasks that start earliest do it, part by part.
 #pragma once
 
 #include <atomic>

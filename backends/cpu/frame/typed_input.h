@@ -1,3 +1,4 @@
+// Reads an operand that must have an expected type and shape.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The cache of packed weights: an entry for each tensor and layout, freed with its last holder.
 #include "backends/cpu/frame/weight_cache.h"
 
 #include <sys/mman.h>

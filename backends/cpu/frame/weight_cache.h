@@ -1,3 +1,4 @@
+// The cache of packed weights, which all sessions of a process share.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Products by weights in bfloat16, which are widened to float32 in registers.
 #include "backends/cpu/gemm/bf16_avx512.h"
 
 #include "backends/cpu/gemm/epilogue_avx512.h"

@@ -1,3 +1,4 @@
+// Products of float32 numbers and weights in bfloat16, on AVX-512 without instructions for bfloat16.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,5 @@
+// Matrix products of bfloat16 and of 8-bit numbers on AMX: rows and panels pass through the tiles, and the packing for
+// that.
 #include "backends/cpu/gemm/bf16_int8_amx.h"
 
 #include "backends/cpu/gemm/epilogue_avx512.h"

@@ -1,3 +1,4 @@
+// Matrix products of bfloat16 and of 8-bit numbers on AMX. Everything here only where host_isas().has(Isa::amx).
 #pragma once
 
 #include <cstddef>
@@ -6,11 +7,10 @@
 #include "backends/cpu/gemm/int8_vnni.h"
 #include "backends/cpu/gemm/tiles.h"
 
-/// Products of matrices on AMX. Everything here only where host_isas().has(Isa::amx).
 namespace modelflow::cpu {
 
-/// Rows of A that lie at one distance, whatever it is, and of which each product reads several parts: the pixels of an
-/// image, some of which are padding, and what the positions of a window see of it.
+/// Rows of A that lie at any one distance, and of which a product reads several parts ("taps"): the pixels of an image
+/// with its padding, read once for each position of the window of a convolution.
 struct TileRowsAt {
   std::size_t distance;     ///< bytes from a row to the next
   std::size_t readable;     ///< rows that may be read, at least 32

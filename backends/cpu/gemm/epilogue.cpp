@@ -1,3 +1,4 @@
+// The epilogue of a matrix product in plain C++.
 #include "backends/cpu/gemm/epilogue.h"
 
 namespace modelflow::cpu {

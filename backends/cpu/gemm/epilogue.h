@@ -1,3 +1,4 @@
+// The epilogue of a matrix product: bias, residual and activation.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +22,13 @@ struct ProductEpilogue {
   std::uint16_t* c_bf16 = nullptr;
   const std::uint16_t* residual_bf16 = nullptr;
 
-  /// There is nothing but sums behind the product, whose order does not matter.
+  /// Only sums follow the product, so that their order does not matter.
   bool only_adds() const {
     return activation.kind == Activation::none && residual_use != ops::MatMulAttrs::Residual::times;
   }
 };
 
-/// On one row of C in place, in plain C++. The vector form is finish() in product_epilogue_avx512.h.
+/// On one row of C in place, in plain C++. The vector form is finish() in epilogue_avx512.h.
 void finish_row(const ProductEpilogue& epilogue, std::size_t row);
 
 }  // namespace modelflow::cpu

@@ -1,6 +1,5 @@
+// The epilogue of a matrix product in registers. For files compiled for AVX-512 only (see vector.h).
 #pragma once
-
-// For files named *_avx512.cpp and *_vnni.cpp only, see vector.h.
 
 #include "backends/cpu/gemm/epilogue.h"
 #include "backends/cpu/vector/activation.h"

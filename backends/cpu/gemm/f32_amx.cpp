@@ -1,4 +1,4 @@
-// Products of float32 numbers on tiles that multiply bfloat16: every number is the sum of three of 8 significant bits.
+// Matrix products of float32 on tiles that multiply bfloat16: every number is the sum of three of 8 significant bits.
 #include "backends/cpu/gemm/f32_amx.h"
 
 #include "backends/cpu/gemm/epilogue_avx512.h"

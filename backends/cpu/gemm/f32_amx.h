@@ -1,3 +1,4 @@
+// Matrix products of float32 on AMX, as exact as on AVX-512. Only where host_isas().has(Isa::amx).
 #pragma once
 
 #include <cstddef>
@@ -5,7 +6,6 @@
 #include "backends/cpu/gemm/epilogue.h"
 #include "backends/cpu/gemm/tiles.h"
 
-/// Products of float32 matrices on AMX, as exact as on AVX-512. Only where host_isas().has(Isa::amx).
 namespace modelflow::cpu {
 
 /// C[m, n] = scale * A B and what the epilogue adds.

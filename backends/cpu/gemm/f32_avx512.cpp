@@ -1,3 +1,4 @@
+// Matrix products of float32 on AVX-512: tiles of 6 x 64 sums in registers.
 #include "backends/cpu/gemm/f32_avx512.h"
 
 #include "backends/cpu/vector/activation.h"

@@ -1,3 +1,4 @@
+// Matrix products of float32 on AVX-512, and the packing of B for them.
 #pragma once
 
 #include <cstddef>

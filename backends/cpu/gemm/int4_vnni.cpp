@@ -1,3 +1,4 @@
+// Matrix products by weights of 4 bits on VNNI: blocks of k are summed in integers, and the blocks in float32.
 #include "backends/cpu/gemm/int4_vnni.h"
 
 #include <cstring>

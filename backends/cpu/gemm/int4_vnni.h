@@ -1,3 +1,4 @@
+// Matrix products by weights of 4 bits on VNNI, and the packing of the weights.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +11,10 @@ namespace modelflow::cpu {
 /// Columns of B that lie side by side in packed form.
 inline constexpr std::size_t kVnni4Panel = 32;
 
-/// One block of a row of A.
+/// The scale and the sums of one block of a row of A in 8-bit numbers.
 struct BlockSteps {
-  float unit;           ///< what a step is worth
-  float sum;            ///< of the block, in float
+  float unit;           ///< the scale: what a step is worth
+  float sum;            ///< of the block, in float32
   std::int32_t eights;  ///< -8 times the sum of its steps
 };
 

@@ -1,10 +1,10 @@
+// What differs between VNNI and AMX in products of 8-bit numbers: panels of rows of A, the depth that B is padded to,
+// the product.
 #pragma once
 
 #include "backends/cpu/gemm/bf16_int8_amx.h"
 #include "backends/cpu/gemm/int8_vnni.h"
 
-/// What differs between the instruction sets that multiply bytes: panels of rows of A, the depth that B is padded to,
-/// the product.
 namespace modelflow::cpu {
 
 struct OnVnni {

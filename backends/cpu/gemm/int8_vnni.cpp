@@ -1,3 +1,4 @@
+// Matrix products of 8-bit numbers on VNNI: tiles of 14 rows x 32 columns of sums in registers.
 #include "backends/cpu/gemm/int8_vnni.h"
 
 #include <algorithm>

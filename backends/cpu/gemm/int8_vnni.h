@@ -1,3 +1,4 @@
+// Matrix products of 8-bit numbers on VNNI, and the packing of B for VNNI and AMX.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Reads and checks calls of QMatMul, QMatMul4 and MatMulBf16, and estimates their work.
 #include "backends/cpu/gemm/low_precision_problem.h"
 
 #include <algorithm>

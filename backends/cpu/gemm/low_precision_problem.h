@@ -1,3 +1,5 @@
+// Calls of QMatMul, QMatMul4 and MatMulBf16 in numbers: extents and operands, which calls the kernels take, and their
+// work.
 #pragma once
 
 #include "backends/ops/matmul_bf16_attrs.h"

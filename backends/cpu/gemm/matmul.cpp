@@ -1,3 +1,4 @@
+// The kernel of MatMul in float32 on AVX-512.
 #include <algorithm>
 
 #include "backends/cpu/frame/weight_cache.h"

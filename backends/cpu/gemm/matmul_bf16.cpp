@@ -1,3 +1,4 @@
+// The kernel of MatMulBf16 on AVX-512 without instructions for bfloat16: weights take half of the memory.
 #include <algorithm>
 
 #include "backends/cpu/frame/weight_cache.h"

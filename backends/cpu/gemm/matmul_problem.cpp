@@ -1,3 +1,4 @@
+// Reads and checks calls of MatMul, and estimates their work.
 #include "backends/cpu/gemm/matmul_problem.h"
 
 #include "backends/cpu/frame/activation.h"

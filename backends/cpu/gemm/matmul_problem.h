@@ -1,3 +1,4 @@
+// A call of MatMul in numbers: extents and operands, which calls the kernels take, and its work.
 #pragma once
 
 #include <utility>

@@ -1,6 +1,7 @@
-// MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul cuts every float32
-// number into three of 8 significant bits, of whose nine products six are computed; the others are below the last bit
-// of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
+// The kernels of MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul splits
+// every float32 number into three of 8 significant bits, and six of their nine products are computed; the others are
+// below the last bit of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype,
+// 2019).
 #include <algorithm>
 #include <atomic>
 #include <cmath>

@@ -1,3 +1,4 @@
+// The kernels of QMatMul on VNNI and AMX: rows of A are quantized as they come, then multiplied by int8 weights.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"

@@ -1,3 +1,5 @@
+// The kernel of QMatMul4 on VNNI: blocks of the rows of A are quantized as they come, then multiplied by weights of 4
+// bits.
 #include <algorithm>
 
 #include "backends/cpu/frame/shared_work.h"

@@ -1,3 +1,4 @@
+// Quantizes rows of floats to 8 bits: the largest of a row, its scale, and bytes in panels.
 #include "backends/cpu/gemm/quantize_rows_vnni.h"
 
 #include <immintrin.h>

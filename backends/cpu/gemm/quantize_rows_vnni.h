@@ -1,3 +1,4 @@
+// Rows of floats, or of probabilities, quantized to 8 bits in the panels that products on VNNI and AMX read.
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,8 @@ struct RowPanels {
 };
 
 struct QuantizedRows {
-  std::uint8_t* steps;  ///< in panels
-  float* scale;         ///< [m], what a step of each row is worth
+  std::uint8_t* steps;  ///< the 8-bit numbers, multiples ("steps") of the scale of their row, in panels
+  float* scale;         ///< [m]
   std::int32_t* sums;   ///< [m], of the steps of each row less the zero point; null: nobody asks
 };
 

@@ -1,6 +1,5 @@
+// Rounds rows to bfloat16 as tiles read them. For files named *_amx.cpp only; everything has internal linkage.
 #pragma once
-
-// For files named *_amx.cpp only; everything has internal linkage.
 
 #include <cstddef>
 

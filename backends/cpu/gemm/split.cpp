@@ -1,3 +1,4 @@
+// Cuts a matrix product into tasks so that threads read as little as possible twice.
 #include "backends/cpu/gemm/split.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How a matrix product in low precision is cut into tasks.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Runs a matrix product in low precision on the threads of a call: rows are packed by whoever comes first.
 #pragma once
 
 #include <algorithm>

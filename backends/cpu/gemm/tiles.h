@@ -1,8 +1,8 @@
+// How the operands of products on AMX lie in memory. A tile register has 16 rows of 64 bytes.
 #pragma once
 
 #include <cstddef>
 
-/// How the operands of products on AMX lie in memory. A tile register has 16 rows of 64 bytes.
 namespace modelflow::cpu {
 
 inline constexpr std::size_t kTileRows = 16, kTileColumns = 16, kTileBytes = 64;

@@ -1,8 +1,7 @@
-#pragma once
-
 // The inner kernel of products on AMX (Sapphire Rapids and newer): 32 rows by 32 columns in four of the eight tile
 // registers, so that no sum waits for the one before (a product of tiles takes 52 cycles, and one starts every 16) and
 // every tile that is loaded is used twice. For files named *_amx.cpp only; everything has internal linkage.
+#pragma once
 
 #include <immintrin.h>
 

@@ -1,6 +1,5 @@
+// Gathers all loops over vectors, for the instruction set that the including file is compiled for.
 #pragma once
-
-// All code over vectors, for the instruction set that the including file is compiled for.
 
 #include "backends/cpu/loops/channels_loops.h"
 #include "backends/cpu/loops/norm_loops.h"

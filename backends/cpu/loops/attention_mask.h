@@ -6,33 +6,33 @@
 
 namespace modelflow::cpu {
 
-/// What scores become: numbers are added, and one of two numbers by a flag is, or it stands in place of the score.
+/// What happens to scores: numbers are added to them; by flags one of two numbers is added to a score or replaces it.
 struct AttentionMask {
-  struct Steps {
-    std::size_t row = 0, column = 0;  ///< 0 where the mask is repeated; column is 0 or 1
+  struct Strides {
+    std::size_t row = 0, column = 0;  ///< elements from one to the next, 0 where the mask is repeated; column is 0 or 1
   };
   const float* numbers = nullptr;
   const std::uint8_t* flags = nullptr;
-  Steps step, flag_step;                           ///< of numbers, of flags
+  Strides stride, flag_stride;                     ///< of numbers, of flags
   float on = 0, off = 0;                           ///< what flags mean
   bool on_replaces = false, off_replaces = false;  ///< the other one is 0
   bool numbers_last = false;                       ///< flags act first
 
   explicit operator bool() const { return numbers || flags; }
   float operator()(float score, std::size_t key) const {
-    if (numbers && !numbers_last) score += numbers[key * step.column];
+    if (numbers && !numbers_last) score += numbers[key * stride.column];
     if (flags) {
-      const bool flag = flags[key * flag_step.column] != 0;
+      const bool flag = flags[key * flag_stride.column] != 0;
       const float number = flag ? on : off;
       score = (flag ? on_replaces : off_replaces) ? number : score + number;
     }
-    return numbers && numbers_last ? score + numbers[key * step.column] : score;
+    return numbers && numbers_last ? score + numbers[key * stride.column] : score;
   }
   /// The mask from this row and key on.
   AttentionMask from(std::size_t r, std::size_t key) const {
     AttentionMask rest = *this;
-    if (numbers) rest.numbers += r * step.row + key * step.column;
-    if (flags) rest.flags += r * flag_step.row + key * flag_step.column;
+    if (numbers) rest.numbers += r * stride.row + key * stride.column;
+    if (flags) rest.flags += r * flag_stride.row + key * flag_stride.column;
     return rest;
   }
 };

@@ -1,3 +1,4 @@
+// Rounding of float32 to bfloat16 and back: the numbers are shared out to the threads.
 #include "backends/cpu/loops/bf16.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Rounding of float32 to bfloat16 and back, on all threads of a call.
 #pragma once
 
 #include <cstddef>

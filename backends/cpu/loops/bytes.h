@@ -1,3 +1,4 @@
+// Loops over 8-bit numbers: windows, sums, rescaling, and quantization from and to floats.
 #pragma once
 
 #include <cstddef>
@@ -5,13 +6,13 @@
 
 namespace modelflow::cpu {
 
-/// Pixels of 8-bit channels: `high` lines, `line` bytes from one to the next, of `wide` pixels side by side.
+/// A window of an image of 8-bit channels: `high` lines of `wide` pixels, `line` bytes from one line to the next.
 struct ByteWindow {
   const std::uint8_t* x;
   std::size_t high, wide, line, channels;
 };
 
-/// 8-bit numbers to others: (x - x_zero) * factor + y_zero, rounded half to even and saturated.
+/// The zero points of a rescaling, (x - x_zero) * factor + y_zero, rounded half to even and saturated.
 struct Rescale {
   std::int32_t x_zero, y_zero;
 };
@@ -28,7 +29,7 @@ struct ByteSum {
   bool relu;
 };
 
-/// An image with channels second and one with channels last, of which the pixels [begin, end) are meant.
+/// An image that is moved between channels second and channels last, and the pixels [begin, end) that a loop moves.
 struct Planes {
   std::size_t pixels, channels, begin, end;
 };

@@ -1,3 +1,4 @@
+// The loops over bytes, compiled for the baseline.
 #include "backends/cpu/loops/bytes_loops.h"
 
 namespace modelflow::cpu {

@@ -1,3 +1,4 @@
+// The loops over bytes, compiled for AVX2.
 #include "backends/cpu/loops/bytes_loops.h"
 
 namespace modelflow::cpu {

@@ -1,3 +1,4 @@
+// The loops over bytes, written for AVX-512.
 #include "backends/cpu/loops/bytes_avx512.h"
 
 #include "backends/cpu/loops/bytes_transpose_avx512.h"

@@ -1,6 +1,5 @@
-#pragma once
-
 // Floats to bytes and back, 64 at a time. For files named *_avx512.cpp only (see vector.h).
+#pragma once
 
 #include <immintrin.h>
 

@@ -1,7 +1,6 @@
+// Loops over bytes in plain C++ that compilers vectorize. Internal linkage and nothing of the standard library on
+// purpose: each including file is compiled for another instruction set, and the linker must not mix them.
 #pragma once
-
-// Plain loops that compilers vectorize. Internal linkage and nothing of the standard library on purpose: each including
-// file is compiled for another instruction set, and the linker must not mix them.
 
 #include "backends/cpu/loops/bytes.h"
 

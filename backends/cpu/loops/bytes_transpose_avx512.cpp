@@ -1,4 +1,5 @@
-// Between planes of floats and pixels of bytes: 16 channels of 64 pixels at a time, turned over in registers.
+// Quantization of images with a transposition: planes of floats become pixels of bytes, or the other way round, 16
+// channels of 64 pixels at a time in registers.
 #include "backends/cpu/loops/bytes_transpose_avx512.h"
 
 #include "backends/cpu/loops/bytes_avx512.h"

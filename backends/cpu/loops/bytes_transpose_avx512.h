@@ -1,3 +1,4 @@
+// Quantization of images that also moves their channels from second to last place, and the way back.
 #pragma once
 
 #include "backends/cpu/loops/bytes.h"

@@ -1,3 +1,4 @@
+// Loops over tensors whose channels lie side by side.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
+// The loops of channels.h, written over vectors (see vector.h).
 #pragma once
-
-// Loops over channels that lie side by side, over vectors (see vector.h).
 
 #include "backends/cpu/loops/channels.h"
 #include "backends/cpu/vector/convert.h"

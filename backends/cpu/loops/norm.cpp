@@ -1,3 +1,4 @@
+// The moments of two sets of numbers together.
 #include "backends/cpu/loops/norm.h"
 
 namespace modelflow::cpu {

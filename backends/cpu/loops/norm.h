@@ -1,3 +1,4 @@
+// Loops of the normalizations: rows, moments, and shift and scale by channel.
 #pragma once
 
 #include <cstddef>

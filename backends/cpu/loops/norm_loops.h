@@ -1,6 +1,5 @@
+// The loops of norm.h, written over vectors (see vector.h).
 #pragma once
-
-// Sums, squares and what normalization makes of them, over vectors (see vector.h).
 
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// Loops of elementwise operations on floats.
 #pragma once
 
 #include <cstddef>

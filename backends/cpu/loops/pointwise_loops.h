@@ -1,6 +1,5 @@
+// The loops of pointwise.h, written over vectors (see vector.h): one instruction of a pointwise program on n floats.
 #pragma once
-
-// One instruction of a pointwise program on n floats, over vectors, for each instruction set (see vector.h).
 
 #include <limits>
 

@@ -1,3 +1,4 @@
+// Loops of rotary position embedding: pairs of numbers are rotated by angles.
 #pragma once
 
 #include <cstddef>

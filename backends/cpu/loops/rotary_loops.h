@@ -1,6 +1,5 @@
+// The loops of rotary.h, written over vectors (see vector.h).
 #pragma once
-
-// Rotary embedding over vectors (see vector.h).
 
 #include "backends/cpu/loops/rotary.h"
 #include "backends/cpu/vector/vector.h"

@@ -1,3 +1,4 @@
+// Loops of softmax, over rows and over columns.
 #pragma once
 
 #include "backends/cpu/loops/attention_mask.h"

@@ -1,6 +1,5 @@
+// The loops of softmax.h, written over vectors (see vector.h).
 #pragma once
-
-// Softmax of rows and of columns, over vectors (see vector.h).
 
 #include <cmath>
 
@@ -17,9 +16,9 @@ struct NoMask {
 struct Masked {
   const AttentionMask& mask;
   MODELFLOW_INLINE Floats operator()(Floats x, std::size_t i, auto part) const {
-    if (mask.numbers) x += mask.step.column ? load(mask.numbers + i, part) : all(*mask.numbers);
+    if (mask.numbers) x += mask.stride.column ? load(mask.numbers + i, part) : all(*mask.numbers);
     if (!mask.flags) return x;
-    const Ints on = mask.flag_step.column ? load_bytes(mask.flags + i, part) : Ints{} + *mask.flags;
+    const Ints on = mask.flag_stride.column ? load_bytes(mask.flags + i, part) : Ints{} + *mask.flags;
     if (mask.on_replaces) return on ? all(mask.on) : x;
     if (mask.off_replaces) return on ? x : all(mask.off);
     return x + (on ? all(mask.on) : all(mask.off));

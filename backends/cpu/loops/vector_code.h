@@ -1,6 +1,5 @@
+// The table of all loops over vectors; kernels take the one for their target's instruction set.
 #pragma once
-
-// The code that is written once over vectors (vector.h) and compiled for each instruction set: loops that kernels run.
 
 #include "backends/cpu/loops/bytes.h"
 #include "backends/cpu/loops/channels.h"

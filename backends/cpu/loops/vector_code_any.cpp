@@ -1,3 +1,4 @@
+// The loops over vectors, compiled for the baseline.
 #include "backends/cpu/loops/all_loops.h"
 
 namespace modelflow::cpu {

@@ -1,3 +1,4 @@
+// The kernels of convolutions by oneDNN, in float32 and bfloat16.
 #include <optional>
 
 #include "backends/cpu/conv/by_definition.h"

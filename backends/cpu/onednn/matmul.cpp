@@ -1,3 +1,4 @@
+// The kernel of MatMul by oneDNN.
 #include <algorithm>
 #include <array>
 #include <optional>

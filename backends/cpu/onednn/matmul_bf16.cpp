@@ -1,4 +1,4 @@
-// MatMulBf16 where the CPU has vdpbf16ps and no AMX: oneDNN's matmul.
+// The kernels of MatMulBf16 by oneDNN, where the CPU has vdpbf16ps and no AMX.
 #include "backends/cpu/gemm/kernels.h"
 #include "backends/cpu/gemm/low_precision_problem.h"
 #include "backends/cpu/onednn/kernels.h"

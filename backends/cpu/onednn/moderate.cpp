@@ -1,3 +1,4 @@
+// Finds numbers that are not moderate, and hands calls with such operands to another kernel.
 #include "backends/cpu/onednn/moderate.h"
 
 #include <atomic>

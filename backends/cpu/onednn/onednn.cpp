@@ -1,3 +1,4 @@
+// oneDNN's engine and streams, activations as post-ops, and weights in the layout that a primitive wants.
 #include "backends/cpu/onednn/onednn.h"
 
 #include "backends/cpu/frame/weight_cache.h"

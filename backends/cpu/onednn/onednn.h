@@ -1,3 +1,5 @@
+// What every file that calls oneDNN shares: the engine, a stream on the runtime's own threads, primitives by extents,
+// post-ops.
 #pragma once
 
 #include <map>
@@ -10,7 +12,6 @@
 #include "backends/cpu/frame/activation.h"
 #include "modelflow/kernel.h"
 
-/// What every file that calls oneDNN shares: the engine, a stream on the runtime's own threads, post-ops.
 namespace modelflow::cpu {
 
 /// The one CPU engine of the process. Never destroyed: sessions may outlive static destructors.

@@ -1,3 +1,4 @@
+// Residual and activation of a matrix product as oneDNN's post-ops, in the order that the op gives them.
 #include "backends/cpu/onednn/product.h"
 
 namespace modelflow::cpu {

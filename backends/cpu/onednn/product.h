@@ -1,3 +1,4 @@
+// The epilogue of a matrix product as oneDNN's post-ops.
 #pragma once
 
 #include "backends/cpu/onednn/onednn.h"

@@ -1,3 +1,4 @@
+// How many operations per second this machine makes at most, measured with loops of multiplications and additions.
 #include "modelflow/peak.h"
 
 #include <algorithm>

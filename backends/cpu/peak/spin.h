@@ -1,3 +1,4 @@
+// Loops that do nothing but multiply and add, one for each instruction set.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Products of tiles, of 8-bit numbers and of bfloat16.
 #include "backends/cpu/gemm/tiles_amx.h"
 #include "backends/cpu/peak/spin.h"
 

@@ -1,3 +1,4 @@
+// Multiplications and additions of float32 on AVX-512.
 #include <immintrin.h>
 
 #include "backends/cpu/peak/spin.h"

@@ -1,3 +1,4 @@
+// Products of 8-bit numbers on VNNI.
 #include <immintrin.h>
 
 #include "backends/cpu/peak/spin.h"

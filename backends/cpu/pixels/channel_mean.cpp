@@ -1,3 +1,4 @@
+// The mean of each channel of an image: parts of it are summed in tasks.
 #include "backends/cpu/pixels/channel_mean.h"
 
 #include <algorithm>

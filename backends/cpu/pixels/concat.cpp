@@ -1,4 +1,5 @@
-// Channels side by side: one pass over the result, on all threads, whatever has to be repeated read where it is small.
+// Concatenation of channels, with upsampling of its inputs: one pass over the result on all threads, which reads an
+// input that is to be repeated where it is still small.
 #include <algorithm>
 #include <cstring>
 #include <vector>

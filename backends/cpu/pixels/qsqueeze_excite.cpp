@@ -1,4 +1,4 @@
-// Squeeze and excitation of 8-bit numbers: exact sums, gates in float32, one pass that multiplies and quantizes.
+// Squeeze and excitation of 8-bit numbers: exact sums, factors in float32, and one pass that multiplies and quantizes.
 #include "backends/cpu/pixels/channel_mean.h"
 #include "backends/cpu/pixels/kernels.h"
 #include "backends/cpu/pixels/squeeze_excite.h"

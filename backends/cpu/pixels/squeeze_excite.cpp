@@ -1,4 +1,4 @@
-// Squeeze and excitation in two passes over x: the means, then the product. What lies between are two vectors.
+// Squeeze and excitation in two passes over x: one for the means, one for the product with the factors made of them.
 #include "backends/cpu/pixels/squeeze_excite.h"
 
 #include <algorithm>

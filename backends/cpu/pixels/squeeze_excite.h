@@ -1,3 +1,4 @@
+// Squeeze and excitation between its two passes: from the means of the channels to their factors.
 #pragma once
 
 #include <memory>

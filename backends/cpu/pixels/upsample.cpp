@@ -1,4 +1,4 @@
-// Nearest neighbours with whole factors: a line is widened once and copied, floats and bytes alike.
+// Upsampling to the nearest neighbour by whole factors: a line is widened once and copied, floats and bytes alike.
 #include <algorithm>
 #include <cstring>
 

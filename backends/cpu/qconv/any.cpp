@@ -1,3 +1,4 @@
+// QConv in plain C++: exact, not fast, in any layout and number of spatial axes.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// The kernels of dense and grouped convolutions of 8-bit numbers on VNNI and AMX: panels of filters, packed weights,
+// and how the output is cut into tasks.
 #include <algorithm>
 #include <cstring>
 

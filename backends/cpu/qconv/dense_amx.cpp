@@ -1,5 +1,6 @@
-// 8-bit convolutions on AMX. A tile is loaded from rows at one distance: the pixels themselves where a window is one of
-// them, else copies of windows (im2col for as many pixels as stay in L2), which all filters of the task read.
+// One task of an 8-bit convolution on AMX. Tiles are loaded from rows at one distance: from the pixels themselves where
+// a window is one of them, else from copies of windows (im2col for as many pixels as stay in L2), which all filters of
+// the task read.
 #include "backends/cpu/gemm/tiles_amx.h"
 #include "backends/cpu/qconv/dense_vnni.h"
 #include "backends/cpu/qconv/epilogue_vnni.h"

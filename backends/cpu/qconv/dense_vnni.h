@@ -1,3 +1,6 @@
+// Dense and grouped convolution of 8-bit numbers as a product of pixels and packed weights, one run of output pixels at
+// a time. A pixel is read through a table of row pointers, one per kernel position, so that padding is a pointer to
+// zero points and nothing has to be copied.
 #pragma once
 
 #include <cstddef>
@@ -5,9 +8,6 @@
 
 #include "backends/cpu/qconv/problem.h"
 
-/// Dense and grouped convolution of 8-bit numbers as a product of pixels and packed weights, one run of output pixels
-/// at a time. A pixel is read through a table of row pointers, one per kernel position, so that padding is a pointer to
-/// zero points and nothing has to be copied.
 namespace modelflow::cpu {
 
 /// Filters whose weights lie together: for each segment of the input, for each 4 bytes of it, 1 to 4 vectors of 16

@@ -1,3 +1,4 @@
+// The kernel of depthwise convolutions of 8-bit numbers on VNNI: packed weights, and how the output is cut into tasks.
 #include <algorithm>
 
 #include "backends/cpu/frame/scratch_tasks.h"

@@ -1,3 +1,5 @@
+// One task of a depthwise convolution of 8-bit numbers: rows are interleaved, and strips of neighbouring results are
+// summed in registers.
 #include "backends/cpu/qconv/depthwise_vnni.h"
 
 #include "backends/cpu/qconv/epilogue_vnni.h"

@@ -1,3 +1,6 @@
+// Depthwise convolution of 8-bit numbers, channels last. Four rows of x are interleaved byte by byte, so that one
+// instruction multiplies four taps of a kernel column; the interleaved bytes serve every kernel column and, with the
+// weights shifted by a row, several rows of results.
 #pragma once
 
 #include <cstddef>
@@ -5,9 +8,6 @@
 
 #include "backends/cpu/qconv/problem.h"
 
-/// Depthwise convolution of 8-bit numbers, channels last. Four rows of x are interleaved byte by byte, so that one
-/// instruction multiplies four taps of a kernel column; the interleaved bytes serve every kernel column and, with the
-/// weights shifted by a row, several rows of results.
 namespace modelflow::cpu {
 
 /// Up to 64 neighbouring channels in units of 16. With less than 4 units, a vector holds several pixels side by side.

@@ -1,6 +1,6 @@
+// The epilogue of 8-bit convolutions: from sums of products to u8 results. For files named *_vnni.cpp only; everything
+// has internal linkage.
 #pragma once
-
-// From sums of 8-bit products to u8 results. For files named *_vnni.cpp only; everything has internal linkage.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,5 @@
-#pragma once
-
 // SiLU, GELU and HardSwish for results of 8 bits. For files named *_vnni.cpp only; everything has internal linkage.
+#pragma once
 
 #include "backends/cpu/vector/activation.h"
 

@@ -1,3 +1,4 @@
+// Copies of 8-bit image data: transpositions of channels and pixels, and parts of images with their padding.
 #include "backends/cpu/qconv/layout_vnni.h"
 
 #include <immintrin.h>

@@ -1,10 +1,10 @@
+// Copies of 8-bit image data into and out of the order that the VNNI convolutions work in.
 #pragma once
 
 #include <cstdint>
 
 #include "backends/cpu/conv/layout_avx512.h"
 
-/// Moving 8-bit image data into and out of the order that the VNNI convolutions work in.
 namespace modelflow::cpu {
 
 /// Copies the window of x that `shape` names into `to`, channels last, pixels packed, `zero` where it leaves x.

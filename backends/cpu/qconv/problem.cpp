@@ -1,3 +1,4 @@
+// Reads and checks calls of QConv, and estimates their cost.
 #include "backends/cpu/qconv/problem.h"
 
 #include <algorithm>

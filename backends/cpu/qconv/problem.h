@@ -1,3 +1,4 @@
+// A call of QConv in numbers: operands and scales, which calls the kernels take, and its cost.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct QConvOperands {
   std::uint8_t* y;
 };
 
-/// The node's side of it, read once.
+/// What the node says of it (attributes, weights), read once.
 struct QConvNode {
   ops::QConvAttrs attrs;
   QEpilogue epilogue;

@@ -1,7 +1,6 @@
-#pragma once
-
 // The inner kernel of 8-bit convolutions: R output pixels x N vectors of 16 filters in registers. For files named
 // *_vnni.cpp only; everything has internal linkage.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>

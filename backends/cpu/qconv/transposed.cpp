@@ -1,6 +1,7 @@
-// As the float form: line i of the window of one input line is a product [width, C] x [C, kw * M] of 8-bit numbers,
-// which channels last is an output line as it lies in memory. A window of few results is one product for all of its
-// lines, or registers would be empty for the most part. Pieces are activated and quantized while they lie in L1.
+// The kernels of transposed convolutions of 8-bit numbers on VNNI. As in float32, line i of the window of one input
+// line is a product [width, C] x [C, kw * M], which is an output line as it lies in memory when channels are last. A
+// window of few results is one product for all of its lines, since registers would be empty for the most part
+// otherwise. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"

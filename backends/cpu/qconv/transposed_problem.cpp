@@ -1,3 +1,4 @@
+// Reads and checks calls of QConvTranspose and QConvTransposeFloat, and estimates their cost.
 #include "backends/cpu/qconv/transposed_problem.h"
 
 #include <algorithm>

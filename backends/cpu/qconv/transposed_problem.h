@@ -1,3 +1,5 @@
+// A call of QConvTranspose or QConvTransposeFloat in numbers: attributes, operands, which calls the kernels take, and
+// its cost.
 #pragma once
 
 #include "backends/cpu/frame/activation.h"

@@ -1,3 +1,4 @@
+// Fills the table of windows tile by tile, and copies operands and results of a task where their order asks for it.
 #include "backends/cpu/qconv/windows_vnni.h"
 
 #include <immintrin.h>

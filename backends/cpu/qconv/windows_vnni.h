@@ -1,9 +1,9 @@
+// What surrounds the products of 8-bit convolutions: a table of where the windows of every pixel lie, and copies of
+// operands and results in the order of channels last.
 #pragma once
 
 #include "backends/cpu/qconv/dense_vnni.h"
 
-/// What 8-bit convolutions do around their products: a table of where every pixel's windows lie, and operands and
-/// results in the order of channels last.
 namespace modelflow::cpu {
 
 /// Pixels into tiles of nearly one size.

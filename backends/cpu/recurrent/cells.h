@@ -1,7 +1,7 @@
+// The cells of LSTM and GRU: what happens to the sums of their gates, on 16 units at a time in the compiler's own
+// vectors. Internal linkage on purpose: each including file is compiled for another instruction set, and the linker
+// must not mix them.
 #pragma once
-
-// What LSTM and GRU do with the sums of their gates, on 16 units at a time in the compiler's own vectors. Internal
-// linkage on purpose: each including file is compiled for another instruction set, and the linker must not mix them.
 
 #include <cstddef>
 #include <cstdint>

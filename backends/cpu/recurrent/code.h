@@ -1,3 +1,4 @@
+// Rows and weights of recurrent layers in numbers, and the table of code that each instruction set has for them.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +14,8 @@ inline std::size_t unit_blocks(std::size_t hidden) { return (hidden + kUnits - 1
 /// One sequence of a batch at one time step. All but `y` are padded to whole blocks of units.
 struct RecurrentRow {
   const float* in = nullptr;  ///< what is multiplied: x, h or r * h
-  const std::uint8_t* steps =
-      nullptr;  ///< int8 weights: the same in steps of `unit`, as RecurrentCode::quantize made it
+  /// With int8 weights: `in` in 8-bit numbers, as RecurrentCode::quantize made it, and their scale.
+  const std::uint8_t* steps = nullptr;
   float unit = 0;
   float* gates = nullptr;  ///< [blocks, gates, kUnits]: the part that comes from x and the bias
   const float* h = nullptr;

@@ -1,3 +1,4 @@
+// LSTM and GRU with float32 weights, compiled for the baseline.
 #include "backends/cpu/recurrent/loops.h"
 
 namespace modelflow::cpu {

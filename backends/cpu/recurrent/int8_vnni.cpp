@@ -1,4 +1,4 @@
-// LSTM and GRU with int8 weights: 64 products of 8-bit numbers in an instruction.
+// LSTM and GRU with int8 weights on VNNI: 64 products of 8-bit numbers in an instruction.
 #include "backends/cpu/gemm/quantize_rows_vnni.h"
 #include "backends/cpu/recurrent/walk.h"
 

@@ -1,7 +1,6 @@
+// LSTM and GRU with float32 weights: products of a few rows by packed weights, and the code around them. Internal
+// linkage on purpose: each including file is compiled for another instruction set, and the linker must not mix them.
 #pragma once
-
-// Products of a few rows by packed float32 weights, and the code around them. Internal linkage on purpose: each
-// including file is compiled for another instruction set, and the linker must not mix them.
 
 #include "backends/cpu/recurrent/walk.h"
 

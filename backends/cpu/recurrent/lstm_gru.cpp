@@ -1,6 +1,7 @@
-// LSTM and GRU over whole sequences. x is multiplied for many steps at once, h step by step with the gates and the new
-// state still in registers. Directions, and sequences of a batch, are independent: each has a task from begin to end.
-// Where there are too few of them and weights are many, the units of each step are shared instead.
+// The kernels of LSTM and GRU over whole sequences. x is multiplied for many time steps at once, h step by step with
+// the gates and the new state still in registers. Directions, and sequences of a batch, are independent: each has a
+// task from begin to end. Where there are too few of them and weights are many, the units of each step are shared
+// instead.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"

@@ -1,3 +1,4 @@
+// Reads and checks calls of LSTM and GRU, and estimates their work.
 #include "backends/cpu/recurrent/problem.h"
 
 #include <algorithm>

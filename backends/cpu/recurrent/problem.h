@@ -1,3 +1,5 @@
+// A call of LSTM or GRU, or of their int8 forms, in numbers: operands, lengths, which calls the kernels take, and its
+// work.
 #pragma once
 
 #include "backends/ops/recurrent_attrs.h"

@@ -1,3 +1,4 @@
+// The work of each time step of a recurrent layer: projecting x, multiplying h, and initial and last states.
 #include "backends/cpu/recurrent/run.h"
 
 #include <algorithm>

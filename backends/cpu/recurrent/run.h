@@ -1,3 +1,4 @@
+// One run of a recurrent layer: its memory, and the work of each time step.
 #pragma once
 
 #include "backends/cpu/recurrent/problem.h"

@@ -1,7 +1,6 @@
+// The walk over blocks of units and rows: a product, then the cells of its sums. Internal linkage on purpose: each
+// including file is compiled for another instruction set, and the linker must not mix them.
 #pragma once
-
-// Units by units, rows by rows: a product and the cells behind it. Internal linkage on purpose: each including file is
-// compiled for another instruction set, and the linker must not mix them.
 
 #include "backends/cpu/recurrent/cells.h"
 

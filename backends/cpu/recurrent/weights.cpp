@@ -1,3 +1,4 @@
+// Packs the weights, scales and biases of a recurrent layer in blocks of units.
 #include "backends/cpu/recurrent/weights.h"
 
 #include "backends/cpu/frame/weight_cache.h"

@@ -1,3 +1,4 @@
+// The weights of a recurrent layer, packed once.
 #pragma once
 
 #include <memory>

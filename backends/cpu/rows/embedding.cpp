@@ -1,4 +1,5 @@
-// Rows of tables by their ids, their sum and its layer normalization: a row is in the first cache until written.
+// Embedding: rows of tables by their ids, their sum and its layer normalization. A row stays in the first cache until
+// it is written.
 #include <algorithm>
 #include <array>
 

@@ -1,5 +1,5 @@
-// Group normalization. Moments are taken piece by piece, each twice read while it is in the first cache, and combined:
-// so memory is read once for them, and once more (from the second cache where a group fits it) for the result.
+// Group normalization. Moments are taken piece by piece, each read twice while it is in the first cache, and combined:
+// memory is read once for them, and once more (from the second cache where a group fits it) for the result.
 #include <algorithm>
 #include <cmath>
 

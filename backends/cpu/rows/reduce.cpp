@@ -1,5 +1,5 @@
-// Elementwise lines, a reduction, elementwise lines: tile by tile in L1, so that the operands are read once or, where
-// the result is as large as they are, twice.
+// Reduce: elementwise instructions, a reduction, elementwise instructions, tile by tile in L1, so that the operands are
+// read once or, where the result is as large as they are, twice.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-// Rotary embedding: rows of heads in any order, angles looked up by where they broadcast.
+// Rotary position embedding: rows of heads in any order, with angles that broadcast.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// Softmax along one axis: rows where it is the last one, else columns side by side.
+// Softmax along one axis: over rows where it is the last one, else over columns side by side.
 #include <algorithm>
 
 #include "backends/cpu/frame/broadcast.h"
@@ -59,7 +59,7 @@ class Softmax : public Implementation {
     mask.off = softmax_.mask_false;
     mask.on_replaces = softmax_.true_replaces;
     mask.off_replaces = softmax_.false_replaces;
-    mask.step = mask.flag_step = {1, view.dims.empty() || view.dims.back() == 1 ? 0u : 1u};
+    mask.stride = mask.flag_stride = {1, view.dims.empty() || view.dims.back() == 1 ? 0u : 1u};
     return mask;
   }
 

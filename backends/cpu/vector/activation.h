@@ -1,6 +1,5 @@
+// Activations of vectors of floats, compiled for each instruction set (see vector.h).
 #pragma once
-
-// Activations of vectors. For each instruction set, as vector.h says.
 
 #include "backends/cpu/frame/activation.h"
 #include "backends/cpu/vector/math.h"

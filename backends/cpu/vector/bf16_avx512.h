@@ -1,6 +1,5 @@
+// Widening and rounding of bfloat16 in AVX-512 registers. For files compiled for AVX-512 only (see vector.h).
 #pragma once
-
-// bfloat16 in registers. For files compiled for AVX-512 only, see vector.h.
 
 #include "backends/cpu/vector/activation.h"
 

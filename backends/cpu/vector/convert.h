@@ -1,6 +1,6 @@
+// Loading and storing vectors of numbers that lie in memory as 8-bit integers or as bfloat16, for each instruction set
+// (see vector.h).
 #pragma once
-
-// Vectors of numbers that lie in memory as 8-bit integers or as bfloat16. For each instruction set, as vector.h says.
 
 #include "backends/cpu/vector/vector.h"
 

@@ -1,7 +1,6 @@
+// The exponential function as a polynomial (that of Cephes' expf), on the compiler's own vector types. Internal linkage
+// on purpose: each including file is compiled for another instruction set, and the linker must not mix them.
 #pragma once
-
-// The exponential function in vectors of the compiler's own kind, as Cephes' expf has it. Internal linkage on purpose:
-// each including file is compiled for another instruction set, and the linker must not mix them.
 
 #define MODELFLOW_LOOP inline __attribute__((always_inline))
 

@@ -1,6 +1,6 @@
+// The largest absolute value of vectors, where NaN counts as the largest. For files compiled for AVX-512 only (see
+// vector.h).
 #pragma once
-
-// The largest of absolute values, which NaN counts as. For files compiled for AVX-512 only, see vector.h.
 
 #include "backends/cpu/vector/activation.h"
 

@@ -1,7 +1,6 @@
+// Exponential, logistic function, hyperbolic tangent, error function and logarithm of vectors, for each instruction set
+// (see vector.h). NaN stays NaN, and an infinite argument gives the limit of the function.
 #pragma once
-
-// Exponential, logistic function, hyperbolic tangent, error function and logarithm of vectors. What is no number stays
-// so; what is infinite gives what the function tends to. For each instruction set, as vector.h says.
 
 #include "backends/cpu/vector/exp_polynomial.h"
 #include "backends/cpu/vector/vector.h"

@@ -1,9 +1,8 @@
-#pragma once
-
 // Vectors of floats, as wide as the registers that the including file is compiled for: 16 in files named *_avx512.cpp,
 // *_vnni.cpp and *_amx.cpp, 8 in *_avx2.cpp, 4 elsewhere. Code over them is written once, in a header, and compiled for
-// each instruction set (vector_code.h). The types are the compiler's own: they have its operators, and intrinsics take
-// them. Internal linkage on purpose: the linker must not mix what was compiled for different instruction sets.
+// each instruction set (backends/cpu/loops). The types are the compiler's own: they have its operators, and intrinsics
+// take them. Internal linkage on purpose: the linker must not mix what was compiled for different instruction sets.
+#pragma once
 
 #include <immintrin.h>
 
