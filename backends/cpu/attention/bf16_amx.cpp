@@ -75,7 +75,7 @@ MODELFLOW_INLINE float exponentials_bf16(const float* s, std::size_t seen, float
   const __m512 base = _mm512_set1_ps(top);
   __m512 sum = _mm512_setzero_ps();
   for (std::size_t j = 0; j < seen; j += 16) {
-    const __mmask16 m = lanes(seen - j);
+    const __mmask16 m = first_lanes(seen - j);
     const __m512 e = _mm512_maskz_mov_ps(m, exp(_mm512_sub_ps(_mm512_maskz_loadu_ps(m, s + j), base)));
     const auto kept = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(e));
     sum = _mm512_add_ps(sum, _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(kept), 16)));
@@ -114,7 +114,7 @@ void average(const Block& b) {
     const __mmask16 kept = h.guard && !(b.sums[i] > 0) ? __mmask16{0} : __mmask16{0xffff};
     const __m512 share = _mm512_set1_ps(1 / b.sums[i]);
     for (std::size_t c = 0; c < h.width; c += 16) {
-      const __mmask16 m = lanes(h.width - c);
+      const __mmask16 m = first_lanes(h.width - c);
       const __m512 sums = _mm512_maskz_loadu_ps(m, b.values + i * h.width + c);
       _mm512_mask_storeu_ps(y + c, m, _mm512_maskz_mul_ps(kept, sums, share));
     }
@@ -137,7 +137,7 @@ bool run(const Block& b, const Operands& operands) {
     const float* row = h.q + (b.first + i) * h.q_row;
     if (i + kFetchedRows < b.count) fetch(row + kFetchedRows * h.q_row, h.depth);
     for (std::size_t c = 0; c < h.depth; c += 16) {
-      const __mmask16 m = lanes(h.depth - c);
+      const __mmask16 m = first_lanes(h.depth - c);
       _mm512_mask_storeu_ps(b.q + i * h.depth + c, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(m, row + c), scale));
     }
   }

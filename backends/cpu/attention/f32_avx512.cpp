@@ -103,7 +103,7 @@ void finish(const Rows& r) {
     const __m512 sum = _mm512_set1_ps(zero ? 1 : 1 / r.sum[i]);
     float* y = h.y + (r.first + i) * h.y_row;
     for (std::size_t j = 0; j < h.width; j += 16) {
-      const __mmask16 m = lanes(h.width - j), kept = zero ? __mmask16{0} : m;
+      const __mmask16 m = first_lanes(h.width - j), kept = zero ? __mmask16{0} : m;
       _mm512_mask_storeu_ps(y + j, m, _mm512_mul_ps(_mm512_maskz_loadu_ps(kept, r.values + i * r.values_row + j), sum));
     }
   }

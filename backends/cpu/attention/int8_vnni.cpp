@@ -36,11 +36,11 @@ void steps_by_row(const float* a, std::size_t step, std::size_t rows, std::size_
     if (r + kFetchedRows < rows) fetch(a + kFetchedRows * step, n);
     __m512i most = _mm512_setzero_si512();
     for (std::size_t i = 0; i < n; i += 16)
-      most = _mm512_max_epi32(most, sizes(_mm512_maskz_loadu_ps(lanes(n - i), a + i)));
+      most = _mm512_max_epi32(most, sizes(_mm512_maskz_loadu_ps(first_lanes(n - i), a + i)));
     const Unit steps(_mm512_set1_epi32(_mm512_reduce_max_epi32(most)));
     units[r] = _mm512_cvtss_f32(steps.unit);
     for (std::size_t i = 0; i < n; i += 16)
-      store_steps(out + i, lanes(n - i), _mm512_maskz_loadu_ps(lanes(n - i), a + i), steps.inverse);
+      store_steps(out + i, first_lanes(n - i), _mm512_maskz_loadu_ps(first_lanes(n - i), a + i), steps.inverse);
   }
 }
 
@@ -48,7 +48,7 @@ void steps_by_row(const float* a, std::size_t step, std::size_t rows, std::size_
 void steps_by_column(const float* a, std::size_t step, std::size_t rows, std::size_t n, std::int8_t* out,
                      float* units) {
   for (std::size_t i = 0; i < n; i += 16) {
-    const __mmask16 m = lanes(n - i);
+    const __mmask16 m = first_lanes(n - i);
     __m512i most = _mm512_setzero_si512();
     for (std::size_t r = 0; r < rows; ++r) {
       if (i == 0 && r + kFetchedRows < rows) fetch(a + (r + kFetchedRows) * step, n);

@@ -14,8 +14,6 @@ namespace {
 
 MODELFLOW_INLINE std::size_t least(std::size_t a, std::size_t b) { return a < b ? a : b; }
 
-MODELFLOW_INLINE __mmask16 lanes(std::size_t left) { return left < 16 ? tail_mask(left) : __mmask16{0xffff}; }
-
 /// The lanes of each of four registers, combined by `f`: one register's after the other's.
 template <class F>
 MODELFLOW_INLINE __m128 combine4(const __m512 (&x)[4], F f) {
@@ -63,12 +61,12 @@ MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const AttentionMask& ma
   __m512 best = nothing;
   if (!mask) {
     for (std::size_t j = 0; j < n; j += 16) {
-      best = _mm512_max_ps(best, _mm512_mask_loadu_ps(nothing, lanes(n - j), s + j));
+      best = _mm512_max_ps(best, _mm512_mask_loadu_ps(nothing, first_lanes(n - j), s + j));
     }
     return best;
   }
   for (std::size_t j = 0; j < n; j += 16) {
-    const __mmask16 m = lanes(n - j);
+    const __mmask16 m = first_lanes(n - j);
     const __m512 x = masked(mask, _mm512_maskz_loadu_ps(m, s + j), j, m);
     _mm512_mask_storeu_ps(s + j, m, x);
     best = _mm512_mask_max_ps(best, m, best, x);
@@ -92,7 +90,7 @@ MODELFLOW_INLINE float mask_top(const AttentionMask& mask, float score, std::siz
   const __m512 x = _mm512_set1_ps(score), most = _mm512_set1_ps(-kNothing);
   __m512 best = _mm512_set1_ps(kNothing);
   for (std::size_t j = 0; j < n; j += 16) {
-    const __mmask16 m = lanes(n - j);
+    const __mmask16 m = first_lanes(n - j);
     const __m512 y = masked(mask, x, j, m);
     best = _mm512_mask_max_ps(best, m, best, _mm512_mask_mov_ps(y, _mm512_cmp_ps_mask(y, y, _CMP_UNORD_Q), most));
   }
@@ -105,7 +103,7 @@ MODELFLOW_INLINE float mask_top(const AttentionMask& mask, float score, std::siz
   const __m512i size = _mm512_set1_epi32(0x7fffffff);
   for (std::size_t r = 0; r < rows; ++r, x += step)
     for (std::size_t i = 0; i < n; i += 16)
-      best = _mm512_max_epu32(best, _mm512_and_si512(size, _mm512_maskz_loadu_epi32(lanes(n - i), x + i)));
+      best = _mm512_max_epu32(best, _mm512_and_si512(size, _mm512_maskz_loadu_epi32(first_lanes(n - i), x + i)));
   return _mm512_reduce_max_ps(_mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(_mm512_reduce_max_epu32(best)))));
 }
 
@@ -133,7 +131,7 @@ MODELFLOW_INLINE void soft_cap(float* s, std::size_t n, float cap, const ExpOfNe
   const __m512 slope = _mm512_set1_ps(1 / cap), height = _mm512_set1_ps(cap), one = _mm512_set1_ps(1);
   const __m512 minus_two = _mm512_set1_ps(-2), sign = _mm512_set1_ps(-0.0f);
   for (std::size_t j = 0; j < n; j += 16) {
-    const __mmask16 m = lanes(n - j);
+    const __mmask16 m = first_lanes(n - j);
     const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(m, s + j), slope);
     const __m512 e = exp(_mm512_mul_ps(_mm512_abs_ps(x), minus_two));
     const __m512 t = _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e));

@@ -23,7 +23,7 @@ void dot_products(const AttentionHead& h, const AttentionRow* rows, std::size_t 
       for (std::size_t i = 0; i < kKeys; ++i) fetch(k + (kAhead + i) * h.k_row, h.depth);
     }
     for (std::size_t d = 0; d < h.depth; d += 16) {
-      const __mmask16 m = lanes(h.depth - d);
+      const __mmask16 m = first_lanes(h.depth - d);
 #pragma GCC unroll 4
       for (std::size_t i = 0; i < kKeys; ++i) {
         if (i >= keys) break;
@@ -51,7 +51,7 @@ MODELFLOW_INLINE void weighted_sum(const AttentionHead& h, const Scores* weights
   const float* v = h.v + begin * h.v_row + column;
   __m512 sum[R * kSteps][4] = {};
   __mmask16 m[4];
-  for (std::size_t i = 0; i < 4; ++i) m[i] = columns > 16 * i ? lanes(columns - 16 * i) : __mmask16{0};
+  for (std::size_t i = 0; i < 4; ++i) m[i] = columns > 16 * i ? first_lanes(columns - 16 * i) : __mmask16{0};
   const auto add = [&](std::size_t j, std::size_t step) __attribute__((always_inline)) {
     if (j + kAhead < count) fetch(v + kAhead * h.v_row, columns);
     __m512 x[4];

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/conv/layout_avx512.h"
 #include "backends/cpu/conv/tile_avx512.h"
+#include "backends/cpu/gemm/f32_avx512.h"
 
 namespace modelflow::cpu {
 namespace {

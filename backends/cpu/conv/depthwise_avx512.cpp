@@ -3,6 +3,7 @@
 
 #include "backends/cpu/conv/epilogue_avx512.h"
 #include "backends/cpu/conv/layout_avx512.h"
+#include "backends/cpu/gemm/f32_avx512.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -46,7 +47,7 @@ MODELFLOW_INLINE void store_strip(__m512 (&acc)[T], const Strip& s, std::int64_t
 template <int W, int S, int T>
 void run_strip(const Strip& s, const Epilogue& epilogue) {
   for (std::int64_t c = 0; c < s.channels; c += 16) {
-    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    const __mmask16 mask = first_lanes(static_cast<std::size_t>(s.channels - c));
     __m512 acc[T];
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) acc[t] = _mm512_loadu_ps(s.bias + c);
@@ -75,7 +76,7 @@ void run_strip(const Strip& s, const Epilogue& epilogue) {
 template <int K, int S, int T>
 void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
   for (std::int64_t c = 0; c < s.channels; c += 16) {
-    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    const __mmask16 mask = first_lanes(static_cast<std::size_t>(s.channels - c));
     __m512 upper[T], lower[T], weights[K], above[K];
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) upper[t] = lower[t] = _mm512_loadu_ps(s.bias + c);
@@ -108,7 +109,7 @@ void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
 /// One result with any number of taps: borders, dilations, odd kernels.
 void run_single(const Strip& s, const Epilogue& epilogue) {
   for (std::int64_t c = 0; c < s.channels; c += 16) {
-    const __mmask16 mask = s.channels - c >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(s.channels - c));
+    const __mmask16 mask = first_lanes(static_cast<std::size_t>(s.channels - c));
     __m512 acc[1] = {_mm512_loadu_ps(s.bias + c)};
     for (std::int64_t i = 0; i < s.taps_h; ++i) {
       const float* x = s.x + i * s.x_row + c;

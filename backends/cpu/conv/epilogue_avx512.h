@@ -50,7 +50,7 @@ __attribute__((noinline)) void activate_rows(const Epilogue& epilogue, float* y,
   with_activation(epilogue.activation, [=](auto f) {
     for (std::int64_t r = 0; r < rows; ++r) {
       for (std::int64_t i = 0; i < columns; i += 16) {
-        const __mmask16 mask = columns - i >= 16 ? 0xffff : tail_mask(static_cast<std::size_t>(columns - i));
+        const __mmask16 mask = first_lanes(static_cast<std::size_t>(columns - i));
         float* at = y + r * y_step + i;
         __m512 v = f(_mm512_maskz_loadu_ps(mask, at));
         if (added) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + r * y_step + i));

@@ -3,58 +3,11 @@
 
 #include <cstring>
 
+#include "backends/cpu/gemm/f32_avx512.h"
 #include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {
 namespace {
-
-/// 16 rows of 16 floats; the classic four rounds of exchanging halves.
-MODELFLOW_INLINE void transpose16(__m512 (&r)[16]) {
-  __m512 t[16];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; ++i) {
-    t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-    t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const __m512d a = _mm512_castps_pd(t[4 * i]), b = _mm512_castps_pd(t[4 * i + 2]);
-    const __m512d c = _mm512_castps_pd(t[4 * i + 1]), d = _mm512_castps_pd(t[4 * i + 3]);
-    r[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-    r[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-    r[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(c, d));
-    r[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(c, d));
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    t[i] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0x88);
-    t[i + 4] = _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd);
-    t[i + 8] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0x88);
-    t[i + 12] = _mm512_shuffle_f32x4(r[i + 8], r[i + 12], 0xdd);
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    r[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
-    r[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
-    r[i + 4] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0x88);
-    r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
-  }
-}
-
-__mmask16 lanes(std::int64_t n) { return n >= 16 ? 0xffff : static_cast<__mmask16>((1u << n) - 1); }
-
-void transpose_block(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, std::int64_t rows,
-                     std::int64_t columns) {
-  __m512 r[16];
-  const __mmask16 in = lanes(columns), out = lanes(rows);
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) r[i] = i < rows ? _mm512_maskz_loadu_ps(in, x + i * x_step) : _mm512_setzero_ps();
-  transpose16(r);
-#pragma GCC unroll 16
-  for (int j = 0; j < 16; ++j) {
-    if (j < columns) _mm512_mask_storeu_ps(y + j * y_step, out, r[j]);
-  }
-}
 
 void zero(float* to, std::int64_t n) {
   if (n > 0) std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(float));
@@ -111,14 +64,6 @@ void copy_plane(const BandShape& s, const float* x, Inside in, float* to) {
 
 }  // namespace
 
-void transpose_avx512(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, std::int64_t rows,
-                      std::int64_t columns) {
-  for (std::int64_t j = 0; j < columns; j += 16) {
-    for (std::int64_t i = 0; i < rows; i += 16)
-      transpose_block(x + i * x_step + j, x_step, y + j * y_step + i, y_step, rows - i, columns - j);
-  }
-}
-
 Band copy_band_avx512(const ConvProblem& p, const ConvBlock& block, const BandShape& s, std::int64_t pixel, float* to) {
   const Inside in = inside(p, s);
   const std::int64_t size = p.height * p.width;
@@ -152,7 +97,7 @@ void finish_avx512(const ConvProblem& p, float* y, const float* added, std::int6
   const bool before = p.residual == ops::Residual::before, after = p.residual == ops::Residual::after;
   with_activation(p.activation, [=](auto f) {
     for (std::int64_t i = 0; i < n; i += 16) {
-      const __mmask16 mask = lanes(n - i);
+      const __mmask16 mask = first_lanes(static_cast<std::size_t>(n - i));
       __m512 v = _mm512_maskz_loadu_ps(mask, y + i);
       if (before) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + i));
       v = f(v);

@@ -8,10 +8,6 @@
 
 namespace modelflow::cpu {
 
-/// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns.
-void transpose_avx512(const float* x, std::int64_t x_step, float* y, std::int64_t y_step, std::int64_t rows,
-                      std::int64_t columns);
-
 /// A part of x with its zero padding around it. Pixels of one row are `pixel` floats apart, rows `row` floats; channels
 /// are consecutive, or `plane` floats apart when `plane` is not 0.
 struct Band {

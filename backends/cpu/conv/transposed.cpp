@@ -102,7 +102,7 @@ class ConvTranspose : public Implementation {
   /// The same by [kh * kw * M, C] x [C, width], then the columns of each line interleaved.
   void expand_turned(const float* x, std::size_t width, float* y, float* scratch) const {
     const std::size_t piece = kw_ * m_;
-    transpose_avx512(x, channels_, width, channels_, scratch, width);
+    transpose_avx512(x, channels_, scratch, width, width, channels_);
     std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
     Gemm g;
     g.m = kh_ * piece, g.n = width, g.k = channels_ + 1;

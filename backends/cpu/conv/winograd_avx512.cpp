@@ -60,10 +60,6 @@ Place place_of(const WinogradRun& run, std::int64_t tile) {
   return {tile / run.across / run.down, row * run.m, column * run.m};
 }
 
-MODELFLOW_INLINE __mmask16 lanes(std::int64_t left) {
-  return left >= 16 ? static_cast<__mmask16>(0xffff) : tail_mask(static_cast<std::size_t>(left));
-}
-
 template <class F>
 void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, float* v) {
   constexpr int n = F::kInputs;
@@ -78,7 +74,7 @@ void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, f
       inside[i][j] = row + i >= 0 && row + i < p.height && column + j >= 0 && column + j < p.width;
   }
   for (std::int64_t c = 0; c < p.channels; c += 16) {
-    const __mmask16 mask = lanes(p.channels - c);
+    const __mmask16 mask = first_lanes(static_cast<std::size_t>(p.channels - c));
     __m512 half[n][n];  // [column][frequency of rows]
     for (int j = 0; j < n; ++j) {
       __m512 d[n];
@@ -127,7 +123,7 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
   const bool before = p.added && p.residual == ops::Residual::before;
   const bool after = p.added && p.residual == ops::Residual::after;
   for (std::int64_t k = 0; k < p.filters; k += 16) {
-    const __mmask16 mask = lanes(p.filters - k);
+    const __mmask16 mask = first_lanes(static_cast<std::size_t>(p.filters - k));
     const __m512 bias = _mm512_loadu_ps(p.bias + k);  // rounded up to whole vectors
     __m512 half[n][m];                                // [frequency of columns][row]
     for (int j = 0; j < n; ++j) {

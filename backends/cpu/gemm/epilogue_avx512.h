@@ -12,10 +12,7 @@ namespace {
 struct TwoRegisters {
   __mmask16 lanes[2];
   TwoRegisters(std::size_t n, std::size_t end)
-      : lanes{end - n < 16 ? tail_mask(end - n) : static_cast<__mmask16>(0xffff),
-              end - n >= 32   ? static_cast<__mmask16>(0xffff)
-              : end - n <= 16 ? static_cast<__mmask16>(0)
-                              : tail_mask(end - n - 16)} {}
+      : lanes{first_lanes(end - n), end - n <= 16 ? static_cast<__mmask16>(0) : first_lanes(end - n - 16)} {}
   MODELFLOW_INLINE __m512 load(const float* at, int v) const { return _mm512_maskz_loadu_ps(lanes[v], at + 16 * v); }
 };
 

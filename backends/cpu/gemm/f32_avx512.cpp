@@ -2,6 +2,7 @@
 #include "backends/cpu/gemm/f32_avx512.h"
 
 #include "backends/cpu/vector/activation.h"
+#include "backends/cpu/vector/transpose_avx512.h"
 
 // Why intrinsics: on Cascade Lake this tile keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
 // ukernel: 129), needs no code generation when a session is loaded, takes A where it lies, and finishes bias, residual
@@ -163,7 +164,7 @@ void finish(const Gemm& g, std::size_t m, std::size_t rows, std::size_t n, std::
       const float* residual = g.residual && g.residual_use != Use::before ? g.residual + r * g.ldr : nullptr;
       for (std::size_t j = n; j < n + columns; j += 16) {
         const std::size_t left = n + columns - j;
-        const __mmask16 mask = left < 16 ? tail_mask(left) : static_cast<__mmask16>(0xffff);
+        const __mmask16 mask = first_lanes(left);
         __m512 x = f(_mm512_maskz_loadu_ps(mask, c + j));
         if (residual) {
           const __m512 other = _mm512_maskz_loadu_ps(mask, residual + j);
@@ -217,45 +218,6 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
   return {g.b + n / kGemmPanel * g.panel + depth_begin * g.ldb, (all + steps - 1) / steps, all};
 }
 
-// 16 x 16 floats: rows of `in` become columns of `out`; `rows` and `columns` may be less.
-MODELFLOW_INLINE void transpose16(const float* in, std::size_t ldi, std::size_t rows, std::size_t columns, float* out,
-                                  std::size_t ldo, __mmask16 written) {
-  const __mmask16 read = columns < 16 ? tail_mask(columns) : static_cast<__mmask16>(0xffff);
-  __m512 r[16], s[16];
-  for (std::size_t i = 0; i < 16; ++i)
-    r[i] = i < rows ? _mm512_maskz_loadu_ps(read, in + i * ldi) : _mm512_setzero_ps();
-  for (int i = 0; i < 16; i += 2) {
-    s[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-    s[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-  }
-  const auto low = [](__m512 x, __m512 y) {
-    return _mm512_castpd_ps(_mm512_unpacklo_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
-  };
-  const auto high = [](__m512 x, __m512 y) {
-    return _mm512_castpd_ps(_mm512_unpackhi_pd(_mm512_castps_pd(x), _mm512_castps_pd(y)));
-  };
-  for (int i = 0; i < 16; i += 4) {
-    r[i] = low(s[i], s[i + 2]);
-    r[i + 1] = high(s[i], s[i + 2]);
-    r[i + 2] = low(s[i + 1], s[i + 3]);
-    r[i + 3] = high(s[i + 1], s[i + 3]);
-  }
-  // r[4g + c] holds, in its 128-bit lane L, column 4L + c of rows 4g .. 4g+3.
-  for (int c = 0; c < 4; ++c) {
-    const __m512 even_low = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88),
-                 odd_low = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xdd);
-    const __m512 even_high = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88);
-    const __m512 odd_high = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xdd);
-    s[c] = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
-    s[8 + c] = _mm512_shuffle_f32x4(even_low, even_high, 0xdd);
-    s[4 + c] = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
-    s[12 + c] = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
-  }
-  for (std::size_t i = 0; i < 16; ++i) {
-    if (i < columns) _mm512_mask_storeu_ps(out + i * ldo, written, s[i]);
-  }
-}
-
 }  // namespace
 
 void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
@@ -288,16 +250,12 @@ void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::siz
   }
 }
 
-void transpose_avx512(const float* in, std::size_t ldi, std::size_t rows, std::size_t columns, float* out,
-                      std::size_t ldo) {
-  for (std::size_t r = 0; r < rows; r += 16) {
-    const std::size_t height = rows - r < 16 ? rows - r : 16;
-    const __mmask16 written = height < 16 ? tail_mask(height) : static_cast<__mmask16>(0xffff);
-    for (std::size_t c = 0; c < columns; c += 16) {
-      const std::size_t width = columns - c < 16 ? columns - c : 16;
-      transpose16(in + r * ldi + c, ldi, height, width, out + c * ldo + r, ldo, written);
-    }
-  }
+void transpose_avx512(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
+                      std::size_t columns) {
+  for (std::size_t j = 0; j < columns; j += 16)
+    for (std::size_t i = 0; i < rows; i += 16)
+      transpose_block(x + i * x_step + j, x_step, y + j * y_step + i, y_step, rows - i, columns - j,
+                      first_lanes(rows - i));
 }
 
 void pack_b_avx512(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,
@@ -310,10 +268,10 @@ void pack_b_avx512(const float* b, std::size_t ldb, bool transposed, std::size_t
       if (transposed) {
         const float* from = b + (column + start) * ldb;
         for (std::size_t i = 0; i < k; i += 16) {
-          transpose16(from + i, ldb, width, k - i < 16 ? k - i : 16, to + i * kGemmPanel + start, kGemmPanel, 0xffff);
+          transpose_block(from + i, ldb, to + i * kGemmPanel + start, kGemmPanel, width, k - i, 0xffff);
         }
       } else {
-        const __mmask16 mask = width < 16 ? tail_mask(width) : static_cast<__mmask16>(0xffff);
+        const __mmask16 mask = first_lanes(width);
         const float* from = b + column + start;
         for (std::size_t i = 0; i < k; ++i) {
           _mm512_storeu_ps(to + i * kGemmPanel + start, _mm512_maskz_loadu_ps(mask, from + i * ldb));

@@ -44,8 +44,8 @@ inline std::size_t packed_b_floats(std::size_t k, std::size_t n) {
 void pack_b_avx512(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,
                    std::size_t last, float* out);
 
-/// out[c * ldo + r] = in[r * ldi + c] for r < rows, c < cols.
-void transpose_avx512(const float* in, std::size_t ldi, std::size_t rows, std::size_t cols, float* out,
-                      std::size_t ldo);
+/// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns.
+void transpose_avx512(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
+                      std::size_t columns);
 
 }  // namespace modelflow::cpu

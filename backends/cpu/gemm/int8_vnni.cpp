@@ -231,8 +231,8 @@ void interleave(const std::int8_t* b, std::size_t ldb, std::size_t rows, __mmask
 void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::byte* out) {
   if (k != depth || columns != kVnniPanel) std::memset(out, 0, depth * kVnniPanel);
   if (k % 4 == 0) {
-    return transpose_avx512(reinterpret_cast<const float*>(b), k / 4, columns, k / 4, reinterpret_cast<float*>(out),
-                            kVnniPanel);
+    return transpose_avx512(reinterpret_cast<const float*>(b), k / 4, reinterpret_cast<float*>(out), kVnniPanel,
+                            columns, k / 4);
   }
   for (std::size_t j = 0; j < columns; ++j) {
     for (std::size_t i = 0; i < k; i += 4)

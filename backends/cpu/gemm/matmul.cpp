@@ -113,7 +113,7 @@ class MatMulAvx512 : public Implementation {
         pack_b_avx512(p.b + p.offsets[i].second, attrs_.trans_b ? p.k : p.n, attrs_.trans_b, p.k, p.n, first, last,
                       a + a_floats);
       }
-      if (attrs_.trans_a && first == 0) transpose_avx512(p.a + p.offsets[i].first, p.m, p.k, p.m, a, p.k);
+      if (attrs_.trans_a && first == 0) transpose_avx512(p.a + p.offsets[i].first, p.m, a, p.k, p.k, p.m);
     };
     const auto use = [&](std::size_t i, const float* a) {
       Gemm& g = products[i];

@@ -43,10 +43,6 @@ MODELFLOW_INLINE __m512i steps_of(const float* a, __mmask16 lanes, F f) {
   return _mm512_maskz_mov_epi32(lanes, f(_mm512_maskz_loadu_ps(lanes, a)));
 }
 
-MODELFLOW_INLINE __mmask16 lanes_of(std::size_t left) {
-  return left >= 16 ? static_cast<__mmask16>(0xffff) : left ? tail_mask(left) : static_cast<__mmask16>(0);
-}
-
 /// f.steps(row of the group, 16 floats) are the steps. Gives the sum of each row.
 template <bool kSigned, class F>
 MODELFLOW_INLINE __m128i quantize_group(const Group& g, std::size_t k, const F& f) {
@@ -67,7 +63,7 @@ MODELFLOW_INLINE __m128i quantize_group(const Group& g, std::size_t k, const F& 
   };
   std::size_t i = 0;
   for (; i + 16 <= k; i += 16) block(i, 0xffff);
-  if (i < k) block(i, lanes_of(k - i));
+  if (i < k) block(i, first_lanes(k - i));
   const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1));
   return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
@@ -83,7 +79,7 @@ MODELFLOW_INLINE std::int32_t quantize_row(const float* a, std::size_t k, std::u
     for (std::size_t v = 0; v < 4; ++v)
       x[v] = steps_of(
           a + i + 16 * v,
-          lanes_of(std::max(k, i + 16 * v) - i - 16 * v), [&](__m512 floats) __attribute__((always_inline)) {
+          first_lanes(std::max(k, i + 16 * v) - i - 16 * v), [&](__m512 floats) __attribute__((always_inline)) {
             return f.steps(0, floats);
           });
     const __m512i bytes = finished<kSigned>(in_bytes<kSigned>(x), sums);
@@ -101,7 +97,7 @@ MODELFLOW_INLINE float largest(const float* a, std::size_t k) {
     for (std::size_t v = 0; v < 4; ++v) most[v] = _mm512_max_epi32(most[v], sizes(_mm512_loadu_ps(a + i + 16 * v)));
   }
   for (; i < k; i += 16) {
-    const __mmask16 lanes = lanes_of(k - i);
+    const __mmask16 lanes = first_lanes(k - i);
     most[0] = _mm512_max_epi32(most[0], sizes(_mm512_maskz_loadu_ps(lanes, a + i)));
   }
   return largest_of(_mm512_max_epi32(_mm512_max_epi32(most[0], most[1]), _mm512_max_epi32(most[2], most[3])));
@@ -153,9 +149,9 @@ struct ByExponential {
     __m512 most[2] = {_mm512_set1_ps(kNothing), _mm512_set1_ps(kNothing)};
     __mmask16 without = 0;
     for (std::size_t i = 0; i < k; i += 16) {
-      const __m512 x = _mm512_maskz_loadu_ps(lanes_of(k - i), row + i);
+      const __m512 x = _mm512_maskz_loadu_ps(first_lanes(k - i), row + i);
       without |= _mm512_cmp_ps_mask(x, infinity, _CMP_NLT_UQ);
-      most[i / 16 % 2] = _mm512_mask_max_ps(most[i / 16 % 2], lanes_of(k - i), most[i / 16 % 2], x);
+      most[i / 16 % 2] = _mm512_mask_max_ps(most[i / 16 % 2], first_lanes(k - i), most[i / 16 % 2], x);
     }
     const float found = _mm512_reduce_max_ps(_mm512_max_ps(most[0], most[1]));
     top[r] = _mm512_set1_ps(found == kNothing ? 0 : found);
@@ -245,7 +241,7 @@ void range_vnni(const float* a, std::size_t n, float* low, float* high) {
     }
   }
   for (; i < n; i += 16) {
-    const __mmask16 lanes = lanes_of(n - i);
+    const __mmask16 lanes = first_lanes(n - i);
     const __m512 x = _mm512_mask_loadu_ps(least[0], lanes, a + i);
     least[0] = _mm512_min_ps(least[0], x), most[0] = _mm512_max_ps(most[0], x);
     without |= _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);

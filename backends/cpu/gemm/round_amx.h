@@ -16,7 +16,7 @@ MODELFLOW_INLINE void round_numbers(const float* from, std::size_t count, std::b
     _mm512_storeu_si512(to + 2 * i, reinterpret_cast<__m512i>(both));
   }
   for (; i < count; i += 16) {
-    const __mmask16 lanes = count - i >= 16 ? 0xffff : tail_mask(count - i);
+    const __mmask16 lanes = first_lanes(count - i);
     const __m256bh some = _mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(lanes, from + i));
     _mm256_mask_storeu_epi16(to + 2 * i, lanes, reinterpret_cast<__m256i>(some));
   }

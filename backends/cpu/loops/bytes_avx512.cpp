@@ -22,7 +22,7 @@ void max_window(const ByteWindow& w, std::uint8_t* y) {
 MODELFLOW_INLINE void add_words(__m512i words, std::size_t channels, std::uint32_t* sum) {
   const auto add = [&](__m256i half, std::size_t c) {
     if (channels <= c) return;
-    const __mmask16 mask = mask16(channels - c);
+    const __mmask16 mask = first_lanes(channels - c);
     const __m512i old = _mm512_maskz_loadu_epi32(mask, sum + c);
     _mm512_mask_storeu_epi32(sum + c, mask, _mm512_add_epi32(old, _mm512_cvtepu16_epi32(half)));
   };
@@ -99,7 +99,7 @@ MODELFLOW_INLINE void rescale_row(const Rescale& r, const std::uint8_t* x, const
     _mm512_storeu_si512(y + i, packed(part(0), part(16), part(32), part(48), y_zero));
   }
   for (; i < n; i += 16) {
-    const __mmask16 mask = mask16(n - i);
+    const __mmask16 mask = first_lanes(n - i);
     const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, x + i));
     const __m512i result = _mm512_add_epi32(whole(bytes, factor(i, mask)), _mm512_set1_epi32(r.y_zero));
     _mm_mask_storeu_epi8(y + i, mask, _mm512_cvtusepi32_epi8(_mm512_max_epi32(result, _mm512_setzero_si512())));
@@ -126,7 +126,7 @@ void quantize(const Quantization& q, const float* x, std::size_t n, std::uint8_t
 void dequantize(const Quantization& q, const std::uint8_t* x, std::size_t n, float* y) {
   const Dequantizer dequantizer(q);
   for (std::size_t i = 0; i < n; i += 16) {
-    const __mmask16 mask = mask16(n - i);
+    const __mmask16 mask = first_lanes(n - i);
     _mm512_mask_storeu_ps(y + i, mask, dequantizer(_mm_maskz_loadu_epi8(mask, x + i)));
   }
 }
@@ -139,7 +139,7 @@ void add(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::si
                rest = _mm512_set1_ps(-(static_cast<float>(s.a.zero) * fa + static_cast<float>(s.b.zero) * fb));
   const __m512i zero = _mm512_set1_epi16(static_cast<short>(s.y.zero));
   const auto part = [&](std::size_t i, std::size_t left) {
-    const __mmask16 mask = mask16(left);
+    const __mmask16 mask = first_lanes(left);
     const auto number = [&](const std::uint8_t* x) {
       return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, x + i)));
     };

@@ -9,12 +9,9 @@
 namespace modelflow::cpu {
 namespace {
 
-/// The lanes of 64 bytes, 32 or 16 numbers that hold the first n.
+/// The lanes of 64 bytes or 32 numbers that hold the first n.
 MODELFLOW_INLINE __mmask64 mask64(std::size_t n) { return n >= 64 ? ~__mmask64{0} : (__mmask64{1} << n) - 1; }
 MODELFLOW_INLINE __mmask32 mask32(std::size_t n) { return n >= 32 ? ~__mmask32{0} : (__mmask32{1} << n) - 1; }
-MODELFLOW_INLINE __mmask16 mask16(std::size_t n) {
-  return n >= 16 ? static_cast<__mmask16>(0xffff) : static_cast<__mmask16>((1u << n) - 1);
-}
 
 /// Integers as 16-bit numbers plus `zero`, saturated to bytes, in order.
 MODELFLOW_INLINE __m512i packed(__m512i a, __m512i b, __m512i c, __m512i d, __m512i zero) {
@@ -44,7 +41,7 @@ struct Quantizer {
   /// Reads the first n < 64.
   MODELFLOW_INLINE __m512i operator()(const float* x, std::size_t n) const {
     const auto part = [&](std::size_t i) {
-      return n > i ? whole(_mm512_maskz_loadu_ps(mask16(n - i), x + i)) : _mm512_setzero_si512();
+      return n > i ? whole(_mm512_maskz_loadu_ps(first_lanes(n - i), x + i)) : _mm512_setzero_si512();
     };
     return packed(part(0), part(16), part(32), part(48), zero);
   }
@@ -66,7 +63,7 @@ struct Dequantizer {
       if (n >= i + 16)
         _mm512_storeu_ps(y + i, (*this)(part));
       else if (n > i)
-        _mm512_mask_storeu_ps(y + i, mask16(n - i), (*this)(part));
+        _mm512_mask_storeu_ps(y + i, first_lanes(n - i), (*this)(part));
     };
     store(_mm512_castsi512_si128(x), 0);
     store(_mm512_extracti32x4_epi32(x, 1), 16);

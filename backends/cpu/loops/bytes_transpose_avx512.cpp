@@ -62,7 +62,7 @@ void quantize_last_avx512(const Quantization& q, const Planes& p, const float* x
       }
       transpose(rows);
       std::uint8_t* to = y + at * p.channels + c;
-      const __mmask16 mask = mask16(channels);
+      const __mmask16 mask = first_lanes(channels);
       store_pixels<0>(rows, pixels, p.channels, mask, to);
       store_pixels<1>(rows, pixels, p.channels, mask, to);
       store_pixels<2>(rows, pixels, p.channels, mask, to);
@@ -81,7 +81,7 @@ void dequantize_second_avx512(const Quantization& q, const Planes& p, const std:
 #pragma GCC unroll 16
       for (std::size_t i = 0; i < 16; ++i) rows[i] = _mm512_setzero_si512();
       const std::uint8_t* from = x + at * p.channels + c;
-      const __mmask16 mask = mask16(channels);
+      const __mmask16 mask = first_lanes(channels);
       load_pixels<0>(rows, pixels, p.channels, mask, from);
       load_pixels<1>(rows, pixels, p.channels, mask, from);
       load_pixels<2>(rows, pixels, p.channels, mask, from);

@@ -50,6 +50,8 @@ MODELFLOW_INLINE Floats only(Floats x, Whole, float = 0) { return x; }
 
 /// The lanes of a vector that holds the last `n` < 16 floats.
 MODELFLOW_INLINE __mmask16 tail_mask(std::size_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+/// Those of a vector that holds the first of `n` floats: all 16 where there are as many.
+MODELFLOW_INLINE __mmask16 first_lanes(std::size_t n) { return n < 16 ? tail_mask(n) : static_cast<__mmask16>(0xffff); }
 
 struct Rest {
   __mmask16 mask;
