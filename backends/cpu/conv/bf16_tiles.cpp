@@ -11,6 +11,7 @@
 #include "backends/cpu/gemm/bf16_int8_amx.h"
 #include "backends/cpu/gemm/split.h"
 #include "backends/cpu/loops/bf16.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -174,7 +175,7 @@ double filled(const Call& call) {
 double cost(const Call& call, const Target& target) {
   constexpr double kGain = 16;  // products of a tile for one of float32
   const double copies = 1.5 * 4 * call.in(0).shape.known_elements() / (target.l2_bandwidth * target.cores);
-  return std::max(target.compute(conv_flops(call) / (kGain * filled(call)), 0.4) + copies,
+  return std::max(target.compute(ops::conv_flops(call) / (kGain * filled(call)), 0.4) + copies,
                   target.stream(conv_bytes(call)));
 }
 

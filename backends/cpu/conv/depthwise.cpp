@@ -5,6 +5,7 @@
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -74,7 +75,7 @@ Verdict accepts(const Call& call, const Target&) {
 }
 
 double cost(const Call& call, const Target& target) {
-  return std::max(target.compute(conv_flops(call), 0.4), target.stream(conv_bytes(call)));
+  return std::max(target.compute(ops::conv_flops(call), 0.4), target.stream(conv_bytes(call)));
 }
 
 std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Depthwise>(call); }

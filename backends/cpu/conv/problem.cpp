@@ -124,12 +124,6 @@ Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_
   return yes();
 }
 
-double conv_flops(const Call& call) {
-  const Shape& w = call.in(1).shape;
-  const double per_result = w.has_rank() && w[0].known() ? w.known_elements() / static_cast<double>(w[0].value()) : 1;
-  return 2 * per_result * (call.outputs.empty() ? 1 : call.outputs[0].shape.known_elements());
-}
-
 double conv_bytes(const Call& call) {
   double bytes = 0;
   const auto add = [&](const Operand& operand) {

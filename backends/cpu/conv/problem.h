@@ -73,8 +73,6 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank);
 Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank);
 /// The part of it that is the same for all element types.
 Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
-/// Multiplications and additions; unknown dims count as one.
-double conv_flops(const Call& call);
 /// Bytes of all operands, float32 where no type is known.
 double conv_bytes(const Call& call);
 

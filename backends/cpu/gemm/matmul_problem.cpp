@@ -2,6 +2,7 @@
 #include "backends/cpu/gemm/matmul_problem.h"
 
 #include "backends/cpu/frame/activation.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -39,12 +40,6 @@ Dims batch_dims(std::span<const std::int64_t> a, std::span<const std::int64_t> b
     y[i] = left == 1 ? right : left;
   }
   return y;
-}
-
-double extent(const Shape& shape, std::size_t from_end) {
-  if (!shape.has_rank() || shape.rank() <= from_end) return 1;
-  const Dim& dim = shape[shape.rank() - 1 - from_end];
-  return dim.known() ? static_cast<double>(dim.value()) : 1;
 }
 
 }  // namespace
@@ -121,15 +116,8 @@ Verdict accepts_matmul(const Call& call, const Target&) {
 }
 
 double matmul_flops(const Call& call) {
-  const MatMulAttrs attrs(call.attrs);
-  const Shape& a = call.in(0).shape;
-  const double k = extent(a, attrs.trans_a ? 1 : 0);
-  // Rows of y are those of a unless b brings more batches.
-  const double rows =
-      std::max(a.known_elements() / std::max(k, 1.0), call.in(1).shape.known_elements() / std::max(k, 1.0) /
-                                                          std::max(extent(call.in(1).shape, attrs.trans_b), 1.0));
-  const double n = extent(call.in(1).shape, attrs.trans_b ? 1 : 0);
-  return rows * n * (2 * k + activation_flops(activation_of(call.attrs).kind));
+  const double results = call.outputs.at(0).shape.known_elements();
+  return ops::product_flops(call) + results * activation_flops(activation_of(call.attrs).kind);
 }
 
 double matmul_bytes(const Call& call) {

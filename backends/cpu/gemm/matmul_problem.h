@@ -27,7 +27,7 @@ std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b);
 
 /// What both kernels of MatMul can run at all.
 Verdict accepts_matmul(const Call& call, const Target&);
-/// Floating point operations and bytes moved, unknown dims as 1.
+/// Floating point operations, those of the activation included, and bytes moved, unknown dims as 1.
 double matmul_flops(const Call& call);
 double matmul_bytes(const Call& call);
 

@@ -8,6 +8,7 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/moderate.h"
 #include "backends/cpu/onednn/onednn.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -237,7 +238,7 @@ Verdict accepts_bf16(const Call& call, const Target&) {
 }
 
 double cost(const Call& call, const Target& target) {
-  return std::max(target.compute(conv_flops(call), 0.6), target.stream(conv_bytes(call)));
+  return std::max(target.compute(ops::conv_flops(call), 0.6), target.stream(conv_bytes(call)));
 }
 
 /// See bf16_gain: the rates are those of the instructions.
@@ -246,7 +247,7 @@ double cost_bf16(const Call& call, const Target& target) {
   const double x = 4 * call.in(0).shape.known_elements();
   const double gain = bf16_gain(target, w.has_rank() && w[1].known() ? static_cast<double>(w[1].value()) : 1);
   const double rounding = 1.5 * x / (target.l2_bandwidth * target.cores);
-  return std::max(target.compute(conv_flops(call) / gain, 0.5) + rounding, target.stream(conv_bytes(call)));
+  return std::max(target.compute(ops::conv_flops(call) / gain, 0.5) + rounding, target.stream(conv_bytes(call)));
 }
 
 std::unique_ptr<Implementation> create_bf16(const Call& call, const Target& target) {

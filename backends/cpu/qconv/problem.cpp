@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cpu/frame/typed_input.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -131,7 +132,7 @@ Verdict accepts_qconv_vectors(const Call& call, const Target& target) {
 
 double qconv_cost(const Call& call, const Target& target, double share) {
   // Operands of one byte; conv_bytes counts four.
-  return std::max(target.compute(conv_flops(call) / 4, share), target.stream(conv_bytes(call) / 4));
+  return std::max(target.compute(ops::conv_flops(call) / 4, share), target.stream(conv_bytes(call) / 4));
 }
 
 }  // namespace modelflow::cpu
