@@ -1,3 +1,4 @@
+// Threads that share the indices of a loop, and an Invocation that allocates plain memory.
 #include "backends/host_invocation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Running kernels without a runtime: an Invocation with threads of its own, for tests and benchmarks.
 #pragma once
 
 #include <memory>

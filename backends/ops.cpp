@@ -1,3 +1,4 @@
+// The table of fused ops, and finding an op by its kind or in another precision.
 #include "backends/ops.h"
 
 #include <array>

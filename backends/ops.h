@@ -1,8 +1,8 @@
+// Every fused op of this build, one file each in backends/ops.
 #pragma once
 
 #include "modelflow/kernel.h"
 
-/// Every fused op of this build, one file each in backends/ops. The table in ops.cpp lists them.
 namespace modelflow::ops {
 
 extern const FusedOp conv_op;

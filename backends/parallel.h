@@ -1,3 +1,4 @@
+// Marks threads that work in a parallel loop of a runtime.
 #pragma once
 
 namespace modelflow {

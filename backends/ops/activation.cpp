@@ -1,3 +1,4 @@
+// The fused op Activation: one activation function on every element.
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 

@@ -1,3 +1,4 @@
+// ONNX text of every activation, as far as possible in the spelling that ONNX Runtime itself fuses.
 #include "backends/ops/activation_body.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// ONNX text of the activations that fused ops have.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The fused op Attention: its attributes, the extents of its operands, and its shape rule.
 #include <cmath>
 #include <limits>
 #include <optional>

@@ -1,3 +1,4 @@
+// The attributes and extents of Attention, QAttention and AttentionBf16.
 #pragma once
 
 #include "modelflow/kernel.h"

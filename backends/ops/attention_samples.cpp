@@ -1,3 +1,4 @@
+// Sample calls of the ops of attention.
 #include <algorithm>
 #include <limits>
 #include <string_view>

@@ -1,3 +1,4 @@
+// ONNX text of the products of attention in low precision, and of the softmax between them.
 #include "backends/ops/attention_steps.h"
 
 #include <limits>

@@ -1,9 +1,9 @@
+// ONNX text of the two products of attention in low precision: on 8-bit integers ("steps" of a scale) with 32-bit sums,
+// which is what QAttention adds to Attention, and on bfloat16 with float32 sums, which AttentionBf16 adds.
 #pragma once
 
 #include <string>
 
-/// ONNX text of the two products of attention in low precision: on whole steps in 8 bits with 32-bit sums, which is
-/// what QAttention adds to Attention, and on bfloat16 with float32 sums, which AttentionBf16 adds.
 namespace modelflow::ops {
 
 /// `scores` = `scale` q k^T. Rows of q and of k, [batch, heads, sequence, head_dim], are in steps of a 127th of their

@@ -1,3 +1,4 @@
+// Bodies of ops in bfloat16: Casts in front of the float32 body, and one behind it.
 #include "backends/ops/bf16_body.h"
 
 namespace modelflow::ops {

@@ -1,3 +1,4 @@
+// Bodies of ops in bfloat16, made of the body of their float32 form.
 #pragma once
 
 #include <string>

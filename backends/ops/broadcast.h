@@ -1,3 +1,4 @@
+// Broadcasting of two dims.
 #pragma once
 
 #include <optional>

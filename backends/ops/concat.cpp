@@ -1,3 +1,4 @@
+// The fused op Concat: channels of several images side by side, smaller images upsampled.
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
 

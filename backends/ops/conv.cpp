@@ -1,3 +1,4 @@
+// The fused op Conv: convolution with bias, residual sum and activation.
 #include <algorithm>
 #include <cstdint>
 #include <optional>

@@ -1,3 +1,4 @@
+// Reads and checks the attributes of a convolution.
 #include "backends/ops/conv_attrs.h"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// The attributes of the convolutions, where their operands stand, and their shape rule.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The fused ops ConvBf16 and ConvToBf16: Conv of bfloat16 numbers.
 #include <string>
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// The shape rule of convolutions, in either order of axes.
 #include <string>
 
 #include "backends/ops/activation_body.h"

@@ -1,3 +1,4 @@
+// Sample calls of Conv: layers of real models, then every option once.
 #include <cmath>
 #include <list>
 

@@ -1,3 +1,4 @@
+// The fused op ConvTranspose: transposed convolution whose windows do not overlap.
 #include "backends/ops/conv_transpose.h"
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// The shape rule of transposed convolutions.
 #pragma once
 
 #include "modelflow/kernel.h"

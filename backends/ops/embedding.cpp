@@ -1,3 +1,4 @@
+// The fused op Embedding: rows of tables by ids, their sum and its layer normalization.
 #include <algorithm>
 
 #include "backends/ops.h"

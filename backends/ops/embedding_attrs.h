@@ -1,3 +1,4 @@
+// The attributes of Embedding.
 #pragma once
 
 #include "modelflow/kernel.h"

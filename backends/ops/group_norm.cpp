@@ -1,3 +1,4 @@
+// The fused op GroupNorm: group normalization, then an activation.
 #include <string>
 
 #include "backends/ops.h"

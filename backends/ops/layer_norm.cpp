@@ -1,3 +1,4 @@
+// The fused op LayerNorm: layer or RMS normalization, of a residual sum too.
 #include <algorithm>
 #include <string>
 

@@ -1,3 +1,4 @@
+// ONNX text of layer and RMS normalization: as the standard op where the opset has it, else decomposed.
 #include "backends/ops/layer_norm_text.h"
 
 #include "backends/ops/activation_body.h"

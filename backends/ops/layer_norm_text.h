@@ -1,3 +1,4 @@
+// ONNX text of layer and RMS normalization.
 #pragma once
 
 #include <cstdint>

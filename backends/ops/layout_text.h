@@ -1,3 +1,4 @@
+// ONNX text of the Transpose between the two places of channels.
 #pragma once
 
 #include <cstddef>

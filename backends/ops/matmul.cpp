@@ -1,3 +1,4 @@
+// The fused op MatMul: matrix product with scale, bias, activation and residual.
 #include <optional>
 
 #include "backends/ops.h"

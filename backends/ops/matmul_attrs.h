@@ -1,3 +1,4 @@
+// The attributes of MatMul, and ONNX text of what follows a product.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The fused ops MatMulBf16 and MatMulToBf16: MatMul with weights in bfloat16.
 #include <optional>
 
 #include "backends/ops.h"

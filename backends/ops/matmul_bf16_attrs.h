@@ -1,3 +1,4 @@
+// The attributes of MatMulBf16 and MatMulToBf16.
 #pragma once
 
 #include "backends/ops/matmul_attrs.h"

@@ -1,3 +1,4 @@
+// Sample calls of MatMul: layers of real models, then every option once.
 #include <cmath>
 #include <list>
 

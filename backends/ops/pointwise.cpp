@@ -1,3 +1,4 @@
+// The fused op Pointwise: a program of elementwise ops in one pass over memory.
 #include <algorithm>
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// Reads programs of elementwise ops and writes them as ONNX text.
 #include "backends/ops/pointwise_program.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Programs of elementwise ops as text: one instruction a line, and their ONNX bodies.
 #pragma once
 
 #include <cstddef>

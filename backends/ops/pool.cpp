@@ -1,3 +1,4 @@
+// The fused op Pool: MaxPool, AveragePool or GlobalAveragePool with channels last.
 #include "backends/ops/pool.h"
 
 #include <limits>

@@ -1,8 +1,8 @@
+// What Pool, QPool and PoolBf16 share. A call's op says which of them it is.
 #pragma once
 
 #include "modelflow/kernel.h"
 
-/// What Pool and QPool share. A call's op says which of them it is.
 namespace modelflow::ops {
 
 std::string pool_body(const Call& call, int opset);

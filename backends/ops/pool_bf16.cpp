@@ -1,3 +1,4 @@
+// The fused op PoolBf16: Pool with its result in bfloat16.
 #include "backends/ops.h"
 #include "backends/ops/bf16_body.h"
 #include "backends/ops/pool.h"

@@ -1,3 +1,4 @@
+// The fused op QAdd: the sum of two tensors of 8-bit numbers.
 #include "backends/ops.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/quantize_text.h"

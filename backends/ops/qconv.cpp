@@ -1,3 +1,4 @@
+// The fused op QConv: convolution of 8-bit numbers with bias, residual sum and activation.
 #include <optional>
 #include <string>
 

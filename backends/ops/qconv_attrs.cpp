@@ -1,3 +1,4 @@
+// Reads and checks the attributes of QConv, and scales and zero points.
 #include "backends/ops/qconv_attrs.h"
 
 #include <cmath>

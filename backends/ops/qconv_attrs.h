@@ -1,3 +1,4 @@
+// The attributes of QConv, and scale and zero point of a tensor.
 #pragma once
 
 #include "backends/ops/conv_attrs.h"

@@ -1,3 +1,4 @@
+// Sample calls of QConv: those of Conv in 8 bits, and some more.
 #include <cmath>
 #include <list>
 

@@ -1,3 +1,5 @@
+// The fused ops QConvTranspose and QConvTransposeFloat: ConvTranspose of 8-bit numbers, with a result in 8 bits or in
+// float32.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// The fused op QMatMul: matrix product in int8, whose first operand is quantized on the way in.
 #include <cmath>
 #include <optional>
 

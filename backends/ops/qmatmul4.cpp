@@ -1,3 +1,4 @@
+// The fused op QMatMul4: matrix product with weights of 4 bits in blocks.
 #include <optional>
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// The attributes and samples of QMatMul4.
 #pragma once
 
 #include "backends/ops/matmul_attrs.h"

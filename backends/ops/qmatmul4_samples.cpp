@@ -1,3 +1,4 @@
+// Sample calls of QMatMul4.
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul4_attrs.h"
 #include "backends/ops/sample_weights.h"

@@ -1,3 +1,4 @@
+// The attributes and samples of QMatMul.
 #pragma once
 
 #include "backends/ops/matmul_attrs.h"

@@ -1,3 +1,4 @@
+// Sample calls of QMatMul: layers of real models, then every option once.
 #include <algorithm>
 
 #include "backends/ops/activation_body.h"

@@ -1,3 +1,4 @@
+// The fused op QPool: Pool of 8-bit numbers.
 #include "backends/ops.h"
 #include "backends/ops/pool.h"
 

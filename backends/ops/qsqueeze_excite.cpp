@@ -1,3 +1,4 @@
+// The fused op QSqueezeExcite: SqueezeExcite of 8-bit numbers.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// The fused ops Quantize and Dequantize: between float32 and 8-bit numbers, with the channels moved where asked for.
 #include <algorithm>
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// ONNX text of scales and zero points, and their check.
 #include "backends/ops/quantize_text.h"
 
 #include <cmath>

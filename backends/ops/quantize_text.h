@@ -1,3 +1,4 @@
+// ONNX text of scales and zero points, and their check.
 #pragma once
 
 #include <string>

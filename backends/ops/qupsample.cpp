@@ -1,3 +1,4 @@
+// The fused op QUpsample: Upsample of 8-bit numbers.
 #include "backends/ops.h"
 #include "backends/ops/upsample.h"
 

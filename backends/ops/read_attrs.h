@@ -1,3 +1,4 @@
+// Reads the attributes of a call, or says why they contradict each other.
 #pragma once
 
 #include <optional>

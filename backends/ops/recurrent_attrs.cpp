@@ -1,3 +1,4 @@
+// Reads and checks the attributes of LSTM and GRU, and their shape rule.
 #include "backends/ops/recurrent_attrs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The attributes of LSTM and GRU, and of their int8 forms.
 #pragma once
 
 #include <string>

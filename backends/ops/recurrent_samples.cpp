@@ -1,3 +1,4 @@
+// Sample calls of LSTM and GRU, and of their int8 forms.
 #include "backends/ops/recurrent_attrs.h"
 #include "backends/ops/sample_weights.h"
 

@@ -1,3 +1,4 @@
+// The fused op Reduce: elementwise ops, a reduction, elementwise ops.
 #include <algorithm>
 
 #include "backends/ops.h"

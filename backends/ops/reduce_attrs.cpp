@@ -1,3 +1,4 @@
+// Reads the program of Reduce and cuts it at the reduction.
 #include "backends/ops/reduce_attrs.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The attributes of Reduce: its program, cut at the reduction.
 #pragma once
 
 #include "backends/ops/pointwise_program.h"

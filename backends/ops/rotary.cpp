@@ -1,3 +1,4 @@
+// The fused op Rotary: rotary position embedding.
 #include <optional>
 
 #include "backends/ops.h"

@@ -1,3 +1,4 @@
+// The attributes and the body of Rotary.
 #pragma once
 
 #include "modelflow/kernel.h"

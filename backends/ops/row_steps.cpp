@@ -1,3 +1,4 @@
+// ONNX text that quantizes rows to 8-bit integers with a scale for each row.
 #include "backends/ops/row_steps.h"
 
 #include "backends/ops/activation_body.h"

@@ -1,3 +1,4 @@
+// ONNX text that quantizes rows to 8-bit integers ("steps" of a scale for each row).
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Numbers for sample calls that are the same on every machine.
 #include "backends/ops/sample_weights.h"
 
 #include <cmath>

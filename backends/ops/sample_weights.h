@@ -1,3 +1,4 @@
+// Numbers and operands for sample calls.
 #pragma once
 
 #include <list>

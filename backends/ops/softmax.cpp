@@ -1,3 +1,4 @@
+// The fused op Softmax: softmax or its logarithm, of scores with a scale and a mask.
 #include <algorithm>
 #include <limits>
 

@@ -1,3 +1,4 @@
+// The attributes of Softmax.
 #pragma once
 
 #include "modelflow/kernel.h"

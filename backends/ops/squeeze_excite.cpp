@@ -1,3 +1,4 @@
+// The fused op SqueezeExcite, and what QSqueezeExcite shares with it.
 #include "backends/ops/squeeze_excite.h"
 
 #include "backends/ops.h"

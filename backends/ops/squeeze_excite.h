@@ -1,9 +1,9 @@
+// What SqueezeExcite and QSqueezeExcite share. A call's op says which of them it is.
 #pragma once
 
 #include "backends/ops/sample_weights.h"
 #include "modelflow/kernel.h"
 
-/// What SqueezeExcite and QSqueezeExcite share. A call's op says which of them it is.
 namespace modelflow::ops {
 
 std::string excite_body(const Call& call, int opset);

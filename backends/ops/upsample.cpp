@@ -1,3 +1,4 @@
+// The fused op Upsample: every pixel repeated a whole number of times.
 #include "backends/ops/upsample.h"
 
 #include "backends/ops.h"

@@ -1,8 +1,8 @@
+// What Upsample and QUpsample share.
 #pragma once
 
 #include "modelflow/kernel.h"
 
-/// What Upsample and QUpsample share.
 namespace modelflow::ops {
 
 std::vector<std::string> upsample_inputs(const Call& call);

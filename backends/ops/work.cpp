@@ -1,3 +1,4 @@
+// Counts multiplications and additions of fused ops, and the bytes that plain ops move in their place.
 #include "backends/ops/work.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
+// ONNX Runtime's C API for the plugin, which links no ONNX Runtime but uses the functions of the one that loads it.
 #pragma once
 
-// The C API alone: the plugin links no ONNX Runtime, it uses the functions of the one that loads it.
 #include <onnxruntime_c_api.h>
 
 #include <memory>

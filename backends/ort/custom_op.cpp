@@ -1,3 +1,4 @@
+// Custom ops: the functions that ONNX Runtime calls to create, run and destroy kernels.
 #include "backends/ort/custom_op.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A fused op as ONNX Runtime knows it: one structure for each registered name.
 #pragma once
 
 #include "backends/ort/api.h"

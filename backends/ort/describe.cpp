@@ -1,3 +1,4 @@
+// Reads attributes, types and constants of a node from ONNX Runtime.
 #include "backends/ort/describe.h"
 
 namespace modelflow::ort {

@@ -1,3 +1,4 @@
+// A node as ONNX Runtime describes it, as a Call.
 #pragma once
 
 #include "backends/ort/api.h"

@@ -1,3 +1,4 @@
+// Runs parallel loops on ONNX Runtime's workers, and reads and allocates its tensors.
 #include "backends/ort/invocation.h"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// An Invocation in ONNX Runtime: tensors, thread pool and scratch memory of one Compute call.
 #pragma once
 
 #include <array>

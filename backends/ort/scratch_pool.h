@@ -1,3 +1,4 @@
+// Scratch memory that stays between Compute calls.
 #pragma once
 
 #include <cstddef>
