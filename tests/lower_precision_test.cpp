@@ -152,6 +152,25 @@ TEST_F(LowerPrecisionTest, BytesAreNotRoundedAgainAndBranchesReadFloats) {
   EXPECT_LT(distance(want, run(result.model, {}, feeds(9))), 0.05);
 }
 
+/// Some of its taps never leave the padding.
+TEST_F(LowerPrecisionTest, TapsMayLieInThePaddingAlone) {
+  Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+g (float[2,8,4,4] x) => (float[2,8,4,4] y) <float w = {0}> {
+  a = Conv<dilations = [5, 5], pads = [5, 5, 5, 5]>(x, w)  b = Relu(a)  y = Sigmoid(b)
+})");
+  model.graph().set_input(*model.graph().nodes().front(), 1,
+                          &model.graph().add_constant(random({8, 8, 3, 3}, 1, 0.15f)));
+  Options options = int8(0);
+  options.max_drop = 100;
+  options.calibration = [](std::size_t i) {
+    return i < 4 ? std::optional(Feeds{{"x", random({2, 8, 4, 4}, static_cast<unsigned>(i))}}) : std::nullopt;
+  };
+  const Result result = optimize(model, options);
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 1) << result.report.text();
+  const Feeds feeds = {{"x", random({2, 8, 4, 4}, 9)}};
+  EXPECT_LT(distance(run(model, {}, feeds), run(result.model, plugin_path(), feeds)), 0.05);
+}
+
 TEST_F(LowerPrecisionTest, ThePortableFormIsPlainQdq) {
   Options options = int8(4);
   options.level = Level::O1;

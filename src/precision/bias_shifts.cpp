@@ -40,7 +40,7 @@ struct Window {
     const std::int64_t offset = tap * dilation - before;
     const std::int64_t skipped = offset < 0 ? (-offset + stride - 1) / stride : 0;
     const std::int64_t first = offset + skipped * stride;
-    if (first >= extent) return {0, 0};
+    if (first >= extent || skipped >= outputs) return {0, 0};
     return {first, std::min(outputs - skipped, (extent - first + stride - 1) / stride)};
   }
 };

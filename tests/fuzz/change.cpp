@@ -89,7 +89,8 @@ bool attribute_changed(const Scene& s) {
 
 bool operands_swapped(const Scene& s) {
   Node& node = s.node();
-  if (node.inputs().size() < 2) return false;
+  // Slopes broadcast to x and not the other way: ONNX Runtime takes them all the same.
+  if (node.inputs().size() < 2 || node.is("PRelu")) return false;
   Value *a = node.input(0), *b = node.input(1);
   s.graph.set_input(node, 0, b);
   s.graph.set_input(node, 1, a);
