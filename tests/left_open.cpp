@@ -121,6 +121,8 @@ std::string open_at(const Node& node, const Values& values) {
   if (picks(node) && x != values.end() && has_nan(x->second)) return "NaN is the largest or not, as its place has it";
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
+  if (node.is("Clip") && x != values.end() && x->second.dtype() == DType::f16 && overflows(x->second))
+    return "Clip without bounds ends at the largest number of the type that it is computed in";
   const bool fresh = std::ranges::none_of(node.inputs(), [&](const Value* input) {
     const auto found = values.find(input);
     return found != values.end() && found->second.dtype() == DType::f16 && !input->constant() &&

@@ -45,8 +45,8 @@ class Judge {
   Runtime& runtime_;
   const Model& original_;
   bool kinds_;
-  bool reduces_ = false;  ///< over nothing ONNX Runtime gives extents of 0 where they are 1
-  double least_ = 2;      ///< digits that are always allowed; tanh in ONNX Runtime's recurrent layers ends at 1.0000005
+  bool reduces_ = false;    ///< over nothing ONNX Runtime gives extents of 0 where they are 1
+  bool recurrent_ = false;  ///< tanh in ONNX Runtime's recurrent layers ends at 1.0000005
   std::vector<Sample> samples_;
   std::vector<std::vector<Tensor>> references_;
   std::vector<std::string> names_;
