@@ -43,13 +43,18 @@ bool has_amx() {
   return (d & wanted) == wanted && amx_granted();
 }
 
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1U << 4) != 0;
+}
+
 IsaSet detected() {
   __builtin_cpu_init();
   const auto all = [](std::initializer_list<bool> flags) { return std::ranges::all_of(flags, std::identity()); };
   IsaSet set;
   if (!all({__builtin_cpu_supports("avx2") != 0, __builtin_cpu_supports("fma") != 0})) return set;
   set = set | Isa::avx2;
-  if (__builtin_cpu_supports("avxvnni")) set = set | Isa::avx_vnni;
+  if (has_avx_vnni()) set = set | Isa::avx_vnni;
   if (!all({__builtin_cpu_supports("avx512f") != 0, __builtin_cpu_supports("avx512bw") != 0,
             __builtin_cpu_supports("avx512dq") != 0, __builtin_cpu_supports("avx512vl") != 0}))
     return set;
