@@ -1,43 +1,13 @@
 #include <algorithm>
-#include <cstring>
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
 
 namespace {
-
-using Sizes = std::vector<std::size_t>;
-
-/// Copies elements of `width` bytes so that axis i of the result is axis perm[i] of the source.
-Tensor transposed(const Tensor& source, const Ints& perm) {
-  const std::size_t rank = perm.size(), width = static_cast<std::size_t>(bits(source.dtype())) / 8;
-  Sizes strides(rank, width);
-  for (std::size_t i = rank - 1; i > 0; --i) strides[i - 1] = strides[i] * static_cast<std::size_t>(source.dims()[i]);
-  Dims dims(rank);
-  Sizes step(rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    dims[i] = source.dims()[static_cast<std::size_t>(perm[i])];
-    step[i] = strides[static_cast<std::size_t>(perm[i])];
-  }
-  const std::size_t row = static_cast<std::size_t>(dims.back());
-  return Tensor::make(source.dtype(), dims, [&](std::byte* out) {
-    Sizes at(rank, 0);
-    std::size_t offset = 0;
-    for (std::size_t left = static_cast<std::size_t>(source.elements()); left > 0; left -= row) {
-      for (std::size_t i = 0; i < row; ++i, out += width)
-        std::memcpy(out, source.data() + offset + i * step.back(), width);
-      for (std::size_t axis = rank - 1; axis-- > 0;) {  // odometer over the outer axes
-        offset += step[axis];
-        if (++at[axis] < static_cast<std::size_t>(dims[axis])) break;
-        offset -= step[axis] * at[axis];
-        at[axis] = 0;
-      }
-    }
-  });
-}
 
 int transpose_constants(Graph& graph, Context& context) {
   int changes = 0;

@@ -3,30 +3,12 @@
 #include <algorithm>
 
 #include "passes/graph/facts.h"
+#include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
 namespace {
 
 constexpr double kNode = 2e-6;  // seconds that one more node costs in the runtime
-
-Tensor transposed(const Tensor& tensor, const Ints& perm) {
-  const std::size_t rank = perm.size();
-  Dims dims(rank);
-  for (std::size_t i = 0; i < rank; ++i) dims[i] = tensor.dims()[static_cast<std::size_t>(perm[i])];
-  std::vector<std::int64_t> strides(rank, 1);
-  for (std::size_t i = rank - 1; i-- > 0;) strides[i] = strides[i + 1] * tensor.dims()[i + 1];
-  const std::size_t width = static_cast<std::size_t>(bits(tensor.dtype())) / 8;
-  return Tensor::make(tensor.dtype(), dims, [&](std::byte* out) {
-    Dims at(rank, 0);
-    for (std::int64_t n = tensor.elements(); n > 0; --n) {
-      std::int64_t from = 0;
-      for (std::size_t i = 0; i < rank; ++i) from += at[i] * strides[static_cast<std::size_t>(perm[i])];
-      std::copy_n(tensor.data() + static_cast<std::size_t>(from) * width, width, out);
-      out += width;
-      for (std::size_t i = rank; i-- > 0 && ++at[i] == dims[i];) at[i] = 0;
-    }
-  });
-}
 
 /// A constant that broadcasts against [N,C,H,W] -> the one that does against [N,H,W,C]: [C,1,1] -> [C].
 Tensor last_constant(const Tensor& tensor, std::size_t rank) {

@@ -7,8 +7,7 @@
 //                                   (channel_sizes.h, roundings.h by compensation.h and moments.h, bias_shifts.h)
 //   trials     trials.h             forms of the model by that plan, and what each loses on the second part
 //                                   (output_errors.h; op by op: op_errors.h)
-//   choice     choose.h             which op gets which precision, by measured times (gains.h) and the bound on the
-//   loss
+//   choice     choose.h             which op gets which precision, by measured times (gains.h) and the loss allowed
 //
 // and precision_report.h tells the user what was found.
 #pragma once
