@@ -39,8 +39,28 @@ const FusedOp* in_form(const FusedOp& op, Form form) {
   return nullptr;
 }
 
-std::string_view kind_of(std::string_view pool_name) {
-  if (const FusedOp* op = find_fused_op(pool_name)) return op->kind;
+std::string_view name(Form form) {
+  constexpr std::array<std::string_view, 6> kNames = {"float32", "bfloat16", "bfloat16", "int8", "int8", "int4"};
+  return kNames.at(static_cast<std::size_t>(form));
+}
+
+const FusedOp& pool_of(const FusedOp& op) { return op.names > 0 ? op : *find_fused_op(op.base); }
+
+namespace {
+
+/// Of all that share the names of `owner`, the one that the attributes call for.
+std::string_view in_pool(const FusedOp& owner, const Attrs& attrs) {
+  const std::string precision = attrs.text(kPrecision);
+  if (precision.empty()) return owner.kind;
+  for (const FusedOp* op : kFusedOps)
+    if (op != &owner && op->names == 0 && &pool_of(*op) == &owner && name(op->form) == precision) return op->kind;
+  return {};
+}
+
+}  // namespace
+
+std::string_view kind_of(std::string_view pool_name, const Attrs& attrs) {
+  if (const FusedOp* op = find_fused_op(pool_name)) return in_pool(*op, attrs);
   const std::size_t bar = pool_name.rfind('_');
   if (bar == std::string_view::npos) return {};
   const FusedOp* op = find_fused_op(pool_name.substr(0, bar));
@@ -50,7 +70,7 @@ std::string_view kind_of(std::string_view pool_name) {
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
   // "Conv_01" and "Conv_0" are not names that pool_name() makes.
   if (!op || !whole || digits.front() == '0' || index < 1 || index >= op->names) return {};
-  return op->kind;
+  return in_pool(*op, attrs);
 }
 
 std::string pool_name(std::string_view kind, int index) {

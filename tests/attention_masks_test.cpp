@@ -161,7 +161,7 @@ class AttentionMasks : public testing::TestWithParam<const char*> {
         if (HasFatalFailure()) return true;
       }
     return std::ranges::any_of(fused.graph().nodes(), [&](const auto& node) {
-      return node->domain() == "modelflow" && kind_of(node->op()) == (product ? "Attention" : "Softmax");
+      return node->domain() == "modelflow" && kind_of(node->op(), node->attrs) == (product ? "Attention" : "Softmax");
     });
   }
 

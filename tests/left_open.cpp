@@ -93,6 +93,12 @@ bool has_nan(const Tensor& tensor) {
   return std::ranges::any_of(numbers, [](double x) { return std::isnan(x); });
 }
 
+bool has_endless(const Tensor& tensor) {
+  if (!is_float(tensor.dtype())) return false;
+  const std::vector<double> numbers = tensor.to_doubles();
+  return std::ranges::any_of(numbers, [](double x) { return !std::isfinite(x); });
+}
+
 /// The standard Attention hides a key by the lowest number: of rows of such alone ONNX Runtime 1.31 makes zeros, 1.27
 /// and the definition means.
 bool hides_rows(const Node& attention, const Values& values) {
@@ -121,6 +127,11 @@ std::string open_at(const Node& node, const Values& values) {
   if (picks(node) && x != values.end() && has_nan(x->second)) return "NaN is the largest or not, as its place has it";
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
+  const bool endless = std::ranges::any_of(node.inputs(), [&](const Value* input) {
+    const auto found = values.find(input);
+    return found != values.end() && has_endless(found->second);
+  });
+  if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
   if (node.is("Clip") && x != values.end() && x->second.dtype() == DType::f16 && overflows(x->second))
     return "Clip without bounds ends at the largest number of the type that it is computed in";
   const bool fresh = std::ranges::none_of(node.inputs(), [&](const Value* input) {

@@ -45,7 +45,7 @@ std::vector<Call> samples() {
 const FusedOp activation_op = {
     .kind = "Activation",
     .doc = "One activation function on every element.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::f32},

@@ -25,7 +25,7 @@ const FusedOp qattention_op = {
     .doc =
         "Attention in int8: rows of queries and keys, columns of values quantized on the way in, probabilities in "
         "steps of a 255th of the largest.",
-    .names = 3,
+    .names = 0,
     .min_inputs = 1,
     .max_inputs = 5,
     .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined, DType::f32},
@@ -47,7 +47,7 @@ const FusedOp attention_bf16_op = {
     .doc =
         "Attention with queries, keys, values and probabilities rounded to bfloat16 on the way in; sums, masks and "
         "softmax in float32.",
-    .names = 3,
+    .names = 0,
     .min_inputs = 1,
     .max_inputs = 5,
     .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined, DType::f32},

@@ -68,7 +68,7 @@ const FusedOp conv_bf16_op = {
     .doc =
         "Convolution of activations rounded to bfloat16 by weights in it, summed in float32; bias, residual sum, "
         "activation. x and the residual are bfloat16 or float32.",
-    .names = 4,
+    .names = 0,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::undefined, DType::bf16, DType::undefined},
@@ -88,7 +88,7 @@ const FusedOp conv_bf16_op = {
 const FusedOp conv_to_bf16_op = {
     .kind = "ConvToBf16",
     .doc = "ConvBf16 with its result in bfloat16.",
-    .names = 6,
+    .names = 5,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::undefined, DType::bf16, DType::undefined},

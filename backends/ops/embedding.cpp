@@ -163,7 +163,7 @@ std::vector<Call> samples() {
 const FusedOp embedding_op = {
     .kind = "Embedding",
     .doc = "Sum of the rows that ids of one to three kinds name in their tables, layer normalization of it.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 2,
     .max_inputs = 8,
     // Ids are int32 or int64. Where there are fewer tables, scale and bias stand at their place.

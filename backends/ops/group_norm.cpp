@@ -114,7 +114,7 @@ std::vector<Call> samples() {
 const FusedOp group_norm_op = {
     .kind = "GroupNorm",
     .doc = "Group normalization (instance normalization with one channel per group), then an activation.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 3,
     .max_inputs = 3,
     .input_types = {DType::f32},

@@ -146,7 +146,7 @@ std::vector<Call> samples() {
 const FusedOp layer_norm_op = {
     .kind = "LayerNorm",
     .doc = "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::f32},

@@ -174,7 +174,7 @@ Verdict infer(Call& call) {
 const FusedOp matmul_op = {
     .kind = "MatMul",
     .doc = "Matrix product with batch broadcasting, scale, bias, activation and residual sum or factor.",
-    .names = 8,
+    .names = 7,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::f32},

@@ -145,7 +145,7 @@ const FusedOp matmul_bf16_op = {
     .doc =
         "Matrix product by weights in bfloat16, of activations as they are or rounded to it, summed in float32; bias, "
         "residual, activation. a is bfloat16 or float32.",
-    .names = 6,
+    .names = 0,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::undefined, DType::bf16, DType::f32},
@@ -164,7 +164,7 @@ const FusedOp matmul_bf16_op = {
 const FusedOp matmul_to_bf16_op = {
     .kind = "MatMulToBf16",
     .doc = "MatMulBf16 with its result in bfloat16.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::undefined, DType::bf16, DType::f32},

@@ -85,7 +85,7 @@ std::vector<Call> samples() {
 const FusedOp pointwise_op = {
     .kind = "Pointwise",
     .doc = "A chain or a tree of elementwise ops as one pass over memory; operands broadcast.",
-    .names = 10,
+    .names = 6,
     .min_inputs = 1,
     .max_inputs = 8,
     .input_types = {DType::f32},

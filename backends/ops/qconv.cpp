@@ -80,7 +80,7 @@ const FusedOp qconv_op = {
     .kind = "QConv",
     .doc =
         "Convolution of 8-bit numbers with bias, residual sum and activation, with either channel order on each side.",
-    .names = 8,
+    .names = 6,
     .min_inputs = 4,
     .max_inputs = 5,
     .input_types = {DType::u8, DType::i8, DType::f32, DType::i32, DType::u8},

@@ -139,7 +139,7 @@ std::vector<Call> samples_in_floats() {
 FusedOp op(const char* kind, const char* doc, DType result) {
   return {.kind = kind,
           .doc = doc,
-          .names = 2,
+          .names = 1,
           .min_inputs = 4,
           .max_inputs = 4,
           .input_types = {DType::u8, DType::i8, DType::f32, DType::i32},

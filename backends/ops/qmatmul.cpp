@@ -123,7 +123,7 @@ Verdict infer(Call& call) {
 const FusedOp qmatmul_op = {
     .kind = "QMatMul",
     .doc = "Matrix product in int8: rows of a quantized on the way in, weights per column; bias, residual, activation.",
-    .names = 8,
+    .names = 0,
     .min_inputs = 3,
     .max_inputs = 6,
     .input_types = {DType::f32, DType::i8, DType::f32},

@@ -113,7 +113,7 @@ const FusedOp qmatmul4_op = {
     .doc =
         "Matrix product by weights in 4 bits with a scale per block, activations in 8 bits; bias, residual, "
         "activation.",
-    .names = 6,
+    .names = 0,
     .min_inputs = 3,
     .max_inputs = 6,
     .input_types = {DType::f32, DType::u8, DType::f32},

@@ -7,7 +7,7 @@ namespace modelflow::ops {
 const FusedOp qpool_op = {
     .kind = "QPool",
     .doc = "MaxPool, AveragePool or GlobalAveragePool of 8-bit numbers with channels last; x and y have one scale.",
-    .names = 2,
+    .names = 0,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::u8},

@@ -61,7 +61,7 @@ const FusedOp qsqueeze_excite_op = {
     .kind = "QSqueezeExcite",
     .doc =
         "Channels of 8-bit numbers weighted by a gate: two 1x1 convolutions of their means, floats by weights in int8.",
-    .names = 3,
+    .names = 1,
     .min_inputs = 7,
     .max_inputs = 7,
     .input_types = {DType::u8, DType::i8, DType::f32, DType::f32, DType::i8, DType::f32},

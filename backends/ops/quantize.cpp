@@ -85,7 +85,7 @@ Attrs defaults() {
 const FusedOp quantize_op = {
     .kind = "Quantize",
     .doc = "QuantizeLinear to 8-bit numbers with one scale, which may move the channels to the end.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::f32},
@@ -102,7 +102,7 @@ const FusedOp quantize_op = {
 const FusedOp dequantize_op = {
     .kind = "Dequantize",
     .doc = "DequantizeLinear of 8-bit numbers with one scale, which may move the channels to the second place.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::u8},

@@ -22,7 +22,7 @@ std::vector<std::string> attributes(const Call&, int) { return {"factors"}; }
 const FusedOp qupsample_op = {
     .kind = "QUpsample",
     .doc = "Every pixel of 8-bit numbers repeated a whole number of times, channels last.",
-    .names = 1,
+    .names = 0,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::u8},

@@ -129,7 +129,7 @@ std::vector<Call> samples() {
 const FusedOp reduce_op = {
     .kind = "Reduce",
     .doc = "A reduction with the elementwise ops in front of it and behind it; operands broadcast.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 1,
     .max_inputs = 7,
     .input_types = {DType::f32},

@@ -134,7 +134,7 @@ std::vector<Call> samples() {
 const FusedOp rotary_op = {
     .kind = "Rotary",
     .doc = "Rotary position embedding: pairs of elements of each head turned by the angles of their row.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 3,
     .max_inputs = 3,
     .input_types = {DType::f32},

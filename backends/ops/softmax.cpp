@@ -184,7 +184,7 @@ const FusedOp softmax_op = {
     .doc =
         "Softmax of scale * x + mask, or its logarithm, along one axis. A mask repeats over x and holds numbers, or "
         "flags for one of two numbers, one of which may stand in place of x.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 1,
     .max_inputs = 2,
     .input_types = {DType::f32, DType::undefined},  // a mask is float32 or boolean

@@ -142,7 +142,7 @@ std::vector<Call> samples() {
 const FusedOp squeeze_excite_op = {
     .kind = "SqueezeExcite",
     .doc = "Channels weighted by a gate that two 1x1 convolutions compute from their means.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 5,
     .max_inputs = 5,
     .input_types = {DType::f32},

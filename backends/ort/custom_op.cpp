@@ -28,10 +28,10 @@ Known known_inputs(const Call& call) {
 const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
 
 std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, const OrtKernelInfo* info) {
-  const std::string where = label(api, info, *op.fused);
+  const std::string where = label(api, info, op.pool_name);
   try {
     std::vector<Tensor> constants;
-    const Call call = describe(api, info, *op.fused, constants);
+    const Call call = describe(api, info, op.pool_name, constants);
     const Target& target = op.registration->target;
     const Choice choice = choose_kernel(call, target);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
@@ -78,21 +78,36 @@ void release_inplace(int* inputs, int* outputs) {
 }
 
 OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size_t i) {
-  return i < static_cast<std::size_t>(self(op).fused->min_inputs) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+  const auto required = [i](const FusedOp* fused) { return i < static_cast<std::size_t>(fused->min_inputs); };
+  return std::ranges::all_of(self(op).fused, required) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+}
+
+std::size_t input_count(const OrtCustomOp* op) {
+  const auto most = std::ranges::max(self(op).fused, {}, &FusedOp::max_inputs);
+  return static_cast<std::size_t>(most->max_inputs);
 }
 
 OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t i) {
   return i == 0 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
 }
 
-// The numbers are those of ONNX in both.
-ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
-  const std::vector<DType>& types = self(op).fused->input_types;
-  return static_cast<ONNXTensorElementDataType>(types[std::min(i, types.size() - 1)]);
+/// Undefined, which stands for any, where those that share the name differ. The numbers are those of ONNX in both.
+template <class TypeOf>
+ONNXTensorElementDataType common_type(const OrtCustomOp* op, TypeOf type_of) {
+  const std::vector<const FusedOp*>& ops = self(op).fused;
+  const DType type = type_of(*ops.front());
+  const bool same = std::ranges::all_of(ops, [&](const FusedOp* other) { return type_of(*other) == type; });
+  return static_cast<ONNXTensorElementDataType>(same ? type : DType::undefined);
 }
 
+ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
+  return common_type(
+      op, [i](const FusedOp& fused) { return fused.input_types[std::min(i, fused.input_types.size() - 1)]; });
+}
+
+/// Undefined: that of the one input, which is undefined then.
 ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
-  return static_cast<ONNXTensorElementDataType>(self(op).fused->output_type);
+  return common_type(op, [](const FusedOp& fused) { return fused.output_type; });
 }
 
 int one(const OrtCustomOp*) { return 1; }
@@ -104,13 +119,13 @@ const char* provider(const OrtCustomOp* op) {
 
 }  // namespace
 
-CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shared)
-    : OrtCustomOp(), fused(&op), pool_name(std::move(name)), registration(&shared) {
+CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared)
+    : OrtCustomOp(), fused(std::move(ops)), pool_name(std::move(name)), registration(&shared) {
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
   GetExecutionProviderType = provider;
   GetInputType = input_type;
-  GetInputTypeCount = [](const OrtCustomOp* op) { return static_cast<std::size_t>(self(op).fused->max_inputs); };
+  GetInputTypeCount = input_count;
   GetOutputType = output_type;
   GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{3}; };  // as many as infer says
   GetInputCharacteristic = input_kind;
@@ -121,7 +136,7 @@ CustomOp::CustomOp(const FusedOp& op, std::string name, const Registration& shar
   CreateKernelV2 = create_kernel;
   KernelComputeV2 = compute;
   KernelDestroy = destroy;
-  if (op.in_place) {
+  if (std::ranges::all_of(fused, &FusedOp::in_place)) {
     GetMayInplace = may_inplace;
     ReleaseMayInplace = release_inplace;
   }

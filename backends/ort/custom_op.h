@@ -19,9 +19,10 @@ struct Registration {
 
 /// One registered name ("Conv_3"): the structure that the runtime calls through.
 struct CustomOp : OrtCustomOp {
-  CustomOp(const FusedOp& op, std::string name, const Registration& registration);
+  /// `ops`: those that share the name; a node's attributes say which it calls.
+  CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration);
 
-  const FusedOp* fused;
+  std::vector<const FusedOp*> fused;
   std::string pool_name;
   const Registration* registration;
 };

@@ -101,13 +101,20 @@ Tensor constant(const OrtApi& api, const OrtValue* value) {
 
 }  // namespace
 
-std::string label(const OrtApi& api, const OrtKernelInfo* info, const FusedOp& op) {
+std::string label(const OrtApi& api, const OrtKernelInfo* info, const std::string& pool_name) {
   const std::string name =
       text(api, [&](char* out, std::size_t* n) { return api.KernelInfo_GetNodeName(info, out, n); });
-  return "node '" + name + "' (modelflow." + std::string(op.kind) + ")";
+  return "node '" + name + "' (modelflow." + pool_name + ")";
 }
 
-Call describe(const OrtApi& api, const OrtKernelInfo* info, const FusedOp& op, std::vector<Tensor>& constants) {
+Call describe(const OrtApi& api, const OrtKernelInfo* info, const std::string& pool_name,
+              std::vector<Tensor>& constants) {
+  const Attr precision = Read{api, info, kPrecision}(std::string());
+  const std::string_view kind = kind_of(pool_name, {{kPrecision, precision}});
+  if (kind.empty())
+    throw Error(ErrorKind::unsupported,
+                "this build knows no precision '" + std::get<std::string>(precision) + "' of it");
+  const FusedOp& op = *find_fused_op(kind);
   Call call;
   call.op = op.kind;
   for (const auto& [name, value] : op.defaults) call.attrs.set(name, std::visit(Read{api, info, name.c_str()}, value));

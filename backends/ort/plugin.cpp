@@ -3,6 +3,7 @@
 //   modelflow.kernels   "off": register nothing, the function bodies in the model run
 //   modelflow.threads   how many threads the session's pool has, when that is not the number of physical cores
 //   modelflow.target    pretend to be another machine ("cpu:avx2"): picks the kernels of that machine, for tests
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -24,6 +25,14 @@ std::string config(const OrtApi& api, const OrtSessionOptions* options, const ch
   check(api, api.GetSessionConfigEntry(options, key, value.data(), &size));
   value.resize(size ? size - 1 : 0);
   return value;
+}
+
+/// The ops that share the names of `owner`.
+std::vector<const FusedOp*> pool(const FusedOp& owner) {
+  std::vector<const FusedOp*> ops;
+  for (const FusedOp* op : fused_ops())
+    if (&pool_of(*op) == &owner) ops.push_back(op);
+  return ops;
 }
 
 bool runs_here(const FusedOp& op, const Target& target) {
@@ -63,10 +72,11 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const std::string
   check(api, api.CreateCustomOpDomain("modelflow", &domain));
   const Registration& shared = *registration.release();
   for (const FusedOp* op : fused_ops()) {
-    if (!runs_here(*op, shared.target)) continue;
-    for (int i = 0; i < op->names; ++i) {
-      check(api, api.CustomOpDomain_Add(domain, new CustomOp(*op, pool_name(op->kind, i), shared)));
-    }
+    // A name that is registered is the plugin's: no body runs in its place.
+    const std::vector<const FusedOp*> members = pool(*op);
+    if (!std::ranges::all_of(members, [&](const FusedOp* one) { return runs_here(*one, shared.target); })) continue;
+    for (int i = 0; i < op->names; ++i)
+      check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
   }
   return domain;
 }

@@ -94,12 +94,14 @@ enum class Family : std::uint8_t {
 /// The precision of an op: what its factors are (f32, bf16, i8, i4) and, where that differs from its base op, its
 /// results. bf16 and i4 give float32; `bf16_result` is bfloat16 throughout, `i8_to_f32` reads 8 bits alone.
 enum class Form : std::uint8_t { f32, bf16, bf16_result, i8, i8_to_f32, i4 };
+/// What its factors are: "float32", "bfloat16", "int8", "int4".
+std::string_view name(Form form);
 
 /// A fused op: its kind, its meaning as an ONNX function body and calls that tests and benchmarks walk over.
 struct FusedOp {
   std::string_view kind;  ///< "Conv"
   std::string_view doc;   ///< one sentence
-  int names;              ///< size of the name pool: Conv, Conv_1, ... Conv_{names-1}
+  int names;              ///< size of the name pool: Conv, Conv_1, ... Conv_{names-1}; 0: it shares that of `base`
   int min_inputs, max_inputs;
   /// Element types by position, the last for all inputs that follow. A runtime tells ops apart by their names alone, so
   /// the quantized form of an op is an op of its own.
@@ -165,8 +167,13 @@ struct Choice {
   std::string reason;
 };
 Choice choose_kernel(const Call& call, const Target& target);
-/// "Conv_3" -> "Conv": the kind behind a pool name; empty when it is not one of ours.
-std::string_view kind_of(std::string_view pool_name);
+/// The op under whose names this one goes into files: itself, or its base where both give one type (a runtime knows one
+/// type for each name); then the attribute kPrecision says which of them is called.
+const FusedOp& pool_of(const FusedOp& op);
+inline constexpr const char* kPrecision = "precision";
+/// "Conv_3" -> "Conv", with kPrecision "int8" the kind in 8 bits: what a node of a file calls; empty when it is not one
+/// of ours.
+std::string_view kind_of(std::string_view pool_name, const Attrs& attrs);
 std::string pool_name(std::string_view kind, int index);
 
 }  // namespace modelflow

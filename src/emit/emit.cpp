@@ -1,6 +1,9 @@
 #include "src/emit/emit.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "modelflow/function.h"
@@ -9,9 +12,31 @@
 namespace modelflow {
 namespace {
 
-/// Hands out the names of one kind, one per distinct body.
-struct Pool {
-  std::map<std::string, int> names;  // body text -> index
+/// A fused node and what its function says behind the name.
+struct Called {
+  Node* node;
+  const FusedOp* op;
+  std::string text;
+};
+
+/// Hands out the names of one pool, one for each distinct body, the most used first.
+class Pool {
+ public:
+  void count(const std::string& text) {
+    if (++uses_[text] == 1) order_.push_back(text);
+  }
+  void rank() {
+    std::ranges::stable_sort(order_, std::greater(), [&](const std::string& text) { return uses_.at(text); });
+  }
+  /// Nothing where the names have run out.
+  std::optional<int> index(const std::string& text, int names) const {
+    const auto at = static_cast<int>(std::ranges::find(order_, text) - order_.begin());
+    return at < names ? std::optional(at) : std::nullopt;
+  }
+
+ private:
+  std::map<std::string, int> uses_;
+  std::vector<std::string> order_;
 };
 
 class Emitter {
@@ -19,36 +44,38 @@ class Emitter {
   explicit Emitter(Model& model) : model_(model) {}
 
   void run() {
-    visit(model_.graph());
-    if (!emitted_) return;
+    collect(model_.graph());
+    for (const Called& called : calls_) pools_[&pool_of(*called.op)].count(called.text);
+    for (auto& [owner, pool] : pools_) pool.rank();
+    for (const Called& called : calls_) emit(called);
+    if (written_.empty()) return;
     model_.opsets[std::string(kDomain)] = 1;
     if (model_.ir_version < 8) raise_ir();
   }
 
  private:
-  void visit(Graph& graph) {
-    for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
-      Node& node = **it++;  // emit may erase it
-      for (Graph* inner : node.subgraphs()) visit(*inner);
-      if (node.domain() == kDomain && find_fused_op(node.op())) emit(node);
+  void collect(Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+      for (Graph* inner : node->subgraphs()) collect(*inner);
+      const FusedOp* op = fused_op(*node);
+      if (!op) continue;
+      settle(*node);
+      calls_.push_back({node.get(), op, body_text(*op, call_of(*node), static_cast<int>(model_.opset()))});
     }
   }
 
-  void emit(Node& node) {
-    const FusedOp& op = *find_fused_op(node.op());
-    settle(node);
-    const std::string text = body_text(op, call_of(node), static_cast<int>(model_.opset()));
-    Pool& pool = pools_[op.kind];
-    const auto [entry, fresh] = pool.names.emplace(text, static_cast<int>(pool.names.size()));
-    const int index = entry->second;
-    const std::string name = pool_name(op.kind, index);
-    if (index >= op.names) {
-      inline_call(node, make_function(name, text, model_.opset()));
+  void emit(const Called& called) {
+    Node& node = *called.node;
+    const FusedOp& owner = pool_of(*called.op);
+    const std::optional<int> index = pools_[&owner].index(called.text, owner.names);
+    const std::string name = pool_name(owner.kind, index.value_or(0));
+    if (!index) {
+      inline_call(node, make_function(name, called.text, model_.opset()));
       return;
     }
-    if (fresh) model_.functions.push_back(make_function(name, text, model_.opset()));
+    if (written_.insert(name).second) model_.functions.push_back(make_function(name, called.text, model_.opset()));
+    if (called.op != &owner) node.attrs.set(kPrecision, std::string(modelflow::name(called.op->form)));
     node.graph().set_op(node, std::string(kDomain) + "." + name);
-    emitted_ = true;
   }
 
   // Before IR 4 an initializer had to be listed as an input although nobody could override it; from IR 4 on the list
@@ -63,8 +90,9 @@ class Emitter {
   }
 
   Model& model_;
-  std::map<std::string_view, Pool> pools_;
-  bool emitted_ = false;
+  std::vector<Called> calls_;  // in the order of the graph
+  std::map<const FusedOp*, Pool> pools_;
+  std::set<std::string> written_;
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ Model alone(const Function& function, std::int64_t opset) {
 
 /// Whether it says what we would write for this call.
 bool ours(const Function& function, const Node& call, std::int64_t opset) {
-  const std::string_view kind = kind_of(call.op());
+  const std::string_view kind = kind_of(call.op(), call.attrs);
   const FusedOp* op = kind.empty() ? nullptr : find_fused_op(kind);
   if (!op || function.body->outputs().size() != call.outputs().size()) return false;
   try {

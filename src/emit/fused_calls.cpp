@@ -8,7 +8,7 @@ namespace modelflow {
 namespace {
 
 void check(const Node& node) {
-  const FusedOp* op = find_fused_op(kind_of(node.op()));
+  const FusedOp* op = find_fused_op(kind_of(node.op(), node.attrs));
   if (!op) throw Error(ErrorKind::unsupported, "no fused op of this build").within(node.label());
   const auto given = static_cast<int>(node.inputs().size());
   if (given < op->min_inputs || given > op->max_inputs || node.outputs().empty() || !node.output(0))

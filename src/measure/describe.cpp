@@ -11,14 +11,14 @@ namespace {
 /// What a node computes, also when it carries a pool name.
 Call call_by_kind(const Node& node) {
   Call call = call_of(node);
-  if (const std::string_view kind = kind_of(node.op()); !kind.empty()) call.op = kind;
+  if (const std::string_view kind = kind_of(node.op(), node.attrs); !kind.empty()) call.op = kind;
   return call;
 }
 
 std::string shown_op(const Node& node) {
   if (node.domain().empty()) return node.op();
   if (node.domain() != kDomain) return node.domain() + "." + node.op();
-  const std::string_view kind = kind_of(node.op());
+  const std::string_view kind = kind_of(node.op(), node.attrs);
   return std::string(kDomain) + "." + (kind.empty() ? node.op() : std::string(kind));
 }
 

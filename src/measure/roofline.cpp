@@ -50,7 +50,8 @@ Work work_of(const NodeTime& time, const Node* node) {
   std::size_t weights = 1;
   Work work;
   if (node) call.attrs = node->attrs;
-  if (const std::string_view kind = kind_of(time.op); node && node->domain() == kDomain && !kind.empty()) {
+  if (const std::string_view kind = node ? kind_of(time.op, node->attrs) : "";
+      !kind.empty() && node->domain() == kDomain) {
     call.op = kind;
     work.factors = factors_of(kind, node->attrs);
   } else {
