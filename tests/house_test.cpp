@@ -82,6 +82,7 @@ TEST(House, IncludesGoTheDrawnWay) {
        {"src/onnx/", "src/text/", "src/emit/"}},
       {"onnxruntime_c_api\\.h|onnxruntime_cxx", {"backends/ort/", "src/runtime/"}},
       {"<minizip/|zlib\\.h", {"src/data/"}},
+      {"<Eigen/", {"src/precision/eigen.h"}},
       {"oneapi/dnnl|\"dnnl|<dnnl", {"backends/cpu/onednn/"}},
       {"\"src/", {"src/", "tests/"}},
       {"\"passes/", {"passes/", "src/"}},

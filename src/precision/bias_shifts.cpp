@@ -1,8 +1,9 @@
 #include "src/precision/bias_shifts.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+
+#include "src/precision/eigen.h"
 
 namespace modelflow {
 namespace {

@@ -1,9 +1,10 @@
 #include "src/precision/compensation.h"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "src/precision/eigen.h"
 
 namespace modelflow {
 namespace {
