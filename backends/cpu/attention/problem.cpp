@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "backends/cpu/frame/typed_input.h"
+
 namespace modelflow::cpu {
 namespace {
 
 using ops::AttentionAttrs;
 using Layout = AttentionAttrs::Layout;
-
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::invalid_input, "Attention: " + message); }
 

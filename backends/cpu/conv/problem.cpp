@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
+#include "backends/cpu/frame/typed_input.h"
+
 namespace modelflow::cpu {
 namespace {
 
 [[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "Conv: " + what); }
-
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 View tensor(Invocation& call, std::size_t index, bool may_be_bf16 = false) {
   View view = call.input(index);

@@ -1,4 +1,4 @@
-// Reads an operand that must have an expected type and shape.
+// Reading operands that must have an expected type and shape, and what messages say of shapes.
 #pragma once
 
 #include <algorithm>
@@ -8,6 +8,9 @@
 
 namespace modelflow::cpu {
 
+/// "[2,3]", for messages.
+inline std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
+
 /// The data of an operand that must be of this type and these dims; throws Error(invalid_input) in the name of `op`.
 template <class T>
 const T* typed_input(const Invocation& call, const std::string& op, std::size_t index,
@@ -16,7 +19,6 @@ const T* typed_input(const Invocation& call, const std::string& op, std::size_t 
   const auto mismatch = [&](const std::string& is) {
     throw Error(ErrorKind::invalid_input, op + ": input " + std::to_string(index) + " is " + is);
   };
-  const auto text = [](std::span<const std::int64_t> of) { return Shape::of({of.begin(), of.end()}).str(); };
   if (view.dtype != dtype_of<T>) mismatch(std::string(name(view.dtype)));
   if (!std::ranges::equal(view.dims, dims)) mismatch(text(view.dims) + ", not " + text(dims));
   return static_cast<const T*>(view.data);

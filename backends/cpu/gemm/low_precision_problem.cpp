@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/cpu/frame/activation.h"
+#include "backends/cpu/frame/typed_input.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -12,8 +13,6 @@ namespace {
 using ops::MatMulBf16Attrs;
 using ops::QMatMul4Attrs;
 using ops::QMatMulAttrs;
-
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 /// Operands of one call, checked as they are read.
 struct Reader {

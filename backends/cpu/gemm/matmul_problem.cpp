@@ -2,14 +2,13 @@
 #include "backends/cpu/gemm/matmul_problem.h"
 
 #include "backends/cpu/frame/activation.h"
+#include "backends/cpu/frame/typed_input.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
 
 using ops::MatMulAttrs;
-
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::invalid_input, "MatMul: " + message); }
 

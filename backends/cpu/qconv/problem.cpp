@@ -16,8 +16,6 @@ using ops::QConvAttrs;
 
 [[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "QConv: " + what); }
 
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
-
 template <class T>
 const T* tensor(const Invocation& call, std::size_t index, std::span<const std::int64_t> dims) {
   return typed_input<T>(call, "QConv", index, dims);

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "backends/cpu/frame/typed_input.h"
+
 namespace modelflow::cpu {
 namespace {
 
 using ops::RecurrentAttrs;
-
-std::string text(std::span<const std::int64_t> dims) { return Shape::of({dims.begin(), dims.end()}).str(); }
 
 struct Reader {
   const char* op;
