@@ -141,6 +141,7 @@ TEST_F(KernelsTest, TheTablesHoldTogether) {
         EXPECT_EQ(copy.outputs[i].shape, call.outputs[i].shape) << describe(call);
       for (const auto& [name, value] : call.attrs) EXPECT_TRUE(op->defaults.has(name)) << op->kind << "." << name;
       EXPECT_EQ(op->inputs(call).size(), call.inputs.size()) << describe(call);
+      EXPECT_LE(call.outputs.size(), static_cast<std::size_t>(op->max_outputs)) << describe(call);
     }
   }
   EXPECT_LE(names, 80);

@@ -166,6 +166,7 @@ const FusedOp embedding_op = {
     .names = 1,
     .min_inputs = 2,
     .max_inputs = 8,
+    .max_outputs = 2,
     // Ids are int32 or int64. Where there are fewer tables, scale and bias stand at their place.
     .input_types = {DType::undefined, DType::f32, DType::undefined, DType::f32, DType::undefined, DType::f32},
     .body = body,

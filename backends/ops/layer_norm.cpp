@@ -149,6 +149,7 @@ const FusedOp layer_norm_op = {
     .names = 3,
     .min_inputs = 2,
     .max_inputs = 4,
+    .max_outputs = 2,
     .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,

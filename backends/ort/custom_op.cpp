@@ -87,6 +87,11 @@ std::size_t input_count(const OrtCustomOp* op) {
   return static_cast<std::size_t>(most->max_inputs);
 }
 
+std::size_t output_count(const OrtCustomOp* op) {
+  const auto most = std::ranges::max(self(op).fused, {}, &FusedOp::max_outputs);
+  return static_cast<std::size_t>(most->max_outputs);
+}
+
 OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t i) {
   return i == 0 ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
 }
@@ -127,7 +132,7 @@ CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Regi
   GetInputType = input_type;
   GetInputTypeCount = input_count;
   GetOutputType = output_type;
-  GetOutputTypeCount = [](const OrtCustomOp*) { return std::size_t{3}; };  // as many as infer says
+  GetOutputTypeCount = output_count;
   GetInputCharacteristic = input_kind;
   GetOutputCharacteristic = output_kind;
   GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return OrtMemTypeDefault; };

@@ -2,6 +2,7 @@
 // with windows and strides as many times as large: the same products, and nothing is moved. Blocks come as strided
 // slices (the Focus layer of YOLOv5), as SpaceToDepth, or as Reshape, Transpose, Reshape (pixel_unshuffle of PyTorch).
 #include <algorithm>
+#include <set>
 
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
@@ -13,6 +14,7 @@ namespace {
 
 /// Where a channel of the blocks comes from.
 struct Place {
+  auto operator<=>(const Place&) const = default;
   std::int64_t channel, row, column;
 };
 
@@ -205,8 +207,9 @@ bool widen(Node& conv, Context& context) {
   if (!blocks) blocks = from_views(*cut);
   if (!blocks || blocks->size < 2) return false;
   // Pixels that nobody reads would be multiplied by zeros.
+  const std::set<Place> read(blocks->places.begin(), blocks->places.end());
   const std::int64_t pixels = blocks->channels * blocks->size * blocks->size;
-  if (static_cast<std::int64_t>(blocks->places.size()) != pixels || pixels == 0) return false;
+  if (static_cast<std::int64_t>(read.size()) != pixels || pixels == 0) return false;
   if (const Verdict verdict = over_blocks(conv, *blocks); !verdict) {
     context.miss("blocks-into-convolution", &conv, verdict.reason);
     return false;
