@@ -69,7 +69,7 @@ Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool k
     : runtime_(runtime), original_(original), kinds_(kinds) {
   for (const auto& node : original.graph().nodes()) reduces_ = reduces_ || node->op().starts_with("Reduce");
   for (const auto& node : original.graph().nodes())
-    recurrent_ = recurrent_ || node->is("GRU") || node->is("LSTM") || node->is("RNN");
+    for (const char* op : {"GRU", "LSTM", "RNN", "Scan", "Loop"}) recurrent_ = recurrent_ || node->is(op);
   try {
     // The transforms of ONNX Runtime in float32 are rougher than ours.
     const Model exact = with_exact_spectra(original).value_or(original);

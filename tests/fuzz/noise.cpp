@@ -195,10 +195,15 @@ Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Nois
 
 /// Exponentials that nearly vanish do so in some kernels, and ONNX Runtime (1.31) ends at 4e-39: times an infinity that
 /// is NaN or infinite.
-Value* vanishing(Graph& graph, Node& node, Value& value, Node* before) {
+Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& noise) {
   const std::vector<Use> uses = value.uses();
-  if (!node.is("Softmax") || value.dtype() != DType::f32) return &value;
-  Value* rest = graph.add("ThresholdedRelu", {&value}, {.before = before, .attrs = {{"alpha", 1e-37F}}}).output();
+  const DType dtype = value.dtype();
+  if (!node.is("Softmax") || (dtype != DType::f32 && dtype != DType::f16)) return &value;
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
+    return graph.add(name, std::move(inputs), {.before = before}).output();
+  };
+  Value* tiny = op("Less", {&value, noise.constant(graph, dtype, dtype == DType::f32 ? 1e-37 : 0x1p-14)});
+  Value* rest = op("Where", {tiny, noise.constant(graph, dtype, 0), &value});
   rest->type = value.type;
   for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, rest);
   return rest;
@@ -249,7 +254,7 @@ void disturb(Graph& graph, double steps, Noise& noise) {
       if (digits != 0)
         result = coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
       if (result->uses().empty()) continue;
-      result = vanishing(graph, *nodes[i], *result, next);
+      result = vanishing(graph, *nodes[i], *result, next, noise);
       result = near_one(graph, *nodes[i], *result, steps, next, noise);
       disturb(graph, *result, steps, next, noise);
     }
