@@ -383,6 +383,7 @@ TEST_F(Symbolic, Pickers) {
   check("(float[$n,$m] x, float[$m,3] z) => (float[] y) { y = Gemm(x, z) }");
   check("(float[$n,1,$m] x) => (float[] y) { y = Squeeze(x) }");
   check("(float[$n,1,$m] x) => (float[] y) <int64[1] a = {1}> { y = Squeeze(x, a) }");
+  check("(float[$n,1,$m] x) => (float[] y) { a = Constant <value = int64[0] {}> ()  y = Squeeze(x, a) }");
   check("(float[$n,$m] x) => (float[] y) { y = Flatten<axis = 0>(x) }");
   check("(float[2,$n,$m] x) => (float[] y) { y = Flatten<axis = -1>(x) }");
   check(

@@ -10,6 +10,8 @@ namespace {
 /// No axes at all, given as an empty list: libonnx keeps every axis, ONNX Runtime drops all of extent 1.
 void squeeze(const Node& node, Type& squeezed) {
   const Tensor* axes = node.input(1) ? node.input(1)->constant() : nullptr;
+  const Node* made = node.input(1) ? node.input(1)->producer() : nullptr;
+  if (made && made->is("Constant")) axes = made->attrs.tensor("value");
   const bool none = (axes && axes->elements() == 0) || (node.attrs.has("axes") && node.attrs.ints("axes").empty());
   if (!squeezed.is_tensor() || !none) return;
   const Shape& x = node.input(0)->shape();

@@ -204,7 +204,8 @@ std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tenso
     const Gap g = gap(a, b);
     if (g.kinds) return where + at_text(a, b, g.kind_at);
     const double by = std::max(found->second.by[k], fine.by[k]);
-    if (is_float(a.dtype()) && g.largest > kTiny + kMargin * by + (1e-4 + 4 * last_digit(a.dtype())) * g.scale)
+    const double scale = recurrent_ ? std::max(g.scale, 1.0) : g.scale;
+    if (is_float(a.dtype()) && g.largest > kTiny + kMargin * by + (1e-4 + 4 * last_digit(a.dtype())) * scale)
       return where + at_text(a, b, g.at) + " (coarse products move " + std::to_string(by) + ", largest " +
              std::to_string(g.scale) + ")";
   }
