@@ -4,6 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "modelflow/pass.h"
+
 namespace modelflow {
 namespace {
 
@@ -91,15 +93,21 @@ class Comparison {
     auto [entry, fresh] = nodes_.emplace(&a, &b);
     if (!fresh) return entry->second == &b;
     if (a.op() != b.op() || a.domain() != b.domain() || a.overload != b.overload) return false;
-    if (a.inputs().size() != b.inputs().size() || a.attrs.size() != b.attrs.size()) return false;
+    if (a.inputs().size() != b.inputs().size()) return false;
     for (std::size_t i = 0; i < a.inputs().size(); ++i) {
       if (!pair(a.inputs()[i], b.inputs()[i])) return false;
     }
-    for (const auto& [name, attr] : a.attrs) {
-      const Attr* other = b.attrs.find(name);
-      if (!other || !same_attr(attr, *other)) return false;
-    }
-    return true;
+    return says_as_much(a, b) && says_as_much(b, a);
+  }
+
+  /// Every attribute of `a` is one of `b`, or what a fused op has where nothing is said.
+  bool says_as_much(const Node& a, const Node& b) {
+    const FusedOp* op = fused_op(a);
+    return std::ranges::all_of(a.attrs, [&](const auto& item) {
+      const Attr* other = b.attrs.find(item.first);
+      if (!other && op) other = op->defaults.find(item.first);
+      return other && same_attr(item.second, *other);
+    });
   }
 
   bool same_attr(const Attr& a, const Attr& b) {

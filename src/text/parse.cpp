@@ -4,6 +4,7 @@
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
+#include "modelflow/pass.h"
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -48,13 +49,26 @@ void parse(Message& message, std::string_view text) {
   }
 }
 
+/// Fused ops say everything, whatever the text leaves out.
+void complete(Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs()) complete(*inner);
+    const FusedOp* op = fused_op(*node);
+    if (!op) continue;
+    for (const auto& [name, usual] : op->defaults)
+      if (!node->attrs.has(name)) node->attrs.set(name, usual);
+  }
+}
+
 }  // namespace
 
 Model Model::from_text(std::string_view text) {
   proto::ModelProto model;
   parse(model, completed(text));
   ExternalFiles none({});
-  return proto::read_model(model, none);
+  Model read = proto::read_model(model, none);
+  complete(read.graph());
+  return read;
 }
 
 }  // namespace modelflow

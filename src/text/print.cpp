@@ -7,6 +7,7 @@
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
+#include "modelflow/pass.h"
 #include "src/onnx/derived.h"
 #include "src/onnx/types.h"
 #include "src/text/print_tensor.h"
@@ -140,15 +141,24 @@ std::string Printer::attribute(const std::string& name, const Attr& attr, const 
   return name + (empty_list ? ": " + text.type : "") + " = " + text.value;
 }
 
+/// Without what a fused op has where nothing is said.
+Attrs said(const Node& node) {
+  const FusedOp* op = fused_op(node);
+  if (!op) return node.attrs;
+  Attrs attrs;
+  for (const auto& [name, attr] : node.attrs)
+    if (const Attr* usual = op->defaults.find(name); !usual || !equal(attr, *usual)) attrs.set(name, attr);
+  return attrs;
+}
+
 std::string Printer::node(const Node& node, const std::string& indent) {
   auto name = [](const Value* value) { return value ? id(value->name()) : std::string("\"\""); };
   std::string text = joined(node.outputs(), name) + " = ";
   if (!node.domain().empty()) text += node.domain() + ".";
   text += node.op();
   if (!node.overload.empty()) text += ":" + node.overload;
-  if (node.attrs.size()) {
-    text +=
-        " <" + joined(node.attrs, [&](const auto& item) { return attribute(item.first, item.second, indent); }) + ">";
+  if (const Attrs attrs = said(node); attrs.size()) {
+    text += " <" + joined(attrs, [&](const auto& item) { return attribute(item.first, item.second, indent); }) + ">";
   }
   return text + " (" + joined(node.inputs(), name) + ")";
 }

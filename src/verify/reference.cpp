@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kSeconds = 2, kRuns = 4;  // what all runs may take: seconds, or runs of the first set
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
-constexpr double kMostElements = 1 << 24;  // of a set that is no first choice: symbols that occur twice make huge ones
-constexpr double kMostOfOne = 1 << 27;     // elements of one value that such a set leads to
+constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
+                                           // that occur twice make huge ones
 constexpr double kMostBytes = 1 << 30;     // of all results
 
 bool any_node(const Graph& graph, const std::function<bool(const Node&)>& is) {
@@ -178,7 +178,7 @@ class Maker {
               .kinds_only = idea.kinds_only(),
               .ordinary = idea.usual};
     const bool first = reference_.feeds.empty() && &extents == &idea.extents.front();
-    const bool too_large = !first && look_ahead(feed.values).largest > kMostOfOne;
+    const bool too_large = !first && look_ahead(feed.values).largest > kMostElements;
     if (too_large) refusal_ = "no memory: a value within the model is too large";
     const bool ran = !too_large && run(std::move(feed));
     if (idea.style == Style::typical) tried_[dims] = ran;
