@@ -32,13 +32,16 @@ TEST(Roofline, OurOpsInAllPrecisions) {
   Model model;
   Graph& graph = model.graph();
   Value& a = graph.add_input("a", Type::tensor(DType::f32, Shape::of({128, 64})));
-  const Node& bytes = graph.add("modelflow.QMatMul_3", {&a}, {.attrs = {}, .name = "q"});
-  const Node& rounded = graph.add("modelflow.MatMulBf16", {&a}, {.attrs = {{"round_a", std::int64_t{1}}}, .name = "b"});
+  const Node& bytes =
+      graph.add("modelflow.MatMul_3", {&a}, {.attrs = {{kPrecision, std::string("int8")}}, .name = "q"});
+  const Node& rounded =
+      graph.add("modelflow.MatMul", {&a},
+                {.attrs = {{kPrecision, std::string("bfloat16")}, {"round_a", std::int64_t{1}}}, .name = "b"});
   const Node& floats = graph.add("modelflow.MatMul_1", {&a}, {.attrs = {{"trans_a", std::int64_t{1}}}, .name = "f"});
-  const Work q = work_of(time_of("QMatMul_3", {{128, 64}, {64, 32}, {32}}, {128, 32}), &bytes);
+  const Work q = work_of(time_of("MatMul_3", {{128, 64}, {64, 32}, {32}}, {128, 32}), &bytes);
   EXPECT_EQ(q.operations, 2 * 128 * 64 * 32);
   EXPECT_EQ(q.factors, Factors::int8);
-  const Work b = work_of(time_of("MatMulBf16", {{128, 64}, {64, 32}}, {128, 32}), &rounded);
+  const Work b = work_of(time_of("MatMul", {{128, 64}, {64, 32}}, {128, 32}), &rounded);
   EXPECT_EQ(b.operations, 2 * 128 * 64 * 32);
   EXPECT_EQ(b.factors, Factors::bf16);
   const Work f = work_of(time_of("MatMul_1", {{128, 64}, {128, 32}}, {64, 32}), &floats);

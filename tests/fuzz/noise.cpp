@@ -21,6 +21,7 @@ class Noise {
   Noise(std::uint64_t seed, std::int64_t opset) : dice_(seed), opset_(opset) {}
 
   bool axes_are_inputs() const { return opset_ >= 18; }
+  bool has_where() const { return opset_ >= 9; }
 
   /// Random numbers of the value's shape between low and high.
   Value* draws(Graph& graph, Value& like, double low, double high, Node* before) {
@@ -198,7 +199,7 @@ Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Nois
 Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& noise) {
   const std::vector<Use> uses = value.uses();
   const DType dtype = value.dtype();
-  if (!node.is("Softmax") || (dtype != DType::f32 && dtype != DType::f16)) return &value;
+  if (!node.is("Softmax") || !noise.has_where() || (dtype != DType::f32 && dtype != DType::f16)) return &value;
   const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
     return graph.add(name, std::move(inputs), {.before = before}).output();
   };
@@ -211,7 +212,8 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
 
 /// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that.
 Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* before, Noise& noise) {
-  if (!node.is("Sigmoid")) return &value;
+  const bool within = node.is("LSTM") || node.is("GRU") || node.is("RNN");  // its Sigmoid is that of the layers, too
+  if (!node.is("Sigmoid") && !within) return &value;
   const double width = steps * last_digit(value.dtype());
   const std::vector<Use> uses = value.uses();
   Value* moved =
