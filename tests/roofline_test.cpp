@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "modelflow/kernel.h"
 #include "modelflow/model.h"
 
 namespace modelflow {
