@@ -55,7 +55,7 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
   Chooser chooser(trials, precision_report);
   made = chooser.choose(std::move(made));
   if (made.lowered.empty()) return refuse("no part of it stays within --max-drop");
-  if (const std::string why = kernels_differ(trials, made); !why.empty()) throw Error(ErrorKind::verification, why);
+  if (const std::string why = kernels_differ(trials, made); !why.empty()) return refuse(why);
   precision_report.describe(made, chooser.why());
   if (options.level == Level::O1) return inline_functions(std::move(made.runnable));
   if (work.measurable() && !is_faster(trials, made, report)) return refuse("in lower precision it is not faster here");
