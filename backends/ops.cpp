@@ -53,7 +53,7 @@ std::string_view in_pool(const FusedOp& owner, const Attrs& attrs) {
   const std::string precision = attrs.text(kPrecision);
   if (precision.empty()) return owner.kind;
   for (const FusedOp* op : kFusedOps)
-    if (op != &owner && op->names == 0 && &pool_of(*op) == &owner && name(op->form) == precision) return op->kind;
+    if (op != &owner && &pool_of(*op) == &owner && name(op->form) == precision) return op->kind;
   return {};
 }
 

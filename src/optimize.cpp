@@ -18,11 +18,8 @@ std::string_view name(Level level) { return level == Level::O0 ? "O0" : level ==
 void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
   const std::string why = contradiction(model);
   if (why.empty()) return;
-  try {
-    open_session(runtime, model, {});
-  } catch (const Error&) {
-    throw Error(ErrorKind::invalid_input, why);
-  }
+  std::string refusal;
+  if (!loads(runtime, model, refusal)) throw Error(ErrorKind::invalid_input, why);
 }
 
 }  // namespace

@@ -82,21 +82,15 @@ bool frameless(const Node& stft, const Values& values) {
   return signal->second.dims()[1] < frame;
 }
 
+bool has(const Tensor& tensor, bool (*kind)(double)) {
+  if (!is_float(tensor.dtype())) return false;
+  const std::vector<double> numbers = tensor.to_doubles();
+  return std::ranges::any_of(numbers, kind);
+}
+bool is_nan(double x) { return std::isnan(x); }
+bool is_endless(double x) { return !std::isfinite(x); }
 bool overflows(const Tensor& half) {
-  const std::vector<double> numbers = half.to_doubles();
-  return std::ranges::any_of(numbers, [](double x) { return !std::isfinite(x) || std::abs(x) >= kLargestHalf; });
-}
-
-bool has_nan(const Tensor& tensor) {
-  if (!is_float(tensor.dtype())) return false;
-  const std::vector<double> numbers = tensor.to_doubles();
-  return std::ranges::any_of(numbers, [](double x) { return std::isnan(x); });
-}
-
-bool has_endless(const Tensor& tensor) {
-  if (!is_float(tensor.dtype())) return false;
-  const std::vector<double> numbers = tensor.to_doubles();
-  return std::ranges::any_of(numbers, [](double x) { return !std::isfinite(x); });
+  return has(half, [](double x) { return is_endless(x) || std::abs(x) >= kLargestHalf; });
 }
 
 /// The standard Attention hides a key by the lowest number: of rows of such alone ONNX Runtime 1.31 makes zeros, 1.27
@@ -124,12 +118,13 @@ std::string open_at(const Node& node, const Values& values) {
     return "ONNX Runtime gives " + node.op() + " of nothing a shape of its own";
   if (node.is("Concat") && joins_unlike(node, values)) return "ONNX Runtime joins what has no elements with anything";
   const auto x = values.find(node.input(0));
-  if (picks(node) && x != values.end() && has_nan(x->second)) return "NaN is the largest or not, as its place has it";
+  if (picks(node) && x != values.end() && has(x->second, is_nan))
+    return "NaN is the largest or not, as its place has it";
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
   const bool endless = std::ranges::any_of(node.inputs(), [&](const Value* input) {
     const auto found = values.find(input);
-    return found != values.end() && has_endless(found->second);
+    return found != values.end() && has(found->second, is_endless);
   });
   if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
   if (node.is("Clip") && x != values.end() && x->second.dtype() == DType::f16 && overflows(x->second))

@@ -75,9 +75,10 @@ constexpr std::array<std::string_view, 10> kReduce = {"ReduceMean",      "Reduce
                                                       "ReduceProd",      "ReduceL1",    "ReduceL2",  "ReduceLogSumExp",
                                                       "ReduceSumSquare", "ReduceLogSum"};
 
-/// Whether what is left without the reduced axes follows the layout (Role::output), or is the same in either. Nothing
-/// where it is neither: without the batch, channels would be first in one and last in the other, and never second.
-std::optional<bool> follows_without(const Ints& axes, std::size_t rank) {
+/// Whether the result follows the layout (Role::output), or is the same in either. Nothing where it is neither: without
+/// the batch, channels would be first in one and last in the other, and never second.
+std::optional<bool> follows(const Ints& axes, std::size_t rank, bool keep) {
+  if (keep) return true;
   std::vector<bool> reduced(rank);
   for (std::int64_t axis : axes)
     reduced[static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis)] = true;
@@ -121,17 +122,17 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   if (node.is("ArgMax") || node.is("ArgMin")) {
     const std::int64_t axis = node.attrs.integer("axis");
     if (!positive({axis}, static_cast<std::int64_t>(rank))) return {};
-    const std::optional<bool> follows = keep ? true : follows_without({axis}, rank);
-    if (!follows) return {};
+    const std::optional<bool> output = follows({axis}, rank, keep);
+    if (!output) return {};
     Role role = with_axis({0}, "axis", last_axis(axis, rank));
-    role.output = *follows;
+    role.output = *output;
     return role;
   }
   if (std::find(kReduce.begin(), kReduce.end(), node.op()) == kReduce.end()) return {};
   std::optional<Ints> axes = ints_of(node, "axes", 1);
   if (!axes || axes->empty() || !positive(*axes, static_cast<std::int64_t>(rank))) return {};
-  const std::optional<bool> follows = keep ? true : follows_without(*axes, rank);
-  if (!follows) return {};
+  const std::optional<bool> output = follows(*axes, rank, keep);
+  if (!output) return {};
   if (node.is("ReduceMean") && keep && axes->size() == rank - 2) {
     // A mean over the image: our pooling is several times as fast as strided sums.
     bool spatial = true;
@@ -143,7 +144,7 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   }
   for (std::int64_t& axis : *axes) axis = last_axis(axis, rank);
   std::sort(axes->begin(), axes->end());
-  Role role{.inputs = {0}, .output = *follows};
+  Role role{.inputs = {0}, .output = *output};
   // Strided sums: measured in ONNX Runtime at a quarter of the speed of contiguous ones.
   role.last_cost = facts.context.target.stream(4 * facts.typical.bytes(*node.input(0)));
   role.make = [axes = *axes](Move& move) {

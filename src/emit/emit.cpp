@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "modelflow/function.h"
 #include "src/emit/body.h"
@@ -12,31 +13,35 @@
 namespace modelflow {
 namespace {
 
-/// A fused node and what its function says behind the name.
+/// A fused node and what its function says behind the name; the text stays with the pool.
 struct Called {
   Node* node;
   const FusedOp* op;
-  std::string text;
+  const std::string* text;
 };
 
 /// Hands out the names of one pool, one for each distinct body, the most used first.
 class Pool {
  public:
-  void count(const std::string& text) {
-    if (++uses_[text] == 1) order_.push_back(text);
+  /// The text of the body, kept once.
+  const std::string* count(std::string text) {
+    const auto [body, fresh] = bodies_.try_emplace(std::move(text));
+    if (fresh) order_.push_back(&*body);
+    ++body->second.uses;
+    return &body->first;
   }
   void rank() {
-    std::ranges::stable_sort(order_, std::greater(), [&](const std::string& text) { return uses_.at(text); });
+    std::ranges::stable_sort(order_, std::greater(), [](const auto* body) { return body->second.uses; });
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i]->second.index = static_cast<int>(i);
   }
-  /// Nothing where the names have run out.
-  std::optional<int> index(const std::string& text, int names) const {
-    const auto at = static_cast<int>(std::ranges::find(order_, text) - order_.begin());
-    return at < names ? std::optional(at) : std::nullopt;
-  }
+  int index(const std::string& text) const { return bodies_.at(text).index; }
 
  private:
-  std::map<std::string, int> uses_;
-  std::vector<std::string> order_;
+  struct Use {
+    int uses = 0, index = 0;
+  };
+  std::map<std::string, Use> bodies_;
+  std::vector<std::pair<const std::string, Use>*> order_;  // of appearance, then of use
 };
 
 class Emitter {
@@ -45,7 +50,6 @@ class Emitter {
 
   void run() {
     collect(model_.graph());
-    for (const Called& called : calls_) pools_[&pool_of(*called.op)].count(called.text);
     for (auto& [owner, pool] : pools_) pool.rank();
     for (const Called& called : calls_) emit(called);
     if (written_.empty()) return;
@@ -60,20 +64,21 @@ class Emitter {
       const FusedOp* op = fused_op(*node);
       if (!op) continue;
       settle(*node);
-      calls_.push_back({node.get(), op, body_text(*op, call_of(*node), static_cast<int>(model_.opset()))});
+      Pool& pool = pools_[&pool_of(*op)];
+      calls_.push_back({node.get(), op, pool.count(body_text(*op, call_of(*node), static_cast<int>(model_.opset())))});
     }
   }
 
   void emit(const Called& called) {
     Node& node = *called.node;
     const FusedOp& owner = pool_of(*called.op);
-    const std::optional<int> index = pools_[&owner].index(called.text, owner.names);
-    const std::string name = pool_name(owner.kind, index.value_or(0));
-    if (!index) {
-      inline_call(node, make_function(name, called.text, model_.opset()));
+    const int index = pools_.at(&owner).index(*called.text);
+    const std::string name = pool_name(owner.kind, index);
+    if (index >= owner.names) {
+      inline_call(node, make_function(name, *called.text, model_.opset()));
       return;
     }
-    if (written_.insert(name).second) model_.functions.push_back(make_function(name, called.text, model_.opset()));
+    if (written_.insert(name).second) model_.functions.push_back(make_function(name, *called.text, model_.opset()));
     if (called.op != &owner) node.attrs.set(kPrecision, std::string(modelflow::name(called.op->form)));
     node.graph().set_op(node, std::string(kDomain) + "." + name);
   }

@@ -57,20 +57,12 @@ class Judge {
     try {
       return open_session(runtime_, optimized_, session_);
     } catch (const Error& error) {
-      if (!session_.optimize || loads_original()) throw;
+      std::string why;
+      if (!session_.optimize || loads(runtime_, original_, why)) throw;
       found_.note = std::string("ONNX Runtime's own optimizations do not load the original: the result is judged ") +
                     "without them (" + error.what() + ")";
       session_.optimize = false;
       return open_session(runtime_, optimized_, session_);
-    }
-  }
-
-  bool loads_original() const {
-    try {
-      open_session(runtime_, original_, {.threads = options_.threads});
-      return true;
-    } catch (const Error&) {
-      return false;
     }
   }
 

@@ -90,7 +90,6 @@ class Maker {
 
   void make_up() {
     const Idea first = typical_idea(original_);
-    dynamic_ = first.extents.size() > 1;
     for (const Extents& extents : first.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
       if (&extents != &first.extents.front() && elements(dims) > kMostElements) continue;
@@ -179,7 +178,9 @@ class Maker {
               .kinds_only = idea.kinds_only(),
               .ordinary = idea.usual};
     const bool first = reference_.feeds.empty() && &extents == &idea.extents.front();
-    const bool too_large = dynamic_ && !first && look_ahead(feed.values).largest > kMostElements;
+    const auto tried = tried_.find(dims);
+    const bool known = tried != tried_.end() && tried->second;  // the original takes these sizes
+    const bool too_large = !first && !known && look_ahead(feed.values).largest > kMostElements;
     if (too_large) refusal_ = "no memory: a value within the model is too large";
     const bool ran = !too_large && run(std::move(feed));
     if (idea.style == Style::typical) tried_[dims] = ran;
@@ -225,7 +226,6 @@ class Maker {
   Reference reference_;
   std::map<AllDims, bool> tried_;  ///< with typical values: whether the original ran
   std::map<AllDims, Outlook> outlooks_;
-  bool dynamic_ = false;  ///< there is a choice of sizes
   std::string refusal_;
   double load_ = 0, spent_ = 0, spent_before_ = 0, once_ = 0, bytes_ = 0, typical_elements_ = 1;
 };

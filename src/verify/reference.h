@@ -47,5 +47,7 @@ bool leaves_nan_open(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
+/// Whether ONNX Runtime, its own optimizations on, loads the model; `why` not.
+bool loads(Runtime& runtime, const Model& model, std::string& why);
 
 }  // namespace modelflow

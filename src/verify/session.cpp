@@ -50,4 +50,14 @@ std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, cons
   return runtime.load_bytes(std::as_bytes(std::span(bytes)), options);
 }
 
+bool loads(Runtime& runtime, const Model& model, std::string& why) {
+  try {
+    open_session(runtime, model, {});
+    return true;
+  } catch (const Error& error) {
+    why = error.what();
+    return false;
+  }
+}
+
 }  // namespace modelflow

@@ -68,21 +68,12 @@ std::string Verifier::first_wrong_node(const Model& runnable, const Outcome& fou
   }
 }
 
-bool Verifier::loads(const Model& model, std::string& why) const {
-  try {
-    open_session(*runtime_, model, {});
-    return true;
-  } catch (const Error& error) {
-    why = error.what();
-    return false;
-  }
-}
-
 bool Verifier::still_loads(const Model& runnable, std::string& why) const {
   std::string nothing_to_lose;
-  return !runtime_ || !options_.verify || !loads(original_, nothing_to_lose) || loads(runnable, why);
+  return !runtime_ || !options_.verify || !loads(*runtime_, original_, nothing_to_lose) ||
+         loads(*runtime_, runnable, why);
 }
 
-bool Verifier::original_loads(std::string& why) const { return loads(original_, why); }
+bool Verifier::original_loads(std::string& why) const { return loads(*runtime_, original_, why); }
 
 }  // namespace modelflow

@@ -44,7 +44,6 @@ class Verifier {
   bool original_loads(std::string& why) const;
 
  private:
-  bool loads(const Model& model, std::string& why) const;
   std::filesystem::path plugin_for(const Outcome& found) const { return found.kernels_only ? plugin_ : ""; }
 
   std::shared_ptr<Runtime> runtime_;

@@ -69,9 +69,10 @@ std::string at_text(const Tensor& a, const Tensor& b, std::size_t i) {
 
 Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool kinds, bool empty)
     : runtime_(runtime), original_(original), kinds_(kinds) {
-  for (const auto& node : original.graph().nodes()) reduces_ = reduces_ || node->op().starts_with("Reduce");
-  for (const auto& node : original.graph().nodes())
+  for (const auto& node : original.graph().nodes()) {
+    reduces_ = reduces_ || node->op().starts_with("Reduce");
     for (const char* op : {"GRU", "LSTM", "RNN", "Scan", "Loop"}) recurrent_ = recurrent_ || node->is(op);
+  }
   try {
     // The transforms of ONNX Runtime in float32 are rougher than ours.
     const Model exact = with_exact_spectra(original).value_or(original);
@@ -167,9 +168,7 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
       ++excused_;
       continue;
     }
-    // Sigmoid in ONNX Runtime's recurrent layers is 0 below -18, and near 1 as exact as 1 is.
-    const double scale = recurrent_ ? std::max(g.scale, 1.0) : g.scale;
-    const double least = (recurrent_ ? 8 : 2) * last_digit(a.dtype()) * scale;
+    const double least = (recurrent_ ? 8 : 2) * last_digit(a.dtype()) * scale_of(g.scale);
     if (g.largest <= least + kTiny) continue;
     const double by = rounding(sample).by[k];
     if (g.largest > kMargin * by + least)
@@ -207,8 +206,8 @@ std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tenso
     const Gap g = gap(a, b);
     if (g.kinds) return where + at_text(a, b, g.kind_at);
     const double by = std::max(found->second.by[k], fine.by[k]);
-    const double scale = recurrent_ ? std::max(g.scale, 1.0) : g.scale;
-    if (is_float(a.dtype()) && g.largest > kTiny + kMargin * by + (1e-4 + 4 * last_digit(a.dtype())) * scale)
+    if (is_float(a.dtype()) &&
+        g.largest > kTiny + kMargin * by + (1e-4 + 4 * last_digit(a.dtype())) * scale_of(g.scale))
       return where + at_text(a, b, g.at) + " (coarse products move " + std::to_string(by) + ", largest " +
              std::to_string(g.scale) + ")";
   }

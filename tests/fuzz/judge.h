@@ -1,6 +1,7 @@
 // What an original gives, and whether something else gives the same.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,6 +42,9 @@ class Judge {
   Moved moved(const Sessions& noisy, std::size_t sample) const;
   Sessions open(const std::function<Model(std::uint64_t seed)>& noisy) const;
   const Moved& rounding(std::size_t sample);
+  /// Of an output by its largest number: Sigmoid in ONNX Runtime's recurrent layers is 0 below -18, and near 1 as exact
+  /// as 1 is.
+  double scale_of(double largest) const { return recurrent_ ? std::max(largest, 1.0) : largest; }
 
   Runtime& runtime_;
   const Model& original_;

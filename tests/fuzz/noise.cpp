@@ -104,13 +104,18 @@ bool is_scale(const Value& value) {
   });
 }
 
+/// These readers get `by` instead of the value, and so does who asks.
+Value* instead(const Value& value, const std::vector<Use>& readers, Value* by) {
+  by->type = value.type;
+  for (const Use& use : readers) use.node->graph().set_input(*use.node, use.index, by);
+  return by;
+}
+
 void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
   const double width = (is_scale(value) ? 8 : 1) * steps * last_digit(value.dtype());
-  const std::vector<Use> uses = value.uses();
+  const std::vector<Use> readers = value.uses();
   Value* factor = noise.draws(graph, value, 1 - width, 1 + width, before);
-  Value* moved = graph.add("Mul", {&value, factor}, {.before = before}).output();
-  moved->type = value.type;
-  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, moved);
+  instead(value, readers, graph.add("Mul", {&value, factor}, {.before = before}).output());
 }
 
 /// Small constants may stand for extents (Resize, Range).
@@ -197,17 +202,14 @@ Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Nois
 /// Exponentials that nearly vanish do so in some kernels, and ONNX Runtime (1.31) ends at 4e-39: times an infinity that
 /// is NaN or infinite.
 Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& noise) {
-  const std::vector<Use> uses = value.uses();
+  const std::vector<Use> readers = value.uses();
   const DType dtype = value.dtype();
   if (!node.is("Softmax") || !noise.has_where() || (dtype != DType::f32 && dtype != DType::f16)) return &value;
   const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
     return graph.add(name, std::move(inputs), {.before = before}).output();
   };
   Value* tiny = op("Less", {&value, noise.constant(graph, dtype, dtype == DType::f32 ? 1e-37 : 0x1p-14)});
-  Value* rest = op("Where", {tiny, noise.constant(graph, dtype, 0), &value});
-  rest->type = value.type;
-  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, rest);
-  return rest;
+  return instead(value, readers, op("Where", {tiny, noise.constant(graph, dtype, 0), &value}));
 }
 
 /// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that.
@@ -215,12 +217,9 @@ Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* befo
   const bool within = node.is("LSTM") || node.is("GRU") || node.is("RNN");  // its Sigmoid is that of the layers, too
   if (!node.is("Sigmoid") && !within) return &value;
   const double width = steps * last_digit(value.dtype());
-  const std::vector<Use> uses = value.uses();
-  Value* moved =
-      graph.add("Add", {&value, noise.draws(graph, value, -width, width, before)}, {.before = before}).output();
-  moved->type = value.type;
-  for (const Use& use : uses) use.node->graph().set_input(*use.node, use.index, moved);
-  return moved;
+  const std::vector<Use> readers = value.uses();
+  Value* by = noise.draws(graph, value, -width, width, before);
+  return instead(value, readers, graph.add("Add", {&value, by}, {.before = before}).output());
 }
 
 /// Rounding of some ops is a share of the largest of their results, so many digits of it; 0 for others. Transforms:

@@ -71,14 +71,11 @@ void AttentionProblem::read_packed(const Invocation& call) {
 void AttentionProblem::read_separate(const Invocation& call) {
   q_ = read(call.input(0), attrs_.q, "q", heads, rows, depth);
   k_ = read(call.input(1), attrs_.k, "k", kv_heads, keys, depth);
-  if (keys == 1 && attrs_.has_mask && !attrs_.causal) {  // a mask of more columns repeats the scores of one key
-    keys = kUnset;
-    v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
-    repeats_key_ = keys != 1;
-    if (repeats_key_) k_.row = 0;
-    return;
-  }
+  const bool one = keys == 1 && attrs_.has_mask && !attrs_.causal;
+  if (one) keys = kUnset;  // a mask of more columns repeats the scores of one key
   v_ = read(call.input(2), attrs_.v, "v", kv_heads, keys, width);
+  repeats_key_ = one && keys != 1;
+  if (repeats_key_) k_.row = 0;
 }
 
 void AttentionProblem::read_masks(const Invocation& call) {
