@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tests/draw.h"
 
@@ -198,6 +199,17 @@ TEST(Observers, NothingFiniteIsNoRange) {
     observer.see(std::vector<float>{NAN, 2});
     EXPECT_EQ(observer.range().value().high, 2);
     EXPECT_EQ(observer.skipped(), 3U);
+  }
+}
+
+TEST(Observers, NumbersThatStandForInfinityAreNoRange) {
+  for (const Observer how : kAll) {
+    ValueObserver observer(how);
+    observer.see(std::vector<float>{-1e18F, 1});
+    EXPECT_TRUE(observer.range());
+    observer.see(std::vector<float>{std::numeric_limits<float>::lowest(), 1});
+    EXPECT_TRUE(observer.beyond_bytes());
+    EXPECT_FALSE(observer.range());
   }
 }
 

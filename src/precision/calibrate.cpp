@@ -96,6 +96,10 @@ class Calibration {
     if (observer.skipped() > 0)
       report_.notes.push_back("calibration: value '" + name + "' has " + std::to_string(observer.skipped()) +
                               " NaN or infinite elements, left out");
+    if (observer.beyond_bytes())
+      report_.notes.push_back("calibration: value '" + name +
+                              "' stays in float32: it holds numbers that stand for infinity, and steps that reach them "
+                              "leave nothing of the others");
   }
 
   std::vector<Names> groups_of(const Names& values) const {

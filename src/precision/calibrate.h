@@ -16,7 +16,8 @@ struct ObservedRanges {
 
 /// Runs `runnable` (functions emitted) on options.calibration and says what these values of its main graph were, as
 /// options.observer sees it: one set of ranges, or one of each observer that may be the best where the choice is left
-/// to us. Left out are values that are not float32, have rank 0 or were never finite. The plugin is registered when the
+/// to us. Left out are values that are not float32, have rank 0, were never finite or hold
+/// numbers that stand for infinity. The plugin is registered when the
 /// model uses our domain. Memory stays bounded: the results of some values at a time are kept, and the samples are gone
 /// through again for the others. Stops with what it has when options.max_seconds are used up. Notes and the number of
 /// samples go into the report. Throws Error(usage) for data that does not fit.

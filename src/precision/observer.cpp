@@ -18,7 +18,7 @@ void ValueObserver::see(std::span<const float> sample) {
 }
 
 std::optional<Range> ValueObserver::range_as(Observer how) const {
-  if (samples_ == 0) return std::nullopt;
+  if (samples_ == 0 || beyond_bytes()) return std::nullopt;
   const auto n = static_cast<double>(samples_);
   switch (how) {
     case Observer::minmax:

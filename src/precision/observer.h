@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -20,13 +21,18 @@ class ValueObserver {
  public:
   /// What Observer::percentile keeps at either end.
   static constexpr double kPercent = 99.99;
+  /// What is larger stands for infinity (the lowest number as a border or a mask) and is no data: a product of two such
+  /// numbers is beyond float32, and steps that reach them leave 0 of all others.
+  static constexpr float kLargest = 0x1p64F;
 
   explicit ValueObserver(Observer how) : how_(how) {}
   void see(std::span<const float> sample);
-  /// Always reaches 0, which stands for padding and must be exact; none when no finite element was seen.
+  /// Always reaches 0, which stands for padding and must be exact; none when no finite element was seen, or one beyond
+  /// kLargest.
   std::optional<Range> range() const { return range_as(how_); }
   /// As another observer would say, one that asks for nothing that this one did not keep: automatic keeps everything.
   std::optional<Range> range_as(Observer how) const;
+  bool beyond_bytes() const { return std::max(seen_.high, -seen_.low) > kLargest; }
   /// NaN and infinite elements, which were left out.
   std::size_t skipped() const { return skipped_; }
 
