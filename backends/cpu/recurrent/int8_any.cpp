@@ -35,17 +35,18 @@ struct StepProduct {
 
   template <int Rows, int Gates>
   static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                       Units (&sum)[Rows][Gates]) {
-    constexpr std::size_t kLanes = Gates * kUnits;
-    const auto* b = reinterpret_cast<const std::int8_t*>(part.packed) + block * part.depth * kLanes;
-    std::int32_t total[kLanes] = {};
-    for (std::size_t k = 0; k < part.depth; ++k, b += kLanes) {
+                       Floats (&sum)[Rows][Gates][kPieces]) {
+    constexpr std::size_t kSums = Gates * kUnits;
+    const auto* b = reinterpret_cast<const std::int8_t*>(part.packed) + block * part.depth * kSums;
+    std::int32_t total[kSums] = {};
+    for (std::size_t k = 0; k < part.depth; ++k, b += kSums) {
       const int x = rows[0].steps[k] - kZero;
-      for (std::size_t lane = 0; lane < kLanes; ++lane) total[lane] += x * b[lane];
+      for (std::size_t lane = 0; lane < kSums; ++lane) total[lane] += x * b[lane];
     }
-    const float* scale = part.scale + block * kLanes;
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      sum[0][lane / kUnits][lane % kUnits] = static_cast<float>(total[lane]) * (scale[lane] * rows[0].unit);
+    const float* scale = part.scale + block * kSums;
+    for (std::size_t lane = 0; lane < kSums; ++lane)
+      sum[0][lane / kUnits][lane % kUnits / kLanes][lane % kLanes] =
+          static_cast<float>(total[lane]) * (scale[lane] * rows[0].unit);
   }
 };
 

@@ -46,7 +46,7 @@ float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
 }
 
 /// sum += x w. As the intrinsic says it, GCC 12 copies every sum in each step and spills the copies.
-MODELFLOW_LOOP void add_products(__m512i& sum, const __m512i& x, const __m512i& w) {
+MODELFLOW_INLINE void add_products(__m512i& sum, const __m512i& x, const __m512i& w) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
 }
 
@@ -54,13 +54,13 @@ struct VnniProduct {
   static constexpr bool kManyRows = true;
 
   template <int Rows, int Gates>
-  MODELFLOW_LOOP static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                      Units (&sum)[Rows][Gates]);
+  MODELFLOW_INLINE static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                        Floats (&sum)[Rows][Gates][kPieces]);
 };
 
 template <int Rows, int Gates>
-MODELFLOW_LOOP void VnniProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                          Units (&sum)[Rows][Gates]) {
+MODELFLOW_INLINE void VnniProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                            Floats (&sum)[Rows][Gates][kPieces]) {
   // An addition takes five cycles and one or two start in each.
   constexpr int kSums = Rows * Gates, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;
   const std::size_t count = fours(part.depth);
@@ -79,7 +79,7 @@ MODELFLOW_LOOP void VnniProduct::multiply(const RecurrentPart& part, const Recur
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
       std::int32_t four = 0;
-      std::memcpy(&four, rows[r].steps + k * kFour, sizeof four);
+      __builtin_memcpy(&four, rows[r].steps + k * kFour, sizeof four);
       const __m512i x = _mm512_set1_epi32(four);
 #pragma GCC unroll 4
       for (int g = 0; g < Gates; ++g) add_products(apart[i][r][g], x, w[g]);
@@ -102,7 +102,7 @@ MODELFLOW_LOOP void VnniProduct::multiply(const RecurrentPart& part, const Recur
       for (int i = 1; i < kApart; ++i) total = _mm512_add_epi32(total, apart[i][r][g]);
       total = _mm512_sub_epi32(total, _mm512_loadu_si512(b + g * 64));
       const __m512 by_gate = _mm512_mul_ps(_mm512_loadu_ps(scale + g * static_cast<int>(kUnits)), unit);
-      sum[r][g] = reinterpret_cast<Units>(_mm512_mul_ps(_mm512_cvtepi32_ps(total), by_gate));
+      sum[r][g][0] = _mm512_mul_ps(_mm512_cvtepi32_ps(total), by_gate);
     }
   }
 }

@@ -7,47 +7,32 @@
 namespace modelflow::cpu {
 namespace {
 
-#ifdef __AVX512F__
-constexpr bool kMany = true;
-constexpr std::size_t kWide = 16;
-#elif defined(__AVX2__)
-constexpr bool kMany = false;  // a block of units takes several registers
-constexpr std::size_t kWide = 8;
-#else
-constexpr bool kMany = false;
-constexpr std::size_t kWide = 4;
-#endif
-using Register =
-    float __attribute__((vector_size(kWide * sizeof(float)), may_alias));  // aligned, as packed weights are
-constexpr int kParts = static_cast<int>(kUnits / kWide);
-
 struct FloatProduct {
-  static constexpr bool kManyRows = kMany;
+  static constexpr bool kManyRows = kPieces == 1;  // else a block of units takes several registers
 
   template <int Rows, int Gates>
-  MODELFLOW_LOOP static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                      Units (&sum)[Rows][Gates]);
+  MODELFLOW_INLINE static void multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                        Floats (&sum)[Rows][Gates][kPieces]);
 };
 
 template <int Rows, int Gates>
-MODELFLOW_LOOP void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
-                                           Units (&sum)[Rows][Gates]) {
-  constexpr int kColumns = Gates * kParts, kSums = Rows * kColumns;
+MODELFLOW_INLINE void FloatProduct::multiply(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block,
+                                             Floats (&sum)[Rows][Gates][kPieces]) {
+  constexpr int kColumns = Gates * kPieces, kSums = Rows * kColumns;
   // An addition takes four cycles and two start in each: eight sums at least.
-  constexpr int kApart = kSums >= 6 ? (kSums == 6 && kWide == 16 ? 2 : 1) : kSums >= 3 ? 2 : kSums == 2 ? 4 : 8;
-  Register apart[kApart][Rows][kColumns] = {};
+  constexpr int kApart = kSums >= 6 ? (kSums == 6 && kPieces == 1 ? 2 : 1) : kSums >= 3 ? 2 : kSums == 2 ? 4 : 8;
+  Floats apart[kApart][Rows][kColumns] = {};
   const std::size_t depth = part.depth;
   const float* b = reinterpret_cast<const float*>(part.packed) + block * depth * Gates * kUnits;
   const float* in[Rows];
   for (int r = 0; r < Rows; ++r) in[r] = rows[r].in;
   const auto step = [&](std::size_t k, int set) __attribute__((always_inline)) {
-    Register w[kColumns];
+    Floats w[kColumns];
 #pragma GCC unroll 16
-    for (int i = 0; i < kColumns; ++i)
-      w[i] = *reinterpret_cast<const Register*>(b + static_cast<std::size_t>(set * kColumns + i) * kWide);
+    for (int i = 0; i < kColumns; ++i) w[i] = load(b + static_cast<std::size_t>(set * kColumns + i) * kLanes);
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      const Register x = in[r][k] - Register{};  // minus 0 changes nothing, plus 0 would be computed
+      const Floats x = all(in[r][k]);
 #pragma GCC unroll 16
       for (int i = 0; i < kColumns; ++i) apart[set][r][i] += x * w[i];
     }
@@ -64,7 +49,7 @@ MODELFLOW_LOOP void FloatProduct::multiply(const RecurrentPart& part, const Recu
     for (int i = 0; i < kColumns; ++i) {
 #pragma GCC unroll 8
       for (int other = 1; other < kApart; ++other) apart[0][r][i] += apart[other][r][i];
-      reinterpret_cast<Register*>(&sum[r][i / kParts])[i % kParts] = apart[0][r][i];
+      sum[r][i / kPieces][i % kPieces] = apart[0][r][i];
     }
   }
 }

@@ -10,9 +10,17 @@ namespace {
 /// Product::multiply(part, rows, block, sum): sum[row][gate] = the row times the weights of a block of units.
 template <class Product, class Step, int Rows>
 __attribute__((noinline)) void tile(const RecurrentPart& part, const RecurrentRow* rows, std::size_t block) {
-  Units sum[Rows][Step::kGates];
+  Floats sum[Rows][Step::kGates][kPieces];
   Product::multiply(part, rows, block, sum);
-  for (int r = 0; r < Rows; ++r) Step::finish(part, rows[r], block, sum[r]);
+  for (int r = 0; r < Rows; ++r) {
+#pragma GCC unroll 4
+    for (int piece = 0; piece < kPieces; ++piece) {
+      Floats of_gates[Step::kGates];
+#pragma GCC unroll 4
+      for (int g = 0; g < Step::kGates; ++g) of_gates[g] = sum[r][g][piece];
+      Step::finish(part, rows[r], Place{block, static_cast<std::size_t>(piece) * kLanes}, of_gates);
+    }
+  }
 }
 
 using TileFunction = void (*)(const RecurrentPart&, const RecurrentRow*, std::size_t);

@@ -2,22 +2,27 @@
 // (see vector.h). NaN stays NaN, and an infinite argument gives the limit of the function.
 #pragma once
 
-#include "backends/cpu/vector/exp_polynomial.h"
 #include "backends/cpu/vector/vector.h"
 
 namespace modelflow::cpu {
 namespace {
 
-/// exp(x) of x in [-87, 88] to about 1 ulp.
+constexpr float kRounding = 12582912.0f;  // 1.5 * 2^23: added to a number, its lowest bits count ones
+
+/// exp(x) of x in [-87, 88] to about 1 ulp: 2^n times the polynomial of Cephes' expf.
 MODELFLOW_INLINE Floats exp_within(Floats x) {
+  const Floats t = x * 1.44269504f + kRounding, n = t - kRounding;
+  const Floats r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + (r + 1.0f);
 #ifdef __AVX512F__
-  Floats t, p;
-  exponential_parts(x, t, p);
-  return _mm512_scalef_ps(p, t - kRounding);
+  return _mm512_scalef_ps(p, n);
 #else
-  Floats e;
-  exponential_within<Floats, Ints>(x, e);
-  return e;
+  return p * from_bits((bits(t) - bits(all(kRounding)) + 127) << 23);
 #endif
 }
 
