@@ -120,6 +120,8 @@ std::string open_at(const Node& node, const Values& values) {
   const auto x = values.find(node.input(0));
   if (picks(node) && x != values.end() && has(x->second, is_nan))
     return "NaN is the largest or not, as its place has it";
+  if (node.is("MaxPool") && x != values.end() && has(x->second, [](double v) { return v == -INFINITY; }))
+    return "the largest of nothing but -infinity is that or the lowest number, as the window lies";
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
   const bool endless = std::ranges::any_of(node.inputs(), [&](const Value* input) {

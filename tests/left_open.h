@@ -14,7 +14,8 @@ namespace modelflow {
 ///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
 ///  - rows of the op Attention that are hidden as a whole by the lowest number: zeros or means, as the version has it;
-///  - the largest or smallest of numbers and NaN: which it is depends on their places;
+///  - the largest or smallest of numbers and NaN: which it is depends on their places, and so it does for MaxPool where a
+///    window sees nothing but -infinity;
 ///  - numbers that float16 does not hold: ONNX Runtime computes float16 in float32 where it has no kernel, and leaves
 ///    the casts between such ops out, so what overflows depends on which ops stand side by side.
 std::string left_open(Runtime& runtime, const Model& original, const Feeds& feeds);

@@ -13,9 +13,6 @@ const Function* find_function(const Model& model, const Node& node);
 /// The functions that calls lead to, in bodies of functions as well.
 std::set<const Function*> called_functions(const Model& model);
 
-/// Whether a fused op can be written at this opset of the default domain, and why not.
-Verdict can_write(const Node& fused, std::int64_t opset);
-
 /// Writes the function's body in place of the node that calls it; the node is erased. Values keep unique names, the
 /// results the names of the call's outputs.
 void inline_call(Node& call, const Function& function);

@@ -101,6 +101,9 @@ Pass rewrite(std::string name, std::string doc, std::vector<Rule> rules);
 
 /// The Call of a fused node (domain modelflow), for kernels.
 Call call_of(const Node& node);
+/// Whether a fused node that was made and typed may stay: some kernel of the target takes it, its body can be written
+/// at the model's opset, and there is something to compute.
+Verdict may_stay(const Node& fused, const Context& context);
 /// The op of a fused node; null for any other node.
 const FusedOp* fused_op(const Node& node);
 /// Whether a node is fused and does this kind of work, in any form or in this one.

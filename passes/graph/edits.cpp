@@ -2,6 +2,7 @@
 
 #include "modelflow/function.h"
 #include "modelflow/modelflow.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 
@@ -10,12 +11,23 @@ Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::str
   Node& node = graph.add(op, std::move(inputs),
                          {.before = &before, .outputs = outputs, .attrs = std::move(attrs), .name = before.name});
   infer_types(node, context.model);
-  const Choice choice = choose_kernel(call_of(node), context.target);
-  const Verdict verdict = choice.kernel ? can_write(node, context.model.opset()) : no(choice.reason);
+  const Verdict verdict = may_stay(node, context);
   if (verdict) return &node;
   context.miss(rule, &before, verdict.reason);
   graph.erase(node);
   return nullptr;
+}
+
+Value& with_axes(Build& build, const char* op, Value& x, const Ints& axes) {
+  if (build.opset() < 13) return build.op(op, {&x}, {{"axes", axes}});
+  return build.op(op, {&x, &build.constant(tensor_of(axes), "axes")});
+}
+
+Value& slice(Build& build, Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
+  if (build.opset() < 10)
+    return build.op("Slice", {&x}, {{"axes", Ints{axis}}, {"starts", Ints{begin}}, {"ends", Ints{end}}});
+  const auto list = [&](std::int64_t n, const char* stem) { return &build.constant(tensor_of({n}), stem); };
+  return build.op("Slice", {&x, list(begin, "starts"), list(end, "ends"), list(axis, "axes")});
 }
 
 void set_constant(Node& node, std::size_t input, Tensor tensor) {

@@ -13,6 +13,11 @@ namespace modelflow::passes {
 Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::string_view op, std::vector<Value*> inputs,
                  Attrs attrs, Node& before, std::size_t outputs = 1);
 
+/// Squeeze or Unsqueeze, whose axes are an attribute before opset 13.
+Value& with_axes(Build& build, const char* op, Value& x, const Ints& axes);
+/// Slice of one axis; before opset 10 its bounds are attributes.
+Value& slice(Build& build, Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end);
+
 /// Gives the node a constant of its own with this content.
 void set_constant(Node& node, std::size_t input, Tensor tensor);
 

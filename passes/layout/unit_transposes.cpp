@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
 
@@ -39,11 +40,7 @@ Value& without_units(Node& node, Build& build) {
     if (x[i].number() == 1) dropped.push_back(static_cast<std::int64_t>(i));
     if (x[static_cast<std::size_t>(perm[i])].number() == 1) added.push_back(static_cast<std::int64_t>(i));
   }
-  const auto view = [&](const char* op, Value& value, const Ints& axes) -> Value& {
-    if (build.opset() < 13) return build.op(op, {&value}, {{"axes", axes}});
-    return build.op(op, {&value, &build.constant(tensor_of(axes), "axes")});
-  };
-  return view("Unsqueeze", view("Squeeze", *node.input(0), dropped), added);
+  return with_axes(build, "Unsqueeze", with_axes(build, "Squeeze", *node.input(0), dropped), added);
 }
 
 int run(Graph& graph, Context& context) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 #include "passes/normalize/recurrent_cell.h"
@@ -84,8 +85,7 @@ class Rewrite {
 
   Value* sequence() {
     if (all_->shape()[0] == Dim(it_.trips)) return all_;
-    const auto list = [&](std::int64_t n) { return &build_.constant(tensor_of({n}), "steps"); };
-    return &build_.op("Slice", {all_, list(0), list(it_.trips), list(0)});
+    return &slice(build_, *all_, 0, 0, it_.trips);
   }
 
   Value& constant(const std::vector<float>& numbers, Dims dims, const char* stem) {
@@ -142,21 +142,18 @@ class Rewrite {
     return any ? &constant(all, {1, 3 * hidden_}, "P") : nullptr;
   }
 
-  Value& axis_op(const char* op, Value& value, std::int64_t axis) {
-    if (build_.opset() < 13) return build_.op(op, {&value}, {{"axes", Ints{axis}}});
-    return build_.op(op, {&value, &build_.constant(tensor_of({axis}), "axes")});
-  }
-  Value* state(const State& state) { return &axis_op("Unsqueeze", *state.initial, 0); }
+  Value* state(const State& state) { return &with_axes(build_, "Unsqueeze", *state.initial, {0}); }
 
   void write_results(Node& made) {
     for (const State& state : it_.states) {
       if (!read(state.last)) continue;
       const std::size_t i = &state == cell_.h ? 1 : 2;
       const bool kept = &state != cell_.h && &state != cell_.c;
-      graph().replace(*state.last, kept ? *it_.resolve(state.inside) : axis_op("Squeeze", *made.output(i), 0));
+      graph().replace(*state.last,
+                      kept ? *it_.resolve(state.inside) : with_axes(build_, "Squeeze", *made.output(i), {0}));
     }
     for (const Iteration::Stack& stack : it_.stacks)
-      if (read(stack.all)) graph().replace(*stack.all, axis_op("Squeeze", *made.output(0), 1));
+      if (read(stack.all)) graph().replace(*stack.all, with_axes(build_, "Squeeze", *made.output(0), {1}));
     graph().erase(*it_.node);
   }
 

@@ -1,6 +1,7 @@
 // Loops of a few steps written out: what was one step then fuses with the next, and with what stands around the loop.
 #include "modelflow/modelflow.h"
 #include "modelflow/random.h"
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/inliner.h"
 #include "passes/normalize/iteration.h"
@@ -61,8 +62,7 @@ class Unrolling {
   }
 
   Value& row(Value& value) {
-    if (build_.opset() < 13) return build_.op("Unsqueeze", {&value}, {{"axes", Ints{0}}});
-    return build_.op("Unsqueeze", {&value, &build_.constant(tensor_of({0}), "axes")});
+    return with_axes(build_, "Unsqueeze", value, {0});
   }
 
   void put(Value& result, Value& value) {

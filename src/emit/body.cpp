@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <onnx/defs/parser.h>
 
+#include <algorithm>
+
 #include "modelflow/function.h"
 #include "src/onnx/read.h"
 
@@ -18,6 +20,19 @@ std::string body_text(const FusedOp& op, const Call& call, int opset) {
                      op.body(call, opset));
 }
 
+namespace {
+
+/// An operand or result that never has an element; constants stand for options that are not there (the roi of Resize).
+const Value* empty_value(const Node& node) {
+  const auto empty = [](const Value* value) {
+    return value && !value->constant() && value->shape().has_rank() &&
+           std::ranges::any_of(value->shape().dims(), [](const Dim& dim) { return dim.number() == 0; });
+  };
+  for (const auto* values : {&node.inputs(), &node.outputs()})
+    if (const auto found = std::ranges::find_if(*values, empty); found != values->end()) return *found;
+  return nullptr;
+}
+
 Verdict can_write(const Node& fused, std::int64_t opset) {
   constexpr std::int64_t kAnyConstant = 9;  // before, a Constant was of floats
   try {
@@ -28,6 +43,15 @@ Verdict can_write(const Node& fused, std::int64_t opset) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return no(error.what());
   }
+}
+
+}  // namespace
+
+Verdict may_stay(const Node& fused, const Context& context) {
+  if (const Value* empty = empty_value(fused)) return no("has no elements", empty->name());
+  const Choice choice = choose_kernel(call_of(fused), context.target);
+  if (!choice.kernel) return no("no kernel takes " + fused.op() + ": " + choice.reason);
+  return can_write(fused, context.model.opset());
 }
 
 void settle(Node& fused) {

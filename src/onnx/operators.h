@@ -1,10 +1,11 @@
 #pragma once
 
-#include <string_view>
+#include "modelflow/graph.h"
+#include "modelflow/kernel.h"
 
 namespace modelflow {
 
-/// Whether this version of ONNX itself has the operator.
-bool has_operator(std::string_view op, int opset);
+/// Whether this opset of ONNX itself has the node's operator with so many inputs.
+Verdict in_opset(const Node& node, int opset);
 
 }  // namespace modelflow

@@ -12,8 +12,7 @@ Build::Build(Graph& graph, Node& before, Context& context) : graph_(graph), befo
 Value& Build::op(std::string_view type, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs) {
   Node& node = graph_.add(type, std::move(inputs), {.before = &before_, .outputs = outputs, .attrs = std::move(attrs)});
   made_.push_back(&node);
-  if (node.domain().empty() && refusal_ && !has_operator(node.op(), opset()))
-    refusal_ = no("opset " + std::to_string(opset()) + " has no " + node.op());
+  if (node.domain().empty() && refusal_) refusal_ = in_opset(node, opset());
   infer_types(node, context_.model);
   return *node.output();
 }

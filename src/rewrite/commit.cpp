@@ -64,9 +64,7 @@ Verdict Commit::check() const {
   }
   for (const Node* node : build_.made()) {
     if (node->domain() != kDomain) continue;
-    const Choice choice = choose_kernel(call_of(*node), context_.target);
-    if (!choice.kernel) return no("no kernel takes " + joined_op(*node) + ": " + choice.reason);
-    if (Verdict verdict = can_write(*node, build_.opset()); !verdict) return verdict;
+    if (Verdict verdict = may_stay(*node, context_); !verdict) return verdict;
   }
   return yes();
 }
