@@ -1,3 +1,4 @@
+// All stages of passes.
 #pragma once
 
 #include "modelflow/modelflow.h"
@@ -12,6 +13,6 @@ Stage normalize(const Options& options);  ///< many spellings of one idea become
 Stage fuse(const Options& options);       ///< many nodes become one fused op that some kernel of the target runs
 Stage equalize(const Options& options);   ///< float32 still, but ready to lose less in 8 bits
 Stage quantize(const Options& options);   ///< lower precision where asked for: fused ops in 8 bits
-Stage layout(const Options& options);     ///< channels last for whole islands, transposes only at their borders
+Stage layout(const Options& options);     ///< channels last for connected parts, transposes only at their borders
 
 }  // namespace modelflow::passes

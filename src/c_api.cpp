@@ -1,3 +1,4 @@
+// The C interface over the C++ one: strings to options, exceptions to codes.
 #include "modelflow/c_api.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// A result that is right: wrong rules and kernels are found and left out, until verification has no more to say.
 #include "src/correct.h"
 
 #include "src/reproduce.h"

@@ -1,3 +1,4 @@
+// The fastest of the right forms of a model, verified once more.
 #include "src/fastest.h"
 
 #include <algorithm>

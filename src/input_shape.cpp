@@ -1,3 +1,4 @@
+// Shapes that the user gives for inputs, parsed and checked.
 #include "src/input_shape.h"
 
 #include <fmt/format.h>

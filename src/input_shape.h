@@ -1,3 +1,4 @@
+// Shapes of inputs that the user gives.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// Limits of time and memory, looked at between steps.
 #include "src/limit_guard.h"
 
 #include <fmt/format.h>

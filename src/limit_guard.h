@@ -1,3 +1,4 @@
+// Stops a run that takes too much.
 #pragma once
 
 #include <chrono>

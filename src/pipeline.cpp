@@ -1,3 +1,4 @@
+// The stages on the way to each form of a model, run in order.
 #include "src/pipeline.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A wrong result made small and written down for whoever mends it.
 #include "src/reproduce.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Options checked against each other and against the model.
 #include "src/request.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The forms of a model without the rules and kernels that were found wrong.
 #include "src/search.h"
 
 #include <climits>

@@ -1,3 +1,4 @@
+// A model of one call of a fused op.
 #pragma once
 
 #include <string>

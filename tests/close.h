@@ -1,6 +1,5 @@
-#pragma once
-
 // How far what a kernel gives may be from what the body of its op gives.
+#pragma once
 
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// Convolutions where the conformance walk cannot go.
 #include <gtest/gtest.h>
 
 #include <cmath>

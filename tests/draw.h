@@ -1,3 +1,4 @@
+// Random numbers, the same ones for the same seed.
 #pragma once
 
 #include <cstddef>

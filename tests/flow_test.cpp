@@ -1,3 +1,4 @@
+// Stages run, switched off and reported.
 #include "src/flow/flow.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The graph and its edits.
 #include "modelflow/graph.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Shapes of results by the definition of the op, where runtimes differ.
 #include "tests/left_open.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The cases of tests/passes read, and the passes that one names run.
 #include "tests/pass_cases.h"
 
 #include <algorithm>

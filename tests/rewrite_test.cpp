@@ -1,3 +1,4 @@
+// Patterns, rules and what becomes of a match.
 #include <gtest/gtest.h>
 
 #include "modelflow/modelflow.h"

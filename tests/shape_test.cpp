@@ -1,3 +1,4 @@
+// Extents, shapes, tensors and attributes.
 #include "modelflow/shape.h"
 
 #include <gtest/gtest.h>

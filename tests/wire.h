@@ -1,3 +1,4 @@
+// Protobuf by hand, for models that no writer would write.
 #pragma once
 
 #include <cstdint>
@@ -5,7 +6,6 @@
 #include <string>
 #include <vector>
 
-// Protobuf by hand, for models that no writer would write.
 namespace modelflow::wire {
 
 inline std::string varint(std::uint64_t value) {

@@ -1,3 +1,4 @@
+// The report of modelflow-bench as text and as JSON.
 #include "bench_report.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What modelflow-bench measured.
 #pragma once
 
 #include <string>

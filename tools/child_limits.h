@@ -1,3 +1,4 @@
+// A child process within limits.
 #pragma once
 
 #include <sys/types.h>

@@ -1,3 +1,4 @@
+// Options of the command that mean nothing beside each other, and files that must not be the same.
 #include "contradictions.h"
 
 #include <fmt/format.h>

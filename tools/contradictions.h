@@ -1,3 +1,4 @@
+// Command lines that contradict themselves.
 #pragma once
 
 #include "optimize_options.h"

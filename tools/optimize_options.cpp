@@ -1,3 +1,4 @@
+// The command line of `optimize`, parsed and checked.
 #include "optimize_options.h"
 
 #include <fmt/format.h>
@@ -79,7 +80,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
-  app.add_option("--target", raw.target, "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, cpu:avx2+avx_vnni, ...");
+  app.add_option("--target", raw.target,
+                 "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, cpu:avx2+avx_vnni, ...");
   app.add_option("--precision", raw.precision,
                  "float32 (default); int8 (needs --calibration), int8-dynamic, bf16 (for CPUs that multiply it), "
                  "bf16-weights, int8-weights, int4-weights, auto");

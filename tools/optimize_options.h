@@ -1,3 +1,4 @@
+// The command line of `optimize`.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// A figure of merit, computed by a command of the user.
 #include "score.h"
 
 #include <fmt/format.h>

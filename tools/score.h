@@ -1,3 +1,4 @@
+// A figure of merit that a command computes.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// A run in a child process: steps, signals, temporary files.
 #include "supervised.h"
 
 #include <fmt/format.h>

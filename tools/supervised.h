@@ -1,3 +1,4 @@
+// Work in a child process that may end.
 #pragma once
 
 #include <functional>

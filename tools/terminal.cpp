@@ -1,3 +1,4 @@
+// Progress, text and numbers for a terminal.
 #include "terminal.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What a terminal shows.
 #pragma once
 
 #include <chrono>

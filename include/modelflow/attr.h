@@ -1,3 +1,4 @@
+// Attributes of nodes by name, and the kinds of values that they take.
 #pragma once
 
 #include <concepts>

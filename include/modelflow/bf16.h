@@ -1,3 +1,4 @@
+// Numbers and tensors to bfloat16 and back.
 #pragma once
 
 #include <cstdint>

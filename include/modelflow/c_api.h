@@ -1,5 +1,3 @@
-#pragma once
-
 /* The C interface, for languages that call C. Every call that can fail returns 0 or the number of an ErrorKind (the
  * exit codes of the command line) and, when `error` is not null, a one-line message to be freed with modelflow_free.
  * Handles and strings belong to the caller. Nothing throws; calls on different handles may run at the same time.
@@ -12,6 +10,8 @@
  *   modelflow_free(error);
  *   modelflow_options_free(options);
  */
+#pragma once
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+// Inputs from numpy's archives, and archives from inputs.
 #pragma once
 
 #include <filesystem>

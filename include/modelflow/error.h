@@ -1,3 +1,4 @@
+// The one exception of the library, and its kinds, which are the exit codes of the commands.
 #pragma once
 
 #include <stdexcept>

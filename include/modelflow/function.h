@@ -1,3 +1,4 @@
+// Local functions of a model: found, called, written out in place.
 #pragma once
 
 #include <set>

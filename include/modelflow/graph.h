@@ -1,3 +1,4 @@
+// The graph: nodes, values with true use lists, and the few edits that keep them true.
 #pragma once
 
 #include <list>

@@ -1,3 +1,4 @@
+// What fused ops and kernels are: an op's meaning and traits, one use of it, one way to run it.
 #pragma once
 
 #include <cstdint>

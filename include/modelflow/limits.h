@@ -1,3 +1,4 @@
+// What one run may take of memory and time.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// A whole ONNX model: graph, functions, opsets and metadata, read and written.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// The library as programs call it: options in, an optimized model and its report out.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// A file that appears only when it is complete.
 #pragma once
 
 #include <cstddef>

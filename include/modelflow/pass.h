@@ -1,3 +1,4 @@
+// Passes and stages, and the context that they work in.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Patterns of nodes and the rules that are made of them, for passes.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// How fast this machine computes, measured.
 #pragma once
 
 namespace modelflow {

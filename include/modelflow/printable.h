@@ -1,3 +1,4 @@
+// Text of any origin, made harmless for a terminal.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Which nodes draw random numbers.
 #pragma once
 
 #include "modelflow/model.h"

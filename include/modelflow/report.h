@@ -1,3 +1,4 @@
+// What a run did and found out, as data, text and JSON.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// What nodes compute, and which share of the machine's peak that is.
 #pragma once
 
 #include "modelflow/graph.h"

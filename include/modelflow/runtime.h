@@ -1,3 +1,4 @@
+// ONNX Runtime, found and loaded at run time: sessions, runs, times of nodes.
 #pragma once
 
 #include <filesystem>

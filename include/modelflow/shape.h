@@ -1,3 +1,4 @@
+// Extents and shapes of tensors, with symbols for what is not known as a number.
 #pragma once
 
 #include <cstdint>

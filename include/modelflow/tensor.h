@@ -1,3 +1,4 @@
+// Element types and tensors whose bytes are shared.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Scaling and shifting per channel, merged with one another and folded into linear layers.
 #include <algorithm>
 
 #include "passes/clean/clean.h"

@@ -1,3 +1,4 @@
+// BatchNormalization folded into the convolution or product beside it, else written as scale and shift.
 #include <algorithm>
 #include <cmath>
 

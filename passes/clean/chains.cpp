@@ -1,3 +1,4 @@
+// Two ops in a row that are one: Transposes, Reshapes, Squeeze with Unsqueeze, Casts.
 #include <algorithm>
 #include <array>
 

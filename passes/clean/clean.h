@@ -1,3 +1,4 @@
+// The passes of the stage clean.
 #pragma once
 
 #include "modelflow/pass.h"

@@ -1,3 +1,4 @@
+// Constant nodes, and graph inputs that are weights, become initializers.
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
 

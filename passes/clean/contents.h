@@ -1,3 +1,4 @@
+// What is known about the elements of small integer tensors.
 #pragma once
 
 #include <unordered_map>

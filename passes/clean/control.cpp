@@ -1,3 +1,4 @@
+// If with a constant condition gives way to the branch that is taken.
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/inliner.h"

@@ -1,3 +1,4 @@
+// Nodes and outputs that nobody reads go.
 #include <array>
 
 #include "passes/clean/clean.h"

@@ -1,3 +1,4 @@
+// Equal constants, and nodes that compute the same, are kept once.
 #include <functional>
 #include <map>
 #include <unordered_map>

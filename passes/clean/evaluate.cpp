@@ -1,3 +1,4 @@
+// Nodes of constants, cut out of the graph and run in ONNX Runtime.
 #include "passes/clean/evaluate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Nodes of constants are computed ahead of time.
 #pragma once
 
 #include <string>

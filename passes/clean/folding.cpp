@@ -1,3 +1,4 @@
+// Constant folding: nodes whose inputs are constant become what they compute.
 #include <algorithm>
 #include <cmath>
 #include <map>

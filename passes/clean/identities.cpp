@@ -1,3 +1,4 @@
+// Nodes that give back what they read: Identity, Dropout, Casts to the same type, Slices of everything.
 #include <algorithm>
 #include <cmath>
 

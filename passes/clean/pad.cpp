@@ -1,3 +1,4 @@
+// A Pad in front of a convolution or pooling becomes its pads.
 #include <algorithm>
 #include <cmath>
 #include <limits>

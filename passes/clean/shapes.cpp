@@ -1,3 +1,4 @@
+// Shape arithmetic that comes out as numbers becomes constants, and Reshapes with a computed target get a constant one.
 #include <algorithm>
 
 #include "passes/clean/clean.h"

@@ -1,3 +1,4 @@
+// Transposes of constants, and those in front of a product, which may read its operand as it lies.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"

@@ -1,3 +1,4 @@
+// Chains of ops that only move elements, written with the fewest nodes.
 #include "passes/clean/views.h"
 
 #include <algorithm>

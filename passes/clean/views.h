@@ -1,3 +1,4 @@
+// What a chain of views does to the axes of a tensor.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// The factors of channels that make the error of rounding least.
 #include "passes/equalize/balance.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Factors for channels that two ops share, so that 8 bits lose less in both.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// The passes of the stage equalize.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Weights whose channels got other sizes, and what equalizing convolutions and products has in common.
 #include "passes/equalize/reweigh.h"
 
 #include <algorithm>

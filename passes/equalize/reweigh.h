@@ -1,3 +1,4 @@
+// One way to give the channels between ops other sizes.
 #pragma once
 
 #include <cstddef>

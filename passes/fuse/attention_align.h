@@ -1,3 +1,4 @@
+// Masks brought to the axes of modelflow.Attention.
 #pragma once
 
 #include "modelflow/pass.h"

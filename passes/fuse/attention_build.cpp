@@ -1,3 +1,4 @@
+// modelflow.Attention in place of what was found, packed where the operands lie side by side.
 #include "passes/fuse/attention_build.h"
 
 #include <algorithm>

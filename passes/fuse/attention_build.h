@@ -1,3 +1,4 @@
+// From an attention as it was found to the fused op.
 #pragma once
 
 #include <functional>

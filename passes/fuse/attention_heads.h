@@ -1,3 +1,4 @@
+// The heads of queries, keys or values as they lie in some value.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Queries, keys and values as one packed value.
 #pragma once
 
 #include <set>

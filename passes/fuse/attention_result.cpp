@@ -1,3 +1,4 @@
+// What follows the product with the values and only moves its elements becomes the layout of the result.
 #include "passes/fuse/attention_result.h"
 
 #include "modelflow/pattern.h"

@@ -1,3 +1,4 @@
+// How a fused attention writes its result.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// What stands around the Softmax of an attention.
 #pragma once
 
 #include <limits>

@@ -1,3 +1,4 @@
+// The standard op Attention as the fused one.
 #pragma once
 
 #include "modelflow/pass.h"

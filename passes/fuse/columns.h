@@ -1,3 +1,4 @@
+// How many elements stand side by side in a tensor.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Slices and Splits of the last axis, and pairs of its elements exchanged with a change of sign.
 #include "passes/fuse/last_axis.h"
 
 #include <algorithm>

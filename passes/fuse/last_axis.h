@@ -1,3 +1,4 @@
+// Parts of the last axis, as rotary position embedding takes them.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Standard nodes as lines of a program for Pointwise and Reduce, and trees of them.
 #include "passes/fuse/program.h"
 
 #include <algorithm>

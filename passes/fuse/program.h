@@ -1,3 +1,4 @@
+// Trees of elementwise nodes, and the programs that say what they compute.
 #pragma once
 
 #include <string>

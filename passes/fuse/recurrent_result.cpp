@@ -1,3 +1,4 @@
+// The orders of axes in which LSTM and GRU write Y, and the views behind them that ask for one.
 #include "passes/fuse/recurrent_result.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Y of a fused recurrent layer in the order that its reader wants.
 #pragma once
 
 #include "modelflow/pass.h"

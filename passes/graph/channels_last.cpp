@@ -1,3 +1,4 @@
+// Axes and shapes when channels are last.
 #include "passes/graph/channels_last.h"
 
 namespace modelflow::passes {

@@ -1,3 +1,4 @@
+// Channels last: where axes stand then.
 #pragma once
 
 #include "modelflow/graph.h"

@@ -1,3 +1,4 @@
+// The minimum cut of a graph by Dinic's algorithm.
 #include "passes/graph/cut.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The minimum cut of a graph: two parts at the least cost.
 #pragma once
 
 #include <cstddef>

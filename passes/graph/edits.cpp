@@ -1,3 +1,4 @@
+// Fused nodes that some kernel takes, and constants of a node's own.
 #include "passes/graph/edits.h"
 
 #include "modelflow/function.h"

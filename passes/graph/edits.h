@@ -1,3 +1,4 @@
+// Edits that passes of several stages make.
 #pragma once
 
 #include <string_view>

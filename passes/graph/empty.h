@@ -1,3 +1,4 @@
+// Nodes that refuse empty tensors.
 #pragma once
 
 #include "modelflow/graph.h"

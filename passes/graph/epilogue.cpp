@@ -1,3 +1,4 @@
+// Activations and sums behind a fused op, taken into it one by one.
 #include "passes/graph/epilogue.h"
 
 #include <limits>

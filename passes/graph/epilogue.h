@@ -1,3 +1,4 @@
+// What a fused op can do to its result before it is written (its epilogue).
 #pragma once
 
 #include <optional>

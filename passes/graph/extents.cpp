@@ -1,3 +1,4 @@
+// Shapes with names for what nobody knows.
 #include "passes/graph/extents.h"
 
 #include <algorithm>

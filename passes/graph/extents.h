@@ -1,3 +1,4 @@
+// Which extents are equal although nobody knows their number.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Constants as numbers, settings that are attributes or inputs by opset, nodes by what they do.
 #include "passes/graph/facts.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What several passes ask about nodes and values.
 #pragma once
 
 #include <initializer_list>

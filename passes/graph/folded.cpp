@@ -1,3 +1,4 @@
+// Whether numbers folded into one another stay in range and keep their digits.
 #include "passes/graph/folded.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Constants in place of several that were folded into one another.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Weights rounded to 4 bits in blocks, and how their bits are packed.
 #include "passes/graph/four_bits.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Weights in 4 bits whose blocks share a scale.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The note in the graph of the 8-bit weights that a float constant came from.
 #include "passes/graph/imported_weights.h"
 
 #include <algorithm>

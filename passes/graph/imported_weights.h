@@ -1,3 +1,4 @@
+// Weights of models that arrive quantized.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Nodes of a subgraph moved into the graph around it, under names that are free there.
 #include "passes/graph/inliner.h"
 
 #include <utility>

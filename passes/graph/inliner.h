@@ -1,3 +1,4 @@
+// A subgraph's contents in place of the node that owns it.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The weights and bias of standard convolutions and products, scaled, shifted and written back.
 #include "passes/graph/linear_op.h"
 
 #include <algorithm>

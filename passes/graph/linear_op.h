@@ -1,3 +1,4 @@
+// Standard convolutions and products as one kind of linear map.
 #pragma once
 
 #include <optional>

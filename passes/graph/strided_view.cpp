@@ -1,3 +1,4 @@
+// Reshape, Transpose, Slice, Expand and their like, followed as strided runs of the source.
 #include "passes/graph/strided_view.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A value as strided runs of another one.
 #pragma once
 
 #include <deque>

@@ -1,3 +1,4 @@
+// The transposition of a constant.
 #include "passes/graph/transposed.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// A constant with its axes in another order.
 #pragma once
 
 #include "modelflow/attr.h"

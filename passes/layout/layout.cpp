@@ -1,4 +1,4 @@
-// The stage layout, in running order: one memory order for whole islands (connected parts) of the graph.
+// The stage layout, in running order: one memory order for whole connected parts of the graph ("islands").
 #include "passes/layout/layout.h"
 
 #include "passes/clean/clean.h"

@@ -1,10 +1,11 @@
+// The passes of the stage layout.
 #pragma once
 
 #include "modelflow/pass.h"
 
-/// Level O2: one memory order for whole islands of the graph. Convolutions run channels last; whatever can run between
-/// them in that order does, and the few Transposes that remain stand where they move the fewest bytes. What each pass
-/// does, and their order: layout.cpp.
+/// Level O2: one memory order for whole connected parts of the graph ("islands"). Convolutions run channels last;
+/// whatever can run between them in that order does, and the few Transposes that remain stand where they move the
+/// fewest bytes. What each pass does, and their order: layout.cpp.
 namespace modelflow::passes {
 
 Pass channels_last();

@@ -1,3 +1,4 @@
+// How ops that do not mind the order of axes, or name them, run channels last.
 #include "passes/layout/roles.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A node's role in the layout: whether it can run channels last, and how it is rewritten then.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ struct Move {
   Value& constant(Tensor tensor) { return graph.add_constant(std::move(tensor), node.name.empty() ? "k" : node.name); }
 };
 
-/// How one node takes part in an island.
+/// How one node takes part in an island, a connected part of the graph that is channels last.
 struct Role {
   std::vector<std::size_t> inputs;  ///< these follow the layout of the node
   bool output = true;               ///< its outputs follow too; false: they are the same in either layout

@@ -1,3 +1,4 @@
+// Activations as nodes, and rules for their spellings.
 #include "passes/normalize/activations.h"
 
 #include "modelflow/modelflow.h"

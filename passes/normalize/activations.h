@@ -1,3 +1,4 @@
+// Activations as the fused ops spell them.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Piecewise linear activations (leaky relu, clips) in the spellings that exporters emit.
 #include <algorithm>
 #include <cmath>
 #include <limits>

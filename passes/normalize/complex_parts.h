@@ -1,3 +1,4 @@
+// Readers of complex numbers that want only a part or the size of them.
 #pragma once
 
 #include "modelflow/pass.h"

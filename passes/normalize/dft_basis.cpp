@@ -1,3 +1,4 @@
+// The numbers that a discrete Fourier transform multiplies by, as filters and as matrices.
 #include "passes/normalize/dft_basis.h"
 
 #include <cmath>

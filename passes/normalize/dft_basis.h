@@ -1,3 +1,4 @@
+// The discrete Fourier transform as a product.
 #pragma once
 
 #include <cstdint>

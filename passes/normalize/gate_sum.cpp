@@ -1,3 +1,4 @@
+// The products and constants that make up a gate of a recurrent cell, read from its body.
 #include "passes/normalize/gate_sum.h"
 
 #include "passes/graph/facts.h"

@@ -1,3 +1,4 @@
+// The sum inside a gate of a recurrent cell.
 #pragma once
 
 #include <vector>

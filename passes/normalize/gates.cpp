@@ -1,3 +1,4 @@
+// Hard sigmoid and hard swish, Silu and their like, spelled out.
 #include <cmath>
 #include <limits>
 

@@ -1,3 +1,4 @@
+// Gelu in the groupings and with the constants that exporters write.
 #include <numbers>
 
 #include "modelflow/modelflow.h"

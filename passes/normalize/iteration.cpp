@@ -1,3 +1,4 @@
+// A Loop or Scan read: its trips counted, its states and sequences told apart.
 #include "passes/normalize/iteration.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A Loop or Scan taken apart.
 #pragma once
 
 #include <map>

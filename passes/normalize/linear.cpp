@@ -1,3 +1,4 @@
+// Gemm and MatMul with what stands around them (flattened rows, biases) become one spelling.
 #include "passes/normalize/linear.h"
 
 #include "modelflow/modelflow.h"

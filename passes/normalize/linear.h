@@ -1,3 +1,4 @@
+// What rules about products ask of a match.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// The passes of the stage normalize.
 #pragma once
 
 #include "modelflow/pass.h"

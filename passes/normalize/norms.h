@@ -1,3 +1,4 @@
+// Scales and biases of normalizations, spread over the axes that they belong to.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// LSTM and GRU cells known by the formulas of their gates.
 #include "passes/normalize/recurrent_cell.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// One step of an LSTM or GRU, as a loop's body has it.
 #pragma once
 
 #include <optional>

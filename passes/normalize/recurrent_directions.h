@@ -1,3 +1,4 @@
+// The directions of recurrent layers.
 #pragma once
 
 #include "modelflow/pass.h"

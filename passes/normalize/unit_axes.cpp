@@ -1,3 +1,4 @@
+// Convolutions over images of height 1 between views that add and drop that axis: over rows instead.
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"

@@ -1,3 +1,4 @@
+// Nodes in lower precision take the place of others where their kernel is faster.
 #include "passes/quantize/faster.h"
 
 #include "modelflow/kernel.h"

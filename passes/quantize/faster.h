@@ -1,3 +1,4 @@
+// What the kernels of two calls cost, and the node of the cheaper one.
 #pragma once
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Which values are kept in 8 bits (connected parts of the graph, "islands"), and what quantization asks of ops.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// The passes of the stage quantize.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Scales for ranges and weights, and weights rounded to them.
 #include "passes/quantize/scale.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Scales and zero points, and what they make of numbers.
 #pragma once
 
 #include <cstdint>

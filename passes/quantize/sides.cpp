@@ -1,3 +1,4 @@
+// The DequantizeLinear in front of an op and the QuantizeLinear behind it, as scale and zero point.
 #include "passes/quantize/sides.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// What an op in 8 bits reads and writes, its two sides: the value and its scale.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Transposed convolutions in 8 bits, with the activation behind them.
 #include "passes/quantize/transposed.h"
 
 #include "modelflow/modelflow.h"

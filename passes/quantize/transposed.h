@@ -1,3 +1,4 @@
+// Transposed convolutions that quantization finds before layout does.
 #pragma once
 
 #include <optional>

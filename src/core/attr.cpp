@@ -1,3 +1,4 @@
+// Attributes looked up by name and type, and compared.
 #include "modelflow/attr.h"
 
 #include <bit>

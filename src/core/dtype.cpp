@@ -1,3 +1,4 @@
+// Names and widths of element types, and sizes of tensors of them.
 #include <array>
 #include <limits>
 

@@ -1,3 +1,4 @@
+// Messages of errors as one line, with the context around them.
 #include "modelflow/error.h"
 
 #include "modelflow/printable.h"

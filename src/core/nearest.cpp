@@ -1,3 +1,4 @@
+// Which of some words is nearest to another one, by edit distance.
 #include "src/core/nearest.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// "Did you mean ...?" for messages.
 #pragma once
 
 #include <span>

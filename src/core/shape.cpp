@@ -1,3 +1,4 @@
+// Shapes: numbers, elements, text.
 #include "modelflow/shape.h"
 
 #include "modelflow/error.h"

@@ -1,3 +1,4 @@
+// Targets by name ("cpu:avx2", "cuda:sm_90"), and the numbers of devices.
 #include "modelflow/target.h"
 
 #include <algorithm>

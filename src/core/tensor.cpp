@@ -1,3 +1,4 @@
+// Memory, contents and hashes of tensors.
 #include "modelflow/tensor.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Verdicts, and the operands of a call.
 #include <string>
 
 #include "modelflow/kernel.h"

@@ -1,3 +1,4 @@
+// Arrays in numpy's .npy format read.
 #include "src/data/npy.h"
 
 #include <fmt/format.h>

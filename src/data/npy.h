@@ -1,3 +1,4 @@
+// An array in numpy's .npy format.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// Inputs from numpy's archives, one or a directory of them.
 #include <algorithm>
 
 #include "modelflow/data.h"

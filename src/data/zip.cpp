@@ -1,3 +1,4 @@
+// Zip archives through minizip, whose sizes are not believed.
 #include "src/data/zip.h"
 
 #include <minizip/unzip.h>

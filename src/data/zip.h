@@ -1,3 +1,4 @@
+// A zip archive as numpy writes it.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// References to attributes in a function body, replaced by their values.
 #include "src/emit/bind.h"
 
 #include "modelflow/function.h"

@@ -1,3 +1,4 @@
+// A function body for one call of it.
 #pragma once
 
 #include "modelflow/model.h"

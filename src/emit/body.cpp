@@ -1,3 +1,4 @@
+// The body of a fused op for one call, as text and as a function.
 #include "src/emit/body.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// What a fused op's call becomes in a file.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Fused nodes become calls of local functions, and back.
 #include "src/emit/emit.h"
 
 #include <algorithm>

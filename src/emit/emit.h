@@ -1,3 +1,4 @@
+// Fused nodes into what goes into a file, and back.
 #pragma once
 
 #include "modelflow/model.h"

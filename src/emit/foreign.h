@@ -1,3 +1,4 @@
+// Functions of our domain that somebody else wrote.
 #pragma once
 
 #include <optional>

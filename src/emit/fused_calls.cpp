@@ -1,3 +1,4 @@
+// Calls of fused ops that come without their functions, checked.
 #include "src/emit/fused_calls.h"
 
 #include "modelflow/error.h"

@@ -1,3 +1,4 @@
+// Whether calls of fused ops fit the ops of this build.
 #pragma once
 
 #include "modelflow/model.h"

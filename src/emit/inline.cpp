@@ -1,3 +1,4 @@
+// Bodies of local functions written out in place of their calls.
 #include <algorithm>
 #include <functional>
 #include <set>

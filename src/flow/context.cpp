@@ -1,3 +1,4 @@
+// What passes note in their context: rules that fired, rules that almost did.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"

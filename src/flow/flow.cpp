@@ -1,3 +1,4 @@
+// Stages run over a model until nothing changes, timed and counted.
 #include "src/flow/flow.h"
 
 #include <chrono>

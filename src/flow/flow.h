@@ -1,3 +1,4 @@
+// Runs stages of passes over a model.
 #pragma once
 
 #include <memory>

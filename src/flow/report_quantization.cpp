@@ -1,3 +1,4 @@
+// What the report says about lower precision, as tables of text.
 #include "src/flow/report_quantization.h"
 
 #include <fmt/format.h>

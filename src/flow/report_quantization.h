@@ -1,3 +1,4 @@
+// Tables about lower precision.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The report as text.
 #include <fmt/format.h>
 
 #include <algorithm>

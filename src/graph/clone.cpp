@@ -1,3 +1,4 @@
+// Deep copies of graphs.
 #include "modelflow/error.h"
 #include "modelflow/graph.h"
 

@@ -1,3 +1,4 @@
+// Names that are unique in a graph and those inside it.
 #include <utility>
 
 #include "modelflow/error.h"

@@ -1,3 +1,4 @@
+// Names of ops with and without domain, and what a node is called in messages.
 #include "modelflow/graph.h"
 #include "modelflow/pass.h"
 #include "src/graph/op_name.h"

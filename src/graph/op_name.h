@@ -1,3 +1,4 @@
+// The name of an op and its domain.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Nodes whose results nobody wants go.
 #include <unordered_set>
 #include <vector>
 

@@ -1,3 +1,4 @@
+// One value in place of another, for all readers and as graph output.
 #include <utility>
 
 #include "modelflow/error.h"

@@ -1,3 +1,4 @@
+// Topological order that leaves a sorted graph as it is.
 #include <functional>
 #include <queue>
 #include <unordered_map>

@@ -1,3 +1,4 @@
+// Every invariant of a graph checked.
 #include "src/graph/verify.h"
 
 #include <algorithm>

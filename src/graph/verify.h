@@ -1,3 +1,4 @@
+// Whether the invariants of a graph hold.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// What bfloat16 costs on a machine without arithmetic for it, timed or estimated.
 #include "src/measure/bf16_price.h"
 
 #include <array>

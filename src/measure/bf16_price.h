@@ -1,3 +1,4 @@
+// The price of bfloat16 in one line.
 #pragma once
 
 #include <string>

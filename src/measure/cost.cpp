@@ -1,3 +1,4 @@
+// Selection by costs, where nothing can be timed.
 #include <algorithm>
 
 #include "modelflow/pass.h"

@@ -1,3 +1,4 @@
+// Counts of a model's nodes, weights and operations.
 #include "src/measure/describe.h"
 
 #include <algorithm>

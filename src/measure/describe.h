@@ -1,3 +1,4 @@
+// What a model consists of, in numbers.
 #pragma once
 
 #include "modelflow/modelflow.h"

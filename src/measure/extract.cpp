@@ -1,3 +1,4 @@
+// Parts of a model as models of their own, and fused nodes as their bodies.
 #include "src/measure/extract.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A part of a model cut out; a fused node put back into standard ops.
 #pragma once
 
 #include <string>

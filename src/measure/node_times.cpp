@@ -1,3 +1,4 @@
+// Times of nodes from profiles of whole runs.
 #include "src/measure/node_times.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How long each node takes within its model.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Regions of a model timed fused and unfused on the values that flow there.
 #include "src/measure/region_timing.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// How much faster each region is than what it replaced.
 #pragma once
 
 #include "src/measure/select.h"

@@ -1,3 +1,4 @@
+// Fused nodes that channels-last values join, as regions.
 #include "src/measure/regions.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The parts of a laid-out model between which selection decides.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The operations of fused and standard nodes, from the extents in a profile.
 #include "modelflow/roofline.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The fastest form of a model by the clock.
 #include "src/measure/select.h"
 
 #include <algorithm>

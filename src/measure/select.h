@@ -1,3 +1,4 @@
+// Selection: which form of a model is kept.
 #pragma once
 
 #include <functional>

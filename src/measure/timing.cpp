@@ -1,3 +1,4 @@
+// Runs timed in turns, and what their ratios are sure to be.
 #include "src/measure/timing.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Times of several sides that take turns.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Nodes against the schema of their operator.
 #include <onnx/checker.h>
 #include <onnx/defs/schema.h>
 

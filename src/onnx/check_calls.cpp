@@ -1,3 +1,4 @@
+// Calls of local functions: operands, results, and what they may leave out.
 #include <onnx/defs/schema.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Equations of Einsum.
 #include <algorithm>
 #include <string>
 

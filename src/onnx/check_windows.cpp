@@ -1,3 +1,4 @@
+// Windows and orders of axes whose numbers are out of bounds.
 #include <algorithm>
 #include <array>
 #include <limits>

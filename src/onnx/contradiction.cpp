@@ -1,3 +1,4 @@
+// The first node that is impossible by what its inputs are.
 #include "src/onnx/contradiction.h"
 
 #include "src/onnx/infer_node.h"

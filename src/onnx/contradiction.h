@@ -1,3 +1,4 @@
+// Models that contradict themselves.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// Types that the schemas of operators say wrong.
 #pragma once
 
 #include <vector>

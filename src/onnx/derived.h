@@ -1,3 +1,4 @@
+// Symbols for extents that are functions of others.
 #pragma once
 
 #include <string_view>

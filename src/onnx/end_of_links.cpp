@@ -1,3 +1,4 @@
+// Where symbolic links of a file to be written lead.
 #include <linux/magic.h>
 #include <sys/vfs.h>
 

@@ -1,3 +1,4 @@
+// Data files beside a model: which are accepted, and mapped.
 #include "src/onnx/external.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// External data of a model.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// New files: written under no name or a temporary one, synced, renamed.
 #include "src/onnx/file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// Directories and room for files that are written.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Quotients and bounds of symbolic extents.
 #pragma once
 
 #include "modelflow/shape.h"

@@ -1,3 +1,4 @@
+// A node of our graph behind the interface of libonnx's schema functions.
 #include "src/onnx/infer_context.h"
 
 #include "src/onnx/tensors.h"

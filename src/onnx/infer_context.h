@@ -1,3 +1,4 @@
+// What the schema functions of libonnx see of a node.
 #pragma once
 
 #include <onnx/defs/schema.h>

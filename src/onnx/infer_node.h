@@ -1,3 +1,4 @@
+// One sweep of type inference.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// What of nodes and tensors the graph has no place for.
 #include "src/onnx/keep.h"
 
 #include <algorithm>

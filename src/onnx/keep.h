@@ -1,10 +1,10 @@
+// What a file says that the graph has no place for, kept so that an untouched model is written as it was read.
 #pragma once
 
 #include "src/onnx/proto.h"
 
-// What the file has and the graph does not hold travels in the `extras` of model, graph and node: messages with only
-// those parts filled in. Spellings (order of attributes, explicit empty strings, typed or raw data) are kept the same
-// way, so that an untouched model is written as it was read.
+// It travels in the `extras` of model, graph and node: messages with only those parts filled in. Spellings (order of
+// attributes, explicit empty strings, typed or raw data) are kept the same way.
 namespace modelflow::proto {
 
 /// Parts of a NodeProto that Node has no place for; empty when there are none.

@@ -1,3 +1,4 @@
+// Models as values: copies, moves, opset.
 #include "modelflow/model.h"
 
 namespace modelflow {

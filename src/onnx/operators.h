@@ -1,3 +1,4 @@
+// Which operators a version of ONNX has.
 #pragma once
 
 #include "modelflow/graph.h"

@@ -1,3 +1,4 @@
+// The protobuf classes of ONNX, under names of their own.
 #pragma once
 
 #include <onnx/onnx_pb.h>

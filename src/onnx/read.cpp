@@ -1,3 +1,4 @@
+// Bytes to a ModelProto to a Model, and what people pass by mistake.
 #include "src/onnx/read.h"
 
 #include <fcntl.h>

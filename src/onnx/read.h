@@ -1,3 +1,4 @@
+// A parsed model read into the IR.
 #pragma once
 
 #include "modelflow/model.h"

@@ -1,3 +1,4 @@
+// Attributes read.
 #include <algorithm>
 
 #include "modelflow/error.h"

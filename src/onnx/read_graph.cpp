@@ -1,3 +1,4 @@
+// Graphs read and checked: nodes, values, initializers.
 #include "src/onnx/read_graph.h"
 
 #include "modelflow/error.h"

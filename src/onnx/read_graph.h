@@ -1,3 +1,4 @@
+// Reads graphs from protobuf.
 #pragma once
 
 #include <unordered_set>

@@ -1,3 +1,4 @@
+// Operators on lists of extents.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// What is known about the elements of tensors that carry shapes.
 #pragma once
 
 #include <optional>

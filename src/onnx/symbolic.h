@@ -1,3 +1,4 @@
+// Output shapes of operators over symbols.
 #pragma once
 
 #include "modelflow/graph.h"

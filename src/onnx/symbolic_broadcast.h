@@ -1,3 +1,4 @@
+// Broadcasting of shapes over symbols.
 #pragma once
 
 #include "modelflow/graph.h"

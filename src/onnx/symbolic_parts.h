@@ -1,3 +1,4 @@
+// Shapes of parts: Slice, Split, Range.
 #pragma once
 
 #include <optional>

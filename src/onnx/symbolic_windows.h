@@ -1,3 +1,4 @@
+// Shapes behind windows: convolution, pooling, resizing.
 #pragma once
 
 #include "modelflow/graph.h"

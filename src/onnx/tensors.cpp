@@ -1,3 +1,4 @@
+// Tensors from and to protobuf, their bytes shared or moved where they can be.
 #include "src/onnx/tensors.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Tensors from and to protobuf.
 #pragma once
 
 #include "src/onnx/external.h"

@@ -1,3 +1,4 @@
+// Types from and to protobuf.
 #include "src/onnx/types.h"
 
 #include "modelflow/error.h"

@@ -1,3 +1,4 @@
+// Types from and to protobuf, and how many axes there may be.
 #pragma once
 
 #include "src/onnx/proto.h"

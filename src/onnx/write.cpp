@@ -1,3 +1,4 @@
+// Models to protobuf and to bytes.
 #include "src/onnx/write.h"
 
 #include <google/protobuf/io/coded_stream.h>

@@ -1,3 +1,4 @@
+// Fills protobuf from models.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Attributes written.
 #include "src/onnx/tensors.h"
 #include "src/onnx/write.h"
 

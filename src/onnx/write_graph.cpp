@@ -1,3 +1,4 @@
+// Graphs written, with types where a runtime needs them.
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,3 +1,4 @@
+// What rounding takes from the mean of each output channel, summed over samples.
 #include "src/precision/bias_shifts.h"
 
 #include <algorithm>

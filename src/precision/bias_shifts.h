@@ -1,3 +1,4 @@
+// What rounding takes from the mean of each output channel.
 #pragma once
 
 #include <map>

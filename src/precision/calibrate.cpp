@@ -1,3 +1,4 @@
+// Samples run through the model, their values shown to observers in memory that is bounded.
 #include "src/precision/calibrate.h"
 
 #include <algorithm>

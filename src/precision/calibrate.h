@@ -1,3 +1,4 @@
+// Ranges of values, from samples.
 #pragma once
 
 #include <filesystem>

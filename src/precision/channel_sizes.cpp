@@ -1,3 +1,4 @@
+// The sizes of channels over samples.
 #include "src/precision/channel_sizes.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How large the channels of values are on samples.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// The search for the ops that have to stay in float32.
 #include "src/precision/choose.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The choice of a precision for every op.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Ranges by percentile, entropy and squared error.
 #include "src/precision/clipping.h"
 
 #include <algorithm>

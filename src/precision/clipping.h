@@ -1,3 +1,4 @@
+// Ranges from histograms.
 #pragma once
 
 #include "modelflow/pass.h"

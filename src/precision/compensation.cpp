@@ -1,3 +1,4 @@
+// Weights rounded one row after the other, each making up for the errors before it.
 #include "src/precision/compensation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Rounding that keeps the error of a product small.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// The cut of a graph into what is faster in lower precision and what is not.
 #include "src/precision/gains.h"
 
 #include <algorithm>

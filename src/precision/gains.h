@@ -1,3 +1,4 @@
+// Which ops gain no time from lower precision.
 #pragma once
 
 #include <set>

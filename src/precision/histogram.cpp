@@ -1,3 +1,4 @@
+// Histograms of tensors, vectorised by the compiler.
 #include "src/precision/histogram.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Histograms that grow with the data.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Inner values of a model on samples, in groups that fit into memory.
 #include "src/precision/intermediates.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Inner values of a model on samples.
 #pragma once
 
 #include <functional>

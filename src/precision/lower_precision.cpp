@@ -1,3 +1,4 @@
+// A model in lower precision from beginning to end: plan, choice, verification, time.
 #include "src/precision/lower_precision.h"
 
 #include "src/precision/choose.h"

@@ -1,3 +1,4 @@
+// Second moments of values, multiplied by the runtime.
 #include "src/precision/moments.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Second moments of values on samples.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// One value over all samples: its range, as each observer sees it.
 #include "src/precision/observer.h"
 
 #include <algorithm>

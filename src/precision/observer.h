@@ -1,3 +1,4 @@
+// What calibration keeps of one value.
 #pragma once
 
 #include <algorithm>

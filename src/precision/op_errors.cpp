@@ -1,3 +1,4 @@
+// Nodes in lower precision compared with their like in float32.
 #include "src/precision/op_errors.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The error of each op in lower precision.
 #pragma once
 
 #include <map>

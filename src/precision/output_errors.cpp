@@ -1,3 +1,4 @@
+// Outputs of a model in lower precision compared with the original's, over samples.
 #include "src/precision/output_errors.h"
 
 #include <algorithm>

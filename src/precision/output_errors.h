@@ -1,3 +1,4 @@
+// The error of each output, in the metrics that a bound is given in.
 #pragma once
 
 #include <cstdint>

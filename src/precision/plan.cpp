@@ -1,3 +1,4 @@
+// The steps from samples to everything lowered, each kept where the whole loses less.
 #include "src/precision/plan.h"
 
 #include <algorithm>

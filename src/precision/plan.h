@@ -1,3 +1,4 @@
+// Everything lowered as far as it goes.
 #pragma once
 
 #include "src/precision/trials.h"

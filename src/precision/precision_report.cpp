@@ -1,3 +1,4 @@
+// The report about lower precision filled in.
 #include "src/precision/precision_report.h"
 
 #include <algorithm>

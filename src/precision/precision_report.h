@@ -1,3 +1,4 @@
+// What the report says about lower precision.
 #pragma once
 
 #include <map>

@@ -1,3 +1,4 @@
+// The products of a model whose rounding is compensated on samples.
 #include "src/precision/roundings.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compensated roundings for all products of a model.
 #pragma once
 
 #include <map>

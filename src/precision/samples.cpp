@@ -1,3 +1,4 @@
+// Calibration samples checked, counted, and split in two.
 #include "src/precision/samples.h"
 
 namespace modelflow {

@@ -1,3 +1,4 @@
+// Calibration samples.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// Forms of a model in lower precision, made and measured.
 #include "src/precision/trials.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Forms of a model in lower precision, and what they cost.
 #pragma once
 
 #include <filesystem>

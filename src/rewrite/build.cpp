@@ -1,3 +1,4 @@
+// What a rule makes of a match: new nodes and constants, undone where it is refused.
 #include <algorithm>
 #include <utility>
 

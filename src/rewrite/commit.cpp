@@ -1,3 +1,4 @@
+// A match replaced by what its rule made.
 #include "src/rewrite/commit.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The step from a match to the changed graph.
 #pragma once
 
 #include <functional>

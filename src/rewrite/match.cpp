@@ -1,3 +1,4 @@
+// Patterns sought at a node, by backtracking.
 #include "src/rewrite/match.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The matcher.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Patterns put together.
 #include "modelflow/pattern.h"
 
 #include <utility>

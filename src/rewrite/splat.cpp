@@ -1,3 +1,4 @@
+// Constants all of whose elements are one number.
 #include "src/rewrite/splat.h"
 
 #include <algorithm>

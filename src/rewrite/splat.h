@@ -1,3 +1,4 @@
+// Constants that are one number, and numbers that a constant may stand for.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// The C API of a loaded ONNX Runtime.
 #pragma once
 
 #include <onnxruntime_c_api.h>

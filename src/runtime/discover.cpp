@@ -1,3 +1,4 @@
+// The folders that may hold an ONNX Runtime.
 #include "src/runtime/discover.h"
 
 #include <algorithm>

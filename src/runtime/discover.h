@@ -1,3 +1,4 @@
+// Where an ONNX Runtime may be.
 #pragma once
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Profiles that ONNX Runtime writes, read.
 #include <algorithm>
 #include <fstream>
 #include <map>

@@ -1,3 +1,4 @@
+// ONNX Runtime searched for, loaded and asked for its interface.
 #include "modelflow/runtime.h"
 
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// Sessions of ONNX Runtime: options, inputs, runs.
 #include "src/runtime/session.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// How sessions are made.
 #pragma once
 
 #include <filesystem>

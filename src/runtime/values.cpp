@@ -1,3 +1,4 @@
+// Tensors from and to OrtValues.
 #include <algorithm>
 #include <cstring>
 

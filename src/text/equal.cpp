@@ -1,3 +1,4 @@
+// Two graphs walked from their outputs, pair by pair.
 #include "src/text/equal.h"
 
 #include <algorithm>

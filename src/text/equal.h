@@ -1,3 +1,4 @@
+// Equality of models up to names.
 #pragma once
 
 #include "modelflow/model.h"

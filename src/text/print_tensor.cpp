@@ -1,3 +1,4 @@
+// Elements of tensors as text.
 #include "src/text/print_tensor.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// Tensors and numbers as text.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// The first wrong one of many steps, by halving.
 #include "src/verify/bisect.h"
 
 namespace modelflow {

@@ -1,3 +1,4 @@
+// The first wrong one of many steps.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Values that are bounded by what computes them.
 #include "src/verify/bounded.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Results of two models judged output by output.
 #include "src/verify/compare.h"
 
 #include <algorithm>

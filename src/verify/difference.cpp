@@ -1,3 +1,4 @@
+// How far two tensors are apart, and how far they may be.
 #include "src/verify/difference.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Numbers stored as elements of any type.
 #include "src/verify/element.h"
 
 #include <bit>

@@ -1,3 +1,4 @@
+// Fourier transforms of the reference in double precision.
 #include "src/verify/exact_spectra.h"
 
 #include "modelflow/pass.h"

@@ -1,3 +1,4 @@
+// A reference whose Fourier transforms are exact.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,4 @@
+// Inputs made up for verification: extents and contents.
 #include "src/verify/feeds.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Two models cut at the values that they share, compared part by part.
 #include "src/verify/parts.h"
 
 #include <algorithm>

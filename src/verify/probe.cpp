@@ -1,3 +1,4 @@
+// Runs in a child process, of models that may end it.
 #include "src/verify/probe.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// What the original gives, and which of its results are nobody's promise.
 #include "src/verify/reference.h"
 
 #include <algorithm>

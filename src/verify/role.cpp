@@ -1,3 +1,4 @@
+// What an input is used for (its role), read off the nodes behind it: ids, a mask, a length.
 #include "src/verify/role.h"
 
 #include <algorithm>

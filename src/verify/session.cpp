@@ -1,3 +1,4 @@
+// Sessions of models, from memory or from files that vanish.
 #include <unistd.h>
 
 #include <atomic>

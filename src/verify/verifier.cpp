@@ -1,3 +1,4 @@
+// The original against its optimized forms.
 #include "src/verify/verifier.h"
 
 #include <algorithm>

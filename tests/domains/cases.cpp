@@ -1,3 +1,4 @@
+// Choices of a domain combined into cases.
 #include "tests/domains/cases.h"
 
 #include <map>

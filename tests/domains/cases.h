@@ -1,7 +1,6 @@
-#pragma once
-
 // Cases of a domain: every pair of choices of two axes that may stand together, then at random until every kernel has
 // had its share.
+#pragma once
 
 #include <functional>
 

@@ -1,3 +1,4 @@
+// Axes of choices, and the choices of a call.
 #include "tests/domains/domain.h"
 
 #include <charconv>

@@ -1,6 +1,5 @@
-#pragma once
-
 // What a fused op admits, as data: the choices that a call of it is made of. Cases are drawn from it (cases.h).
+#pragma once
 
 #include <optional>
 #include <span>

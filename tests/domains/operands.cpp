@@ -1,3 +1,4 @@
+// Operands drawn: normal numbers, weights, special ones.
 #include "tests/domains/operands.h"
 
 #include <cmath>

@@ -1,6 +1,5 @@
-#pragma once
-
 // The operands of a generated call: shapes and numbers, drawn from a seed.
+#pragma once
 
 #include <deque>
 #include <random>

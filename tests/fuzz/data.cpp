@@ -1,3 +1,4 @@
+// Inputs for random models.
 #include "tests/fuzz/data.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Numbers as elements of any type.
 #include "tests/fuzz/elements.h"
 
 #include <algorithm>

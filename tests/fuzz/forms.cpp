@@ -1,3 +1,4 @@
+// Every form that the optimizer makes of a random model, run and judged.
 #include "tests/fuzz/forms.h"
 
 #include <algorithm>

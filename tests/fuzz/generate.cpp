@@ -1,3 +1,4 @@
+// Random models put together from blocks.
 #include "tests/fuzz/generate.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Work in a child process, whose crash is an answer.
 #include "tests/fuzz/isolate.h"
 
 #include <sys/time.h>

@@ -1,3 +1,4 @@
+// Whether two results of a random model differ by more than they may.
 #include "tests/fuzz/judge.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Changes of a model that change nothing of what it computes.
 #include "tests/fuzz/metamorphic.h"
 
 #include <algorithm>

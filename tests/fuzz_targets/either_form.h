@@ -1,3 +1,4 @@
+// A model from bytes, as text or as protobuf.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,4 @@
+// What a fuzz target may do with its input.
 #pragma once
 
 #include <cstdlib>

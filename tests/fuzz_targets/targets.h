@@ -1,3 +1,4 @@
+// The fuzz targets.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// Mutants judged by workers in processes of their own.
 #include "tests/obligations/campaign.h"
 
 #include <sys/mman.h>

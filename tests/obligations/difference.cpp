@@ -1,3 +1,4 @@
+// How far results are apart.
 #include "tests/obligations/difference.h"
 
 #include <algorithm>

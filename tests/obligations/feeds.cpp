@@ -1,3 +1,4 @@
+// Inputs for mutants: extents and numbers of several kinds.
 #include "tests/obligations/feeds.h"
 
 #include <cmath>

@@ -1,3 +1,4 @@
+// Whether an optimized mutant is right.
 #include "tests/obligations/judge.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The reasons for which a difference is allowed.
 #include "tests/obligations/licences.h"
 
 namespace modelflow::obligations {

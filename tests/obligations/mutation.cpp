@@ -1,3 +1,4 @@
+// Changes that make mutants of a model.
 #include "tests/obligations/mutation.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// What inference says of a model's values against what they are.
 #include "tests/obligations/said.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Attributes and optional inputs of operators, by their schemas.
 #include "tests/obligations/schemas.h"
 
 #include <onnx/defs/schema.h>

@@ -1,3 +1,4 @@
+// The models that mutants are made of.
 #include "tests/obligations/seeds.h"
 
 #include <set>
