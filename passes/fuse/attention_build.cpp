@@ -26,7 +26,7 @@ bool serves_all(const Heads& heads) { return heads.heads == 1 && (!heads.togethe
 /// none, the standard op repeats as many times as it takes.
 std::int64_t shared_heads(const Operands& o, bool repeats) {
   const Heads &q = *o.q, &k = *o.k, &v = *o.v;
-  if (q.group != 1 || k.heads != v.heads || k.group != v.group) return 0;
+  if (q.group != 1 || k.heads < 1 || k.heads != v.heads || k.group != v.group) return 0;
   const std::int64_t all = k.heads * k.group;
   const bool one = serves_all(k) && serves_all(v);
   if (all != q.heads && !one && !(repeats && k.group == 1 && q.heads % k.heads == 0)) return 0;

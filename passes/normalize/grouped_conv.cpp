@@ -31,6 +31,9 @@ Verdict equal_parts(const Node& concat, std::vector<const Node*>& parts) {
     if (part->input(1)->constant()->dims() != parts[0]->input(1)->constant()->dims())
       return no("their weights are of different shapes", part->label());
     if (!part->input(2) != !parts[0]->input(2)) return no("some have no bias", part->label());
+    const Dims& w = part->input(1)->constant()->dims();
+    if (part->input(2) && (w.empty() || part->input(2)->constant()->dims() != Dims{w[0]}))
+      return no("the bias has not one number for each channel", part->label());
   }
   return parts.size() > 1 ? yes() : no("");
 }

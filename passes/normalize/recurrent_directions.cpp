@@ -127,10 +127,12 @@ Verdict mergeable(const Node& forward, const Node& reverse) {
       if (node->input(i) && (!node->input(i)->constant() || node->input(i)->dtype() != DType::f32))
         return no("is no float32 constant", node->input(i)->name());
   }
-  for (const std::size_t i : {kW, kR, kB, kPeepholes})
-    if (forward.input(i) && reverse.input(i) &&
-        forward.input(i)->constant()->dims() != reverse.input(i)->constant()->dims())
+  for (const std::size_t i : {kW, kR, kB, kInitialH, kInitialC, kPeepholes}) {
+    const Tensor* a = forward.input(i) ? forward.input(i)->constant() : nullptr;
+    const Tensor* b = reverse.input(i) ? reverse.input(i)->constant() : nullptr;
+    if (a && b && (a->rank() == 0 || a->dims() != b->dims()))
       return no("its shape is not that of the other direction", reverse.input(i)->name());
+  }
   Attrs a = forward.attrs, b = reverse.attrs;
   a.erase("direction"), b.erase("direction");
   if (!equal(a, b)) return no("their attributes differ");

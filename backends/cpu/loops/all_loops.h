@@ -1,6 +1,7 @@
 // Gathers all loops over vectors, for the instruction set that the including file is compiled for.
 #pragma once
 
+#include "backends/cpu/loops/bytes_loops.h"
 #include "backends/cpu/loops/channels_loops.h"
 #include "backends/cpu/loops/norm_loops.h"
 #include "backends/cpu/loops/pointwise_loops.h"
@@ -11,17 +12,16 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr VectorCode code_with(const ByteLoops& bytes) {
-  return {
-      .pointwise = {activate, step, fill, join},
-      .softmax = {softmax_row, softmax_columns},
-      .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_squares, shift_and_scale_rows},
-      .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, scale_rows, scale, sum, vector_by<float>,
-                   vector_by<std::int8_t>, to_bf16, from_bf16},
-      .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
-      .bytes = bytes,
-  };
-}
+constexpr VectorCode kCode = {
+    .pointwise = {activate, step, fill, join},
+    .softmax = {softmax_row, softmax_columns},
+    .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_squares, shift_and_scale_rows},
+    .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, scale_rows, scale, sum, vector_by<float>,
+                 vector_by<std::int8_t>, to_bf16, from_bf16},
+    .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
+    .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
+              dequantize_second, add},
+};
 
 }  // namespace
 }  // namespace modelflow::cpu

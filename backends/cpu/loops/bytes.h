@@ -57,6 +57,4 @@ struct ByteLoops {
   void (*add)(const ByteSum& sum, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y);
 };
 
-extern const ByteLoops byte_loops_any, byte_loops_avx2, byte_loops_avx512;
-
 }  // namespace modelflow::cpu

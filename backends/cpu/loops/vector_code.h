@@ -17,7 +17,7 @@ struct VectorCode {
   NormLoops norm;
   ChannelLoops channels;
   RotaryLoops rotary;
-  const ByteLoops& bytes;
+  ByteLoops bytes;
 };
 
 /// Each only where the machine has the instructions.

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const VectorCode vector_code_any = code_with(byte_loops_any);
+const VectorCode vector_code_any = kCode;
 
 }  // namespace modelflow::cpu

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const VectorCode vector_code_avx2 = code_with(byte_loops_avx2);
+const VectorCode vector_code_avx2 = kCode;
 
 }  // namespace modelflow::cpu

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const VectorCode vector_code_avx512 = code_with(byte_loops_avx512);
+const VectorCode vector_code_avx512 = kCode;
 
 }  // namespace modelflow::cpu
