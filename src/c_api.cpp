@@ -1,23 +1,13 @@
-// The C interface over the C++ one: strings to options, exceptions to codes.
+// The C interface: options by name, models from and to files and bytes, errors as numbers and one line.
 #include "modelflow/c_api.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
-#include <string>
 
 #include "modelflow/data.h"
-#include "modelflow/modelflow.h"
-
-struct modelflow_options {
-  modelflow::Options options;
-};
-
-struct modelflow_sample {
-  modelflow::Feeds feeds;
-};
+#include "src/c_api_handle.h"
 
 namespace modelflow {
 namespace {
@@ -31,25 +21,6 @@ char* duplicate(std::string_view text) {
   std::memcpy(out, text.data(), text.size());
   out[text.size()] = '\0';
   return out;
-}
-
-// Nothing may throw across the C boundary.
-int guarded(char** error, const std::function<void()>& body) {
-  const auto fail = [&](ErrorKind kind, std::string_view message) {
-    if (error != nullptr) *error = duplicate(message);
-    return static_cast<int>(kind);
-  };
-  if (error != nullptr) *error = nullptr;
-  try {
-    body();
-    return 0;
-  } catch (const Error& e) {
-    return fail(e.kind(), e.what());
-  } catch (const std::bad_alloc&) {
-    return fail(ErrorKind::limit, "out of memory");
-  } catch (const std::exception& e) {
-    return fail(ErrorKind::internal, e.what());
-  }
 }
 
 double number(const std::string& text) {
@@ -95,7 +66,16 @@ Level level(const std::string& text) {
   throw Error(ErrorKind::usage, "level '" + text + "': expected O0, O1 or O2");
 }
 
-void set(Options& options, const std::string& key, const std::string& value) {
+WriteOptions::ExternalData external_data(const std::string& text) {
+  using External = WriteOptions::ExternalData;
+  if (text == "auto") return External::automatic;
+  if (text == "always") return External::always;
+  if (text == "never") return External::never;
+  throw Error(ErrorKind::usage, "external_data '" + text + "': expected auto, always or never");
+}
+
+void set(modelflow_options& handle, const std::string& key, const std::string& value) {
+  Options& options = handle.options;
   const std::map<std::string, std::function<void()>> setters = {
       {"level", [&] { options.level = level(value); }},
       {"target", [&] { options.target = Target::parse(value); }},
@@ -118,34 +98,46 @@ void set(Options& options, const std::string& key, const std::string& value) {
       {"max_drop", [&] { options.max_drop = per_cent(value); }},
       {"reproducer", [&] { options.reproducer = value; }},
       {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
+      {"external_data", [&] { handle.write.external_data = external_data(value); }},
   };
   const auto it = setters.find(key);
   if (it == setters.end()) throw Error(ErrorKind::usage, "unknown option '" + key + "'");
   it->second();
 }
 
-Tensor copied(int dtype, const int64_t* dims, size_t rank, const void* data) {
-  if (bits(static_cast<DType>(dtype)) == 0)
-    throw Error(ErrorKind::usage, "dtype " + std::to_string(dtype) + " is none of dense numbers");
-  return Tensor::make(static_cast<DType>(dtype), rank > 0 ? Dims(dims, dims + rank) : Dims(), [&](std::byte* out) {
-    std::memcpy(out, data, byte_count(static_cast<DType>(dtype), std::span(dims, rank)));
-  });
+Result run(Model model, const modelflow_options* handle) {
+  if (handle == nullptr) return optimize(std::move(model));
+  const std::vector<std::string> names = input_names(model);
+  Result result = optimize(std::move(model), with_callbacks(*handle, names));
+  stop_if_cancelled(*handle);  // nothing is written then
+  return result;
 }
 
-std::optional<Feeds> asked_for(modelflow_next_sample next, void* user, std::size_t index) {
-  modelflow_sample sample;
-  const int answer = next(user, index, &sample);
-  if (answer == 0) return std::nullopt;
-  if (answer != 1)
-    throw Error(ErrorKind::usage, "the callback gave up").within("calibration sample " + std::to_string(index));
-  return std::move(sample.feeds);
-}
-
-const Options& options_or_default(const modelflow_options* handle, const Options& fallback) {
-  return handle != nullptr ? handle->options : fallback;
-}
+Limits limits_of(const modelflow_options* handle) { return handle != nullptr ? handle->options.limits : Limits{}; }
 
 }  // namespace
+
+int guarded(char** error, const std::function<void()>& body) {
+  const auto fail = [&](ErrorKind kind, std::string_view message) {
+    if (error != nullptr) *error = duplicate(message);
+    return static_cast<int>(kind);
+  };
+  if (error != nullptr) *error = nullptr;
+  try {
+    body();
+    return 0;
+  } catch (const Error& e) {
+    return fail(e.kind(), e.what());
+  } catch (const Cancelled&) {
+    if (error != nullptr) *error = duplicate("cancelled");
+    return MODELFLOW_CANCELLED;
+  } catch (const std::bad_alloc&) {
+    return fail(ErrorKind::limit, "out of memory");
+  } catch (const std::exception& e) {
+    return fail(ErrorKind::internal, e.what());
+  }
+}
+
 }  // namespace modelflow
 
 using namespace modelflow;  // NOLINT: the C functions below
@@ -164,24 +156,7 @@ void modelflow_free(void* memory) { std::free(memory); }
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error) {
   return guarded(error, [&] {
     if (options == nullptr || key == nullptr || value == nullptr) throw Error(ErrorKind::usage, "null argument");
-    set(options->options, key, value);
-  });
-}
-
-int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype, const int64_t* dims, size_t rank,
-                         const void* data, char** error) {
-  return guarded(error, [&] {
-    if (sample == nullptr || input == nullptr || data == nullptr || (rank > 0 && dims == nullptr))
-      throw Error(ErrorKind::usage, "null argument");
-    sample->feeds[input] = copied(dtype, dims, rank, data);
-  });
-}
-
-int modelflow_options_set_calibration(modelflow_options* options, modelflow_next_sample next, void* user,
-                                      char** error) {
-  return guarded(error, [&] {
-    if (options == nullptr || next == nullptr) throw Error(ErrorKind::usage, "null argument");
-    options->options.calibration = [=](std::size_t index) { return asked_for(next, user, index); };
+    set(*options, key, value);
   });
 }
 
@@ -189,10 +164,9 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
                             char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
-    const Options given = options_or_default(options, {});
-    Result result = optimize(Model::load(input, given.limits), given);
+    Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;
-    result.model.save(output);
+    result.model.save(output, options != nullptr ? options->write : WriteOptions{});
     if (report != nullptr) *report = duplicate(result.report.json());
   });
 }
@@ -201,8 +175,8 @@ int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_opt
                              size_t* output_size, char** report, char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr || output_size == nullptr) throw Error(ErrorKind::usage, "null argument");
-    const Options given = options_or_default(options, {});
-    Result result = optimize(Model::from_bytes({static_cast<const std::byte*>(input), size}, {}, given.limits), given);
+    Result result =
+        run(Model::from_bytes({static_cast<const std::byte*>(input), size}, {}, limits_of(options)), options);
     const std::string bytes = result.model.to_bytes();
     *output = duplicate(bytes);
     *output_size = bytes.size();

@@ -27,6 +27,7 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
     return by_cost();
   const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
+    if (options.progress) options.progress("select", 0);
     return time_models(*runtime, models, feeds, options, plugin, {budget, is_sure});
   };
   tools.time_regions = [&](const Model& laid_out) {

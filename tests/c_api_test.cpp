@@ -44,7 +44,8 @@ TEST_F(CApi, WrongValuesAreNamed) {
                                    {"observer", "best"},
                                    {"metric", "accuracy"},
                                    {"max_drop", "101"},
-                                   {"max_drop", "much"}}) {
+                                   {"max_drop", "much"},
+                                   {"external_data", "sometimes"}}) {
     EXPECT_EQ(set(key, value), kUsage) << key;
     EXPECT_NE(error().find(value), std::string::npos) << error();
   }
@@ -53,7 +54,13 @@ TEST_F(CApi, WrongValuesAreNamed) {
 
 TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(modelflow_options_set_calibration(options_, nullptr, nullptr, nullptr), kUsage);
+  EXPECT_EQ(modelflow_options_set_inputs(options_, nullptr, nullptr, nullptr), kUsage);
+  EXPECT_EQ(modelflow_options_set_progress(nullptr, nullptr, nullptr, nullptr), kUsage);
+  EXPECT_EQ(modelflow_options_set_score(options_, nullptr, nullptr, nullptr), kUsage);
+  EXPECT_EQ(modelflow_candidate_save(nullptr, "x", nullptr), kUsage);
   EXPECT_EQ(modelflow_sample_set(nullptr, "x", 1, nullptr, 0, "", nullptr), kUsage);
+  EXPECT_EQ(modelflow_sample_input(nullptr, 0), nullptr);
+  modelflow_cancel(nullptr);
 }
 
 extern "C" int no_samples(void*, size_t, modelflow_sample*) { return 0; }
@@ -69,6 +76,30 @@ extern "C" int wrong_samples(void* user, size_t index, modelflow_sample* sample)
   EXPECT_EQ(modelflow_sample_set(sample, nullptr, 1, one, 2, user, nullptr), kUsage);
   EXPECT_EQ(modelflow_sample_set(sample, "x", 1, one, 2, user, nullptr), 0);
   return 1;
+}
+
+/// Two sets for inputs or calibration, by the model's own names; `user` counts how often the first one was asked for.
+extern "C" int by_position(void* user, size_t index, modelflow_sample* sample) {
+  const float values[] = {1, -2, 3};
+  const int64_t dims[] = {1, 3};
+  if (index > 1) return 0;
+  if (index == 0) ++*static_cast<int*>(user);
+  EXPECT_STREQ(modelflow_sample_input(sample, 0), "x");
+  EXPECT_EQ(modelflow_sample_input(sample, 1), nullptr);
+  EXPECT_EQ(modelflow_sample_set(sample, modelflow_sample_input(sample, 0), 1, dims, 2, values, nullptr), 0);
+  return 1;
+}
+
+/// Counts the steps, and cancels at the one that `user` counts down to.
+extern "C" int count_down(void* user, const char* step, double done) {
+  EXPECT_TRUE(*step != 0 && done >= 0 && done <= 1) << step << ' ' << done;
+  return --*static_cast<int*>(user) == 0;
+}
+
+/// Cancels from within, which need not be the callback's answer.
+extern "C" int cancel_within(void* user, size_t, modelflow_sample*) {
+  modelflow_cancel(static_cast<modelflow_options*>(user));
+  return -1;
 }
 
 /// relu(x), x of [1, 3].
@@ -103,6 +134,38 @@ TEST_F(CApiCalibration, DataThatAreMissingOrDoNotFitAreUsage) {
   float value = 1;
   EXPECT_EQ(optimize(wrong_samples, &value), kUsage) << error();
   EXPECT_NE(error().find('x'), std::string::npos) << error();
+}
+
+TEST_F(CApiCalibration, InputsAreAskedForOnce) {
+  int times = 0;
+  ASSERT_EQ(modelflow_options_set_inputs(options_, by_position, &times, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr), 0) << error();
+  EXPECT_EQ(times, 1);
+  ASSERT_EQ(modelflow_options_set_inputs(options_, gives_up, nullptr, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr), kUsage);
+}
+
+TEST_F(CApiCalibration, ProgressSeesStepsAndCancels) {
+  int left = 1'000'000;
+  ASSERT_EQ(modelflow_options_set_progress(options_, count_down, &left, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr), 0) << error();
+  const int steps = 1'000'000 - left;
+  ASSERT_GT(steps, 4);
+  for (const int at : {1, steps / 2, steps}) {
+    left = at;
+    EXPECT_EQ(optimize(nullptr), MODELFLOW_CANCELLED) << at;
+    EXPECT_EQ(error(), "cancelled");
+    EXPECT_EQ(left, 0) << "a step after the one that cancelled";
+  }
+}
+
+TEST_F(CApiCalibration, CancelHoldsForEveryLaterRun) {
+  ASSERT_EQ(modelflow_options_set_inputs(options_, cancel_within, options_, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr), MODELFLOW_CANCELLED);
+  int asked = 0;
+  ASSERT_EQ(modelflow_options_set_inputs(options_, by_position, &asked, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr), MODELFLOW_CANCELLED);
+  EXPECT_EQ(asked, 0);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 /* The C interface, for languages that call C. Every call that can fail returns 0 or the number of an ErrorKind (the
  * exit codes of the command line) and, when `error` is not null, a one-line message to be freed with modelflow_free.
- * Handles and strings belong to the caller. Nothing throws; calls on different handles may run at the same time.
+ * Handles and strings belong to the caller. Nothing throws; calls on different handles may run at the same time. Of one
+ * handle only modelflow_cancel may be called while a run uses it. Callbacks are called on the thread of the run, one at
+ * a time; what they get is valid until they return, and they and their `user` must stay valid until the run is over.
  *
  *   modelflow_options* options = modelflow_options_create();
  *   char* error = NULL;
@@ -21,6 +23,9 @@ extern "C" {
 
 typedef struct modelflow_options modelflow_options;
 
+/* What a run returns that was cancelled: the exit code of a command that was interrupted. */
+#define MODELFLOW_CANCELLED 130
+
 /* "0.1.0"; static. */
 const char* modelflow_version(void);
 
@@ -33,7 +38,8 @@ void modelflow_options_free(modelflow_options* options);
  * ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto, minmax,
  * average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
  * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
- * smallest model and inputs that show what verification found wrong). Unknown keys and values are ErrorKind usage. */
+ * smallest model and inputs that show what verification found wrong), external_data (auto, always, never: weights in
+ * a file beside the one that is written). Unknown keys and values are ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
 
 /* One set of inputs under construction; valid during the callback only. */
@@ -41,11 +47,34 @@ typedef struct modelflow_sample modelflow_sample;
 /* Copies one input into the sample. `dtype` is a number of ONNX TensorProto.DataType (1: float32, 7: int64). */
 int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype, const int64_t* dims, size_t rank,
                          const void* data, char** error);
-/* Called with index 0, 1, ..., several times over: sets every input of that sample and returns 1; returns 0 behind the
- * last one and anything else to give up (ErrorKind usage). */
+/* The name of the model's input at `position`, those with a default value left out; null behind the last. */
+const char* modelflow_sample_input(const modelflow_sample* sample, size_t position);
+/* Called with indices that rise, not always by one, several times over from the beginning: sets every input of that
+ * sample, the same each time, and returns 1; returns 0 behind the last one and anything else to give up (ErrorKind
+ * usage). */
 typedef int (*modelflow_next_sample)(void* user, size_t index, modelflow_sample* sample);
-/* Calibration data for precision int8: the callback and `user` must stay valid while `options` are used. */
+/* Calibration data for precision int8. */
 int modelflow_options_set_calibration(modelflow_options* options, modelflow_next_sample next, void* user, char** error);
+/* Inputs for verifying and timing: asked for once, at the beginning of the run, and held in memory. */
+int modelflow_options_set_inputs(modelflow_options* options, modelflow_next_sample next, void* user, char** error);
+
+/* Called at every step with its name and how much of it is done, 0 to 1: returns 0 to go on, anything else to cancel.
+ */
+typedef int (*modelflow_progress)(void* user, const char* step, double done);
+int modelflow_options_set_progress(modelflow_options* options, modelflow_progress progress, void* user, char** error);
+
+/* A model to be scored; valid during the callback only. */
+typedef struct modelflow_candidate modelflow_candidate;
+/* Writes it with its weights, so that a runtime with the plugin loads it. */
+int modelflow_candidate_save(const modelflow_candidate* candidate, const char* file, char** error);
+/* Sets the caller's own figure of merit, higher is better, and returns 0; anything else to give up (ErrorKind usage).
+ * max_drop then bounds what of it a lower precision may lose, in per cent, in place of the metric. */
+typedef int (*modelflow_score)(void* user, const modelflow_candidate* candidate, double* score);
+int modelflow_options_set_score(modelflow_options* options, modelflow_score score, void* user, char** error);
+
+/* Ends the run that uses these options at its next step; it returns MODELFLOW_CANCELLED, as every later run with them
+ * does, and no callback begins any more. May be called from any thread, from callbacks and from signal handlers. */
+void modelflow_cancel(modelflow_options* options);
 
 /* `options` may be null. `report`, when not null, receives the JSON report. */
 int modelflow_optimize_file(const char* input, const char* output, const modelflow_options* options, char** report,

@@ -1,0 +1,52 @@
+// What the C interface's handles hold, for the files that implement it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "modelflow/c_api.h"
+#include "modelflow/modelflow.h"
+
+/// A callback with what its owner wants to get back.
+template <class Function>
+struct modelflow_callback {
+  Function function = nullptr;
+  void* user = nullptr;
+};
+
+struct modelflow_options {
+  modelflow::Options options;
+  modelflow::WriteOptions write;
+  modelflow_callback<modelflow_next_sample> calibration, inputs;
+  modelflow_callback<modelflow_progress> progress;
+  modelflow_callback<modelflow_score> score;
+  std::atomic<bool> cancelled = false;
+};
+
+struct modelflow_sample {
+  const std::vector<std::string>* inputs = nullptr;  ///< of the model, in its order
+  modelflow::Feeds feeds;
+};
+
+struct modelflow_candidate {
+  const modelflow::Model* model = nullptr;
+};
+
+namespace modelflow {
+
+/// Thrown through a run, whose code catches Error only, to its C function.
+struct Cancelled {};
+void stop_if_cancelled(const modelflow_options& handle);
+
+/// Runs `body`; what it throws becomes a number and a message, since nothing may be thrown across the C boundary.
+int guarded(char** error, const std::function<void()>& body);
+
+/// The inputs that a caller has to give: those without a default value.
+std::vector<std::string> input_names(const Model& model);
+
+/// The options of one run over a model with these inputs; `handle` and `names` must outlive the run.
+Options with_callbacks(const modelflow_options& handle, const std::vector<std::string>& names);
+
+}  // namespace modelflow
