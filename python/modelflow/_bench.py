@@ -1,0 +1,83 @@
+"""modelflow.bench: the command modelflow-bench on models in memory."""
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+
+from . import errors
+from ._folder import Folder
+from ._kinds import kind_of
+from ._library import beside_library, environment
+from ._samples import array
+from .report import from_data
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One way to run a model; times in milliseconds. `speedup` is over the first side, from interleaved runs."""
+
+    name: str
+    plugin: bool
+    load_ms: float
+    runs: int
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    mean_ms: float
+    runs_per_second: float
+    speedup: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """How fast a model ran in ONNX Runtime, against others or without the plugin."""
+
+    threads: int
+    onnxruntime: str
+    sides: tuple[Side, ...]
+
+    def __str__(self) -> str:
+        lines = [f"ONNX Runtime {self.onnxruntime}, {self.threads} threads"]
+        lines += [f"{side.p50_ms:9.3f} ms  {side.speedup:5.2f}x  {side.name}" for side in self.sides]
+        return "\n".join(lines)
+
+
+def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rounds: int = 10, block: float = 0.3, warmup: float = 0.2,
+          inputs: Optional[Mapping[str, Any]] = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None) -> Bench:
+    """Times a model, sides interleaved: `against` (another model, without the plugin) first, then the model without and
+    with the plugin. It runs in a process of its own.
+
+    model, against: as for modelflow.optimize. inputs: {input name: array}, else made up, for dynamic models of
+    input_shapes. rounds: blocks per side; block, warmup: seconds of each. Raises classes of modelflow.errors."""
+    folder = Folder()
+    arguments = [_file(model, folder.path / "model"), "--rounds", rounds, "--block", block, "--warmup", warmup]
+    if against is not None:
+        arguments += ["--vs", _file(against, folder.path / "against")]
+    if threads is not None:
+        arguments += ["--threads", threads]
+    if inputs is not None:
+        np.savez(folder.path / "inputs.npz", **{key: array(value) for key, value in inputs.items()})
+        arguments += ["--inputs", folder.path / "inputs.npz"]
+    for key, shape in (input_shapes or {}).items():
+        arguments += ["--input-shapes", f"{key}:{','.join(str(int(extent)) for extent in shape)}"]
+    command = [str(beside_library("modelflow-bench")), *map(str, arguments), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment())
+    if done.returncode:
+        raise errors.error(done.returncode, done.stderr.strip().removeprefix("modelflow-bench: "))
+    return from_data(Bench, json.loads(done.stdout))
+
+
+def _file(model: Any, folder: pathlib.Path) -> pathlib.Path:
+    folder.mkdir()
+    form = kind_of(model).arrive(model, folder)
+    if isinstance(form, bytes):
+        path = folder / "model.onnx"
+        path.write_bytes(form)
+        return path
+    return pathlib.Path(os.path.abspath(form))

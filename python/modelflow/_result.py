@@ -1,0 +1,40 @@
+"""What modelflow.optimize gives: the model and its report."""
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any, Union
+
+from ._folder import Folder
+from ._kinds import Form
+from ._run import Run
+from .report import Report
+
+
+class Result:
+    """An optimized model: `model`, of the kind that was given, and `report`.
+
+    For a path that was optimized without `output`, `model` is a file in a temporary folder that goes with this object."""
+
+    def __init__(self, model: Any, report: Report, form: Form, folder: Folder):
+        self.model, self.report = model, report
+        self._form, self._folder = form, folder
+
+    def save(self, path: Union[str, os.PathLike]) -> pathlib.Path:
+        """Writes the model, weights of more than 1 MiB beside it as PATH.data (ONNX Runtime maps those without a copy).
+        What was there before stays until the new file is complete. OutputError."""
+        output = pathlib.Path(os.fspath(path))
+        folder, form = Folder(), self._form
+        if isinstance(form, bytes):
+            form = folder.path / "model.onnx"
+            form.write_bytes(self._form)
+        copy = Run()
+        copy.set("level", "O0")  # reads, checks and writes
+        copy.run(form, output, folder)
+        return output
+
+    def __repr__(self) -> str:
+        return f"<modelflow.Result: {self.report.summary}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()

@@ -1,0 +1,105 @@
+"""Sets of inputs, as users have them, one by one to the library."""
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Optional
+
+import numpy as np
+
+from ._library import checked, library
+
+_DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
+           "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16}
+
+
+def array(value: Any) -> np.ndarray:
+    """Whatever holds numbers (arrays, tensors of torch on any device, lists) as a dense array."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value, order="C")
+
+
+def named(sample: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """One sample by input name. Of tuples and lists, what goes beyond the inputs (labels) is left out."""
+    if isinstance(sample, Mapping):
+        return {str(name): array(value) for name, value in sample.items()}
+    parts = sample if isinstance(sample, (tuple, list)) else (sample,)
+    return {name: array(part) for name, part in zip(names, parts)}
+
+
+class Samples:
+    """Samples by index. A list is used as it is, what can be iterated once is kept in memory, and anything else is
+    iterated again whenever an earlier sample is wanted, which must give the same samples again."""
+
+    def __init__(self, data: Any, what: str):
+        self._what = what
+        if isinstance(data, Mapping):
+            data = [data]  # one sample
+        elif isinstance(data, (np.ndarray, bytes)) or hasattr(data, "detach"):
+            raise TypeError(f"{what}: expected samples (dicts by input name, or tuples), found one {type(data).__name__}")
+        elif hasattr(data, "get_next"):  # ONNX Runtime's CalibrationDataReader
+            data = list(iter(data.get_next, None))
+        elif isinstance(data, Iterator):
+            data = list(data)
+        self._data = data
+        self._iterator: Optional[Iterator[Any]] = None
+        self._next = 0
+        self._sums: dict[int, int] = {}
+
+    def at(self, index: int) -> Any:
+        """The sample, or None behind the last one."""
+        if isinstance(self._data, Sequence):
+            return self._data[index] if index < len(self._data) else None
+        if self._iterator is None or index < self._next:
+            self._iterator, self._next = iter(self._data), 0
+        while True:
+            sample = next(self._iterator, None)
+            self._next += 1
+            if sample is None or self._next > index:
+                return sample
+
+    def put(self, index: int, target: int) -> int:
+        """Copies a sample into the library's; the answer of modelflow_next_sample."""
+        sample = self.at(index)
+        if sample is None:
+            return 0
+        names = [name.decode() for name in iter(_Names(target), None)]
+        feeds = named(sample, names)
+        self._check_same(index, feeds)
+        for name, value in feeds.items():
+            put(target, name, value)
+        return 1
+
+    def _check_same(self, index: int, feeds: dict[str, np.ndarray]) -> None:
+        if isinstance(self._data, Sequence):
+            return
+        total = 0
+        for name in sorted(feeds):
+            total = zlib.crc32(feeds[name].reshape(-1).view(np.uint8), total) if feeds[name].size else total
+        if self._sums.setdefault(index, total) != total:
+            raise ValueError(f"{self._what}: sample {index} is another one when iterated again; give samples in a fixed "
+                             "order (a DataLoader with shuffle=False), or a list of them")
+
+
+class _Names:
+    """The model's inputs, one at a call."""
+
+    def __init__(self, sample: int):
+        self._sample, self._position = sample, -1
+
+    def __call__(self) -> Optional[bytes]:
+        self._position += 1
+        return library().modelflow_sample_input(self._sample, self._position)
+
+
+def put(target: int, name: str, value: np.ndarray) -> None:
+    """Copies one input into a sample of the library. TypeError for what ONNX has no dense numbers for."""
+    if value.dtype.name not in _DTYPES:
+        raise TypeError(f"input '{name}': no tensor of ONNX holds {value.dtype}")
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    dims = (ctypes.c_int64 * value.ndim)(*value.shape)
+    data = value.ctypes.data if value.size else ctypes.addressof(ctypes.c_char())
+    checked("modelflow_sample_set", target, name.encode(), _DTYPES[value.dtype.name], dims, value.ndim, data)

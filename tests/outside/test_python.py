@@ -1,0 +1,267 @@
+"""The Python package: kinds of models, data and scores from Python, errors, Ctrl-C and threads. It is the installed one, or
+this checkout's on the library that was built."""
+import gc
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import onnx
+import pytest
+from conftest import BUILD, close, session, small_cnn
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if importlib.util.find_spec("modelflow") is None:
+    sys.path.insert(0, str(ROOT / "python"))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")])
+    os.environ["MODELFLOW_LIBRARY"] = str(BUILD / "libmodelflow.so")
+import modelflow  # noqa: E402
+from modelflow import _kinds  # noqa: E402
+
+QUICK = {"measure": False, "threads": 1}
+
+
+def batches(count=6, batch=2):
+    return [np.random.default_rng(i).standard_normal((batch, 3, 32, 32), dtype=np.float32) for i in range(count)]
+
+
+def is_fused(model):
+    return any(node.domain == "modelflow" for node in model.graph.node)
+
+
+def test_path_to_path(cnn, tmp_path):
+    result = modelflow.optimize(cnn, tmp_path / "fast.onnx", threads=2, max_seconds=5)
+    assert result.model == tmp_path / "fast.onnx" and result.report.verified and result.report.speedup > 0
+    feeds = {"x": batches(1)[0]}
+    close(session(cnn).run(None, feeds), modelflow.session(result.model).run(None, feeds))
+
+
+def test_a_path_without_output_lives_with_the_result(cnn):
+    result = modelflow.optimize(str(cnn), **QUICK)
+    path = result.model
+    assert is_fused(onnx.load(path))
+    del result
+    gc.collect()
+    assert not path.exists()
+
+
+def test_bytes_and_protos_come_out_as_they_went_in(cnn, tmp_path):
+    proto = small_cnn()
+    before = proto.SerializeToString()
+    from_bytes = modelflow.optimize(before, **QUICK)
+    from_proto = modelflow.optimize(proto, tmp_path / "fast.onnx", **QUICK)
+    assert type(from_bytes.model) is bytes and type(from_proto.model) is onnx.ModelProto
+    assert proto.SerializeToString() == before, "the argument changed"
+    assert onnx.load_model_from_string(from_bytes.model) == from_proto.model and is_fused(from_proto.model)
+    saved = from_bytes.save(tmp_path / "again.onnx")
+    feeds = {"x": batches(1)[0]}
+    expected = session(cnn).run(None, feeds)
+    for model in (from_bytes, from_bytes.model, from_proto, from_proto.model, saved, tmp_path / "fast.onnx"):
+        close(expected, modelflow.session(model, threads=1).run(None, feeds))
+
+
+def test_large_protos_go_through_files(monkeypatch):
+    proto = small_cnn()
+    before = proto.SerializeToString()
+    monkeypatch.setattr(_kinds, "MOST_BYTES", 100)
+    result = modelflow.optimize(proto, **QUICK)
+    assert proto.SerializeToString() == before
+    monkeypatch.undo()
+    feeds = {"x": batches(1)[0]}
+    close(modelflow.session(proto).run(None, feeds), modelflow.session(result).run(None, feeds))
+    assert not any(w.data_location == onnx.TensorProto.EXTERNAL for w in result.model.graph.initializer)
+
+
+def test_external_data_goes_by_path(tmp_path):
+    onnx.save_model(small_cnn(), str(tmp_path / "model.onnx"), save_as_external_data=True, location="weights", size_threshold=0)
+    result = modelflow.optimize(tmp_path / "model.onnx", **QUICK)
+    saved = result.save(tmp_path / "elsewhere.onnx")
+    del result
+    gc.collect()
+    feeds = {"x": batches(1)[0]}
+    close(session(tmp_path / "model.onnx").run(None, feeds), modelflow.session(saved).run(None, feeds))
+    with pytest.raises(modelflow.InvalidInputError):
+        modelflow.optimize((tmp_path / "model.onnx").read_bytes(), **QUICK)
+
+
+def test_onnx_ir(cnn):
+    ir = pytest.importorskip("onnx_ir")
+    result = modelflow.optimize(ir.load(cnn), **QUICK)
+    assert isinstance(result.model, ir.Model) and is_fused(ir.to_proto(result.model))
+
+
+class Reader:
+    """ONNX Runtime's CalibrationDataReader, as users write it: once through."""
+
+    def __init__(self, samples):
+        self._samples = iter(samples)
+
+    def get_next(self):
+        return next(self._samples, None)
+
+
+class Loader:
+    """As a DataLoader: iterable again and again, of (image, label)."""
+
+    def __init__(self, samples, shuffle=False):
+        self._samples, self._shuffle, self._times = samples, shuffle, 0
+
+    def __iter__(self):
+        self._times += 1
+        start = self._times if self._shuffle else 0
+        return iter([(x, np.zeros(len(x))) for x in self._samples[start:] + self._samples[:start]])
+
+
+def test_every_kind_of_calibration_gives_the_same(cnn):
+    samples = batches()
+    kinds = [[{"x": x} for x in samples], [(x,) for x in samples], samples, (x for x in samples), Reader([{"x": x} for x in samples]),
+             Loader(samples)]
+    models = [modelflow.optimize(cnn.read_bytes(), precision="int8", calibration=kind, max_drop=100, **QUICK) for kind in kinds]
+    assert models[0].report.quantization.samples > 0
+    assert all(model.model == models[0].model for model in models)
+
+
+def test_data_in_another_order_are_refused(cnn):
+    with pytest.raises(ValueError, match="shuffle"):
+        modelflow.optimize(cnn, precision="int8", calibration=Loader(batches(), shuffle=True), **QUICK)
+
+
+def test_inputs_are_what_is_verified_on(cnn):
+    report = modelflow.optimize(cnn, inputs=[{"x": batches(1, batch=5)[0]}], **QUICK).report
+    assert [feed.shapes for feed in report.feeds] == [{"x": "float32[5,3,32,32]"}]
+    with pytest.raises(modelflow.UsageError):
+        modelflow.optimize(cnn, inputs=[{"y": np.zeros(3, np.float32)}], precision="int8", calibration=[{"y": np.zeros(3)}], **QUICK)
+    with pytest.raises(TypeError, match="no tensor"):
+        modelflow.optimize(cnn, inputs={"x": np.array(["a"])}, **QUICK)
+
+
+def test_a_score_bounds_the_loss(cnn):
+    scores = []
+
+    def score(candidate):
+        scores.append(candidate.run(None, {"x": batches(1)[0]})[0].shape)
+        return 1.0 if len(scores) == 1 else 0.5  # the original, and all that are lowered
+
+    report = modelflow.optimize(cnn, precision="int8", calibration=batches(), score=score, max_drop=1, **QUICK).report
+    assert len(scores) > 1 and set(scores) == {(2, 10)}
+    assert not [op for op in report.quantization.ops if op.precision == "int8"]
+
+
+def test_progress_and_report(cnn):
+    steps = []
+    where = set()
+    result = modelflow.optimize(cnn, progress=lambda step, done: (steps.append((step, done)), where.add(threading.get_ident())), **QUICK)
+    assert len(steps) > 5 and all(step and 0 <= done <= 1 for step, done in steps)
+    assert where == {threading.get_ident()}, "callbacks run where the user called"
+    report = result.report
+    assert report.fused and report.summary in repr(result) and report == modelflow.Report.from_json(report.to_json())
+    page = report._repr_html_()
+    assert report.fused[0].kernel in page and page.count("<table>") == page.count("</table>") >= 3
+    with pytest.raises(AttributeError):
+        report.verified = False
+
+
+def test_explain_says_why_not(cnn):
+    misses = modelflow.explain(cnn)
+    assert misses and all(miss.rule and miss.reason for miss in misses)
+
+
+class Own(Exception):
+    pass
+
+
+@pytest.mark.parametrize("callback", ["progress", "score", "calibration", "inputs"])
+def test_exceptions_of_callbacks_come_out(cnn, callback):
+    raised = Own("mine")
+
+    def broken(*_):
+        raise raised
+
+    def samples():
+        yield batches(1)[0]
+        raise raised
+
+    class Again:
+        __iter__ = staticmethod(samples)
+
+    given = {"progress": broken} if callback == "progress" else {"precision": "int8", "calibration": batches()}
+    given.update({"score": broken} if callback == "score" else {callback: Again()} if callback in ("calibration", "inputs") else {})
+    with pytest.raises(Own) as caught:
+        modelflow.optimize(cnn, **given, **QUICK)
+    assert caught.value is raised
+    modelflow.optimize(cnn, **QUICK)  # and nothing stays behind that hinders
+
+
+def test_errors_have_classes(cnn, tmp_path, monkeypatch):
+    cases = [(modelflow.UsageError, dict(level="O7")), (modelflow.UsageError, dict(precision="int7")), (modelflow.UsageError, dict(score=len)),
+             (modelflow.UsageError, dict(disable="nothing")), (modelflow.UnsupportedError, dict(target="cuda:sm_90")),
+             (modelflow.LimitError, dict(max_nodes=2)), (modelflow.OutputError, dict(output=tmp_path / "no/folder/fast.onnx"))]
+    for kind, options in cases:
+        with pytest.raises(kind) as caught:
+            modelflow.optimize(cnn, **{**QUICK, **options})
+        assert type(caught.value) is kind and "\n" not in str(caught.value)
+    for model in (b"nonsense", tmp_path / "nothing.onnx"):
+        with pytest.raises(modelflow.InvalidInputError):
+            modelflow.optimize(model, **QUICK)
+    with pytest.raises(modelflow.UsageError, match="list"):
+        modelflow.optimize([1], **QUICK)
+    assert {kind.code for kind in modelflow.Error.__subclasses__()} == set(range(1, 8))
+
+
+# Says when it is at a step, and goes on.
+INTERRUPTED = """
+import sys, time
+import modelflow
+def progress(step, done):
+    if step == sys.argv[2]:
+        print("there", flush=True)
+try:
+    modelflow.optimize(sys.argv[1], progress=progress)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    raise
+"""
+
+
+@pytest.mark.parametrize("step", ["run the original", "select"])
+def test_ctrl_c_ends_it_within_a_second(cnn, step):
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(cnn), step], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "there\n", process.stderr.read()
+    start = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    lines = iter(process.stdout.readline, "")
+    assert "interrupted\n" in lines
+    seconds = time.monotonic() - start
+    _, err = process.communicate(timeout=60)
+    assert seconds < 1 and process.returncode == -signal.SIGINT and "KeyboardInterrupt" in err, (seconds, process.returncode, err)
+
+
+def test_two_threads_at_once(cnn):
+    alone = modelflow.optimize(cnn.read_bytes(), **QUICK).model
+    results = {}
+
+    def work(name):
+        seen = []
+        results[name] = modelflow.optimize(cnn.read_bytes(), progress=lambda *_: seen.append(threading.get_ident()), **QUICK).model, set(seen)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    [t.start() for t in threads], [t.join() for t in threads]
+    assert [results[i] for i in range(2)] == [(alone, {t.ident}) for t in threads]
+
+
+def test_bench(cnn):
+    fast = modelflow.optimize(small_cnn(), **QUICK)
+    measured = modelflow.bench(fast.model, cnn, threads=1, rounds=2, block=0.02, warmup=0.02, inputs={"x": batches(1)[0]})
+    assert [side.plugin for side in measured.sides] == [False, False, True] and measured.sides[0].speedup == 1
+    assert all(side.p50_ms > 0 for side in measured.sides) and "with plugin" in str(measured)
+    with pytest.raises(modelflow.InvalidInputError):
+        modelflow.bench(b"nonsense")
+
+
+def test_version():
+    assert modelflow.__version__ == modelflow.optimize(small_cnn(), level=0).report.version
