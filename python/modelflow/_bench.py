@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import subprocess
+import zipfile
 from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
@@ -62,7 +63,7 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     if threads is not None:
         arguments += ["--threads", threads]
     if inputs is not None:
-        np.savez(folder.path / "inputs.npz", **{key: array(value) for key, value in inputs.items()})
+        _write(folder.path / "inputs.npz", inputs)
         arguments += ["--inputs", folder.path / "inputs.npz"]
     for key, shape in (input_shapes or {}).items():
         arguments += ["--input-shapes", f"{key}:{','.join(str(int(extent)) for extent in shape)}"]
@@ -71,6 +72,14 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     if done.returncode:
         raise errors.error(done.returncode, done.stderr.strip().removeprefix("modelflow-bench: "))
     return from_data(Bench, json.loads(done.stdout))
+
+
+def _write(path: pathlib.Path, inputs: Mapping[str, Any]) -> None:
+    """As numpy.savez, which takes some names for its own arguments."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, value in inputs.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array(value), allow_pickle=False)
 
 
 def _file(model: Any, folder: pathlib.Path) -> pathlib.Path:

@@ -62,6 +62,7 @@ class _Irs:
 
     def leave(self, done: Form, original: Any) -> Any:
         import onnx_ir
+        assert isinstance(done, pathlib.Path)
         return onnx_ir.external_data.load_to_model(onnx_ir.load(done))
 
 

@@ -24,13 +24,13 @@ class Result:
         """Writes the model, weights of more than 1 MiB beside it as PATH.data (ONNX Runtime maps those without a copy).
         What was there before stays until the new file is complete. OutputError."""
         output = pathlib.Path(os.fspath(path))
-        folder, form = Folder(), self._form
-        if isinstance(form, bytes):
-            form = folder.path / "model.onnx"
-            form.write_bytes(self._form)
+        folder, source = Folder(), self._form
+        if isinstance(source, bytes):
+            (folder.path / "model.onnx").write_bytes(source)
+            source = folder.path / "model.onnx"
         copy = Run()
         copy.set("level", "O0")  # reads, checks and writes
-        copy.run(form, output, folder)
+        copy.run(source, output, folder)
         return output
 
     def __repr__(self) -> str:

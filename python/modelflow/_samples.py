@@ -77,7 +77,7 @@ class Samples:
             return
         total = 0
         for name in sorted(feeds):
-            total = zlib.crc32(feeds[name].reshape(-1).view(np.uint8), total) if feeds[name].size else total
+            total = zlib.crc32(feeds[name].reshape(-1).view(np.uint8).data, total) if feeds[name].size else total
         if self._sums.setdefault(index, total) != total:
             raise ValueError(f"{self._what}: sample {index} is another one when iterated again; give samples in a fixed "
                              "order (a DataLoader with shuffle=False), or a list of them")

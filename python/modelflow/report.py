@@ -206,5 +206,5 @@ def from_data(kind: Any, data: Any) -> Any:
         return tuple(from_data(arguments[0], item) for item in data)
     if not dataclasses.is_dataclass(kind):
         return data
-    hints = typing.get_type_hints(kind)
-    return kind(**{name: from_data(hint, data[name]) for name, hint in hints.items()})
+    hints, make = typing.get_type_hints(kind), typing.cast(Any, kind)
+    return make(**{name: from_data(hint, data[name]) for name, hint in hints.items()})

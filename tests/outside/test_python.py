@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import onnx
@@ -93,6 +94,19 @@ def test_onnx_ir(cnn):
     ir = pytest.importorskip("onnx_ir")
     result = modelflow.optimize(ir.load(cnn), **QUICK)
     assert isinstance(result.model, ir.Model) and is_fused(ir.to_proto(result.model))
+
+
+def test_programs_of_torch(cnn, monkeypatch):
+    """With a stand-in of torch's class: a model of onnx_ir and where it came from."""
+    ir = pytest.importorskip("onnx_ir")
+
+    class ONNXProgram:
+        def __init__(self, model, exported_program):
+            self.model, self.exported_program = model, exported_program
+
+    monkeypatch.setitem(sys.modules, "torch.onnx", types.SimpleNamespace(ONNXProgram=ONNXProgram))
+    program = modelflow.optimize(ONNXProgram(ir.load(cnn), "origin"), **QUICK).model
+    assert type(program) is ONNXProgram and program.exported_program == "origin" and is_fused(ir.to_proto(program.model))
 
 
 class Reader:
@@ -229,10 +243,23 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("step", ["run the original", "select"])
+def slow():
+    """80 large products, one after the other: one run of the model takes seconds."""
+    size = 2048
+    weight = onnx.numpy_helper.from_array(np.full((size, size), 1e-3, np.float32), "w")
+    nodes = [onnx.helper.make_node("MatMul", [f"x{i}", "w"], [f"x{i + 1}"]) for i in range(80)]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [size, size]) for name in ("x0", "x80")]
+    graph = onnx.helper.make_graph(nodes, "slow", ends[:1], ends[1:], [weight])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("step", ["run the original", "select", "run the original: typical"])
 def test_ctrl_c_ends_it_within_a_second(cnn, step):
+    if step.endswith("typical"):  # in the middle of a step
+        onnx.save(slow(), cnn)
     process = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(cnn), step], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "there\n", process.stderr.read()
+    time.sleep(0.3 if step.endswith("typical") else 0)
     start = time.monotonic()
     process.send_signal(signal.SIGINT)
     lines = iter(process.stdout.readline, "")
@@ -257,7 +284,7 @@ def test_two_threads_at_once(cnn):
 
 def test_bench(cnn):
     fast = modelflow.optimize(small_cnn(), **QUICK)
-    measured = modelflow.bench(fast.model, cnn, threads=1, rounds=2, block=0.02, warmup=0.02, inputs={"x": batches(1)[0]})
+    measured = modelflow.bench(fast.model, cnn, threads=1, rounds=2, block=0.02, warmup=0.02, inputs={"x": batches(1)[0], "file": [1]})
     assert [side.plugin for side in measured.sides] == [False, False, True] and measured.sides[0].speedup == 1
     assert all(side.p50_ms > 0 for side in measured.sides) and "with plugin" in str(measured)
     with pytest.raises(modelflow.InvalidInputError):
