@@ -34,10 +34,10 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
     level: "O0" reads, checks and writes; "O1" keeps to standard ops, for any runtime; "O2" fuses ops.
     target: "cpu" (this machine), "cpu:avx2", "cpu:avx512_vnni", ...
     precision: "float32", "bf16", "int8", "int8-dynamic", "int8-weights", "int4-weights", "auto", ...
-    calibration: samples for "int8", some hundred: any iterable of dicts {input name: array} or of tuples of arrays in
-        the order of the model's inputs (labels behind them are left out), of the model's own dtypes and shapes, batch
-        included. Lists and DataLoaders are iterated several times, always in the same order; generators and ONNX
-        Runtime's CalibrationDataReader are kept in memory. Or a path: a folder of .npz files, or one.
+    calibration: samples for "int8" (and "int4-weights", "auto"), some hundred: any iterable of dicts {input name: array} or of
+        tuples of arrays in the order of the model's inputs (labels behind them are left out), of the model's own dtypes and
+        shapes, batch included. Lists and DataLoaders are iterated several times, always in the same order; generators and
+        ONNX Runtime's CalibrationDataReader are kept in memory. Or a path: a folder of .npz files, or one.
     observer: "auto", "minmax", "average", "percentile", "entropy" or "mse".
     score: a figure of merit, higher is better: called with an onnxruntime.InferenceSession of the model to be scored.
     max_drop: per cent of the score, or of the metric, that lower precision may cost (1).
@@ -62,7 +62,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
     Raises a class of modelflow.errors: UsageError, InvalidInputError (both ValueErrors), UnsupportedError,
     VerificationError, OutputError (an OSError), LimitError, InternalError. TypeError for arrays that are no tensors.
     """
-    _refuse_contradictions(precision, calibration=calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
+    _refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
     run = Run()
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
              "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": int(measure),
@@ -103,11 +103,13 @@ def _names(given: Union[str, Iterable[str]]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def _refuse_contradictions(precision: str, **given: Any) -> None:
-    """What would be ignored in silence."""
+def _refuse_contradictions(precision: str, calibration: Any, **given: Any) -> None:
+    """What would be ignored in silence, as the command does."""
     useless = [name for name, value in given.items() if value is not None]
-    if precision in ("float32", "fp32") and useless:
+    if precision in ("float32", "fp32", "f32") and useless:
         raise errors.UsageError(f"{', '.join(useless)}: for low precision; add precision='int8' or another")
+    if calibration is not None and precision not in ("int8", "int4-weights", "auto"):
+        raise errors.UsageError(f"calibration: for precision 'int8', 'int4-weights' and 'auto', not for '{precision}'")
 
 
 def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike]) -> Result:
