@@ -30,6 +30,27 @@ bool fits(const Shape& shape, const Dims& dims) {
 
 }  // namespace
 
+bool leaves_extents_open(const Model& model) {
+  return std::ranges::any_of(model.graph().inputs(), [](const Value* input) {
+    return input->type.is_tensor() && !input->is_initializer() && !input->shape().known();
+  });
+}
+
+Model for_input_shapes(const Model& model, const std::map<std::string, Dims>& given) {
+  Model bound = model;
+  for (Value* input : bound.graph().inputs()) {
+    const auto found = given.find(input->name());
+    if (found == given.end() || !input->type.is_tensor() || !fits(input->shape(), found->second)) continue;
+    input->type = Type::tensor(input->dtype(), Shape::of(found->second));
+  }
+  try {
+    infer_types(bound);
+  } catch (const Error&) {
+    return model;
+  }
+  return bound;
+}
+
 void check_input_shapes(const Model& model, const std::map<std::string, Dims>& given) {
   std::vector<const Value*> inputs;
   for (const Value* input : model.graph().inputs())

@@ -3,10 +3,12 @@
 #include "passes/passes.h"
 #include "src/emit/foreign.h"
 #include "src/fastest.h"
+#include "src/input_shape.h"
 #include "src/measure/describe.h"
 #include "src/onnx/contradiction.h"
 #include "src/precision/lower_precision.h"
 #include "src/request.h"
+#include "src/typical.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -61,7 +63,9 @@ Result optimize(Model arrived, const Options& given) {
   if (runtime && (options.verify || options.measure) && !verifier.reference().why_not.empty())
     refuse_what_cannot_be_right(model, *runtime);
   step("optimize");
-  const Pipeline pipeline(options, runtime, route(options));  // absorb, clean, normalize, clean, fuse, layout, clean
+  const std::map<std::string, Dims> typical = typical_extents(model, options, verifier.reference());
+  const Pipeline pipeline = Pipeline(options, runtime, route(options))
+                                .for_inputs(typical);  // absorb, clean, normalize, clean, fuse, layout, clean
   Corrected corrected = build_correct(model, options, pipeline, verifier, report);
   step("select");
   Selected chosen = fastest(model, pipeline, corrected, verifier, runtime.get(), report);  // and emit
@@ -75,7 +79,11 @@ Result optimize(Model arrived, const Options& given) {
                                                    plugin_path(), verifier.reference().ordinary(), report);
     if (lowered) report.after = stats(chosen.model = std::move(*lowered));
   }
-  report.fused = fused_report(chosen.model, options.target);
+  if (leaves_extents_open(model)) {
+    report.before.flops = flops_at(model, typical);
+    report.after.flops = flops_at(chosen.model, typical);
+  }
+  report.fused = fused_report(chosen.model, typical, options.target);
   return {std::move(chosen.model), std::move(report)};
 }
 

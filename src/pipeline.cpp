@@ -23,11 +23,17 @@ Pipeline Pipeline::limited(RuleLimit& limit) const {
   return pipeline;
 }
 
+Pipeline Pipeline::for_inputs(std::map<std::string, Dims> typical) const {
+  Pipeline pipeline = *this;
+  pipeline.typical_ = std::move(typical);
+  return pipeline;
+}
+
 void Pipeline::run(Model& model, const std::vector<Stage>& stages, const std::set<std::string>& disabled,
                    Report& report, const QuantizationPlan* plan) const {
   Options options = options_;
   options.disabled.insert(disabled.begin(), disabled.end());
-  Flow flow(options, runtime_, report, plan, limit_);
+  Flow flow(options, runtime_, report, plan, limit_, &typical_);
   for (const Stage& stage : stages) flow.run(model, stage);
 }
 

@@ -1,6 +1,7 @@
 // A model's way through the stages: what is done to it, by the form that it has then.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -35,7 +36,13 @@ class Pipeline {
   /// The same, with one rule firing only as often as `limit` says.
   Pipeline limited(RuleLimit& limit) const;
 
+  /// The same, with costs for inputs of these extents.
+  Pipeline for_inputs(std::map<std::string, Dims> typical) const;
+
   const Options& options() const { return options_; }
+
+  /// Extents of the inputs, for costs.
+  const std::map<std::string, Dims>& typical() const { return typical_; }
 
   struct Forms {
     Model portable;
@@ -63,6 +70,7 @@ class Pipeline {
   std::shared_ptr<Runtime> runtime_;
   Route route_;
   RuleLimit* limit_ = nullptr;
+  std::map<std::string, Dims> typical_;
 };
 
 }  // namespace modelflow

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/measure/describe.h"
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
 #include "src/measure/select.h"
@@ -75,6 +76,49 @@ TEST(Revert, ResidualsComeBackAsTheyWere) {
   EXPECT_TRUE(reads("Sum", "LayerNormalization"));
   const Node* own = model.graph().outputs()[2]->producer();
   EXPECT_TRUE(own->is("Sum"));
+}
+
+constexpr const char* kOpenProduct = R"(
+    <ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+    g (float[batch, tokens, 64] x, float[64, 32] w, float[7, 1, 16] s, float[1, 32, 16] a, float[1, 32, 8] r)
+        => (float[batch, tokens, 32] y, float[7, 1, 1, 8] h) {
+      y = MatMul (x, w)
+      h = LSTM <hidden_size = 8> (s, a, r)
+    })";
+
+TEST(Stats, CountWhatRuns) {
+  const Model model = Model::from_text(kOpenProduct);
+  const double steps = 2.0 * 7 * (32 * 16 + 32 * 8);
+  EXPECT_EQ(stats(model).flops, 2 * 64 * 32 + steps) << "what is open counts as 1";
+  EXPECT_EQ(flops_at(model, {{"x", {3, 50, 64}}}), 2.0 * 3 * 50 * 64 * 32 + steps);
+  EXPECT_EQ(flops_at(model, {{"x", {3, 50, 65}}}), 2 * 64 * 32 + steps) << "what the model cannot have is left out";
+}
+
+TEST(Stats, TheReportCountsTheInputsThatAreGiven) {
+  Options options;
+  options.measure = options.verify = false;
+  options.level = Level::O1;
+  options.input_shapes = {{"x", {2, 100, 64}}};
+  const Report report = optimize(Model::from_text(kOpenProduct), options).report;
+  EXPECT_EQ(report.before.flops, 2.0 * 2 * 100 * 64 * 32 + 2.0 * 7 * (32 * 16 + 32 * 8));
+  EXPECT_EQ(report.after.flops, report.before.flops);
+}
+
+TEST(Select, CostsAreThoseOfTypicalInputs) {
+  const auto decided = [](std::int64_t side) {
+    Model fused = Model::from_text(R"(
+        <ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+        g (float[n, c] x) => (float[n, c] y) { y = modelflow.Activation <activation = "Relu"> (x) })");
+    name_fused_nodes(fused);
+    SelectTools tools;
+    tools.lay_out = tools.emit = [](Model model) { return model; };
+    tools.typical = {{"x", {side, side}}};
+    Report report;
+    select_by_cost(fused, fused, tools, Target::parse("cpu:avx2"), report);
+    return report.regions.at(0);
+  };
+  EXPECT_NEAR(decided(512).fused_seconds / decided(256).fused_seconds, 4, 0.1);
+  EXPECT_EQ(decided(512).reason.find("not predicted"), std::string::npos);
 }
 
 SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {

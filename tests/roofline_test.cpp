@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "modelflow/kernel.h"
+#include "modelflow/kernel_times.h"
 #include "modelflow/model.h"
 
 namespace modelflow {
@@ -48,6 +51,22 @@ TEST(Roofline, OurOpsInAllPrecisions) {
   const Work f = work_of(time_of("MatMul_1", {{128, 64}, {128, 32}}, {64, 32}), &floats);
   EXPECT_EQ(f.operations, 2 * 128 * 64 * 32);
   EXPECT_EQ(f.factors, Factors::float32);
+}
+
+TEST(Roofline, EverySampleOfAnOpWithProductsHasWork) {
+  for (const FusedOp* op : fused_ops()) {
+    if (!op->flops) continue;
+    for (const Call& call : op->samples()) {
+      const bool empty = std::ranges::any_of(
+          call.inputs, [](const Operand& in) { return in.dtype != DType::undefined && in.shape.elements() == Dim(0); });
+      EXPECT_EQ(work_of(call).operations > 0, !empty) << call_text(call);
+    }
+  }
+  for (const Call& call : find_fused_op("QAttention")->samples()) {
+    Call floats = call;
+    floats.op = "Attention";
+    EXPECT_EQ(work_of(call).operations, work_of(floats).operations);
+  }
 }
 
 TEST(Roofline, TheShareIsOfTheRightPeak) {

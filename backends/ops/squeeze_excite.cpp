@@ -137,6 +137,9 @@ std::vector<Call> samples() {
   return made.calls;
 }
 
+/// The mean reads x before the product does.
+double excite_bytes(const Call& call) { return 4 * call.in(0).shape.known_elements(); }
+
 }  // namespace
 
 const FusedOp squeeze_excite_op = {
@@ -154,6 +157,7 @@ const FusedOp squeeze_excite_op = {
     .defaults = excite_defaults(),
     .family = Family::squeeze_excite,
     .layouts = {"layout"},
+    .plain_bytes = excite_bytes,
 };
 
 }  // namespace modelflow::ops

@@ -74,6 +74,8 @@ struct Context {
   std::vector<std::string>* notes = nullptr;
   const QuantizationPlan* plan = nullptr;  ///< null: nothing is quantized
   RuleLimit* limit = nullptr;              ///< null: rules fire as often as they fit
+  /// Extents of the inputs of the main graph as its users feed them, by name: for costs. Null: nobody knows.
+  const std::map<std::string, Dims>* typical = nullptr;
   void hit(std::string_view rule, int times = 1);
   void miss(std::string_view rule, const Node* node, std::string_view reason, int matched = 1);
   void note(std::string text);

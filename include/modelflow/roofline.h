@@ -2,6 +2,7 @@
 #pragma once
 
 #include "modelflow/graph.h"
+#include "modelflow/kernel.h"
 #include "modelflow/peak.h"
 #include "modelflow/runtime.h"
 
@@ -21,5 +22,11 @@ struct Work {
 /// `node` the attributes where there are any to know, else it is null. Convolutions count as the definition computes
 /// them: by minimal filtering they do less, and may come out above the peak, as may products of float32 on AMX.
 Work work_of(const NodeTime& time, const Node* node);
+/// The same of a call.
+Work work_of(const Call& call);
+/// And by the types of a node; extents that are not known count as 1.
+Work work_of(const Node& node);
+/// Whether a node is one of those.
+bool has_products(const Node& node);
 
 }  // namespace modelflow

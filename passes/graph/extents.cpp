@@ -9,6 +9,7 @@
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "modelflow/shape.h"
+#include "modelflow/typical.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -109,8 +110,11 @@ bool elementwise(const Node& node) {
 Dim Extents::declared(const Value& value, std::size_t axis) const {
   const Dim& dim = value.shape()[axis];
   if (dim.known()) return dim;
-  if (typical_) return value.producer() ? Dim() : Dim(axis == 0 ? first_ : further_);
-  return dim;
+  if (!numbers_) return dim;
+  if (const auto number = dim.evaluate(symbols_); number && *number >= 0) return Dim(*number);
+  if (value.producer()) return {};
+  if (const auto input = input_dims_.find(&value); input != input_dims_.end()) return Dim(input->second[axis]);
+  return Dim(axis == 0 ? typical::kBatch : typical::kImage);
 }
 
 Shape Extents::derived(const Node& node) {
@@ -207,9 +211,22 @@ void Extents::prepare(const Graph& graph) {
 
 Extents::Extents(const Graph& graph) { prepare(graph); }
 
-Extents::Extents(const Graph& graph, std::int64_t first, std::int64_t further)
-    : typical_(true), first_(first), further_(further) {
+Extents::Extents(const Graph& graph, const Context& context) : numbers_(true) {
+  if (context.typical) read_typical(context.model, *context.typical);
   prepare(graph);
+}
+
+void Extents::read_typical(const Model& model, const std::map<std::string, Dims>& typical) {
+  for (const Value* input : model.graph().inputs()) {
+    const auto found = typical.find(input->name());
+    if (found == typical.end() || !input->shape().has_rank() || input->shape().rank() != found->second.size()) continue;
+    input_dims_[input] = found->second;
+    for (std::size_t axis = 0; axis < found->second.size(); ++axis) {
+      const std::vector<std::string> symbols = input->shape()[axis].symbols();
+      if (symbols.size() == 1 && input->shape()[axis] == Dim::symbol(symbols[0]))
+        symbols_[symbols[0]] = found->second[axis];
+    }
+  }
 }
 
 Shape Extents::of(const Value& value) {

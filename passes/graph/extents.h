@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <unordered_map>
 
-#include "modelflow/graph.h"
+#include "modelflow/pass.h"
 
 namespace modelflow::passes {
 
@@ -19,8 +21,8 @@ namespace modelflow::passes {
 class Extents {
  public:
   explicit Extents(const Graph& graph);
-  /// Instead of symbols: typical numbers for what a graph input leaves open (`first` for the first axis), for costs.
-  Extents(const Graph& graph, std::int64_t first, std::int64_t further);
+  /// Numbers instead of symbols, for costs: what follows from `context.typical`, else those of modelflow/typical.h.
+  Extents(const Graph& graph, const Context& context);
 
   /// Rank unknown only when nothing tells it.
   Shape of(const Value& value);
@@ -36,8 +38,11 @@ class Extents {
   Shape inferred(const Node& node);
   Dim declared(const Value& value, std::size_t axis) const;
 
-  bool typical_ = false;
-  std::int64_t first_ = 1, further_ = 1;
+  void read_typical(const Model& model, const std::map<std::string, Dims>& typical);
+
+  bool numbers_ = false;
+  std::map<std::string, std::int64_t> symbols_;        ///< typical numbers for them
+  std::unordered_map<const Value*, Dims> input_dims_;  ///< and for graph inputs
   std::unordered_map<const Value*, Shape> known_;
 };
 

@@ -18,7 +18,7 @@ constexpr double kForced = 1e6;  // seconds: never cut
 class Islands {
  public:
   Islands(Graph& graph, Context& context)
-      : graph_(graph), facts_{graph, context, Extents(graph), Extents(graph, 1, 224)} {}
+      : graph_(graph), facts_{graph, context, Extents(graph), Extents(graph, context)} {}
 
   int run() {
     collect();

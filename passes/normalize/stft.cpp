@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
+#include "modelflow/typical.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/complex_parts.h"
 #include "passes/normalize/dft_basis.h"
@@ -38,8 +40,12 @@ Verdict pays(const DftBasis& basis, double rows, double depth, double outputs) {
   return no("an FFT of length " + std::to_string(basis.length) + " takes less time than the product");
 }
 
-/// For rows whose number is unknown: more than a few.
-constexpr double kRows = 128;
+/// What `x` mostly is, for costs.
+Shape typical_shape(const Value& x, const Context& context) {
+  return x.shape().known() ? x.shape() : Extents(x.graph(), context).of(x);
+}
+
+constexpr auto kRows = static_cast<double>(typical::kRows);
 
 std::optional<std::int64_t> const_scalar(const Value* value) {
   const std::optional<Ints> ints = const_ints(value);
@@ -64,7 +70,18 @@ struct Stft {
   std::span<const float> window;
 };
 
-Verdict read_stft(const Node& node, std::optional<Stft>& stft) {
+/// In all signals together.
+double frames_of(const Value& x, const Stft& stft, const Context& context) {
+  const Shape shape = typical_shape(x, context);
+  const std::int64_t signals = shape[0].number().value_or(typical::kBatch);
+  const std::int64_t room = shape[1].number().value_or(-1) - stft.basis.length;
+  const double frames = room >= 0 ? std::floor(static_cast<double>(room) / static_cast<double>(stft.step)) + 1
+                        : x.shape()[1].known() ? 1
+                                               : kRows;  // what is typical for others is too short for this one
+  return std::max(frames * static_cast<double>(signals), 1.0);
+}
+
+Verdict read_stft(const Node& node, const Context& context, std::optional<Stft>& stft) {
   const Value& x = *node.input(0);
   const auto rank = rank_of(&x);
   if (x.dtype() != DType::f32) return no("is not float32", x.name());
@@ -83,12 +100,7 @@ Verdict read_stft(const Node& node, std::optional<Stft>& stft) {
   stft = Stft{{*length, half ? *length / 2 + 1 : *length}, *step, {}};
   if (window) stft->window = window->as<float>();
   const double bins = 2 * static_cast<double>(stft->basis.bins);
-  const double frames =
-      x.shape()[1].known()
-          ? std::floor(static_cast<double>(x.shape()[1].value() - *length) / static_cast<double>(*step)) + 1
-          : kRows;
-  const double signals = x.shape()[0].known() ? static_cast<double>(x.shape()[0].value()) : 1;
-  return pays(stft->basis, std::max(frames * signals, 1.0), static_cast<double>(*length), bins);
+  return pays(stft->basis, frames_of(x, *stft, context), static_cast<double>(*length), bins);
 }
 
 /// Frames are what a convolution with a stride reads: [batch, frames, bins], or [batch, frames, bins, 2] of both parts.
@@ -118,16 +130,16 @@ struct Dft {
   std::int64_t rows, components;  ///< of x along the axis, of each number
 };
 
-Verdict read_dft(const Node& node, std::int64_t opset, std::optional<Dft>& dft) {
+Verdict read_dft(const Node& node, const Context& context, std::optional<Dft>& dft) {
   const Value& x = *node.input(0);
   const std::size_t rank = rank_of(&x).value_or(0);
   if (x.dtype() != DType::f32) return no("is not float32", x.name());
   if (rank < 2 || !x.shape().back().known() || x.shape().back().value() > 2)
     return no("its last axis is not known to hold one or two parts", x.name());
   // The axis became an input with opset 20, and the second last the default.
-  const std::optional<std::int64_t> given = opset < 20      ? node.attrs.integer("axis", 1)
-                                            : node.input(2) ? const_scalar(node.input(2))
-                                                            : std::optional<std::int64_t>(-2);
+  const std::optional<std::int64_t> given = context.model.opset() < 20 ? node.attrs.integer("axis", 1)
+                                            : node.input(2)            ? const_scalar(node.input(2))
+                                                                       : std::optional<std::int64_t>(-2);
   const auto axis = given ? positive({*given}, static_cast<std::int64_t>(rank)) : std::nullopt;
   if (!axis || static_cast<std::size_t>(axis->front()) + 1 >= rank) return no("its axis is not constant");
   const Dim& extent = x.shape()[static_cast<std::size_t>(axis->front())];
@@ -142,9 +154,9 @@ Verdict read_dft(const Node& node, std::int64_t opset, std::optional<Dft>& dft) 
             static_cast<std::size_t>(axis->front()),
             extent.value(),
             x.shape().back().value()};
-  const bool known = x.shape().known();
+  const Shape typical = typical_shape(x, context);
   const auto numbers = static_cast<double>(dft->rows * dft->components);
-  const double rows = known ? x.shape().known_elements() / numbers : kRows;
+  const double rows = typical.known() ? typical.known_elements() / numbers : kRows;
   return pays(dft->basis, std::max(rows, 1.0), numbers, 2 * static_cast<double>(dft->basis.bins));
 }
 
@@ -180,7 +192,7 @@ struct Rewrite {
 std::optional<Rewrite> plan(Node& node, Context& context) {
   std::optional<Stft> stft;
   std::optional<Dft> dft;
-  const Verdict verdict = node.is("STFT") ? read_stft(node, stft) : read_dft(node, context.model.opset(), dft);
+  const Verdict verdict = node.is("STFT") ? read_stft(node, context, stft) : read_dft(node, context, dft);
   if (!verdict) {
     context.miss(node.is("STFT") ? "stft" : "dft", &node, verdict.reason);
     return {};

@@ -49,7 +49,8 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
                   .step = &step,
                   .notes = &report_.notes,
                   .plan = plan_,
-                  .limit = limit_};
+                  .limit = limit_,
+                  .typical = typical_};
   const auto start = std::chrono::steady_clock::now();
   const int hits_before = total_hits(step);
   int changes = 0;

@@ -15,8 +15,13 @@ namespace modelflow {
 class Flow {
  public:
   Flow(const Options& options, std::shared_ptr<Runtime> runtime, Report& report, const QuantizationPlan* plan = nullptr,
-       RuleLimit* limit = nullptr)
-      : options_(options), runtime_(std::move(runtime)), report_(report), plan_(plan), limit_(limit) {}
+       RuleLimit* limit = nullptr, const std::map<std::string, Dims>* typical = nullptr)
+      : options_(options),
+        runtime_(std::move(runtime)),
+        report_(report),
+        plan_(plan),
+        limit_(limit),
+        typical_(typical) {}
 
   /// Returns the number of changes.
   int run(Model& model, const Stage& stage);
@@ -29,6 +34,7 @@ class Flow {
   Report& report_;
   const QuantizationPlan* plan_;
   RuleLimit* limit_;
+  const std::map<std::string, Dims>* typical_;
 };
 
 /// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.

@@ -2,9 +2,11 @@
 #include "src/measure/describe.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
-#include "src/measure/select.h"
+#include "modelflow/roofline.h"
+#include "src/input_shape.h"
 
 namespace modelflow {
 namespace {
@@ -28,17 +30,13 @@ void count(const Tensor& tensor, ModelStats& stats) {
   if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
 }
 
-bool is_counted(const Node& node) {
-  return node.domain() == kDomain || node.is("Conv") || node.is("MatMul") || node.is("Gemm");
-}
-
 bool known(const Value* value) { return !value || value->shape().known(); }
 
 /// Of all that computes.
 bool extents_known(const Graph& graph) {
   return std::ranges::all_of(graph.nodes(), [](const auto& node) {
     return std::ranges::all_of(node->subgraphs(), [](const Graph* inner) { return extents_known(*inner); }) &&
-           (!is_counted(*node) ||
+           (!has_products(*node) ||
             (std::ranges::all_of(node->inputs(), known) && std::ranges::all_of(node->outputs(), known)));
   });
 }
@@ -52,21 +50,26 @@ void count(const Graph& graph, ModelStats& stats, std::set<const Tensor*>& seen)
     if (const Tensor* tensor = node->is("Constant") ? node->attrs.tensor("value") : nullptr) count(*tensor, stats);
     ++stats.nodes;
     ++stats.ops[shown_op(*node)];
-    if (is_counted(*node)) stats.flops += flops(call_by_kind(*node));
+    stats.flops += work_of(*node).operations;
     for (const Graph* inner : node->subgraphs()) count(*inner, stats, seen);
   }
 }
 
-void list(const Model& model, const Graph& graph, const Target& target, std::vector<FusedReport>& rows) {
+/// `sized`: the same graph where more extents are known.
+void list(const Model& model, const Graph& graph, const Graph& sized, const Target& target,
+          std::vector<FusedReport>& rows) {
+  auto same = sized.nodes().begin();
   for (const auto& node : graph.nodes()) {
-    for (const Graph* inner : node->subgraphs()) list(model, *inner, target, rows);
+    const Node& sized_node = **same++;
+    const std::vector<Graph*> inner = node->subgraphs(), sized_inner = sized_node.subgraphs();
+    for (std::size_t k = 0; k < inner.size(); ++k) list(model, *inner[k], *sized_inner[k], target, rows);
     if (node->domain() != kDomain) continue;
     const Call call = call_by_kind(*node);
     const Choice choice = choose_kernel(call, target);
     FusedReport row{.node = node->name, .op = call.op, .kernel = "", .replaced = {}};
     if (choice.kernel) {
       row.kernel = choice.kernel->name;
-      row.predicted_seconds = choice.kernel->cost(call, target);
+      row.predicted_seconds = choice.kernel->cost(call_by_kind(sized_node), target);
     }
     for (const Function& function : model.functions)
       if (function.domain == kDomain && function.name == node->op())
@@ -95,9 +98,16 @@ ModelStats typed_stats(const Model& model) {
   return stats;
 }
 
-std::vector<FusedReport> fused_report(const Model& model, const Target& target) {
+double flops_at(const Model& model, const std::map<std::string, Dims>& inputs) {
+  return typed_stats(for_input_shapes(model, inputs)).flops;
+}
+
+std::vector<FusedReport> fused_report(const Model& model, const std::map<std::string, Dims>& inputs,
+                                      const Target& target) {
   std::vector<FusedReport> rows;
-  list(model, model.graph(), target, rows);
+  const std::optional<Model> sized =
+      extents_known(model.graph()) ? std::nullopt : std::optional(for_input_shapes(model, inputs));
+  list(model, model.graph(), sized ? sized->graph() : model.graph(), target, rows);
   return rows;
 }
 

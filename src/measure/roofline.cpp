@@ -32,6 +32,10 @@ constexpr std::array kStockOps = {
     StockOp{.name = "MatMulInteger", .kind = "MatMul", .factors = Factors::int8},
     StockOp{.name = "MatMulIntegerToFloat", .kind = "MatMul", .factors = Factors::int8},
     StockOp{.name = "DynamicQuantizeMatMul", .kind = "MatMul", .factors = Factors::int8},
+    StockOp{.name = "ConvInteger", .kind = "Conv", .factors = Factors::int8},
+    StockOp{.name = "LSTM", .kind = "LSTM"},
+    StockOp{.name = "GRU", .kind = "GRU"},
+    StockOp{.name = "RNN", .kind = "GRU"},
 };
 
 Factors factors_of(std::string_view kind, const Attrs& attrs) {
@@ -43,31 +47,63 @@ Factors factors_of(std::string_view kind, const Attrs& attrs) {
   return reads(DType::bf16) && attrs.integer("round_a", 1) ? Factors::bf16 : Factors::float32;
 }
 
+/// A node as the call whose work it is, without operands; `op` is empty where none counts.
+struct Product {
+  Call call;
+  std::size_t weights = 1;
+  Factors factors = Factors::float32;
+};
+
+Product product_of(std::string_view op, const Node* node) {
+  Product product;
+  if (node) product.call.attrs = node->attrs;
+  if (const std::string_view kind = node && node->domain() == kDomain ? kind_of(op, node->attrs) : ""; !kind.empty()) {
+    const FusedOp* fused = find_fused_op(kind);
+    if (fused && fused->flops) product.call.op = kind;
+    product.factors = factors_of(kind, node->attrs);
+  } else if (const auto stock = std::ranges::find(kStockOps, op, &StockOp::name); stock != kStockOps.end()) {
+    product.call.op = stock->kind;
+    product.weights = stock->weights;
+    product.factors = stock->factors;
+  }
+  return product;
+}
+
+Work work_of(const Product& product) {
+  const bool packed = product.call.attrs.integer("packed") != 0;  // queries, keys and values are one input
+  const bool counts = product.call.inputs.size() > 1 || packed;
+  return {.operations = counts ? flops(product.call) : 0, .factors = product.factors};
+}
+
 }  // namespace
 
 Work work_of(const NodeTime& time, const Node* node) {
-  if (time.outputs.empty()) return {};
-  Call call;
-  std::size_t weights = 1;
-  Work work;
-  if (node) call.attrs = node->attrs;
-  if (const std::string_view kind = node ? kind_of(time.op, node->attrs) : "";
-      !kind.empty() && node->domain() == kDomain) {
-    call.op = kind;
-    work.factors = factors_of(kind, node->attrs);
-  } else {
-    const auto stock = std::ranges::find(kStockOps, time.op, &StockOp::name);
-    if (stock == kStockOps.end()) return {};
-    call.op = stock->kind;
-    weights = stock->weights;
-    work.factors = stock->factors;
-  }
+  Product product = product_of(time.op, node);
+  if (time.outputs.empty() || product.call.op.empty()) return {};
   for (std::size_t i = 0; i < time.inputs.size(); ++i)
-    if (i == 0 || i >= weights) call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});
-  call.outputs.push_back({"", DType::undefined, Shape::of(time.outputs[0])});
-  const bool packed = call.attrs.integer("packed") != 0;  // queries, keys and values are one input
-  work.operations = call.inputs.size() > 1 || packed ? flops(call) : 0;
-  return work;
+    if (i == 0 || i >= product.weights)
+      product.call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});
+  product.call.outputs.push_back({"", DType::undefined, Shape::of(time.outputs[0])});
+  return work_of(product);
 }
+
+Work work_of(const Call& call) {
+  const FusedOp* op = find_fused_op(call.op);
+  return op && op->flops ? work_of(Product{.call = call, .factors = factors_of(call.op, call.attrs)}) : Work();
+}
+
+Work work_of(const Node& node) {
+  Product product = product_of(node.op(), &node);
+  if (product.call.op.empty() || !node.output()) return {};
+  const auto operand = [](const Value* value) {
+    return Operand{"", DType::undefined, value ? value->shape() : Shape()};
+  };
+  for (std::size_t i = 0; i < node.inputs().size(); ++i)
+    if (i == 0 || i >= product.weights) product.call.inputs.push_back(operand(node.input(i)));
+  product.call.outputs.push_back(operand(node.output()));
+  return work_of(product);
+}
+
+bool has_products(const Node& node) { return !product_of(node.op(), &node).call.op.empty(); }
 
 }  // namespace modelflow

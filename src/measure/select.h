@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <string>
 
 #include "modelflow/model.h"
 #include "modelflow/modelflow.h"
@@ -19,7 +21,8 @@ struct SelectTools {
   TimeModels time;  ///< whole models
   /// Seconds of the stock and of the fused form of each region (in this order); absent where it cannot be measured.
   std::function<std::vector<Timing>(const Model& laid_out)> time_regions;
-  double budget = 60;  ///< seconds
+  double budget = 60;                        ///< seconds
+  std::map<std::string, Dims> typical = {};  ///< extents of the inputs, for costs
 };
 
 /// The forms of one model between which the clock decides.
@@ -41,8 +44,8 @@ struct Selected {
 /// came. Runnable; writes regions, times and reasons into the report.
 Selected select(const Forms& forms, const SelectTools& tools, Report& report);
 
-/// The same without a clock: regions of known extents go back when the cost model says that their kernels take clearly
-/// longer than plain ops.
+/// The same without a clock, for inputs of tools.typical: regions whose extents follow from these go back when the cost
+/// model says that their kernels take clearly longer than plain ops.
 Selected select_by_cost(const Model& fused, Model laid_out, const SelectTools& tools, const Target& target,
                         Report& report);
 

@@ -12,6 +12,7 @@
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32_avx512.h"
+#include "modelflow/typical.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -62,15 +63,13 @@ struct Work {
   double total() const { return products + 4 * weight_bytes + 5 * transforms; }
 };
 
-constexpr double kTypicalExtent = 56;  // where the model leaves it open
-
 Work work_of(const Call& call, std::int64_t m) {
   const Dims& w = call.in(1).constant->dims();
   const Shape& y = call.outputs.at(0).shape;
-  const auto extent = [&](std::size_t axis, double otherwise) {
-    return y.has_rank() && y[axis].known() ? static_cast<double>(y[axis].value()) : otherwise;
+  const auto extent = [&](std::size_t axis, std::int64_t otherwise) {
+    return static_cast<double>(y.has_rank() && y[axis].known() ? y[axis].value() : otherwise);
   };
-  const double batch = extent(0, 1), high = extent(1, kTypicalExtent), wide = extent(2, kTypicalExtent);
+  const double batch = extent(0, typical::kBatch), high = extent(1, typical::kMap), wide = extent(2, typical::kMap);
   const auto filters = static_cast<double>(w[0]), channels = static_cast<double>(w[1]);
   if (m == 0) return {9 * batch * high * wide * filters * channels, 4 * 9 * filters * channels, 0};
   const auto step = static_cast<double>(m), n = step + 2;
