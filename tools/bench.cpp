@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "bench_kernels.h"
 #include "bench_report.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
@@ -22,7 +23,8 @@ struct Settings {
   std::vector<std::string> versus, shapes;
   int threads = 0, rounds = 10;
   double block = 0.3, warmup = 0.2;
-  bool profile = false, json = false, no_plugin = false;
+  std::string op;
+  bool profile = false, json = false, no_plugin = false, kernels = false;
 };
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
@@ -112,15 +114,28 @@ std::vector<Side> sides_of(const Settings& settings, const Model& model) {
   return sides;
 }
 
+int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+int run_kernels(Runtime& runtime, const Settings& settings) {
+  KernelSettings kernels{.model = settings.model, .op = settings.op, .shapes = {}};
+  for (const std::string& text : settings.shapes) kernels.shapes.insert(parse_input_shape(text));
+  kernels.threads = settings.threads > 0 ? settings.threads : cores();
+  kernels.seconds = settings.block;
+  const KernelReport report = bench_kernels(runtime, kernels);
+  print(settings.json ? json_report(report) + "\n" : text_report(report));
+  return 0;
+}
+
 int run(const Settings& settings) {
   std::string why;
   auto runtime = Runtime::find(&why);
   if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
+  if (settings.kernels) return run_kernels(*runtime, settings);
+  if (settings.model.empty()) throw Error(ErrorKind::usage, "a model is needed, or --kernels");
   const Model model = Model::load(settings.model);
   const Feeds feeds = feeds_of(settings, model);
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   BenchReport report{.sides = sides_of(settings, model),
-                     .threads = settings.threads > 0 ? settings.threads : cores,
+                     .threads = settings.threads > 0 ? settings.threads : cores(),
                      .runtime = runtime->version(),
                      .peak = {}};
   std::vector<Side>& sides = report.sides;
@@ -140,7 +155,8 @@ constexpr const char* kExamples = R"(Examples:
   modelflow-bench fast.onnx                          with and without the plugin
   modelflow-bench fast.onnx --vs model.onnx          against the original in stock ONNX Runtime (the first side is 1.00x)
   modelflow-bench fast.onnx --threads 2 --profile    with the time of every op
-  modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json)";
+  modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json
+  modelflow-bench --kernels --op Conv --threads 1    every kernel of an op beside ONNX Runtime's own ops)";
 
 }  // namespace
 
@@ -149,7 +165,7 @@ int main(int argc, char** argv) {
   Settings settings;
   app.set_version_flag("--version", std::string(version()));
   app.footer(kExamples);
-  app.add_option("MODEL", settings.model, "the model")->required();
+  app.add_option("MODEL", settings.model, "the model");
   app.add_option("--vs", settings.versus, "another model to compare with, without plugin; repeatable")
       ->allow_extra_args(false);
   app.add_option("--plugin", settings.plugin, "libmodelflow_ort.so (default: beside this program)");
@@ -159,9 +175,12 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--threads", settings.threads, "threads per session (default: all cores)")->check(CLI::Range(0, 1024));
   app.add_option("--rounds", settings.rounds, "interleaved blocks per side")->check(CLI::Range(1, 100000));
-  app.add_option("--block", settings.block, "seconds per block")->check(CLI::PositiveNumber);
+  app.add_option("--block", settings.block, "seconds per block, with --kernels per call")->check(CLI::PositiveNumber);
   app.add_option("--warmup", settings.warmup, "seconds of warm-up per side")->check(CLI::NonNegativeNumber);
   app.add_flag("--profile", settings.profile, "time by op and node");
+  app.add_flag("--kernels", settings.kernels,
+               "every kernel beside the body of its op: of the fused ops of MODEL, else of sample calls");
+  app.add_option("--op", settings.op, "with --kernels: of this op only (Conv, QMatMul, ...)");
   app.add_flag("--json", settings.json, "JSON on stdout");
   try {
     app.parse(argc, argv);

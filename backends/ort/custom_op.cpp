@@ -27,13 +27,22 @@ Known known_inputs(const Call& call) {
 
 const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
 
+/// The best for this call, or the one that the session asks for, where that is one of the op.
+Choice choice_of(const Call& call, const Registration& registration) {
+  const Kernel* only = registration.only;
+  if (!only || only->op != call.op) return choose_kernel(call, registration.target);
+  Verdict verdict = only->fits(registration.target);
+  if (verdict) verdict = only->accepts(call, registration.target);
+  return verdict ? Choice{only, {}} : Choice{nullptr, verdict.reason};
+}
+
 std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, const OrtKernelInfo* info) {
   const std::string where = label(api, info, op.pool_name);
   try {
     std::vector<Tensor> constants;
     const Call call = describe(api, info, op.pool_name, constants);
     const Target& target = op.registration->target;
-    const Choice choice = choose_kernel(call, target);
+    const Choice choice = choice_of(call, *op.registration);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
     auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration, where, nullptr, known_inputs(call)});
     kernel->implementation = choice.kernel->create(call, target);

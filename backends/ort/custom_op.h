@@ -14,6 +14,7 @@ struct Registration {
   int api_version = 0;
   Target target;
   std::size_t threads = 1;
+  const Kernel* only = nullptr;  ///< what alone may run its op; null: the best
   mutable ScratchPool scratch;
 };
 

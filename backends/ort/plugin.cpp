@@ -1,12 +1,13 @@
 // RegisterCustomOps, the one function that this library exports. Session config entries that steer it, to be set before
 // the library is registered:
-//   modelflow.kernels   "off": register nothing, the function bodies in the model run
+//   modelflow.kernels   "off": register nothing, the function bodies in the model run; or the name of a kernel, which
+//                       then runs its op or refuses to: to compare kernels
 //   modelflow.threads   how many threads the session's pool has, when that is not the number of physical cores
 //   modelflow.target    pretend to be another machine ("cpu:avx2"): picks the kernels of that machine, for tests
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <tuple>
+#include <utility>
 
 #include "backends/ort/custom_op.h"
 
@@ -62,12 +63,28 @@ Target target_of(const std::string& text) {
   return target;
 }
 
-OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const std::string& target, const std::string& threads) {
+/// What a session says about its kernels.
+struct Settings {
+  std::string target, threads, kernels;
+  auto operator<=>(const Settings&) const = default;
+};
+
+/// Of that name; null where the session asks for none.
+const Kernel* kernel_of(const std::string& name) {
+  if (name.empty() || name == "on" || name == "cpu") return nullptr;
+  const auto found = std::ranges::find(kernels(), name, [](const Kernel* kernel) { return kernel->name; });
+  if (found == kernels().end())
+    throw Error(ErrorKind::usage, "modelflow.kernels is '" + name + "', not on, off or a kernel");
+  return *found;
+}
+
+OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& settings) {
   auto registration = std::make_unique<Registration>();
   registration->api = &api;
   registration->api_version = version;
-  registration->target = target_of(target);
-  registration->threads = thread_count(threads, registration->target);
+  registration->target = target_of(settings.target);
+  registration->threads = thread_count(settings.threads, registration->target);
+  registration->only = kernel_of(settings.kernels);
   OrtCustomOpDomain* domain = nullptr;
   check(api, api.CreateCustomOpDomain("modelflow", &domain));
   const Registration& shared = *registration.release();
@@ -82,13 +99,13 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const std::string
 }
 
 // One domain per way to configure it, made once and leaked: sessions use it until the process ends.
-OrtCustomOpDomain* domain_for(const OrtApi& api, int version, const std::string& target, const std::string& threads) {
-  using Key = std::tuple<const OrtApi*, std::string, std::string>;
+OrtCustomOpDomain* domain_for(const OrtApi& api, int version, const Settings& settings) {
+  using Key = std::pair<const OrtApi*, Settings>;
   static std::mutex* mutex = new std::mutex;
   static auto* domains = new std::map<Key, OrtCustomOpDomain*>;
   std::lock_guard lock(*mutex);
-  OrtCustomOpDomain*& domain = (*domains)[{&api, target, threads}];
-  if (!domain) domain = make_domain(api, version, target, threads);
+  OrtCustomOpDomain*& domain = (*domains)[{&api, settings}];
+  if (!domain) domain = make_domain(api, version, settings);
   return domain;
 }
 
@@ -96,12 +113,9 @@ void add_ops(const OrtApi& api, int version, OrtSessionOptions* options) {
   // Twice with the same options would be a conflict of kernels in the runtime.
   if (!config(api, options, kRegistered).empty()) return;
   const std::string kernels = config(api, options, "modelflow.kernels");
-  if (!kernels.empty() && kernels != "on" && kernels != "off" && kernels != "cpu") {
-    throw Error(ErrorKind::usage, "modelflow.kernels is '" + kernels + "', not on or off");
-  }
   if (kernels != "off") {
-    OrtCustomOpDomain* domain =
-        domain_for(api, version, config(api, options, "modelflow.target"), config(api, options, "modelflow.threads"));
+    OrtCustomOpDomain* domain = domain_for(
+        api, version, {config(api, options, "modelflow.target"), config(api, options, "modelflow.threads"), kernels});
     check(api, api.AddCustomOpDomain(options, domain));
   }
   check(api, api.AddSessionConfigEntry(options, kRegistered, "1"));

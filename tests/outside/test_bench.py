@@ -38,3 +38,21 @@ def test_what_cannot_be_measured_is_one_line(cnn, bench, tmp_path):
     for arguments in ([tmp_path / "none.onnx"], [cnn, "--vs", tmp_path / "none.onnx"]):
         done = bench(*arguments)
         assert done.code == 3 and done.err.count("\n") == 1 and done.out == ""
+
+
+def test_kernels_stand_beside_the_bodies_of_their_ops(cnn, bench, optimize, tmp_path):
+    done = bench("--kernels", "--op", "Pool", "--block", 0.001, "--threads", 1, "--json")
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
+    assert {call["op"] for call in report["calls"]} == {"Pool"}
+    for call in report["calls"]:
+        assert call["times"][0] | {"speedup": 1} == call["times"][0] and call["times"][0]["kernel"] == "body"
+        assert [time["kernel"] for time in call["times"][1:]] == ["cpu.pool"]
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    of_model = ["--kernels", tmp_path / "fast.onnx", "--op", "Conv", "--input-shapes", "x:2,3,32,32", "--block", 0.001]
+    calls = json.loads(bench(*of_model, "--json").out)["calls"]
+    assert any(call["operations"] == 2 * (2 * 16 * 16 * 16) * (3 * 3 * 3) for call in calls)
+    assert "Conv cpu." in bench(*of_model).out
+    done = bench("--kernels", "--op", "Nothing")
+    assert done.code == 2 and done.err.count("\n") == 1
+    assert bench("--block", 0.001).code == 2
