@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modelflow/peak.h"
 #include "src/emit/fused_calls.h"
 #include "src/flow/flow.h"
 #include "src/input_shape.h"
@@ -65,6 +66,7 @@ Options accepted(Options options, const Model& model) {
   refuse_what_is_not_there(options);
   check_input_shapes(model, options.input_shapes);
   check_fused_calls(model);
+  if (options.level == Level::O2) options.target = with_measured_units(std::move(options.target));
   return options;
 }
 

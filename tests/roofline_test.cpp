@@ -77,6 +77,14 @@ TEST(Roofline, TheShareIsOfTheRightPeak) {
   EXPECT_EQ((Work{.operations = 50, .factors = Factors::bf16}.share_of(peak, 1)), 0.25);
 }
 
+TEST(Roofline, UnitsAreMeasuredOnThisMachineAlone) {
+  const Target host = Target::host(), measured = with_measured_units(host);
+  EXPECT_TRUE(measured.flops == host.flops || measured.flops == host.flops / 2);
+  EXPECT_EQ(with_measured_units(host).str(), measured.str());
+  const Target other = Target::parse("cpu:avx512,flops=1e9");
+  EXPECT_EQ(with_measured_units(other).str(), other.str());
+}
+
 TEST(Roofline, EveryMachineHasAPeak) {
   const Peak peak = measure_peak(1);
   EXPECT_GT(peak.float32, 0);
