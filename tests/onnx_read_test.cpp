@@ -157,6 +157,22 @@ TEST(OnnxRead, KeepsNegativeDimsOfInputs) {
   EXPECT_FALSE(read.graph().inputs()[0]->shape()[1].known());
 }
 
+TEST(OnnxRead, InputsAreWhatTheyWereMade) {
+  Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,W] x, float[\"?\",4] z) => (float[] y) {\n"
+      "  y = Add (x, z)\n}");
+  model = Model::from_bytes(span(model.to_bytes()));
+  for (const Shape& made :
+       {Shape({Dim::parse("M"), Dim::parse("W")}), Shape({Dim::parse("N"), Dim()}), Shape({Dim(3), Dim::parse("W")})}) {
+    Model other = model;
+    other.graph().inputs()[0]->type.shape = made;
+    other.graph().inputs()[1]->type.shape = Shape({Dim::parse("name_of_ours"), Dim(4)});
+    const Model read = Model::from_bytes(span(other.to_bytes()));
+    EXPECT_EQ(read.graph().inputs()[0]->shape().str(), made.str());
+    EXPECT_TRUE(read.graph().inputs()[1]->shape()[0].unknown()) << "a name for what was unknown is inference's";
+  }
+}
+
 TEST(OnnxRead, WeightsThatAreInputsAreNoConstants) {
   const std::string bytes =
       model(field(1, node("Add", {"x", "w"}, {"y"})) + field(5, tensor("w", {2}, field(9, "12345678"))) +

@@ -52,9 +52,14 @@ class TypedValues {
   std::unordered_set<const Value*> done_;
 };
 
+/// What can have changed what a graph says of a value: of inputs inference finds out no numbers, of those of the main
+/// graph no symbols in place of others either.
+enum class Declared { output, input, main_input };
+
 // Whether `now` says something new about an input or output that was declared as `kept`: another type or rank, another
-// number; on an input also a number in place of a symbol or the reverse (inference cannot have found that out).
-bool redeclared(const TypeProto& kept, const TypeProto& now, bool input) {
+// number; on an input also what inference cannot have found out.
+bool redeclared(const TypeProto& kept, const TypeProto& now, Declared place) {
+  const bool input = place != Declared::output;
   if (kept.value_case() == TypeProto::VALUE_NOT_SET) return input && now.value_case() != TypeProto::VALUE_NOT_SET;
   if (!kept.has_tensor_type() || !now.has_tensor_type()) return bytes_of(kept) != bytes_of(now);
   const auto &before = kept.tensor_type(), &after = now.tensor_type();
@@ -66,17 +71,19 @@ bool redeclared(const TypeProto& kept, const TypeProto& now, bool input) {
     bool number = a.has_dim_value() && a.dim_value() >= 0;
     if (b.has_dim_value() && (number ? a.dim_value() != b.dim_value() : input)) return true;
     if (number && b.has_dim_param()) return input;
+    const bool symbol = a.has_dim_param() && !read_dim(a).unknown();  // "?" is none
+    if (symbol && place == Declared::main_input && a.dim_param() != b.dim_param()) return true;
   }
   return false;
 }
 
 template <class Infos>
-void restore_declared(const Infos& kept, Infos& infos, bool input) {
+void restore_declared(const Infos& kept, Infos& infos, Declared place) {
   std::unordered_map<std::string, const TypeProto*> types;
   for (const ValueInfoProto& entry : kept) types.emplace(entry.name(), &entry.type());
   for (ValueInfoProto& info : infos) {
     auto found = types.find(info.name());
-    if (found != types.end() && !redeclared(*found->second, info.type(), input)) *info.mutable_type() = *found->second;
+    if (found != types.end() && !redeclared(*found->second, info.type(), place)) *info.mutable_type() = *found->second;
   }
 }
 
@@ -121,8 +128,8 @@ void GraphWriter::write(const Graph& graph, GraphProto& proto) {
   write_metadata(graph.metadata, *proto.mutable_metadata_props());
   for (const Value* value : graph.inputs()) write_value(*value, *proto.add_input());
   for (const Value* value : graph.outputs()) write_value(*value, *proto.add_output());
-  restore_declared(extras.input(), *proto.mutable_input(), true);
-  restore_declared(extras.output(), *proto.mutable_output(), false);
+  restore_declared(extras.input(), *proto.mutable_input(), graph.parent() ? Declared::input : Declared::main_input);
+  restore_declared(extras.output(), *proto.mutable_output(), Declared::output);
   TypedValues types(graph, extras, proto);
   for (const auto& node : graph.nodes()) {
     write(*node, *proto.add_node());
