@@ -103,6 +103,16 @@ bool hides_rows(const Node& attention, const Values& values) {
   return std::ranges::find(numbers, std::numeric_limits<float>::lowest()) != numbers.end();
 }
 
+/// A computed extent comes out as 0, which Reshape takes for "as it was", and it was another.
+bool copies_by_chance(const Node& reshape, const Values& values) {
+  const auto x = values.find(reshape.input(0)), target = values.find(reshape.input(1));
+  if (x == values.end() || target == values.end() || reshape.attrs.integer("allowzero") != 0) return false;
+  const Ints extents = target->second.to_ints();
+  for (std::size_t i = 0; i < std::min(extents.size(), x->second.dims().size()); ++i)
+    if (extents[i] == 0 && x->second.dims()[i] != 0) return true;
+  return false;
+}
+
 /// It takes the largest or the smallest of its numbers.
 bool picks(const Node& node) {
   for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK", "MaxPool", "GlobalMaxPool", "Hardmax"})
@@ -124,6 +134,8 @@ std::string open_at(const Node& node, const Values& values) {
   if (node.is("MaxPool") && x != values.end() && has(x->second, [](double v) { return v == -INFINITY; }))
     return "the largest of nothing but -infinity is that or the lowest number, as the window lies";
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
+  if (node.is("Reshape") && !node.input(1)->constant() && copies_by_chance(node, values))
+    return "an extent that comes out as 0 is another one";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
   const bool endless = std::ranges::any_of(node.inputs(), [&](const Value* input) {
     const auto found = values.find(input);

@@ -12,6 +12,7 @@ namespace modelflow {
 /// The reason why what ONNX Runtime makes of `original` for these inputs cannot be a reference; empty where it can. The
 /// values of the main graph are looked at one by one (functions written out):
 ///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
+///  - Reshape whose computed target comes out as 0 where the extent was another: it is copied;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
 ///  - rows of the op Attention that are hidden as a whole by the lowest number: zeros or means, as the version has it;
 ///  - the largest or smallest of numbers and NaN: which it is depends on their places, and so it does for MaxPool where a
