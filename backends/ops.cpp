@@ -1,27 +1,12 @@
-// The table of fused ops, and finding an op by its kind or in another precision.
+// Finding a fused op by its kind, in another precision, and by the name that a file calls it.
 #include "backends/ops.h"
 
 #include <array>
 #include <charconv>
 
 namespace modelflow {
-namespace {
 
-// Every fused op, in the order of `optimize --list`.
-constexpr std::array kFusedOps = {
-    &ops::conv_op,      &ops::matmul_op,       &ops::activation_op,      &ops::squeeze_excite_op,
-    &ops::pool_op,      &ops::upsample_op,     &ops::conv_transpose_op,  &ops::concat_op,
-    &ops::pointwise_op, &ops::layer_norm_op,   &ops::group_norm_op,      &ops::attention_op,
-    &ops::rotary_op,    &ops::softmax_op,      &ops::embedding_op,       &ops::reduce_op,
-    &ops::lstm_op,      &ops::gru_op,          &ops::matmul_bf16_op,     &ops::matmul_to_bf16_op,
-    &ops::conv_bf16_op, &ops::conv_to_bf16_op, &ops::pool_bf16_op,       &ops::qconv_op,
-    &ops::qmatmul_op,   &ops::qmatmul4_op,     &ops::qattention_op,      &ops::attention_bf16_op,
-    &ops::qlstm_op,     &ops::qgru_op,         &ops::qconv_transpose_op, &ops::qconv_transpose_float_op,
-    &ops::qpool_op,     &ops::qadd_op,         &ops::qupsample_op,       &ops::qsqueeze_excite_op,
-    &ops::quantize_op,  &ops::dequantize_op,
-};
-
-}  // namespace
+using ops::kFusedOps;
 
 std::span<const FusedOp* const> fused_ops() { return kFusedOps; }
 

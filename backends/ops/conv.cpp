@@ -110,6 +110,7 @@ const FusedOp conv_op = {
     .defaults = conv_defaults(),
     .family = Family::convolution,
     .layouts = {"x_layout", "y_layout"},
+    .weights = "w",
     .flops = conv_flops,
 };
 

@@ -11,6 +11,8 @@
 namespace modelflow::ops {
 namespace {
 
+std::vector<std::string> roles(const Call& call) { return conv_op.inputs(call); }
+
 std::vector<std::string> inputs(const Call& call) {
   std::vector<std::string> names = conv_op.inputs(call);
   names[0] = "x_full", names[1] = "w_short";
@@ -82,6 +84,8 @@ const FusedOp conv_bf16_op = {
     .base = "Conv",
     .form = Form::bf16,
     .layouts = {"x_layout", "y_layout"},
+    .roles = roles,
+    .weights = "w",
     .flops = conv_flops,
 };
 
@@ -103,6 +107,8 @@ const FusedOp conv_to_bf16_op = {
     .base = "Conv",
     .form = Form::bf16_result,
     .layouts = {"x_layout", "y_layout"},
+    .roles = roles,
+    .weights = "w",
     .flops = conv_flops,
 };
 

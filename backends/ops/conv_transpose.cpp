@@ -103,6 +103,7 @@ const FusedOp conv_transpose_op = {
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
     .family = Family::transposed_convolution,
+    .weights = "w",
     .flops = conv_transpose_flops,
 };
 

@@ -194,6 +194,7 @@ const FusedOp matmul_op = {
                  {"post_scale", 1.0f},
                  {"post_shift", 0.0f}},
     .family = Family::product,
+    .weights = "b",
     .flops = product_flops,
 };
 

@@ -23,6 +23,8 @@ MatMulBf16Attrs::MatMulBf16Attrs(const Attrs& attrs) {
 
 namespace {
 
+std::vector<std::string> roles(const Call& call) { return matmul_op.inputs(call); }
+
 std::vector<std::string> inputs(const Call& call) {
   const MatMulBf16Attrs matmul(call.attrs);
   std::vector<std::string> names = {matmul.round_a ? "a_full" : "a", "b_short"};
@@ -158,6 +160,8 @@ const FusedOp matmul_bf16_op = {
     .family = Family::product,
     .base = "MatMul",
     .form = Form::bf16,
+    .roles = roles,
+    .weights = "b",
     .flops = product_flops,
 };
 
@@ -178,6 +182,8 @@ const FusedOp matmul_to_bf16_op = {
     .family = Family::product,
     .base = "MatMul",
     .form = Form::bf16_result,
+    .roles = roles,
+    .weights = "b",
     .flops = product_flops,
 };
 

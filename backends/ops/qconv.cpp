@@ -113,6 +113,7 @@ const FusedOp qconv_op = {
     .base = "Conv",
     .form = Form::i8,
     .layouts = {"x_layout", "y_layout"},
+    .weights = "w",
     .flops = conv_flops,
 };
 

@@ -154,6 +154,7 @@ FusedOp op(const char* kind, const char* doc, DType result) {
           .base = "ConvTranspose",
           .form = result == DType::u8 ? Form::i8 : Form::i8_to_f32,
           .layouts = {"layout"},
+          .weights = "w",
           .flops = conv_transpose_flops};
 }
 

@@ -147,6 +147,7 @@ const FusedOp qmatmul_op = {
     .family = Family::product,
     .base = "MatMul",
     .form = Form::i8,
+    .weights = "b",
     .flops = product_flops,
 };
 

@@ -134,6 +134,7 @@ const FusedOp qmatmul4_op = {
     .family = Family::product,
     .base = "MatMul",
     .form = Form::i4,
+    .weights = "b",
     .flops = product_flops,
 };
 

@@ -134,6 +134,11 @@ struct FusedOp {
   /// The attributes that say "NHWC" where the channels of x (and of a residual) and of y are last: two, one for both,
   /// or none where the op knows nothing of channels.
   std::vector<std::string_view> layouts = {};
+  /// What each input is to the op, in words that mean the same for all ops: "bias", "residual", "mask", "w_scale" (that
+  /// of "w"). Null: what the body calls them.
+  std::vector<std::string> (*roles)(const Call&) = nullptr;
+  /// The role of what it multiplies by, where those may be weights.
+  std::string_view weights = {};
   /// The attribute that names the axis it works along, where any axis will do.
   std::string_view axis = {};
   /// Multiplications and additions of a call. Unknown dims count as 1; null: none that count beside its bytes.

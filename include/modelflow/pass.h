@@ -112,6 +112,16 @@ const FusedOp* fused_op(const Node& node);
 /// Whether a node is fused and does this kind of work, in any form or in this one.
 bool computes(const Node& node, Family family);
 bool computes(const Node& node, Family family, Form form);
+/// Gives a fused node every attribute of its op that it does not have, as the op declares it. All passes see such
+/// nodes.
+void complete(Node& node);
+/// Where a fused node has its "bias", "residual" or whatever else FusedOp::roles knows; nothing where it has none.
+std::optional<std::size_t> place_of(const Node& node, std::string_view role);
+Value* input_as(const Node& node, std::string_view role);
+/// What a fused or standard product or convolution multiplies by, and the scales of that in 8 or 4 bits; else null.
+std::optional<std::size_t> weights_place(const Node& node);
+Value* weights_in(const Node& node);
+Value* weight_scales_in(const Node& node);
 /// Infers the output types of one node: standard ops through the ONNX schemas, ours through FusedOp::infer. True when
 /// something became known.
 bool infer_types(Node& node, const Model& model);

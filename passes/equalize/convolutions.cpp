@@ -14,7 +14,7 @@ namespace {
 
 /// Constant weights that nobody quantized before.
 Verdict free_weights(const Node& node) {
-  const Value& weights = *node.input(1);
+  const Value& weights = *weights_in(node);
   const Tensor* w = weights.constant();
   if (!w || w->dtype() != DType::f32 || w->rank() < 3) return no("the weights are no float32 constant", weights.name());
   if (!weights.metadata.empty()) return no("the weights arrived quantized", weights.name());
@@ -22,13 +22,11 @@ Verdict free_weights(const Node& node) {
 }
 
 Verdict check(const Node& conv, const Context& context) {
-  if (conv.attrs.text("residual", "none") != "none") return no("a residual sum fixes the sizes of its channels");
+  if (input_as(conv, "residual")) return no("a residual sum fixes the sizes of its channels");
   if (!homogeneous(conv.attrs)) return no("the activation minds a factor");
   if (Verdict v = free_weights(conv); !v) return v;
-  if (conv.attrs.integer("has_bias")) {
-    const Tensor* bias = conv.input(2)->constant();
-    if (!bias || !ordinary(*bias)) return no("the bias is no constant of ordinary numbers", conv.input(2)->name());
-  }
+  if (const Value* bias = input_as(conv, "bias"); bias && !(bias->constant() && ordinary(*bias->constant())))
+    return no("the bias is no constant of ordinary numbers", bias->name());
   const Value& y = *conv.output();
   if (y.is_graph_output() || y.uses().empty()) return no("is an output of the model", y.name());
   for (const Use& use : y.uses()) {
@@ -38,13 +36,13 @@ Verdict check(const Node& conv, const Context& context) {
   }
   const std::vector<ChannelSize>* channels = channels_of(y, context);
   if (!channels) return no("nobody looked at its channels", y.name());
-  if (channels->size() != static_cast<std::size_t>(conv.input(1)->constant()->dims()[0]))
+  if (channels->size() != static_cast<std::size_t>(weights_in(conv)->constant()->dims()[0]))
     return no("has another number of channels than were seen", y.name());
   return yes();
 }
 
 Reader reader_of(const Node& conv, std::size_t channels) {
-  const Tensor& w = *conv.input(1)->constant();
+  const Tensor& w = *weights_in(conv)->constant();
   const auto outputs = static_cast<std::size_t>(w.dims()[0]), in_group = static_cast<std::size_t>(w.dims()[1]);
   const auto groups = static_cast<std::size_t>(conv.attrs.integer("group", 1));
   Reader reader{.outputs = outputs, .depthwise = in_group == 1 && outputs == channels, .size = {}, .square = {}};
@@ -63,13 +61,13 @@ Reader reader_of(const Node& conv, std::size_t channels) {
 }
 
 void enlarge(Node& conv, std::span<const float> factors) {
-  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 0, factors));
-  if (conv.attrs.integer("has_bias")) set_constant(conv, 2, scaled_along(*conv.input(2)->constant(), 0, factors));
+  for (const auto place : {weights_place(conv), place_of(conv, "bias")})
+    if (place) set_constant(conv, *place, scaled_along(*conv.input(*place)->constant(), 0, factors));
 }
 
 void take_back(Node& conv, std::span<const float> factors) {
   const auto groups = static_cast<std::size_t>(conv.attrs.integer("group", 1));
-  set_constant(conv, 1, scaled_along(*conv.input(1)->constant(), 1, factors, groups));
+  set_constant(conv, *weights_place(conv), scaled_along(*weights_in(conv)->constant(), 1, factors, groups));
 }
 
 int run(Graph& graph, Context& context) {

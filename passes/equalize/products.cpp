@@ -26,21 +26,22 @@ bool is_conv(const Node& node) { return computes(node, Family::convolution, Form
 std::vector<std::pair<std::size_t, std::size_t>> places(const Node& node) {
   const Attrs& attrs = node.attrs;
   std::vector<std::pair<std::size_t, std::size_t>> found;
-  if (computes(node, Family::layer_norm) && attrs.integer("axis", -1) == -1) {
-    found = {{1, 0}};
-    if (!attrs.integer("rms")) found.emplace_back(2, 0);
-  } else if (is_product(node) && attrs.text("residual", "none") == "none" && homogeneous(attrs)) {
-    found = {{1, attrs.integer("trans_b") ? 0 : 1}};
-    if (attrs.integer("has_bias")) found.emplace_back(2, 0);
+  if (computes(node, Family::layer_norm) && attrs.integer("axis") == -1) {
+    found = {{*place_of(node, "scale"), 0}};
+  } else if (is_product(node) && !input_as(node, "residual") && homogeneous(attrs)) {
+    found = {{*weights_place(node), attrs.integer("trans_b") ? 0 : 1}};
+  } else {
+    return {};
   }
+  if (const auto bias = place_of(node, "bias")) found.emplace_back(*bias, 0);
   for (const auto& [input, axis] : found)
-    if (!float_constant(node.input(input), is_product(node) && input == 1 ? 2 : 1)) return {};
+    if (!float_constant(node.input(input), input == weights_place(node) ? 2 : 1)) return {};
   return found;
 }
 
 bool is_reader(const Use& use) {
   return is_product(*use.node) && use.index == 0 && !use.node->attrs.integer("trans_a") &&
-         float_constant(use.node->input(1), 2);
+         float_constant(weights_in(*use.node), 2);
 }
 
 Verdict check(const Node& node, const Context& context) {
@@ -56,16 +57,16 @@ Verdict check(const Node& node, const Context& context) {
   const std::vector<ChannelSize>* channels = channels_of(y, context);
   if (!channels) return no("nobody looked at its channels", y.name());
   for (const Use& use : y.uses()) {
-    const Tensor& w = *use.node->input(1)->constant();
+    const Tensor& w = *weights_in(*use.node)->constant();
     if (static_cast<std::size_t>(w.dims()[use.node->attrs.integer("trans_b") ? 1 : 0]) != channels->size())
       return no("has another number of channels than were seen", y.name());
-    if (!ordinary(w)) return no("the weights are too large or too small, or no numbers", use.node->input(1)->name());
+    if (!ordinary(w)) return no("the weights are too large or too small, or no numbers", weights_in(*use.node)->name());
   }
   return yes();
 }
 
 Reader reader_of(const Node& product, std::size_t channels) {
-  const std::span<const float> w = product.input(1)->constant()->as<float>();
+  const std::span<const float> w = weights_in(product)->constant()->as<float>();
   const bool swapped = product.attrs.integer("trans_b") != 0;
   const std::size_t outputs = w.size() / channels;
   Reader reader{.outputs = outputs, .depthwise = false, .size = {}, .square = {}};
@@ -87,7 +88,7 @@ void enlarge(Node& node, std::span<const float> factors) {
 
 void take_back(Node& product, std::span<const float> factors) {
   const std::size_t axis = product.attrs.integer("trans_b") ? 1 : 0;
-  set_constant(product, 1, scaled_along(*product.input(1)->constant(), axis, factors));
+  set_constant(product, *weights_place(product), scaled_along(*weights_in(product)->constant(), axis, factors));
 }
 
 int run(Graph& graph, Context& context) {

@@ -51,8 +51,8 @@ const std::vector<ChannelSize>* channels_of(const Value& value, const Context& c
 }
 
 bool homogeneous(const Attrs& attrs) {
-  const std::string kind = attrs.text("activation", "None");
-  return (kind == "None" || kind == "Relu" || kind == "LeakyRelu") && attrs.number("post_shift", 0) == 0;
+  const std::string kind = attrs.text("activation");
+  return (kind == "None" || kind == "Relu" || kind == "LeakyRelu") && attrs.number("post_shift") == 0;
 }
 
 Tensor scaled_along(const Tensor& tensor, std::size_t axis, std::span<const float> factors, std::size_t groups) {

@@ -46,10 +46,7 @@ Attrs fused_attrs(const Node& conv, Ints kernel, Ints pads) {
   attrs.set("strides", conv.attrs.ints("strides", Ints(rank, 1)));
   attrs.set("dilations", conv.attrs.ints("dilations", Ints(rank, 1)));
   attrs.set("group", conv.attrs.integer("group", 1));
-  attrs.set("has_bias", conv.input(2) ? 1 : 0).set("residual", "none");
-  attrs.set("x_layout", "NCHW").set("y_layout", "NCHW");
-  attrs.set("activation", "None").set("alpha", Attr(0.0f)).set("beta", Attr(0.0f));
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
+  attrs.set("has_bias", conv.input(2) ? 1 : 0);
   return attrs;
 }
 

@@ -81,7 +81,7 @@ class Fusion {
     for (const Use& use : rows.uses()) {
       Node& node = *use.node;
       const bool plain = node.is("modelflow.LayerNorm") && node.attrs.integer("axis") == -1 &&
-                         node.attrs.integer("rms") == 0 && node.attrs.text("residual", "none") == "none";
+                         node.attrs.integer("rms") == 0 && node.attrs.text("residual") == "none";
       if (plain && use.index == 0 && &node.graph() == &rows.graph() && node.input(1)->is_initializer() &&
           node.input(2)->is_initializer())
         return &node;

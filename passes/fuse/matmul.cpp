@@ -86,10 +86,8 @@ Attrs fused_attrs(const Product& product) {
   Attrs attrs;
   attrs.set("trans_a", product.trans_a ? 1 : 0)
       .set("trans_b", product.trans_b ? 1 : 0)
-      .set("scale", Attr(product.scale));
-  attrs.set("has_bias", product.bias ? 1 : 0).set("residual", "none");
-  attrs.set("activation", "None").set("alpha", Attr(0.0f)).set("beta", Attr(0.0f));
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
+      .set("scale", Attr(product.scale))
+      .set("has_bias", product.bias ? 1 : 0);
   return attrs;
 }
 
@@ -147,7 +145,7 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
   const Shape y = extents.of(*value);
   if (!y.has_rank() || user->input(user->input(0) == value ? 1 : 0)->constant()->rank() > y.rank()) return 0;
   Attrs attrs = fused->attrs;
-  const std::optional<float> scale = folded_scale(attrs.number("scale", 1), user->is("Mul") ? *number : 1.0 / *number);
+  const std::optional<float> scale = folded_scale(attrs.number("scale"), user->is("Mul") ? *number : 1.0 / *number);
   if (!scale) {
     context.miss("matmul-scale", user, "folding would overflow or lose digits");
     return 0;

@@ -35,8 +35,7 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   Value& x = *norm.input(0);
   Node* view = rows_reshaped(norm);
   Node* sum = view ? view->input(0)->producer() : x.producer();
-  if (norm.attrs.text("residual", "none") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph())
-    return false;
+  if (norm.attrs.text("residual") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph()) return false;
   if (const Verdict verdict = check(norm, *sum); !verdict) {
     context.miss("layer-norm-residual", &norm, verdict.reason);
     return false;

@@ -49,7 +49,7 @@ Line line_of(const Node& node, std::int64_t opset) {
     if (is_square(node)) return {"Mul", {0, 0}};
     if (node.is("Clip") && opset >= 11) return bounded(node);
   }
-  if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift", 0) != 0) return {};
+  if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift") != 0) return {};
   const std::optional<Activation> activation = activation_of(node);
   if (!activation || !contains(kPlainActivations, activation->kind)) return {};
   return {activation->kind, {0}};

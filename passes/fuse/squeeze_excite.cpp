@@ -90,7 +90,7 @@ Value* other(const Node& node, const Value& value) { return node.input(node.inpu
 std::optional<Activation> gate_of(const Node& excite) {
   const Attrs& attrs = excite.attrs;
   const Activation activation{attrs.text("activation"), attrs.number("alpha"), attrs.number("beta")};
-  const float scale = attrs.number("post_scale", 1);
+  const float scale = attrs.number("post_scale");
   if (attrs.number("post_shift") != 0) return {};
   if (activation.kind == "Sigmoid" || activation.kind == "HardSigmoid")
     return scale == 1 ? std::optional(activation) : std::nullopt;
@@ -136,8 +136,8 @@ std::optional<Block> read(Node& mean, Context& context) {
 
 /// The bias of a convolution, zeros when it has none.
 Value* bias_of(const Node& conv) {
-  if (conv.attrs.integer("has_bias")) return conv.input(2);
-  const std::int64_t channels = conv.input(1)->constant()->dims()[0];
+  if (Value* bias = input_as(conv, "bias")) return bias;
+  const std::int64_t channels = weights_in(conv)->constant()->dims()[0];
   return &conv.graph().add_constant(Tensor::make(DType::f32, {channels}, [](std::byte*) {}), "zeros");
 }
 

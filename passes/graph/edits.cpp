@@ -11,6 +11,7 @@ Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::str
                  Attrs attrs, Node& before, std::size_t outputs) {
   Node& node = graph.add(op, std::move(inputs),
                          {.before = &before, .outputs = outputs, .attrs = std::move(attrs), .name = before.name});
+  complete(node);
   infer_types(node, context.model);
   const Verdict verdict = may_stay(node, context);
   if (verdict) return &node;

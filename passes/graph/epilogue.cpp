@@ -57,7 +57,7 @@ class Epilogue {
   bool ends_in_residual() const { return residual() == "after" || residual() == "times"; }
   std::string residual() const { return fused_.attrs.text("residual", "none"); }
   float scale() const { return fused_.attrs.number("post_scale", 1); }
-  float shift() const { return fused_.attrs.number("post_shift", 0); }
+  float shift() const { return fused_.attrs.number("post_shift"); }
   bool affine() const { return scale() != 1 || shift() != 0; }
   void miss(std::string_view suffix, std::string_view reason) {
     context_.miss(std::string(rule_) + std::string(suffix), &user_, reason);
@@ -77,7 +77,7 @@ class Epilogue {
     const Tensor* constant = other.constant();
     if (!constant || constant->dtype() != DType::f32 || active() || residual() != "none") return {};
     if (!fused_.attrs.has("has_bias") || fused_.attrs.integer("has_bias")) return {};
-    const Shape& w = fused_.input(1)->shape();
+    const Shape& w = weights_in(fused_)->shape();
     if (!w.known()) return {};
     // Conv is channels second here, MatMul and ConvTranspose have their channels last.
     const bool conv = fused_.is("modelflow.Conv");

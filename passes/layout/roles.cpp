@@ -58,6 +58,7 @@ Node& Move::add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, st
   named = true;
   Node& made = graph.add(op, std::move(inputs),
                          {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = std::move(name)});
+  complete(made);
   infer_types(made, context.model);
   return made;
 }

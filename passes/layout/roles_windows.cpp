@@ -88,8 +88,7 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   const Dims& w = node.input(1)->constant()->dims();
   const Ints kernel(w.begin() + 2, w.end());
   const bool biased = node.input(2) != nullptr;
-  Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}, {"activation", std::string("None")}};
-  attrs.set("alpha", Attr(0.0f)).set("beta", Attr(0.0f)).set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
+  const Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}};
   const std::size_t inputs = biased ? 3 : 2;
   if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
   Role role = role_for("ConvTranspose", std::move(attrs), inputs);
@@ -103,7 +102,7 @@ std::optional<Role> fused_role(const Node& node, Facts& facts) {
   const FusedOp& op = *fused_op(node);
   const bool conv = op.family == Family::convolution;
   // What has an order on either side, and is no convolution, takes Transposes in as it is (absorb-transposes).
-  if (conv ? facts.rank(node.input(1)) < 3 : op.layouts.size() != 1) return {};
+  if (conv ? facts.rank(weights_in(node)) < 3 : op.layouts.size() != 1) return {};
   Attrs attrs = node.attrs;
   for (const std::string_view layout : op.layouts) {
     if (attrs.text(layout) == "NHWC") return {};
@@ -111,7 +110,7 @@ std::optional<Role> fused_role(const Node& node, Facts& facts) {
   }
   if (!runs(node, facts, node.op(), attrs, node.inputs().size())) return {};
   Role role = role_for(node.op(), attrs, node.inputs().size());
-  if (attrs.text("residual", "none") != "none") role.inputs.push_back(node.inputs().size() - 1);
+  if (const auto residual = place_of(node, "residual")) role.inputs.push_back(*residual);
   role.always = conv;
   if (op.family == Family::transposed_convolution)  // fast channels last only
     role.plain_cost = facts.context.target.stream(100 * facts.typical.bytes(*node.output()));

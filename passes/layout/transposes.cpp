@@ -33,7 +33,7 @@ struct Edit {
 };
 
 std::optional<Edit> read_side(const Node& node) {
-  const std::string layout = node.attrs.text("x_layout", "NCHW");
+  const std::string layout = node.attrs.text("x_layout");
   Value* x = node.input(0);
   // A shared Transpose runs once for all its readers.
   Value* source = only_reader(*x) ? behind(*x, layout) : nullptr;
@@ -45,15 +45,16 @@ std::optional<Edit> read_side(const Node& node) {
 }
 
 std::optional<Edit> write_side(const Node& node) {
-  const std::string layout = node.attrs.text("y_layout", "NCHW");
+  const std::string layout = node.attrs.text("y_layout");
   Node* after = only_reader(*node.output());
   if (!after || behind(*after->output(), other(layout)) != node.output()) return {};
   Edit edit{node.inputs(), node.attrs, after};
   edit.attrs.set("y_layout", other(layout));
-  if (node.attrs.text("residual", "none") == "none") return edit;
-  Value* residual = behind(*node.inputs().back(), layout);  // has the layout of y, so it must turn with it
-  if (!residual) return {};
-  edit.inputs.back() = residual;
+  const std::optional<std::size_t> residual = place_of(node, "residual");
+  if (!residual) return edit;
+  Value* turned = behind(*node.input(*residual), layout);  // has the layout of y, so it must turn with it
+  if (!turned) return {};
+  edit.inputs[*residual] = turned;
   return edit;
 }
 

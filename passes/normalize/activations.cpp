@@ -32,11 +32,7 @@ Value& make_activation(Build& build, Value& x, const ActivationNode& activation)
   const bool usual = activation.alpha == 1.0F / 6 && activation.beta == 0.5F;
   if (kind == "HardSwish" && opset >= 14 && usual) return build.op("HardSwish", {&x});
   return build.op("modelflow.Activation", {&x},
-                  {{"activation", kind},
-                   {"alpha", activation.alpha},
-                   {"beta", activation.beta},
-                   {"post_scale", 1.0F},
-                   {"post_shift", 0.0F}});
+                  {{"activation", kind}, {"alpha", activation.alpha}, {"beta", activation.beta}});
 }
 
 namespace {

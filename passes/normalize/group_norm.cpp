@@ -47,14 +47,7 @@ std::vector<Value*> make(Build& build, Value& x, std::int64_t groups, float epsi
                          const char* layout = "NCHW") {
   if (build.opset() < 12) return build.refuse(no("GroupNorm is said in ops of opset 12 and later", x.name()));
   return {&build.op("modelflow.GroupNorm", {&x, &scale, &bias},
-                    {{"num_groups", groups},
-                     {"epsilon", epsilon},
-                     {"layout", std::string(layout)},
-                     {"activation", std::string("None")},
-                     {"alpha", 0.0F},
-                     {"beta", 0.0F},
-                     {"post_scale", 1.0F},
-                     {"post_shift", 0.0F}})};
+                    {{"num_groups", groups}, {"epsilon", epsilon}, {"layout", std::string(layout)}})};
 }
 
 std::vector<Value*> from_instances(const Match& m, Build& build) {
@@ -71,7 +64,7 @@ std::vector<Value*> from_layers(const Match& m, Build& build) {
   const Node& norm = m.node("norm");
   const Shape& grouped = norm.input(0)->shape();
   const std::int64_t groups = grouped[1].value(), channels = m.value("x").shape()[1].value();
-  if (norm.attrs.integer("rms") || norm.attrs.text("residual", "none") != "none")
+  if (norm.attrs.integer("rms") || norm.attrs.text("residual") != "none")
     return build.refuse(no("it is no layer normalization", norm.output()->name()));
   if (norm.attrs.integer("axis") != 2 - static_cast<std::int64_t>(grouped.rank()))
     return build.refuse(no("not all axes of a group are normalized", norm.output()->name()));

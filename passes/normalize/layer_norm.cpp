@@ -64,9 +64,7 @@ Value& make(Build& build, Value& x, const Norm& norm) {
   Value& y = build.op("modelflow.LayerNorm", std::move(inputs),
                       {{"axis", -static_cast<std::int64_t>(norm.axes.dims.size())},
                        {"epsilon", norm.epsilon},
-                       {"rms", std::int64_t{norm.bias ? 0 : 1}},
-                       {"residual", std::string("none")},
-                       {"keep_sum", std::int64_t{0}}});
+                       {"rms", std::int64_t{norm.bias ? 0 : 1}}});
   return moved ? build.op("Transpose", {&y}, {{"perm", channels_last(norm.axes.rank, true)}}) : y;
 }
 

@@ -80,7 +80,7 @@ Value* changed(Build& build, const Value& old, const std::vector<double>& change
 
 Verdict plain(const Match& m) {
   const Node& norm = m.node("norm");
-  if (norm.attrs.text("residual", "none") != "none") return no("a residual is part of the normalization");
+  if (input_as(norm, "residual")) return no("a residual is part of the normalization");
   if (norm.attrs.text("activation", "None") != "None") return no("an activation stands between");
   if (!axes_behind(norm)) return no("the normalized axes have no place behind the transpose, or unknown extents");
   return yes();

@@ -36,7 +36,7 @@ std::int64_t depth_of(const Node& node, const Dims& weights) {
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
   if (!context.plan->allows(node.name, Precision::bf16)) return no("is to stay in higher precision");
-  const Value& w = *node.input(1);
+  const Value& w = *weights_in(node);
   const Tensor* weights = w.constant();
   if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", w.name());
   if (is_conv(node) ? weights->elements() == 0 : weights->rank() != 2)
@@ -62,7 +62,7 @@ Call channels_last(Call call) {
   if (!call.attrs.has("x_layout")) return call;
   call.attrs.set("x_layout", "NHWC").set("y_layout", "NHWC");
   for (Operand* operand : {&call.inputs[0], &call.outputs[0]}) operand->shape = last_shape(operand->shape);
-  if (call.attrs.text("residual", "none") != "none") call.inputs.back().shape = last_shape(call.inputs.back().shape);
+  if (call.attrs.text("residual") != "none") call.inputs.back().shape = last_shape(call.inputs.back().shape);
   return call;
 }
 
@@ -71,7 +71,8 @@ Verdict pays(const Node& node, const Context& context) {
   Call plain = call_of(node), rounded = plain;
   rounded.op = bf16_kind(node);
   rounded.attrs = attrs_of(node, context);
-  rounded.inputs[1].dtype = DType::bf16;  // kernels look at the dims of the constant only, before they are made
+  rounded.inputs[*weights_place(node)].dtype =
+      DType::bf16;  // kernels look at the dims of the constant only, before they are made
   plain = channels_last(std::move(plain)), rounded = channels_last(std::move(rounded));
   const Costs costs = costs_of(plain, rounded, context.target);
   if (!costs.taken) return costs.taken;
@@ -80,8 +81,8 @@ Verdict pays(const Node& node, const Context& context) {
 
 /// The weights in bfloat16, a factor of the product inside; nothing when one of them does not fit.
 std::optional<Tensor> rounded_weights(const Node& node) {
-  const Tensor& weights = *node.input(1)->constant();
-  const float factor = is_conv(node) ? 1 : node.attrs.number("scale", 1);
+  const Tensor& weights = *weights_in(node)->constant();
+  const float factor = is_conv(node) ? 1 : node.attrs.number("scale");
   bool fits = true;
   Tensor made = Tensor::make(DType::bf16, weights.dims(), [&](std::byte* bytes) {
     std::ranges::transform(weights.as<float>(), reinterpret_cast<std::uint16_t*>(bytes), [&](float w) {
@@ -97,12 +98,13 @@ Verdict lower(Node& node, Context& context) {
   if (Verdict v = check(node, context); !v) return v;
   if (Verdict v = pays(node, context); !v) return v;
   const std::optional<Tensor> weights = rounded_weights(node);
-  if (!weights) return no("holds numbers that are not finite", node.input(1)->name());
+  if (!weights) return no("holds numbers that are not finite", weights_in(node)->name());
   Graph& graph = node.graph();
   std::vector<Value*> inputs = node.inputs();
-  inputs[1] = &graph.add_constant(*weights, node.input(1)->name() + "_bf16");
+  inputs[*weights_place(node)] = &graph.add_constant(*weights, weights_in(node)->name() + "_bf16");
   Node& made = graph.add("modelflow." + bf16_kind(node), inputs,
                          {.before = &node, .attrs = attrs_of(node, context), .name = node.name});
+  complete(made);
   infer_types(made, context.model);
   made.doc = node.doc;
   graph.replace(*node.output(), *made.output());

@@ -72,8 +72,8 @@ class Bf16Values {
     if (&node.graph() != &graph_) return false;
     const FusedOp* op = fused_op(node);
     if (op && op->form == Form::bf16) {
-      const bool residual = node.attrs.text("residual", "none") != "none" && use.index + 1 == node.inputs().size();
-      return form_to_bf16(node) && (use.index == 0 || residual) && takes_any_type(*op, use.index);
+      const bool followed = use.index == 0 || use.index == place_of(node, "residual");
+      return form_to_bf16(node) && followed && takes_any_type(*op, use.index);
     }
     return (only_renames(node) || form_to_bf16(node)) && use.index == 0 && chosen_.contains(node.output());
   }

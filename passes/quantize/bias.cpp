@@ -30,12 +30,13 @@ Tensor corrected(const Tensor& bias, const std::vector<float>& shift) {
 
 bool correct(Node& node, const std::vector<float>& shift) {
   const bool conv = !computes(node, Family::product);
-  const Tensor* bias = node.input(3) ? node.input(3)->constant() : nullptr;
+  const std::optional<std::size_t> place = place_of(node, "bias");
+  const Tensor* bias = place ? node.input(*place)->constant() : nullptr;
   if (!bias || bias->dtype() != (conv ? DType::i32 : DType::f32)) return false;
   if (bias->elements() != static_cast<std::int64_t>(shift.size())) return false;
   if (!std::all_of(shift.begin(), shift.end(), [](float x) { return std::isfinite(x); })) return false;
-  set_constant(node, 3,
-               conv ? corrected_steps(*bias, *node.input(2)->constant(), node.attrs.number("x_scale", 1), shift)
+  set_constant(node, *place,
+               conv ? corrected_steps(*bias, *weight_scales_in(node)->constant(), node.attrs.number("x_scale"), shift)
                     : corrected(*bias, shift));
   return true;
 }
@@ -44,8 +45,7 @@ int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   int changes = 0;
   for (const auto& node : graph.nodes()) {
-    const bool product = computes(*node, Family::product, Form::i8) && node->attrs.integer("has_bias") != 0 &&
-                         node->attrs.integer("has_zero_point") == 0;
+    const bool product = computes(*node, Family::product, Form::i8) && node->attrs.integer("has_zero_point") == 0;
     const bool conv = computes(*node, Family::convolution, Form::i8) ||
                       computes(*node, Family::transposed_convolution, Form::i8) ||
                       computes(*node, Family::transposed_convolution, Form::i8_to_f32);

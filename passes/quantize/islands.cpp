@@ -45,9 +45,10 @@ Verdict quantizable(const Node& conv, const Context& context) {
   for (const Value* value : {conv.input(0), conv.output()})
     if (leads_inside(*value, context.model.opset())) return no("a branch or a loop reads it", value->name());
   if (!context.plan->allows(conv.name, Precision::i8)) return no("is to stay in higher precision", conv.name);
-  const Tensor* w = conv.input(1)->constant();
-  if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", conv.input(1)->name());
-  const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : w;
+  const Value &weights = *weights_in(conv), *biased = input_as(conv, "bias");
+  const Tensor* w = weights.constant();
+  if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", weights.name());
+  const Tensor* bias = biased ? biased->constant() : w;
   if (!bias || !finite(*bias) || !finite(*w)) return no("weights or bias hold what is no number", conv.name);
   // Only its dims are looked at.
   const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
@@ -55,13 +56,12 @@ Verdict quantizable(const Node& conv, const Context& context) {
   Call call = call_of(conv);
   call.op = in_form(*fused_op(conv), Form::i8)->kind;
   call.attrs = quantized_attrs(conv);
-  const bool added = conv.attrs.text("residual", "none") != "none";
   Operand x = call.inputs.front(), residual = call.inputs.back();
   x.dtype = residual.dtype = DType::u8;
-  call.inputs = {x, {conv.input(1)->name(), DType::i8, Shape::of(w->dims()), &shape}};
+  call.inputs = {x, {weights.name(), DType::i8, Shape::of(w->dims()), &shape}};
   call.inputs.push_back({"w_scale", DType::f32, Shape({filters})});
   call.inputs.push_back({"bias", DType::i32, Shape({filters})});
-  if (added) call.inputs.push_back(residual);
+  if (input_as(conv, "residual")) call.inputs.push_back(residual);
   const Choice choice = choose_kernel(call, context.target);
   return choice.kernel ? yes() : no(choice.reason);
 }
@@ -114,7 +114,7 @@ void QuantizedValues::choose(const Graph& graph) {
       continue;
     }
     chosen_.insert(node->input(0));
-    if (node->attrs.text("residual", "none") != "none") chosen_.insert(node->inputs().back());
+    if (const Value* residual = input_as(*node, "residual")) chosen_.insert(residual);
     chosen_.insert(node->output());
   }
   // Readers first, so that one walk reaches whatever lies in front of a chain of carriers.

@@ -27,13 +27,13 @@ void take_over(Node& old, Node& made, const Side& y) {
 bool merge_conv(Node& conv, Context& context) {
   if (stays_float(conv, context)) return false;
   const auto x = read_side(conv.input(0)), y = write_side(conv.output());
-  const bool added = conv.attrs.text("residual", "none") != "none";
-  const auto residual = read_side(added ? conv.inputs().back() : nullptr);
+  const Value *added = input_as(conv, "residual"), *biased = input_as(conv, "bias");
+  const auto residual = read_side(added);
   if (!x || !y || (added && !residual)) return false;
   Graph& graph = conv.graph();
-  const Tensor* bias = conv.attrs.integer("has_bias") ? conv.input(2)->constant() : nullptr;
-  if (conv.attrs.integer("has_bias") && !(bias && finite(*bias))) return false;
-  auto inputs = conv_inputs(graph, *x, *conv.input(1), 0, bias, y->q.scale, context);
+  const Tensor* bias = biased ? biased->constant() : nullptr;
+  if (biased && !(bias && finite(*bias))) return false;
+  auto inputs = conv_inputs(graph, *x, *weights_in(conv), 0, bias, y->q.scale, context);
   if (!inputs) return false;
   Attrs attrs = quantized_attrs(conv);
   set(attrs, "x", x->q);
@@ -75,15 +75,16 @@ std::optional<Rounded> rounded(Value* value) {
 bool merge_product(Node& product, Context& context) {
   const auto a = rounded(product.input(0));
   const Attrs& old = product.attrs;
-  if (!a || !product.input(1)->constant() || old.integer("trans_a") || old.number("scale", 1) != 1) return false;
-  const auto w = imported_weights(*product.input(1), old.integer("trans_b") ? 0 : 1);
+  const Value& b = *weights_in(product);
+  if (!a || !b.constant() || old.integer("trans_a") || old.number("scale") != 1) return false;
+  const auto w = imported_weights(b, old.integer("trans_b") ? 0 : 1);
   if (!w) return false;
   Graph& graph = product.graph();
   Attrs attrs = old;
   for (const char* name : {"trans_a", "scale"}) attrs.erase(name);
   set(attrs, "a", a->q);
   if (a->q.scale == 0) attrs.set("a_per_tensor", 1);
-  const std::string stem = product.input(1)->name();
+  const std::string stem = b.name();
   std::vector<Value*> inputs = {a->source, &graph.add_constant(w->values, stem + "_quantized"),
                                 &graph.add_constant(w->scales, stem + "_scale")};
   if (w->zero_points) {

@@ -8,9 +8,9 @@ namespace {
 
 Verdict fits(const Node& node, const Rounding& rounding) {
   if (!rounding.steps) return no(rounding.why_not);
-  const Tensor* steps = node.input(1)->constant();
+  const Tensor* steps = weights_in(node)->constant();
   if (!steps || steps->dtype() != rounding.steps->dtype() || steps->dims() != rounding.steps->dims())
-    return no("has other weights than were rounded", node.input(1)->name());
+    return no("has other weights than were rounded", weights_in(node)->name());
   return yes();
 }
 
@@ -25,7 +25,7 @@ int run(Graph& graph, Context& context) {
       context.miss("compensate-rounding", node.get(), verdict.reason);
       continue;
     }
-    set_constant(*node, 1, *found->second.steps);
+    set_constant(*node, *weights_place(*node), *found->second.steps);
     context.hit("compensate-rounding");
     ++changes;
   }

@@ -51,15 +51,14 @@ bool merge(const TransposedConv& found, Context& context) {
 std::optional<TransposedConv> transposed_conv(Node& node) {
   if (!windows_apart(node) || node.output()->dtype() != DType::f32) return {};
   const Tensor* w = node.input(1)->constant();
-  Attrs attrs{{"strides", Ints(w->dims().begin() + 2, w->dims().end())}, {"layout", std::string("NCHW")}};
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f));
-  TransposedConv found{&node, &node, std::move(attrs)};
+  TransposedConv found{&node, &node, {{"strides", Ints(w->dims().begin() + 2, w->dims().end())}}};
   Node* reader = only_reader(*node.output());
   const std::optional<Activation> activation = reader ? activation_of(*reader) : std::nullopt;
-  if (activation) found.last = reader;
-  found.attrs.set("activation", activation ? activation->kind : "None");
-  found.attrs.set("alpha", Attr(activation ? activation->alpha : 0.0f));
-  found.attrs.set("beta", Attr(activation ? activation->beta : 0.0f));
+  if (!activation) return found;
+  found.last = reader;
+  found.attrs.set("activation", activation->kind)
+      .set("alpha", Attr(activation->alpha))
+      .set("beta", Attr(activation->beta));
   return found;
 }
 

@@ -21,7 +21,7 @@ constexpr std::int64_t kBlock = 32;
 Verdict check(const Node& node, const Context& context) {
   if (context.model.opset() < 13) return no("the opset is below 13");
   if (!context.plan->allows(node.name, Precision::i8)) return no("is to stay in higher precision");
-  const Value& b = *node.input(1);
+  const Value& b = *weights_in(node);
   const Tensor* weights = b.constant();
   if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", b.name());
   if (weights->rank() != 2) return no("is not of rank 2", b.name());
@@ -41,7 +41,7 @@ struct Rest {
 };
 
 Rest rest_of(const Node& node) {
-  Rest rest{{node.inputs().begin() + 2, node.inputs().end()}, node.attrs, node.attrs.number("scale", 1)};
+  Rest rest{{node.inputs().begin() + 2, node.inputs().end()}, node.attrs, node.attrs.number("scale")};
   for (const char* name : {"scale", "trans_a"}) rest.attrs.erase(name);
   return rest;
 }
@@ -57,7 +57,7 @@ Tensor times(const Tensor& scales, float factor) {
 Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tensor& scales, Rest rest,
                Context& context) {
   Graph& graph = node.graph();
-  const std::string& stem = node.input(1)->name();
+  const std::string& stem = weights_in(node)->name();
   std::vector<Value*> inputs = {node.input(0), &graph.add_constant(values, stem + "_steps"),
                                 &graph.add_constant(times(scales, rest.scale), stem + "_scale")};
   inputs.insert(inputs.end(), rest.inputs.begin(), rest.inputs.end());
@@ -68,7 +68,7 @@ Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tens
 }
 
 bool in_4_bits(Node& node, Context& context) {
-  const Tensor& weights = *node.input(1)->constant();
+  const Tensor& weights = *weights_in(node)->constant();
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   if (weights.dims()[trans_b] % kBlock != 0) {
     context.miss("quantize-products-4", &node, "the depth is no multiple of " + std::to_string(kBlock));
@@ -76,7 +76,7 @@ bool in_4_bits(Node& node, Context& context) {
   }
   Rest rest = rest_of(node);
   rest.attrs.erase("trans_b");
-  rest.attrs.set("block", kBlock).set("has_zero_point", 0);
+  rest.attrs.set("block", kBlock);
   const FourBits packed = four_bits(weights, trans_b, kBlock);
   return replaced(node, "modelflow.QMatMul4", packed.values, packed.scales, std::move(rest), context) != nullptr;
 }
@@ -84,12 +84,11 @@ bool in_4_bits(Node& node, Context& context) {
 bool in_8_bits(Node& node, Context& context) {
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   Rest rest = rest_of(node);
-  rest.attrs.set("a_scale", 0.0f).set("a_zero_point", 0);
   const std::size_t columns = trans_b ? 0 : 1;
-  const std::optional<QuantizedWeights> arrived = imported_weights(*node.input(1), columns);
+  const std::optional<QuantizedWeights> arrived = imported_weights(*weights_in(node), columns);
   // Weights with zero points arrive with their activations, and both are taken together or not at all.
   const QuantizedWeights weights =
-      arrived && !arrived->zero_points ? *arrived : quantize_weights(*node.input(1)->constant(), columns);
+      arrived && !arrived->zero_points ? *arrived : quantize_weights(*weights_in(node)->constant(), columns);
   return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context) != nullptr;
 }
 

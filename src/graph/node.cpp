@@ -1,4 +1,6 @@
 // Names of ops with and without domain, and what a node is called in messages.
+#include <algorithm>
+
 #include "modelflow/graph.h"
 #include "modelflow/pass.h"
 #include "src/graph/op_name.h"
@@ -68,6 +70,42 @@ bool computes(const Node& node, Family family) {
 
 bool computes(const Node& node, Family family, Form form) {
   return computes(node, family) && fused_op(node)->form == form;
+}
+
+void complete(Node& node) {
+  const FusedOp* op = fused_op(node);
+  if (!op) return;
+  for (const auto& [name, usual] : op->defaults)
+    if (!node.attrs.has(name)) node.attrs.set(name, usual);
+}
+
+std::optional<std::size_t> place_of(const Node& node, std::string_view role) {
+  const FusedOp* op = fused_op(node);
+  if (!op) return {};
+  const std::vector<std::string> roles = op->roles ? op->roles(call_of(node)) : op->inputs(call_of(node));
+  const auto found = std::ranges::find(roles, role);
+  return found == roles.end() ? std::nullopt : std::optional<std::size_t>(found - roles.begin());
+}
+
+Value* input_as(const Node& node, std::string_view role) {
+  const std::optional<std::size_t> place = place_of(node, role);
+  return place ? node.input(*place) : nullptr;
+}
+
+std::optional<std::size_t> weights_place(const Node& node) {
+  if (const FusedOp* op = fused_op(node)) return place_of(node, op->weights);
+  const bool standard = node.is("Conv") || node.is("ConvTranspose") || node.is("MatMul") || node.is("Gemm");
+  return standard ? std::optional<std::size_t>(1) : std::nullopt;
+}
+
+Value* weights_in(const Node& node) {
+  const std::optional<std::size_t> place = weights_place(node);
+  return place ? node.input(*place) : nullptr;
+}
+
+Value* weight_scales_in(const Node& node) {
+  const FusedOp* op = fused_op(node);
+  return op ? input_as(node, std::string(op->weights) + "_scale") : nullptr;
 }
 
 Call call_of(const Node& node) {

@@ -95,11 +95,12 @@ class Op {
   std::vector<float> shift() const {
     std::vector<float> shift;
     if (sums_.outputs == 0) return shift;
-    const std::span<const float> scales = quantized_.input(2)->constant()->as<float>();
+    const std::span<const float> scales = weight_scales_in(quantized_)->constant()->as<float>();
     for (std::size_t o = 0; o < scales.size(); ++o) {
       const Place at = place(static_cast<Index>(o), static_cast<Index>(scales.size()));
       const double exact = times(weights().as<float>(), at, sums_.exact) * factor();
-      const double rounded = times(quantized_.input(1)->constant()->as<std::int8_t>(), at, sums_.rounded) * scales[o];
+      const double rounded =
+          times(weights_in(quantized_)->constant()->as<std::int8_t>(), at, sums_.rounded) * scales[o];
       shift.push_back(static_cast<float>((exact - rounded) / (sums_.outputs * static_cast<double>(at.together))));
     }
     return shift;
@@ -111,8 +112,8 @@ class Op {
     Index first, each, together, stride, sums;
   };
 
-  const Tensor& weights() const { return *node_.input(1)->constant(); }
-  double factor() const { return is_product(node_) ? node_.attrs.number("scale", 1) : 1; }
+  const Tensor& weights() const { return *weights_in(node_)->constant(); }
+  double factor() const { return is_product(node_) ? node_.attrs.number("scale") : 1; }
 
   Place place(Index o, Index outputs) const {
     const Index each = static_cast<Index>(weights().elements()) / outputs;
@@ -186,8 +187,8 @@ bool readable(const Node& reference, const Node& quantized) {
       computes(reference, Family::product, Form::f32) && computes(quantized, Family::product, Form::i8);
   if (!conv && !product) return false;
   if (!reference.input(0)->is_graph_input() && !reference.input(0)->producer()) return false;
-  const Tensor *w = reference.input(1)->constant(), *steps = quantized.input(1)->constant();
-  const Tensor* scales = quantized.input(2)->constant();
+  const Tensor *w = weights_in(reference)->constant(), *steps = weights_in(quantized)->constant();
+  const Tensor* scales = weight_scales_in(quantized)->constant();
   if (!w || !steps || !scales || w->dtype() != DType::f32 || steps->dtype() != DType::i8) return false;
   if (w->dims() != steps->dims() || w->elements() == 0 || quantized.attrs.integer("has_zero_point")) return false;
   const std::size_t outputs = !transposed && (conv || reference.attrs.integer("trans_b")) ? 0 : 1;

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostDepth = 4096;
 struct Product {
   const Node *reference, *quantized;
 
-  const Tensor& weights() const { return *reference->input(1)->constant(); }
+  const Tensor& weights() const { return *weights_in(*reference)->constant(); }
   bool transposed() const { return reference->attrs.integer("trans_b") != 0; }
   std::int64_t depth() const { return weights().dims()[transposed()]; }
   std::int64_t columns() const { return weights().dims()[1 - transposed()]; }
@@ -29,8 +29,8 @@ bool readable(const Product& product) {
   if (!computes(reference, Family::product, Form::f32)) return false;
   if (!computes(quantized, Family::product, Form::i8) && !product.in_4_bits()) return false;
   if (reference.input(0)->is_initializer() || quantized.attrs.integer("has_zero_point")) return false;
-  const Tensor *w = reference.input(1)->constant(), *steps = quantized.input(1)->constant();
-  const Tensor* scales = quantized.input(2)->constant();
+  const Tensor *w = weights_in(reference)->constant(), *steps = weights_in(quantized)->constant();
+  const Tensor* scales = weight_scales_in(quantized)->constant();
   if (!w || !steps || !scales || w->dtype() != DType::f32 || w->rank() != 2 || w->elements() == 0) return false;
   if (product.in_4_bits()) return steps->dtype() == DType::u8 && steps->elements() == w->elements() / 2;
   return steps->dtype() == DType::i8 && steps->dims() == w->dims() && scales->elements() == product.columns();
@@ -40,7 +40,7 @@ bool readable(const Product& product) {
 std::vector<float> wanted(const Product& product) {
   const std::span<const float> from = product.weights().as<float>();
   const auto depth = static_cast<std::size_t>(product.depth()), columns = static_cast<std::size_t>(product.columns());
-  const float factor = product.reference->attrs.number("scale", 1);
+  const float factor = product.reference->attrs.number("scale");
   std::vector<float> weights(from.size());
   for (std::size_t k = 0; k < depth; ++k)
     for (std::size_t n = 0; n < columns; ++n)
@@ -50,7 +50,7 @@ std::vector<float> wanted(const Product& product) {
 
 Tensor compensated(const Product& product, const Compensation& compensation) {
   const std::int64_t depth = product.depth(), columns = product.columns();
-  const Tensor& scales = *product.quantized->input(2)->constant();
+  const Tensor& scales = *weight_scales_in(*product.quantized)->constant();
   const bool four = product.in_4_bits();
   const std::int64_t block = depth * columns / scales.elements();
   const Grid grid{.scales = scales.as<float>(),

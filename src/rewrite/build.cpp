@@ -14,6 +14,7 @@ Value& Build::op(std::string_view type, std::vector<Value*> inputs, Attrs attrs,
   Node& node = graph_.add(type, std::move(inputs), {.before = &before_, .outputs = outputs, .attrs = std::move(attrs)});
   made_.push_back(&node);
   if (node.domain().empty() && refusal_) refusal_ = in_opset(node, opset());
+  complete(node);
   infer_types(node, context_.model);
   return *node.output();
 }

@@ -101,12 +101,9 @@ class Comparison {
     return says_as_much(a, b) && says_as_much(b, a);
   }
 
-  /// Every attribute of `a` is one of `b`, or what a fused op has where nothing is said.
   bool says_as_much(const Node& a, const Node& b) {
-    const FusedOp* op = fused_op(a);
     return std::ranges::all_of(a.attrs, [&](const auto& item) {
       const Attr* other = b.attrs.find(item.first);
-      if (!other && op) other = op->defaults.find(item.first);
       return other && same_attr(item.second, *other);
     });
   }

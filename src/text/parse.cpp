@@ -49,14 +49,11 @@ void parse(Message& message, std::string_view text) {
   }
 }
 
-/// Fused ops say everything, whatever the text leaves out.
+/// What the text leaves out of fused ops.
 void complete(Graph& graph) {
   for (const auto& node : graph.nodes()) {
     for (Graph* inner : node->subgraphs()) complete(*inner);
-    const FusedOp* op = fused_op(*node);
-    if (!op) continue;
-    for (const auto& [name, usual] : op->defaults)
-      if (!node->attrs.has(name)) node->attrs.set(name, usual);
+    complete(*node);
   }
 }
 
