@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "modelflow/shape_values.h"
 #include "passes/clean/clean.h"
-#include "passes/clean/contents.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/strided_view.h"
@@ -109,14 +109,14 @@ bool reads_input(const Node& node) {
 }
 
 /// Extents that are proved to be numbers or those of graph inputs: read there, one by one.
-bool read_at_inputs(Node& node, const Elements& extents, Context& context) {
+bool read_at_inputs(Node& node, const std::vector<Dim>& extents, Context& context) {
   Graph& graph = node.graph();
   const std::size_t rank = rank_of(node.output()).value_or(2);
   if (reads_input(node) || graph.parent() || node.output()->dtype() != DType::i64 || rank > 1) return false;
   std::vector<std::optional<Place>> sources;
-  for (const Element& extent : extents) {
-    sources.push_back(extent.extent ? input_with(graph, extent.value) : std::nullopt);
-    if (!sources.back() && !extent.value.known()) return false;
+  for (const Dim& extent : extents) {
+    sources.push_back(input_with(graph, extent));
+    if (!sources.back() && !extent.known()) return false;
   }
   Build build(graph, node, context);
   const auto constant = [&](std::int64_t v) -> Value& {
@@ -124,7 +124,7 @@ bool read_at_inputs(Node& node, const Elements& extents, Context& context) {
   };
   std::vector<Value*> parts;
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    const std::optional<std::int64_t> number = extents[i].value.number();
+    const std::optional<std::int64_t> number = extents[i].number();
     parts.push_back(number ? &constant(*number)
                            : &build.op("Gather", {&build.op("Shape", {sources[i]->value}),
                                                   &constant(static_cast<std::int64_t>(sources[i]->axis))}));
@@ -153,12 +153,12 @@ bool read_at_source(Node& gather, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
-  Contents contents(graph);
-  std::vector<std::pair<Node*, Elements>> reads;  // before any edit: contents are remembered by value
+  ShapeValues contents(context.model.ir_version);
+  std::vector<std::pair<Node*, std::vector<Dim>>> reads;  // before any edit: contents are remembered by value
   for (const auto& node : graph.nodes()) {
     if (!node->is("Gather") && !node->is("Slice") && !node->is("Div")) continue;
-    const Elements* extents = contents.of(node->output());
-    reads.emplace_back(node.get(), extents ? *extents : Elements{});
+    const std::vector<Dim>* extents = contents.of(node->output());
+    reads.emplace_back(node.get(), extents ? *extents : std::vector<Dim>{});
   }
   int changes = 0;
   for (const auto& [node, extents] : reads) {

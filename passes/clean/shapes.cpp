@@ -1,13 +1,15 @@
 // Shape arithmetic that comes out as numbers becomes constants, and Reshapes with a computed target get a constant one.
 #include <algorithm>
 
+#include "modelflow/shape_values.h"
 #include "passes/clean/clean.h"
-#include "passes/clean/contents.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 
 namespace {
+
+bool integral(DType dtype) { return dtype == DType::i64 || dtype == DType::i32 || dtype == DType::boolean; }
 
 Tensor tensor_of(DType dtype, bool scalar, const Ints& values) {
   const Dims dims = scalar ? Dims{} : Dims{static_cast<std::int64_t>(values.size())};
@@ -21,7 +23,7 @@ Tensor tensor_of(DType dtype, bool scalar, const Ints& values) {
 }
 
 /// Shape arithmetic that came out as numbers.
-int numbers_to_constants(Graph& graph, Context& context, Contents& contents) {
+int numbers_to_constants(Graph& graph, Context& context, ShapeValues& contents) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (node->output() && !node->output()->is_graph_output() && !node->output()->uses().empty())
@@ -30,13 +32,10 @@ int numbers_to_constants(Graph& graph, Context& context, Contents& contents) {
   for (Node* node : nodes) {
     if (node->op() == "Constant") continue;
     Value& out = *node->output();
-    const Elements* elements = contents.of(&out);
-    if (!elements || !rank_of(&out)) continue;  // one element of unknown rank may be a scalar or a vector
-    Ints values;
-    for (const Element& e : *elements)
-      if (const auto number = e.value.number()) values.push_back(*number);
-    if (values.size() != elements->size()) continue;
-    graph.replace(out, graph.add_constant(tensor_of(out.dtype(), rank_of(&out) == 0, values), out.name()));
+    if (!integral(out.dtype()) || !rank_of(&out)) continue;  // one of unknown rank may be a scalar or a vector
+    const std::optional<Ints> numbers = contents.numbers(&out);
+    if (!numbers) continue;
+    graph.replace(out, graph.add_constant(tensor_of(out.dtype(), rank_of(&out) == 0, *numbers), out.name()));
     ++changes;
   }
   if (changes) context.hit("shape-to-constant", changes);
@@ -52,20 +51,20 @@ Dim inferred(const Node& node, std::size_t i, std::size_t size) {
 
 /// Whether it refuses the empty batch that the computed target served: by a -1 that the model did not have, or had with
 /// allowzero, where ONNX Runtime takes both.
-bool fails_when_empty(const Node& node, const Ints& target, const Elements& wanted) {
+bool fails_when_empty(const Node& node, const Ints& target, const std::vector<Dim>& wanted) {
   if (!refuses_empty(target)) return false;
   if (node.attrs.integer("allowzero") != 0) return true;
   const auto rest = std::find(target.begin(), target.end(), -1);
-  return wanted[static_cast<std::size_t>(rest - target.begin())].value.number() != -1;
+  return wanted[static_cast<std::size_t>(rest - target.begin())].number() != -1;
 }
 
 /// The constant that means the same for Reshape: numbers, 0 for "as the input has it", at most one -1 for the rest.
-std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
+std::optional<Ints> reshape_target(const Node& node, const std::vector<Dim>& wanted) {
   const Value& x = *node.input(0);
   const bool ranked = x.type.is_tensor() && x.shape().has_rank();
   Ints target;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    const Dim& dim = wanted[i].value;
+    const Dim& dim = wanted[i];
     const Dim known = inferred(node, i, wanted.size());
     // With allowzero a 0 is an empty axis, which no other number says; a copied dim is what it is either way.
     if (node.attrs.integer("allowzero") != 0 && dim.number() == 0) return std::nullopt;
@@ -80,12 +79,12 @@ std::optional<Ints> reshape_target(const Node& node, const Elements& wanted) {
   return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
 }
 
-int reshape_targets(Graph& graph, Context& context, Contents& contents) {
+int reshape_targets(Graph& graph, Context& context, ShapeValues& contents) {
   int changes = 0;
   for (const auto& node : graph.nodes()) {
     if (!node->is("Reshape") || !node->input(0) || !node->output()) continue;
     if (!node->input(1) || node->input(1)->constant()) continue;
-    const Elements* wanted = contents.of(node->input(1));
+    const std::vector<Dim>* wanted = contents.of(node->input(1));
     if (!wanted) continue;
     const std::optional<Ints> target = reshape_target(*node, *wanted);
     if (!target) {
@@ -110,7 +109,7 @@ Pass fold_shapes() {
   return {.name = "fold-shapes",
           .doc = "Replaces shape arithmetic over known dims by constants, also Reshape targets with one unknown dim.",
           .run = [](Graph& graph, Context& context) {
-            Contents contents(graph);
+            ShapeValues contents(context.model.ir_version);
             const int targets = reshape_targets(graph, context, contents);
             const int changes = targets + numbers_to_constants(graph, context, contents);
             if (changes) graph.prune();

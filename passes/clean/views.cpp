@@ -1,6 +1,4 @@
 // Chains of ops that only move elements, written with the fewest nodes.
-#include "passes/clean/views.h"
-
 #include <algorithm>
 #include <numeric>
 
@@ -8,100 +6,62 @@
 #include "passes/clean/clean.h"
 #include "passes/graph/empty.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
 
 namespace modelflow::passes {
 
-View::View(const Shape& input) {
-  for (const Dim& dim : input.dims()) {
-    axes_.push_back({extents_.size()});
-    origin_.push_back(extents_.size());
-    source_.push_back(extents_.size());
-    extents_.push_back(dim);
+namespace {
+
+/// The runs of a view in the order of the source, joined as far as they stay together: the shape to give the source,
+/// how to transpose it then. Empty perm: no transpose is needed.
+struct Plan {
+  std::vector<Dim> blocks;
+  Ints perm;
+};
+
+using Run = StridedView::Run;
+
+/// The runs of one axis of the source, from the innermost on, by their places among all runs of the view.
+std::vector<std::size_t> runs_of(std::size_t axis, const std::vector<Run>& runs) {
+  std::vector<std::size_t> found;
+  for (Dim stride = 1; found.size() < runs.size();) {
+    const auto next = std::ranges::find_if(runs, [&](const Run& r) { return r.axis == axis && r.stride == stride; });
+    if (next == runs.end()) break;
+    found.push_back(static_cast<std::size_t>(next - runs.begin()));
+    stride = stride * next->extent;
   }
+  return found;
 }
 
-bool View::transpose(const Ints& perm) {
-  if (perm.size() != axes_.size()) return false;
-  std::vector<std::vector<std::size_t>> axes;
-  for (const std::int64_t axis : perm) {
-    if (axis < 0 || static_cast<std::size_t>(axis) >= axes_.size()) return false;
-    axes.push_back(axes_[static_cast<std::size_t>(axis)]);
-  }
-  axes_ = std::move(axes);
-  return true;
-}
-
-bool View::split(std::size_t atom, const Dim& first) {
-  const Dim rest = extents_[atom].divided_by(first);
-  if (rest.unknown() || first.number() == 0) return false;
-  const std::size_t added = extents_.size();
-  extents_[atom] = first;
-  extents_.push_back(rest);
-  origin_.push_back(origin_[atom]);
-  source_.insert(std::find(source_.begin(), source_.end(), atom) + 1, added);
-  return true;
-}
-
-bool View::reshape(const Shape& shape) {
-  if (!shape.has_rank()) return false;
-  std::vector<std::size_t> queue;  // the atoms in the present order, those of extent 1 left out: they can be anywhere
-  for (const auto& axis : axes_)
-    for (const std::size_t atom : axis)
-      if (extents_[atom].number() != 1) queue.push_back(atom);
-  std::vector<std::vector<std::size_t>> axes;
-  std::size_t next = 0;
-  for (const Dim& dim : shape.dims()) {
-    axes.emplace_back();
-    Dim left = dim;
-    while (left.number() != 1) {
-      if (next == queue.size() || left.unknown()) return false;
-      const std::size_t atom = queue[next];
-      if (extents_[atom] == left) {
-        left = 1;
-      } else if (const Dim more = left.divided_by(extents_[atom]); !more.unknown()) {
-        left = more;
-      } else if (split(atom, left)) {
-        queue.insert(queue.begin() + static_cast<std::ptrdiff_t>(next) + 1, extents_.size() - 1);
-        left = 1;
-      } else {
-        return false;
-      }
-      axes.back().push_back(atom);
-      ++next;
-    }
-  }
-  axes_ = std::move(axes);
-  return next == queue.size();
-}
-
-View::Plan View::plan(bool join) const {
-  std::vector<std::size_t> order, position(extents_.size());
-  for (const auto& axis : axes_)
-    for (const std::size_t atom : axis)
-      if (extents_[atom].number() != 1) order.push_back(atom);
-  for (std::size_t i = 0; i < order.size(); ++i) position[order[i]] = i;
+/// `join`: also across axes of the source, which has this rank. Nothing where the view is not all of its elements.
+std::optional<Plan> plan_of(const StridedView& view, std::size_t rank, bool join) {
+  std::vector<Run> runs;
+  for (const StridedView::Axis& axis : view.axes())
+    for (const Run& run : axis)
+      if (run.extent.number() != 1) runs.push_back(run);
   Plan plan;
   std::vector<std::size_t> places;  // of each block in the result
-  const std::size_t none = extents_.size();
-  for (std::size_t last = none; const std::size_t atom : source_) {
-    if (extents_[atom].number() == 1) continue;
-    if (last != none && position[atom] == position[last] + 1 && (join || origin_[atom] == origin_[last])) {
-      plan.blocks.back() = plan.blocks.back() * extents_[atom];
-    } else {
-      plan.blocks.push_back(extents_[atom]);
-      places.push_back(position[atom]);
+  std::size_t seen = 0;
+  for (std::size_t axis = 0, last = runs.size(); axis < rank; ++axis) {
+    const std::vector<std::size_t> inwards = runs_of(axis, runs);
+    seen += inwards.size();
+    for (std::size_t i = inwards.size(); i-- > 0; last = inwards[i]) {
+      const Run& run = runs[inwards[i]];
+      if (last != runs.size() && inwards[i] == last + 1 && (join || run.axis == runs[last].axis)) {
+        plan.blocks.back() = plan.blocks.back() * run.extent;
+      } else {
+        plan.blocks.push_back(run.extent);
+        places.push_back(inwards[i]);
+      }
     }
-    last = atom;
   }
-  if (std::is_sorted(places.begin(), places.end())) return {{}, {}};
-  for (std::size_t i = 0; i < places.size(); ++i) plan.perm.push_back(static_cast<std::int64_t>(i));
-  std::sort(plan.perm.begin(), plan.perm.end(), [&](std::int64_t a, std::int64_t b) {
-    return places[static_cast<std::size_t>(a)] < places[static_cast<std::size_t>(b)];
-  });
+  if (seen != runs.size()) return {};
+  if (std::is_sorted(places.begin(), places.end())) return Plan{};
+  plan.perm.resize(places.size());
+  std::iota(plan.perm.begin(), plan.perm.end(), 0);
+  std::ranges::sort(plan.perm, {}, [&](std::int64_t i) { return places[static_cast<std::size_t>(i)]; });
   return plan;
 }
-
-namespace {
 
 bool moves_view(const Node& node) {
   return is_view(node) && node.input(0) && node.output() && node.output()->shape().has_rank();
@@ -118,14 +78,6 @@ const Node* element_reader(const Value& value) {
     reader = use.node;
   }
   return reader;
-}
-
-bool follow(View& view, const Node& node) {
-  if (!node.is("Transpose")) return view.reshape(node.output()->shape());
-  Ints perm = node.attrs.ints("perm");
-  if (perm.empty())
-    for (std::size_t i = node.output()->shape().rank(); i-- > 0;) perm.push_back(static_cast<std::int64_t>(i));
-  return view.transpose(perm);
 }
 
 /// A Reshape target: numbers, 0 where the input has the same dim, one -1; nullopt when more is open.
@@ -197,15 +149,17 @@ class Chain {
   bool rewrite(Graph& graph, Context& context, std::size_t length) {
     Node &first = *nodes_[length - 1], &last = *nodes_[0];
     Value &x = *first.input(0), &y = *last.output();
-    if (!x.type.is_tensor() || !x.shape().has_rank()) return false;
-    View view(x.shape());
+    if (!x.type.is_tensor() || !x.shape().has_rank() || std::ranges::any_of(x.shape().dims(), &Dim::unknown))
+      return false;
+    StridedView view(x.shape());
     std::size_t transposes = 0;
     for (std::size_t i = length; i-- > 0;) {
-      if (!follow(view, *nodes_[i])) return false;
+      if (!view.follow(*nodes_[i]->output())) return false;
       transposes += nodes_[i]->is("Transpose") ? 1 : 0;
     }
-    Steps best = steps(view, x, y, false);
-    if (const Steps joined = steps(view, x, y, true); joined.count() < best.count()) best = joined;
+    const std::optional<Steps> apart = steps(view, x, y, false), joined = steps(view, x, y, true);
+    if (!apart || !joined) return false;
+    const Steps& best = joined->count() < apart->count() ? *joined : *apart;
     if (best.count() >= length || (!best.plan.perm.empty() && transposes == 0)) return false;
     if (best.count() == 0 && y.is_graph_output()) return false;
     const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(length);
@@ -215,21 +169,23 @@ class Chain {
 
   /// Reshape, Transpose, Reshape and a swap of the last two axes, each where needed.
   struct Steps {
-    View::Plan plan;
+    Plan plan;
     std::vector<Dim> turned, to;
     bool before = false, after = false, swap = false;
     std::size_t count() const { return std::size_t{before} + !plan.perm.empty() + after + swap; }
   };
 
-  static Steps steps(const View& view, const Value& x, const Value& y, bool join) {
-    Steps s{view.plan(join), {}, y.shape().dims()};
+  static std::optional<Steps> steps(const StridedView& view, const Value& x, const Value& y, bool join) {
+    const std::optional<Plan> plan = plan_of(view, x.shape().rank(), join);
+    if (!plan) return {};
+    Steps s{*plan, {}, y.shape().dims()};
     if (s.to.size() > 2 && !keeps_last(s.plan.perm) && feeds_product(y)) {
       // A product reads its operand transposed for nothing, and whole rows are quicker to move.
-      View other = view;
+      StridedView other = view;
       const Ints swap = swapped(ascending(s.to.size()));
       other.transpose(swap);
-      if (View::Plan rows = other.plan(join); keeps_last(rows.perm))
-        s.plan = rows, s.to = permuted(s.to, swap), s.swap = true;
+      if (const auto rows = plan_of(other, x.shape().rank(), join); rows && keeps_last(rows->perm))
+        s.plan = *rows, s.to = permuted(s.to, swap), s.swap = true;
     }
     const std::vector<Dim>& from = x.shape().dims();
     s.turned = s.plan.perm.empty() ? from : permuted(s.plan.blocks, s.plan.perm);

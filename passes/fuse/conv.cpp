@@ -101,7 +101,7 @@ Node* convert(Node& conv, Context& context, Extents& extents) {
 }
 
 int run(Graph& graph, Context& context) {
-  Extents extents(graph);
+  Extents extents;
   const std::vector<Node*> convs = nodes_of(graph, {"Conv"});
   std::vector<Node*> fused;
   for (Node* conv : convs) {

@@ -163,7 +163,7 @@ int run(Graph& graph, Context& context) {
   }
   if (std::none_of(results.begin(), results.end(), [](const Value* v) { return v->producer()->is("Gather"); }))
     return 0;
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   std::unordered_set<const Value*> gone;
   for (Value* rows : results)

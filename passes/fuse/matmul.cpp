@@ -166,7 +166,7 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
 }
 
 int run(Graph& graph, Context& context) {
-  Extents extents(graph);
+  Extents extents;
   const std::vector<Node*> products = nodes_of(graph, {"MatMul", "Gemm"});
   std::vector<Node*> fused;
   for (Node* product : products) {

@@ -73,7 +73,7 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
 int run_layers(Graph& graph, Context& context) {
   const std::vector<Node*> norms = nodes_of(graph, {"modelflow.LayerNorm"});
   if (norms.empty()) return 0;
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   for (Node* norm : norms) changes += absorb_sum(*norm, context, extents);
   return changes;
@@ -82,7 +82,7 @@ int run_layers(Graph& graph, Context& context) {
 int run_groups(Graph& graph, Context& context) {
   const std::vector<Node*> norms = nodes_of(graph, {"modelflow.GroupNorm"});
   if (norms.empty()) return 0;
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   for (Node* norm : norms) changes += absorb_epilogue(norm, context, extents, "group-norm");
   return changes;

@@ -32,7 +32,7 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
 }
 
 int run(Graph& graph, Context& context) {
-  Extents extents(graph);
+  Extents extents;
   const std::int64_t opset = context.model.opset();
   std::vector<Node*> sinks;  // last first: what a later tree takes in is no sink any more
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {

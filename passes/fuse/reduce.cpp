@@ -97,7 +97,7 @@ int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes =
       nodes_of(graph, {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"});
   if (nodes.empty() || context.model.opset() < 11) return 0;  // no axes from the end
-  Extents extents(graph);
+  Extents extents;
   std::unordered_set<const Node*> taken;
   int changes = 0;
   for (Node* node : nodes) changes += fuse_reduction(*node, context, extents, taken);

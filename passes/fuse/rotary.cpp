@@ -199,7 +199,7 @@ int run(Graph& graph, Context& context) {
   for (const auto& node : graph.nodes())
     for (const char* op : {"Add", "Concat", "Reshape", "RotaryEmbedding"})
       if (node->is(op) && node->output() && node->input(0)) nodes.push_back(node.get());
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   for (Node* node : nodes) {
     if (node->output()->uses().empty() && !node->output()->is_graph_output()) continue;

@@ -149,7 +149,7 @@ int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, {"Softmax", "LogSoftmax"});
   if (nodes.empty() || context.model.opset() < 11) return 0;  // no axes from the end
   const std::uint64_t version = graph.version();
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   for (Node* node : nodes) changes += fuse_softmax(*node, context, extents);
   if (graph.version() != version) graph.prune();  // what only widened a mask

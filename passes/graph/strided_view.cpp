@@ -240,6 +240,7 @@ bool StridedView::follow(const Value& value) {
     const std::optional<Ints> target = const_ints(node->input(1));
     return reshape(value.shape(), target && node->attrs.integer("allowzero") == 0 ? &*target : nullptr);
   }
+  if (node->is("Squeeze") && !node->attrs.has("axes") && !node->input(1)) return reshape(value.shape());
   if (node->is("Squeeze") || node->is("Unsqueeze")) return squeeze(*node, node->is("Unsqueeze"));
   if (node->is("Flatten")) return reshape(value.shape());
   return false;

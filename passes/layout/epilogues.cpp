@@ -11,7 +11,7 @@ namespace {
 int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, Family::transposed_convolution, Form::f32);
   if (nodes.empty()) return 0;
-  Extents extents(graph);
+  Extents extents;
   int changes = 0;
   for (Node* node : nodes) changes += absorb_epilogue(node, context, extents, "conv-transpose");
   return changes;

@@ -17,8 +17,7 @@ constexpr double kForced = 1e6;  // seconds: never cut
 
 class Islands {
  public:
-  Islands(Graph& graph, Context& context)
-      : graph_(graph), facts_{graph, context, Extents(graph), Extents(graph, context)} {}
+  Islands(Graph& graph, Context& context) : graph_(graph), facts_{graph, context, {}, TypicalSizes(context)} {}
 
   int run() {
     collect();

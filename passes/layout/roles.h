@@ -39,7 +39,8 @@ struct Role {
 struct Facts {
   Graph& graph;
   Context& context;
-  Extents extents, typical;              ///< what is certain, and typical sizes for costs
+  Extents extents;                       ///< what is certain
+  TypicalSizes typical;                  ///< for costs
   std::size_t rank(const Value* value);  ///< 0 when unknown
   double transpose_seconds(const Value& value);
 };

@@ -41,9 +41,7 @@ Verdict pays(const DftBasis& basis, double rows, double depth, double outputs) {
 }
 
 /// What `x` mostly is, for costs.
-Shape typical_shape(const Value& x, const Context& context) {
-  return x.shape().known() ? x.shape() : Extents(x.graph(), context).of(x);
-}
+Shape typical_shape(const Value& x, const Context& context) { return TypicalSizes(context).of(x); }
 
 constexpr auto kRows = static_cast<double>(typical::kRows);
 

@@ -21,10 +21,32 @@ std::size_t nodes_in(const Graph& graph) {
   return count;
 }
 
+/// A symbol in a body stands for an extent of one trip: beside each other, the trips have extents of their own.
+void forget_symbols(Value& value) {
+  if (!value.type.is_tensor() || !value.shape().has_rank()) return;
+  std::vector<Dim> dims = value.shape().dims();
+  for (Dim& dim : dims)
+    if (!dim.known()) dim = {};
+  value.type.shape = std::move(dims);
+}
+
+void forget_symbols(const Graph& graph) {
+  for (Value* input : graph.inputs()) forget_symbols(*input);
+  for (const auto& node : graph.nodes()) {
+    for (Value* output : node->outputs())
+      if (output) forget_symbols(*output);
+    for (const Graph* inner : node->subgraphs()) forget_symbols(*inner);
+  }
+}
+
 class Unrolling {
  public:
   Unrolling(const Iteration& it, Context& context)
-      : it_(it), graph_(it.node->graph()), build_(graph_, *it.node, context), collected_(it.stacks.size()) {
+      : it_(it),
+        context_(context),
+        graph_(it.node->graph()),
+        build_(graph_, *it.node, context),
+        collected_(it.stacks.size()) {
     for (const Iteration::State& state : it_.states) current_.push_back(state.initial);
   }
 
@@ -42,9 +64,13 @@ class Unrolling {
 
   void step(std::int64_t i) {
     const std::unique_ptr<Graph> body = it_.body->clone(it_.node, &graph_);
+    forget_symbols(*body);
     Inliner inliner(graph_, *it_.node);
     for (std::size_t j = 0; j < body->inputs().size(); ++j) inliner.bind(*body->inputs()[j], outside(j, i));
     inliner.move(*body);
+    for (const auto& node : body->nodes())
+      for (Value* output : node->outputs())
+        if (output) infer_types(*inliner.moved(output)->producer(), context_.model);
     const std::size_t first = it_.number ? 1 : 0;  // behind the condition
     for (std::size_t j = 0; j < current_.size(); ++j) current_[j] = inliner.moved(body->outputs()[first + j]);
     for (std::size_t j = 0; j < collected_.size(); ++j)
@@ -61,9 +87,7 @@ class Unrolling {
     return build_.op("Gather", {it_.sequences[k - current_.size()].all, &number(i)}, {{"axis", std::int64_t{0}}});
   }
 
-  Value& row(Value& value) {
-    return with_axes(build_, "Unsqueeze", value, {0});
-  }
+  Value& row(Value& value) { return with_axes(build_, "Unsqueeze", value, {0}); }
 
   void put(Value& result, Value& value) {
     // A graph output stays the output of a node.
@@ -72,6 +96,7 @@ class Unrolling {
   }
 
   const Iteration& it_;
+  Context& context_;
   Graph& graph_;
   Build build_;
   std::vector<Value*> current_;

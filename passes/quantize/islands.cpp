@@ -94,7 +94,7 @@ std::vector<Value*> carried(const Node& node) {
   return {node.input(0)};
 }
 
-QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context_(context), extents_(graph) {
+QuantizedValues::QuantizedValues(const Graph& graph, Context& context) : context_(context) {
   choose(graph);
   drop_unknown(graph);
   for (const auto& node : graph.nodes())

@@ -163,7 +163,7 @@ int run(Graph& graph, Context& context) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (!node->is("QuantizeLinear")) nodes.push_back(node.get());  // those go with the op in front of them
-  Extents extents(graph);
+  Extents extents;
   std::map<const Node*, bool> sums;  // found before anything moves: extents remember values by address
   for (const Node* node : nodes)
     if (const std::optional<bool> relu = sum_of(*node, extents)) sums.emplace(node, *relu);

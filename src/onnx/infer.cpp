@@ -50,6 +50,21 @@ bool merge_shape(Shape& shape, const Shape& found, bool keep_numbers = false) {
   return changed;
 }
 
+// The name of a value, in a subgraph with where that stands: branches beside each other may use the same names.
+std::string full_name(const Value& value) {
+  std::string name = value.name();
+  const Graph* graph = &value.graph();
+  while (const Node* owner = graph->parent()) {
+    const std::vector<Graph*> inside = owner->subgraphs();
+    const auto outputs = owner->outputs();
+    const auto first = std::ranges::find_if(outputs, [](const Value* output) { return output != nullptr; });
+    name += "@" + std::to_string(std::ranges::find(inside, graph) - inside.begin()) + ":" +
+            (first == outputs.end() ? owner->name : (*first)->name());
+    graph = &owner->graph();
+  }
+  return name;
+}
+
 // A symbol made from the value's name: the same in every sweep.
 void name_dims(Value& value) {
   if (!value.type.is_tensor() || !value.shape().has_rank()) return;
@@ -57,7 +72,7 @@ void name_dims(Value& value) {
   bool changed = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (!dims[i].unknown()) continue;
-    std::string key = value.name() + ":" + std::to_string(i);
+    const std::string key = full_name(value) + ":" + std::to_string(i);
     dims[i] = Dim::symbol(std::string(kUnnamed) + std::to_string(XXH3_64bits(key.data(), key.size())));
     changed = true;
   }
@@ -134,6 +149,7 @@ bool Inference::run(Node& node) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     Value* value = node.outputs()[i];
     if (value) changed |= merge_type(value->type, types[i], value->is_graph_output() && !value->graph().parent());
+    if (value && naming_) name_dims(*value);
   }
   for (Graph* inner : node.subgraphs()) {
     if (!visited_.count(inner)) run(*inner);
@@ -142,6 +158,8 @@ bool Inference::run(Node& node) {
 }
 
 void Inference::run(Graph& graph) {
+  if (naming_)
+    for (Value* input : graph.inputs()) name_dims(*input);
   for (const auto& node : graph.nodes()) run(*node);
 }
 
@@ -215,14 +233,9 @@ bool infer_types(Node& node, const Model& model) { return Inference(model).run(n
 // Unknown extents get a symbol each, so that "the same unknown" can be told from "another unknown" (residuals of models
 // whose inputs are all -1). The writer keeps the declared types of inputs and outputs.
 void infer_types(Model& model) {
-  for (Value* value : model.graph().inputs()) name_dims(*value);
   Inference inference(model);
-  for (const auto& node : model.graph().nodes()) {
-    inference.run(*node);
-    for (Value* value : node->outputs()) {
-      if (value) name_dims(*value);
-    }
-  }
+  inference.name_unknown();
+  inference.run(model.graph());
 }
 
 }  // namespace modelflow

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "modelflow/model.h"
-#include "src/onnx/shape_values.h"
+#include "modelflow/shape_values.h"
 
 namespace modelflow {
 
@@ -18,6 +18,8 @@ class Inference {
   Inference(const Model& model, const Opsets& opsets, int depth)
       : model_(model), opsets_(opsets), depth_(depth), values_(model.ir_version) {}
 
+  /// From now on extents that stay unknown get a symbol each.
+  void name_unknown() { naming_ = true; }
   /// Infers the outputs of one node; true when something became known.
   bool run(Node& node);
   void run(Graph& graph);
@@ -35,6 +37,7 @@ class Inference {
   const Model& model_;
   const Opsets& opsets_;
   int depth_;  // of local function calls
+  bool naming_ = false;
   ShapeValues values_;
   std::string contradiction_;
   std::unordered_set<const Graph*> visited_;  // subgraphs that the schema function of their node has run

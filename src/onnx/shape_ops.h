@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "src/onnx/shape_values.h"
+#include "modelflow/shape_values.h"
 
 namespace modelflow {
 

@@ -1,5 +1,5 @@
 // The contents of small tensors that carry shapes, computed backwards from the nodes that make them.
-#include "src/onnx/shape_values.h"
+#include "modelflow/shape_values.h"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "modelflow/graph.h"
-#include "src/onnx/shape_values.h"
+#include "modelflow/shape_values.h"
 
 namespace modelflow {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "modelflow/graph.h"
-#include "src/onnx/shape_values.h"
+#include "modelflow/shape_values.h"
 
 namespace modelflow {
 

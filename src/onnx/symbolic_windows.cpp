@@ -70,9 +70,11 @@ Ints kernel_of(const Node& node) {
   return kernel;
 }
 
+/// The kernel says the rank where nothing else does.
 Shape windows(const Node& node, const Dim& channels, const Ints& kernel) {
-  const Shape& x = node.input(0)->shape();
-  if (!x.has_rank() || kernel.empty() || x.rank() != kernel.size() + 2) return {};
+  const Shape& told = node.input(0)->shape();
+  const Shape x = told.has_rank() ? told : Shape(std::vector<Dim>(kernel.size() + 2));
+  if (kernel.empty() || x.rank() != kernel.size() + 2) return {};
   Window window = window_of(node, kernel);
   if (window.kernel.empty()) return {};
   std::vector<Dim> dims = {x[0], channels};

@@ -1,4 +1,4 @@
-// What is known about the elements of tensors that carry shapes.
+// What is known about the elements of small integer tensors that carry shapes.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,11 @@ using DimList = std::vector<Dim>;
 
 /// What is known about the elements of small integer tensors (rank 0 or 1) that carry shapes: the results of Shape,
 /// Gather, Concat and arithmetic on them, as Dims, so that "batch" and "12*seq" survive.
+///
+///     ShapeValues values(model.ir_version);
+///     values.of(reshape.input(1));       // [batch, 12, seq, 64], or null
+///
+/// Remembers what it was asked: while it is in use, no value may go.
 class ShapeValues {
  public:
   explicit ShapeValues(std::int64_t ir_version) : ir_version_(ir_version) {}
