@@ -116,6 +116,36 @@ TEST(Infer, UnnamedExtentsAreEqualToThemselves) {
             Model::from_text("(float[?,4,?] x) => (float[] y) { a = Relu(x) b = Abs(a) y = Add(a, b) }").to_bytes());
 }
 
+TEST(Infer, UnnamedExtentsOfBranchesAreTheirOwn) {
+  const std::string branches =
+      "If<then_branch = t () => (float[] p) { v = Compress(x, m) p = Relu(v) },"
+      " else_branch = e () => (float[] q) { v = Compress(x, m) q = Abs(v) }>(c)";
+  Model model = Model::from_text("(bool c, float[N] x, bool[N] m) => (float[] y, float[] z) { y = " + branches +
+                                 " z = " + branches + " }");
+  infer_types(model);
+  std::vector<Shape> shapes;
+  for (const auto& node : model.graph().nodes())
+    for (const Graph* branch : node->subgraphs()) {
+      shapes.push_back(branch->find("v")->shape());
+      ASSERT_EQ(shapes.back().rank(), 1U);
+      EXPECT_FALSE(shapes.back()[0].unknown());
+      EXPECT_EQ(branch->outputs()[0]->shape(), shapes.back());
+    }
+  ASSERT_EQ(shapes.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i)
+    for (std::size_t j = 0; j < i; ++j) EXPECT_FALSE(shapes[i] == shapes[j]);
+}
+
+TEST(Infer, WeightsSayTheRankBehindAConvolution) {
+  const std::string text = "(float[] x) => (float[] y) <float[2,1,1,1] w = {1, 2}> { c = Conv(x, w) y = Relu(c) }";
+  Model model = Model::from_text(text);
+  infer_types(model);
+  const Shape& c = model.graph().find("c")->shape();
+  ASSERT_EQ(c.rank(), 4U);
+  EXPECT_EQ(c[1], Dim(2));
+  EXPECT_EQ(model.graph().find("y")->shape(), c);
+}
+
 TEST(Infer, Subgraphs) {
   const std::string text =
       "(bool c, float[N,4] x) => (float[] y) { z = If<then_branch = t () => (float[] p) { p = Relu(x) },"
