@@ -36,11 +36,20 @@ bool has_fused_ops(const Model& model) {
   return false;
 }
 
-Feeds feeds_of(const Settings& settings, const Model& model) {
-  if (!settings.inputs.empty()) return read_feeds(settings.inputs).front();
+Options options_of(const Settings& settings) {
   Options options;
   for (const std::string& text : settings.shapes) options.input_shapes.insert(parse_input_shape(text));
-  return synthetic_feeds(model, options).front();
+  return options;
+}
+
+Feeds feeds_of(const Settings& settings, const Options& options, const Model& model, Session& session) {
+  if (!settings.inputs.empty()) return read_feeds(settings.inputs).front();
+  try {
+    return typical_feeds(session, model, options);
+  } catch (const Error& error) {
+    if (!settings.shapes.empty() || error.kind() == ErrorKind::usage) throw;
+    throw Error(error.kind(), fmt::format("{}; no made-up inputs fit: give --inputs or --input-shapes", error.what()));
+  }
 }
 
 std::unique_ptr<Session> load(Runtime& runtime, Side& side, const Settings& settings, bool profile) {
@@ -132,8 +141,8 @@ int run(const Settings& settings) {
   if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
   if (settings.kernels) return run_kernels(*runtime, settings);
   if (settings.model.empty()) throw Error(ErrorKind::usage, "a model is needed, or --kernels");
+  const Options options = options_of(settings);  // what is wrong with them is said before anything is loaded
   const Model model = Model::load(settings.model);
-  const Feeds feeds = feeds_of(settings, model);
   BenchReport report{.sides = sides_of(settings, model),
                      .threads = settings.threads > 0 ? settings.threads : cores(),
                      .runtime = runtime->version(),
@@ -141,6 +150,7 @@ int run(const Settings& settings) {
   std::vector<Side>& sides = report.sides;
   std::vector<std::unique_ptr<Session>> sessions;
   for (Side& side : sides) sessions.push_back(load(*runtime, side, settings, false));
+  const Feeds feeds = feeds_of(settings, options, model, *sessions.front());
   measure(sides, sessions, feeds, settings);
   sessions.clear();
   if (settings.profile) {

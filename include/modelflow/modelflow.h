@@ -90,6 +90,10 @@ Metric parse_metric(std::string_view text);
 /// (Options::input_shapes fixes them), padding, empty batches and whatever else data has. A model may refuse some.
 std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options);
 
+/// The most likely inputs that the session of a model runs: of dynamic dims other extents are tried where it refuses.
+/// Throws what the first attempt threw where it refuses all.
+Feeds typical_feeds(Session& session, const Model& model, const Options& options);
+
 /// Every stage with its passes and rules in running order: `optimize --list`.
 std::vector<Stage> stages(const Options& options = {});
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "modelflow/function.h"
+#include "src/graph/op_name.h"
 #include "src/onnx/read.h"
 
 namespace modelflow {
@@ -51,7 +52,7 @@ Verdict can_write(const Node& fused, std::int64_t opset) {
 Verdict may_stay(const Node& fused, const Context& context) {
   if (const Value* empty = empty_value(fused)) return no("has no elements", empty->name());
   const Choice choice = choose_kernel(call_of(fused), context.target);
-  if (!choice.kernel) return no("no kernel takes " + fused.op() + ": " + choice.reason);
+  if (!choice.kernel) return no("no kernel takes " + joined_op(fused) + ": " + choice.reason);
   return can_write(fused, context.model.opset());
 }
 

@@ -118,4 +118,20 @@ std::vector<Feeds> synthetic_feeds(const Model& model, const Options& options) {
   return flat;
 }
 
+Feeds typical_feeds(Session& session, const Model& model, const Options& options) {
+  check_input_shapes(model, options.input_shapes);
+  const Idea idea = typical_idea(model);
+  std::optional<Error> refusal;
+  for (const Extents& extents : idea.extents) {
+    Feeds feeds = made_up(model, input_dims(model, extents, options.input_shapes), extents, idea.style);
+    try {
+      session.run(feeds);
+      return feeds;
+    } catch (const Error& error) {
+      if (!refusal) refusal = error;
+    }
+  }
+  throw *refusal;
+}
+
 }  // namespace modelflow
