@@ -126,8 +126,7 @@ std::vector<Side> sides_of(const Settings& settings, const Model& model) {
 int cores() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 int run_kernels(Runtime& runtime, const Settings& settings) {
-  KernelSettings kernels{.model = settings.model, .op = settings.op, .shapes = {}};
-  for (const std::string& text : settings.shapes) kernels.shapes.insert(parse_input_shape(text));
+  KernelSettings kernels{.model = settings.model, .op = settings.op, .shapes = options_of(settings).input_shapes};
   kernels.threads = settings.threads > 0 ? settings.threads : cores();
   kernels.seconds = settings.block;
   const KernelReport report = bench_kernels(runtime, kernels);

@@ -15,7 +15,7 @@ from . import errors
 from ._folder import Folder
 from ._kinds import kind_of
 from ._library import beside_library, environment
-from ._samples import array
+from ._samples import array, shape_text
 from .report import from_data
 
 
@@ -65,8 +65,8 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     if inputs is not None:
         _write(folder.path / "inputs.npz", inputs)
         arguments += ["--inputs", folder.path / "inputs.npz"]
-    for key, shape in (input_shapes or {}).items():
-        arguments += ["--input-shapes", f"{key}:{','.join(str(int(extent)) for extent in shape)}"]
+    for name, shape in (input_shapes or {}).items():
+        arguments += ["--input-shapes", shape_text(name, shape)]
     command = [str(beside_library("modelflow-bench")), *map(str, arguments), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode:

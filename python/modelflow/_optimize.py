@@ -10,6 +10,7 @@ from ._folder import Folder
 from ._kinds import kind_of
 from ._result import Result
 from ._run import Run
+from ._samples import shape_text
 from ._session import session
 from .report import Miss, Report
 
@@ -75,7 +76,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
         for value in values:
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():
-        run.set("input_shape", f"{name}:{','.join(str(int(extent)) for extent in shape)}")
+        run.set("input_shape", shape_text(name, shape))
     for what, data in (("calibration", calibration), ("inputs", inputs)):
         if isinstance(data, (str, os.PathLike)):
             run.set(what, os.fspath(data))

@@ -21,6 +21,11 @@ def array(value: Any) -> np.ndarray:
     return np.asarray(value, order="C")
 
 
+def shape_text(name: str, shape: Sequence[int]) -> str:
+    """The shape of an input in the library's words: "x:1,3,224,224"."""
+    return f"{name}:{','.join(str(int(extent)) for extent in shape)}"
+
+
 def named(sample: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
     """One sample by input name. Of tuples and lists, what goes beyond the inputs (labels) is left out."""
     if isinstance(sample, Mapping):

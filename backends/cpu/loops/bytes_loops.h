@@ -11,13 +11,6 @@ namespace {
 
 MODELFLOW_INLINE Floats as_floats(Ints x) { return __builtin_convertvector(x, Floats); }
 
-/// x + zero, rounded half to even; what is too large for an integer is cut before it becomes the smallest one. NaN
-/// becomes that, and so 0, as in ONNX Runtime's QuantizeLinear.
-struct ToByte {
-  std::int32_t zero;
-  MODELFLOW_INLINE Ints operator()(Floats x) const { return nearest(min(all(1024.0f), x)) + zero; }
-};
-
 /// y[i] = number(i, part), saturated.
 template <class Number>
 MODELFLOW_INLINE void write_bytes(std::size_t n, std::uint8_t* y, Number number) {

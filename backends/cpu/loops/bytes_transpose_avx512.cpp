@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::size_t kChannels = 16, kPixels = 64;
 
-/// 64 floats to bytes, as ToByte in bytes_loops.h.
+/// 64 floats to bytes.
 struct Quantizer {
   Floats inverse;
-  std::int32_t zero;
+  ToByte byte;
 
-  explicit Quantizer(const Quantization& q) : inverse(all(1 / q.scale)), zero(q.zero) {}
+  explicit Quantizer(const Quantization& q) : inverse(all(1 / q.scale)), byte{q.zero} {}
 
-  MODELFLOW_INLINE Ints number(Floats x) const { return nearest(min(all(1024.0f), x * inverse)) + zero; }
+  MODELFLOW_INLINE Ints number(Floats x) const { return byte(x * inverse); }
   MODELFLOW_INLINE Bytes operator()(const float* x) const {
     return narrowed(number(load(x)), number(load(x + 16)), number(load(x + 32)), number(load(x + 48)));
   }

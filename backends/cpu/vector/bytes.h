@@ -122,6 +122,13 @@ MODELFLOW_INLINE void store_bytes(std::uint8_t* to, Ints x, Rest rest) {
 
 #endif
 
+/// x + zero, rounded half to even; what is too large for an integer is cut before it becomes the smallest one. NaN
+/// becomes that, and so 0, as in ONNX Runtime's QuantizeLinear.
+struct ToByte {
+  std::int32_t zero;
+  MODELFLOW_INLINE Ints operator()(Floats x) const { return nearest(min(all(1024.0f), x)) + zero; }
+};
+
 /// In every 16 bytes of the rows, byte j of row i becomes byte i of row j: each step rotates the bits of (row, byte)
 /// by one.
 MODELFLOW_INLINE void turn_sixteens(Bytes (&rows)[16]) {
