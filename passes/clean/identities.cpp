@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "passes/clean/clean.h"
-#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -169,16 +168,11 @@ bool can_take_over(const Value& out, const Value& by) {
          !by.graph().pinned.contains(by.name());
 }
 
-/// Of Squeeze with an empty list of axes those that it drops: runtimes take all of extent 1, ONNX's own inference none.
-Ints axes_meant(const Node& node) {
-  const Tensor* none = node.is("Squeeze") && node.input(1) ? node.input(1)->constant() : nullptr;
-  if (!none || none->elements() != 0 || !node.input(0)->shape().has_rank()) return {};
-  Ints axes;
-  for (const Dim& dim : node.input(0)->shape().dims()) {
-    if (!dim.known()) return {};
-    if (dim.value() == 1) axes.push_back(&dim - node.input(0)->shape().dims().data());
-  }
-  return axes;
+/// An empty list of axes: runtimes drop all of extent 1, ONNX's own inference none, so that folding what comes out as
+/// one would break the model. Without a list both drop all.
+bool says_no_axes(const Node& node) {
+  const Tensor* axes = node.is("Squeeze") && node.input(1) ? node.input(1)->constant() : nullptr;
+  return axes && axes->elements() == 0;
 }
 
 int remove_no_ops(Graph& graph, Context& context) {
@@ -186,9 +180,9 @@ int remove_no_ops(Graph& graph, Context& context) {
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   int changes = 0;
   for (Node* node : nodes) {
-    if (const Ints axes = axes_meant(*node); !axes.empty()) {
-      set_constant(*node, 1, tensor_of(axes));
-      context.hit("axes-that-are-meant");
+    if (says_no_axes(*node)) {
+      graph.resize_inputs(*node, 1);
+      context.hit("no-axes");
       ++changes;
     }
     Value* by = given_back(*node);
@@ -207,7 +201,7 @@ int remove_no_ops(Graph& graph, Context& context) {
 
 Pass identities() {
   return {.name = "identities",
-          .doc = "Removes nodes that give back their input unchanged, and says which axes an empty list means.",
+          .doc = "Removes nodes that give back their input unchanged, and empty lists of axes.",
           .run = remove_no_ops};
 }
 

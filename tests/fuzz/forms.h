@@ -29,8 +29,8 @@ struct Settings {
 struct Checked {
   bool runs = false;  ///< the original does
   std::optional<Finding> finding;
-  int excused = 0, caught = 0;     ///< caught: the optimizer's own verification found and repaired something
-  int samples = 0, left_open = 0;  ///< left_open: samples that differ where ONNX Runtime itself has no one answer
+  std::string repaired;                         ///< what the optimizer's own verification found and left out
+  int excused = 0, samples = 0, left_open = 0;  ///< left_open: samples that differ where ONNX Runtime has no one answer
 };
 
 /// types, O1, O2, fused, fallback, inline, verified, again, and the names of precisions.

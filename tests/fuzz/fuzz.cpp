@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "modelflow/data.h"
 #include "modelflow/error.h"
 #include "modelflow/modelflow.h"
 #include "src/verify/compare.h"
@@ -44,7 +45,7 @@ struct Arguments {
 
 /// What was done, over all graphs.
 struct Tally {
-  std::size_t graphs = 0, refused = 0, samples = 0, excused = 0, left_open = 0, caught = 0, unfinished = 0;
+  std::size_t graphs = 0, refused = 0, samples = 0, excused = 0, left_open = 0, repaired = 0, unfinished = 0;
   std::map<std::string, std::size_t> findings;  ///< by what is to blame
 };
 
@@ -141,8 +142,8 @@ class Fuzzer {
   }
 
   static std::string encoded(const Checked& checked) {
-    std::string text = fmt::format("{} {} {} {} {}\n", checked.runs, checked.samples, checked.excused,
-                                   checked.left_open, checked.caught);
+    std::string text = fmt::format("{} {} {} {}\n{}\n", checked.runs, checked.samples, checked.excused,
+                                   checked.left_open, checked.repaired);
     if (checked.finding)
       text += fmt::format("{}\n{}\n{}\n", checked.finding->mode, checked.finding->kind, checked.finding->what);
     return text;
@@ -164,8 +165,9 @@ class Fuzzer {
       return checked;
     }
     std::istringstream in(text);
-    in >> std::boolalpha >> checked.runs >> checked.samples >> checked.excused >> checked.left_open >> checked.caught >>
-        std::ws;
+    in >> std::boolalpha >> checked.runs >> checked.samples >> checked.excused >> checked.left_open;
+    in.ignore();
+    std::getline(in, checked.repaired);
     Finding finding;
     if (std::getline(in, finding.mode) && std::getline(in, finding.kind) && std::getline(in, finding.what))
       checked.finding = finding;
@@ -210,7 +212,10 @@ class Fuzzer {
     tally_.samples += static_cast<std::size_t>(checked.samples);
     tally_.excused += static_cast<std::size_t>(checked.excused);
     tally_.left_open += static_cast<std::size_t>(checked.left_open);
-    tally_.caught += static_cast<std::size_t>(checked.caught);
+    if (!checked.repaired.empty()) {
+      ++tally_.repaired;
+      fmt::print("{}: verification: {}\n", index, checked.repaired);
+    }
     if (!checked.finding) return;
     if (checked.finding->kind == "hangs") {
       ++tally_.unfinished;
@@ -265,34 +270,10 @@ class Fuzzer {
     const fs::path stem = arguments_.out / fmt::format("{}-{}", arguments_.seed, index);
     std::ofstream(stem.string() + ".onnxtxt") << text;
     model.save(stem.string() + ".onnx");
-    save_feeds(model, seed, stem);
+    const std::vector<Sample> all = samples(model, seed, arguments_.kinds, true);
+    for (std::size_t i = 0; i < all.size(); ++i) write_feeds(fmt::format("{}.{}.npz", stem.string(), i), all[i].feeds);
     fmt::print("\n{}", text);
     return blame;
-  }
-
-  /// The inputs of all samples, for numpy.
-  void save_feeds(const Model& model, std::uint64_t seed, const fs::path& stem) const {
-    const std::vector<Sample> all = samples(model, seed, arguments_.kinds, true);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      for (const auto& [name, tensor] : all[i].feeds)
-        write_npy(tensor, fmt::format("{}.{}.{}.npy", stem.string(), i, name));
-  }
-
-  static void write_npy(const Tensor& tensor, const fs::path& file) {
-    static const std::map<DType, std::string> codes = {{DType::f32, "<f4"}, {DType::f64, "<f8"},    {DType::f16, "<f2"},
-                                                       {DType::i64, "<i8"}, {DType::i32, "<i4"},    {DType::i8, "|i1"},
-                                                       {DType::u8, "|u1"},  {DType::boolean, "|b1"}};
-    const auto code = codes.find(tensor.dtype());
-    if (code == codes.end()) return;
-    std::string dims;
-    for (const std::int64_t dim : tensor.dims()) dims += std::to_string(dim) + ",";
-    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({})}}", code->second, dims);
-    header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
-    header += '\n';
-    std::ofstream out(file, std::ios::binary);
-    const auto size = static_cast<std::uint16_t>(header.size());
-    out << "\x93NUMPY" << '\x01' << '\0' << static_cast<char>(size & 255) << static_cast<char>(size >> 8) << header;
-    out.write(reinterpret_cast<const char*>(tensor.data()), static_cast<std::streamsize>(tensor.bytes()));
   }
 
   /// The pass, and the rule of it, that must run for the failure.
@@ -339,7 +320,7 @@ class Fuzzer {
         "ill-conditioned, {} samples left open by the runtime, {} repaired by verification, {} "
         "not finished, {} wrong\n",
         tally_.graphs, seconds, started, tally_.samples, tally_.refused, tally_.excused, tally_.left_open,
-        tally_.caught, tally_.unfinished, failures_);
+        tally_.repaired, tally_.unfinished, failures_);
     for (const auto& [blame, count] : tally_.findings) fmt::print("  {:4} {}\n", count, blame);
   }
 
