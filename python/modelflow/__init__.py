@@ -5,20 +5,25 @@
     print(result.report)
     session = modelflow.session("fast.onnx")
 """
+import importlib
+from typing import Any
+
 from . import errors
 from ._bench import Bench, Side, bench
 from ._library import library as _library
 from ._optimize import Result, explain, optimize
 from ._session import plugin_path, session
-from .errors import (Error, InternalError, InvalidInputError, LimitError, OutputError, UnsupportedError, UsageError,
+from .errors import (Error, ExportError, InternalError, InvalidInputError, LimitError, OutputError, UnsupportedError, UsageError,
                      VerificationError)
 from .report import Miss, Report
 
-__all__ = ["Bench", "Error", "InternalError", "InvalidInputError", "LimitError", "Miss", "OutputError", "Report", "Result", "Side",
+__all__ = ["Bench", "Error", "ExportError", "InternalError", "InvalidInputError", "LimitError", "Miss", "OutputError", "Report", "Result", "Side",
            "UnsupportedError", "UsageError", "VerificationError", "bench", "errors", "explain", "optimize", "plugin_path", "session"]
 
 
-def __getattr__(name: str) -> str:
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         return _library().modelflow_version().decode()
+    if name == "torch":  # imports torch, so not before it is asked for
+        return importlib.import_module(f"{__name__}.torch")
     raise AttributeError(f"module 'modelflow' has no attribute '{name}'")

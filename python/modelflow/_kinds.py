@@ -87,4 +87,4 @@ def kind_of(model: Any) -> Any:
         if known is not None and isinstance(model, known):
             return kind()
     raise errors.UsageError(f"no model: {type(model).__name__}; expected a path, bytes, onnx.ModelProto, onnx_ir.Model "
-                            "or torch.onnx.ONNXProgram")
+                            "or torch.onnx.ONNXProgram; a torch.nn.Module goes to modelflow.torch.export")

@@ -63,7 +63,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
     Raises a class of modelflow.errors: UsageError, InvalidInputError (both ValueErrors), UnsupportedError,
     VerificationError, OutputError (an OSError), LimitError, InternalError. TypeError for arrays that are no tensors.
     """
-    _refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
+    refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
     run = Run()
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
              "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": int(measure),
@@ -104,7 +104,7 @@ def _names(given: Union[str, Iterable[str]]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def _refuse_contradictions(precision: str, calibration: Any, **given: Any) -> None:
+def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> None:
     """What would be ignored in silence, as the command does."""
     useless = [name for name, value in given.items() if value is not None]
     if precision in ("float32", "fp32", "f32") and useless:

@@ -1,6 +1,9 @@
 """What can go wrong, one class for each kind of error; the numbers are the exit codes of the command line."""
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class Error(Exception):
     """Base of everything that ModelFlow itself raises. The message is one line."""
@@ -36,6 +39,14 @@ class VerificationError(Error):
     """The optimized model differs from the original, whatever is left out."""
 
     code = 5
+
+
+class ExportError(VerificationError):
+    """A model that was exported from a module differs from it; `compared` says how far every output is off."""
+
+    def __init__(self, message: str, compared: Sequence[Any] = ()):
+        super().__init__(message)
+        self.compared = tuple(compared)
 
 
 class OutputError(Error, OSError):

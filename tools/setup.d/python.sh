@@ -54,3 +54,4 @@ install_venv_beside() {
 
 install_accuracy_venv() { install_venv_beside accuracy "nncf, openvino, sklearn, magika"; }
 install_models_venv() { install_venv_beside models ""; }  # wanted for the files in the packages: none is imported
+install_torch_venv() { install_venv_beside torch "torch, onnxscript, skl2onnx"; }

@@ -1,0 +1,73 @@
+"""What a module gives for its arguments, and for other sizes of them where the exported model leaves sizes open."""
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional
+
+import torch
+
+from ._compare import Expected
+from ._eager import Eager, numbers
+from ._exporters import Exporter
+from ._sizes import Sizes
+
+
+def plain_session(path: pathlib.Path) -> Any:
+    """A session without any optimization: what it gives is what the exporter wrote."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+class Cases:
+    """The sets of inputs that a model and the module are compared on."""
+
+    def __init__(self, declared: Mapping[str, Sequence[Any]], writer: Exporter, notes: list[str]):
+        self._declared, self._call, self._notes = declared, writer.call, notes
+        self._places = writer.places(list(declared))
+        self.given = self._case("as given", self._call)
+        self._sizes = Sizes(declared, {name: value.shape for name, value in self.given.feeds.items()})
+
+    def all(self, ranges: Mapping[str, tuple[int, int]]) -> list[Expected]:
+        """The given one, one that is larger and one that is smaller, as far as the module takes them. ranges: of symbols."""
+        found = [self.given]
+        for what, trials in (("larger", self._sizes.larger(ranges)), ("smaller", self._sizes.smallest(ranges))):
+            refused = ""
+            for values in trials:
+                shapes = self._sizes.shapes(values)
+                if shapes is None or values == self._sizes.values:
+                    continue
+                sizes = ", ".join(f"{symbol}={value}" for symbol, value in values.items())
+                try:
+                    found.append(self._case(f"at {sizes}", self._resized(shapes)))
+                    refused = ""
+                    break
+                except Exception as error:  # whatever a module does with sizes that it cannot take
+                    refused = f"not compared at {what} sizes: the module raises {type(error).__name__} at {sizes}"
+            self._notes += [refused] if refused else []
+        return found
+
+    def open_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The given shapes of inputs whose extents the model leaves open."""
+        return {name: self.given.feeds[name].shape for name, dims in self._declared.items() if not all(isinstance(dim, int) for dim in dims)}
+
+    def _case(self, sizes: str, call: Eager) -> Expected:
+        feeds = {name: numbers(call.inputs[place]) for name, place in self._places.items()}
+        return Expected(sizes, call, feeds, call.outputs())
+
+    def _resized(self, shapes: Mapping[str, Sequence[int]]) -> Eager:
+        inputs = self._call.inputs
+        for name, place in self._places.items():
+            if isinstance(inputs[place], torch.Tensor):
+                inputs[place] = _resized(inputs[place], shapes[name])
+        return self._call.with_inputs(inputs)
+
+
+def _resized(tensor: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """The tensor cut, or repeated from its beginning: its numbers stay what the module takes."""
+    for axis, (has, wanted) in enumerate(zip(tensor.shape, shape)):
+        if has and has != wanted:
+            tensor = tensor.index_select(axis, torch.arange(wanted) % has)
+    return tensor
