@@ -12,13 +12,13 @@ from . import errors
 from ._bench import Bench, Side, bench
 from ._library import library as _library
 from ._optimize import Result, explain, optimize
-from ._session import plugin_path, session
+from ._session import plug_in, plugin_path, session
 from .errors import (Error, ExportError, InternalError, InvalidInputError, LimitError, OutputError, UnsupportedError, UsageError,
                      VerificationError)
 from .report import Miss, Report
 
 __all__ = ["Bench", "Error", "ExportError", "InternalError", "InvalidInputError", "LimitError", "Miss", "OutputError", "Report", "Result", "Side",
-           "UnsupportedError", "UsageError", "VerificationError", "bench", "errors", "explain", "optimize", "plugin_path", "session"]
+           "UnsupportedError", "UsageError", "VerificationError", "bench", "errors", "explain", "optimize", "plug_in", "plugin_path", "session"]
 
 
 def __getattr__(name: str) -> Any:

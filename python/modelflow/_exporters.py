@@ -52,8 +52,8 @@ class Exporter:
             return {name: self._names.index(name) for name in names}
         tensors = [place for place, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         if len(tensors) != len(names):
-            raise errors.UsageError(f"the exported model has the inputs {', '.join(names)}, the arguments hold {len(tensors)} tensors, which cannot be "
-                                    "told apart: export with check=False")
+            raise errors.UsageError(f"the exported model has the inputs {', '.join(names)}, the arguments hold {len(tensors)} tensors, which "
+                                    "cannot be told apart: export with check=False")
         return dict(zip(names, tensors))
 
 
@@ -93,9 +93,10 @@ def _axes(dynamic_shapes: Any, module: torch.nn.Module, names: Sequence[str]) ->
     for name, open_axes in by_argument.items():
         if isinstance(open_axes, (list, tuple)):
             open_axes = {axis: dim for axis, dim in enumerate(open_axes) if dim is not None}
-        if open_axes is not None and (name not in names or not isinstance(open_axes, Mapping) or not all(isinstance(axis, int) for axis in open_axes)):
-            raise errors.UsageError(f"dynamic_shapes of '{name}': the TorchScript exporter takes {{argument: {{axis: name}}}}; for arguments that hold "
-                                    "several tensors say input_names, and exporter={'dynamic_axes': {input: {axis: name}}}")
+        plain = isinstance(open_axes, Mapping) and all(isinstance(axis, int) for axis in open_axes)
+        if open_axes is not None and (name not in names or not plain):
+            raise errors.UsageError(f"dynamic_shapes of '{name}': the TorchScript exporter takes {{argument: {{axis: name}}}}; for arguments "
+                                    "that hold several tensors say input_names, and exporter={'dynamic_axes': {input: {axis: name}}}")
         if open_axes:
             axes[name] = {axis: _dim_name(dim, f"{name}_{axis}") for axis, dim in open_axes.items()}
     return axes or None

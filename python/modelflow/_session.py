@@ -1,6 +1,7 @@
 """Sessions of ONNX Runtime that run optimized models at their speed."""
 from __future__ import annotations
 
+import functools
 from typing import Any, Optional, Sequence
 
 from ._folder import Folder
@@ -21,16 +22,42 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
 
     model: as for modelflow.optimize, or what that gave. providers: the CPU unless told otherwise; with another provider
     the plugin, which has CPU kernels only, is left out, and fused ops run as the standard ops that they stand for.
-    options: a fresh onnxruntime.SessionOptions; the plugin is registered in it. threads: intra-op threads.
+    options: an onnxruntime.SessionOptions; the plugin is registered in it. threads: intra-op threads.
     Raises ImportError without onnxruntime, and what onnxruntime raises for models that it does not load."""
     import onnxruntime
     providers = [_CPU] if providers is None else list(providers)
     options = onnxruntime.SessionOptions() if options is None else options
     if threads:
         options.intra_op_num_threads = threads
-    if all(provider == _CPU for provider in providers):
+    if _only_cpu(providers):
         options.register_custom_ops_library(plugin_path())
     model = model.model if isinstance(model, Result) else model
     folder = Folder()
     form = kind_of(model).arrive(model, folder.path)
     return onnxruntime.InferenceSession(form if isinstance(form, bytes) else str(form), options, providers=providers)
+
+
+def plug_in() -> None:
+    """From now on every onnxruntime.InferenceSession of this process has the plugin registered, unless it runs on another
+    provider than the CPU: for packages that make their sessions themselves. Models that were not optimized run as before.
+    Call it once, at any time; sessions that are there already do not change."""
+    import onnxruntime
+    made = onnxruntime.InferenceSession.__init__
+    if hasattr(made, "_modelflow"):
+        return
+    plugin = plugin_path()
+
+    @functools.wraps(made)
+    def with_plugin(self: Any, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, *rest: Any, **more: Any) -> None:
+        if _only_cpu(providers or onnxruntime.get_available_providers()):
+            sess_options = onnxruntime.SessionOptions() if sess_options is None else sess_options
+            sess_options.register_custom_ops_library(plugin)
+        made(self, path_or_bytes, sess_options, providers, *rest, **more)
+
+    with_plugin._modelflow = True  # type: ignore[attr-defined]
+    onnxruntime.InferenceSession.__init__ = with_plugin
+
+
+def _only_cpu(providers: Sequence[Any]) -> bool:
+    """Azure's computes elsewhere what only it can, and takes no ops away."""
+    return {provider if isinstance(provider, str) else provider[0] for provider in providers} <= {_CPU, "AzureExecutionProvider"}

@@ -69,7 +69,8 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
     exporter: more arguments of torch.onnx.export, as {"opset_version": 20}.
     check: False leaves the comparison with the module out.
     max_difference: the largest difference from the module that is let pass, relative to the output's largest value.
-        Default 1e-4, or ten times what rounding moves the module itself (as its float64 copy shows) where that is more; a number given holds as it is.
+        Default 1e-4, or ten times what rounding moves the module itself (as its float64 copy shows) where that is more;
+        a number given holds as it is.
         In lower precision the default is any: the differences are in `compared`, and max_drop bounds the loss.
     options: of modelflow.optimize. Without `inputs` and `input_shapes`, the shapes of `args` are those that are timed.
 

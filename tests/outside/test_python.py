@@ -292,5 +292,31 @@ def test_bench(cnn):
         modelflow.bench(b"nonsense")
 
 
+PLUGGED_IN = """
+import sys
+import onnxruntime
+from onnxruntime import InferenceSession  # as a package has it that was imported before
+import modelflow
+modelflow.plug_in(), modelflow.plug_in()
+options = onnxruntime.SessionOptions()
+options.add_session_config_entry("modelflow.kernels", sys.argv[2])
+cpu = [("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})]
+made = [lambda: InferenceSession(sys.argv[1]), lambda: InferenceSession(sys.argv[1], options, cpu), lambda: InferenceSession(sys.argv[1], sess_options=options)]
+for make in made:
+    try:
+        print("made", make().get_inputs()[0].name)
+    except Exception as error:
+        print("refused", "no kernel" in str(error) or sys.argv[2] in str(error))
+"""
+
+
+def test_every_session_has_the_plugin(cnn, tmp_path):
+    """Shown by asking for a kernel that the ops do not have: a session without the plugin would not mind."""
+    modelflow.optimize(cnn, tmp_path / "fast.onnx", **QUICK)
+    for kernel, said in (("", ["made x"] * 3), ("cpu.nothing", ["made x", "refused True", "refused True"])):
+        done = subprocess.run([sys.executable, "-c", PLUGGED_IN, tmp_path / "fast.onnx", kernel], capture_output=True, text=True)
+        assert done.stdout.splitlines() == said, done.stdout + done.stderr
+
+
 def test_version():
     assert modelflow.__version__ == modelflow.optimize(small_cnn(), level=0).report.version

@@ -1,11 +1,15 @@
 """modelflow.torch.export beside torch itself: both exporters, sizes left open, modules in every state, and what is refused.
 It runs where torch is installed (tools/test-torch makes such a place)."""
+import os
+import re
+import sys
 import warnings
 
 import numpy as np
 import onnx
 import pytest
-from test_python import modelflow
+from conftest import run
+from test_python import ROOT, modelflow
 
 torch = pytest.importorskip("torch", reason="torch is not installed: tools/test-torch runs these tests")
 nn = torch.nn
@@ -169,3 +173,19 @@ def test_exceptions_of_scores_come_out_as_they_are():
     with pytest.raises(KeyError, match="mine"):
         modelflow.torch.export(module, images(), precision="int8", calibration=[(images(),)], score=score, **QUICK)
     assert not module.training
+
+
+def test_the_example_trains_and_int8_is_faster_within_its_bound(tmp_path):
+    pytest.importorskip("sklearn")
+    done = run(sys.executable, ROOT / "examples/train_export/train_export.py", tmp_path, env={**os.environ, "OMP_NUM_THREADS": "2"})
+    assert done.code == 0, done.out + done.err[-2000:]
+    print(done.out)
+    assert done.out.count("as fast as float32") == 2 and len(list(tmp_path.glob("*.onnx"))) == 4
+
+
+def test_the_blocks_of_the_page(tmp_path):
+    """What docs/python.md says about torch, as written."""
+    page = (ROOT / "docs/python.md").read_text().split("## From a training script")[1].split("\n## ")[0]
+    (tmp_path / "page.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)))
+    done = run(sys.executable, "page.py", cwd=tmp_path)
+    assert done.code == 0 and "from the module" in done.out and (tmp_path / "fast.onnx").exists(), done.err[-2000:]

@@ -77,7 +77,7 @@ def test_console_scripts(python, cnn, tmp_path):
 def test_the_page_runs_as_written(python, cnn, tmp_path):
     """Every block of docs/python.md, in one program."""
     (tmp_path / "model.onnx").write_bytes(cnn.read_bytes())
-    page = (ROOT / "docs/python.md").read_text()
+    page = (ROOT / "docs/python.md").read_text().split("## From a training script")[0]  # the rest: test_torch.py, and below
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(blocks) >= 4
     (tmp_path / "page.py").write_text("\n".join(blocks) + "\nprint(modelflow.__file__)\n")
@@ -90,7 +90,14 @@ def test_the_page_runs_as_written(python, cnn, tmp_path):
 
 def test_the_tests_of_the_package_run_on_the_wheel(python, tmp_path):
     """The quick ones of test_python.py, on what is installed."""
-    chosen = "bytes_and_protos or exceptions or errors or threads or version"
+    chosen = "bytes_and_protos or exceptions or errors or threads or version or every_session"
     environment = {**clean(), "MODELFLOW_BUILD": str(BUILD)}
     done = run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, ROOT / "tests/outside/test_python.py", env=environment, cwd=tmp_path)
     assert done.code == 0 and "passed" in done.out, done.out[-3000:] + done.err
+
+
+def test_the_client_of_a_package_reads_the_same_faster(python, tmp_path):
+    """rapidocr-onnxruntime's own client, with the model that the page optimizes, and nothing else changed."""
+    done = run(python, ROOT / "tests/outside/ocr_client.py", ROOT, env=clean(), cwd=tmp_path)
+    assert done.code == 0 and "equal text" in done.out, done.out[-1000:] + done.err[-2000:]
+    print(done.out)
