@@ -70,3 +70,41 @@ def test_libraries_export_only_what_is_ours(prefix):
     assert not foreign, foreign[:10]
     needed = subprocess.run(["readelf", "-d", plugin], capture_output=True, text=True, check=True).stdout
     assert "protobuf" not in needed and "onnxruntime" not in needed
+
+
+@pytest.fixture(scope="module")
+def debian(tmp_path_factory):
+    """The Debian package, and its files in a folder."""
+    folder = tmp_path_factory.mktemp("debian")
+    done = run("cpack", "-G", "DEB", "-B", folder / "package", cwd=BUILD)
+    assert done.code == 0, done.out[-2000:] + done.err[-2000:]
+    package = next((folder / "package").glob("modelflow_*_amd64.deb"))
+    assert run("dpkg-deb", "-x", package, folder / "root").code == 0
+    return package, folder / "root/usr"
+
+
+def test_the_debian_package(debian, cnn, tmp_path):
+    package, prefix = debian
+    fields = dict(line.split(": ", 1) for line in run("dpkg-deb", "-f", package).out.splitlines() if ": " in line)
+    assert fields["Package"] == "modelflow" and "libc6" in fields["Depends"] and "onnx" not in fields["Depends"]
+    assert run(prefix / "bin/optimize", cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    assert (prefix / "share/doc/modelflow/copyright").exists() and package.stat().st_size < 20 << 20
+
+
+@pytest.mark.parametrize("program", ["embed.cpp", "embed.c"])
+def test_pkg_config_finds_what_was_installed(debian, cnn, tmp_path, program):
+    """From another place than the one that it was packed for."""
+    prefix = debian[1]
+    pkgconf = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig")}
+
+    def said(*options):
+        done = run("pkg-config", *options, "modelflow", env=pkgconf)
+        assert done.code == 0, done.err
+        return done.out.split()
+
+    assert pathlib.Path(said("--variable=plugin")[0]).exists()
+    compiler = ["c++", "-std=c++20"] if program.endswith(".cpp") else ["cc"]
+    done = run(*compiler, ROOT / "examples/embed" / program, *said("--cflags", "--libs"), "-o", tmp_path / "embed")
+    assert done.code == 0, done.err
+    done = run(tmp_path / "embed", cnn, tmp_path / "fast.onnx", env={**os.environ, "LD_LIBRARY_PATH": str(prefix / "lib")})
+    assert done.code == 0 and any(n.domain == "modelflow" for n in onnx.load(tmp_path / "fast.onnx").graph.node), done.err
