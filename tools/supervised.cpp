@@ -100,6 +100,7 @@ int ended_with(int code, std::string_view step) { return code == kInterrupted ? 
 
 int ended_by(int signal, std::string_view step) {
   if (signal == SIGINT || signal == SIGTERM) return interrupted(128 + signal, step);
+  if (signal == SIGPIPE) return static_cast<int>(ErrorKind::output);  // who read the output has seen enough of it
   clear_progress();
   const bool original = step.starts_with("run the original");
   const std::string at = step.empty() ? "" : fmt::format(" at the step '{}'", step);

@@ -133,3 +133,11 @@ def many_calls(count=5000):
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
     return helper.make_model(helper.make_graph(nodes, "g", [x], [y]), ir_version=8, functions=[body],
                              opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)])
+
+
+def test_who_reads_half_of_it_hears_no_crash():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([BUILD / "optimize", "--list"], stdout=writer, stderr=subprocess.PIPE, text=True, restore_signals=True)
+    os.close(writer)
+    assert done.returncode == 6 and done.stderr == "", done

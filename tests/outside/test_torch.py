@@ -183,9 +183,11 @@ def test_the_example_trains_and_int8_is_faster_within_its_bound(tmp_path):
     assert done.out.count("as fast as float32") == 2 and len(list(tmp_path.glob("*.onnx"))) == 4
 
 
-def test_the_blocks_of_the_page(tmp_path):
-    """What docs/python.md says about torch, as written."""
-    page = (ROOT / "docs/python.md").read_text().split("## From a training script")[1].split("\n## ")[0]
-    (tmp_path / "page.py").write_text("\n".join(re.findall(r"```python\n(.*?)```", page, re.S)))
+@pytest.mark.parametrize("section, said", [("From a training script", "from the module"), ("From transformers and scikit-learn", "1.0 agree")])
+def test_the_blocks_of_the_page(tmp_path, section, said):
+    """What docs/python.md says about torch and scikit-learn, as written."""
+    page = (ROOT / "docs/python.md").read_text().split(f"## {section}\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
+    (tmp_path / "page.py").write_text("\n".join(blocks))
     done = run(sys.executable, "page.py", cwd=tmp_path)
-    assert done.code == 0 and "from the module" in done.out and (tmp_path / "fast.onnx").exists(), done.err[-2000:]
+    assert len(blocks) == 1 and done.code == 0 and said in done.out, done.out + done.err[-2000:]
