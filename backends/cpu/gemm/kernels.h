@@ -11,7 +11,7 @@ namespace modelflow::cpu {
 extern const Kernel matmul_amx, matmul_avx512;
 extern const Kernel matmul_bf16_amx, matmul_bf16_avx512, matmul_bf16_widened;
 extern const Kernel matmul_to_bf16_amx, matmul_to_bf16_widened;
-extern const Kernel qmatmul_amx, qmatmul_vnni, qmatmul_any;
+extern const Kernel qmatmul_amx, qmatmul_vnni, qmatmul_avx_vnni, qmatmul_avx2, qmatmul_any;
 extern const Kernel qmatmul4_vnni, qmatmul4_any;
 
 inline constexpr std::array kGemmKernels = {
@@ -31,6 +31,8 @@ inline constexpr std::array kGemmKernels = {
     // QMatMul
     &qmatmul_amx,
     &qmatmul_vnni,
+    &qmatmul_avx_vnni,
+    &qmatmul_avx2,
     &qmatmul_any,
     // QMatMul4
     &qmatmul4_vnni,

@@ -1,4 +1,4 @@
-// The kernels of QMatMul on VNNI and AMX: rows of A are quantized as they come, then multiplied by int8 weights.
+// The kernels of QMatMul: rows of A are quantized as they come, then multiplied by int8 weights.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"
@@ -21,13 +21,12 @@ class QMatMulVectors : public Implementation {
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]),
                n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
     const std::string layout = std::string(On::kLayout) + (attrs_.trans_b ? " transposed" : "");
-    packed_ = packed_weights(b, layout, packed_b_vnni_bytes(On::depth(k), n), [&](std::byte* out) {
-      pack_b_vnni(b.as<std::int8_t>().data(), attrs_.trans_b, k, On::depth(k), n, out);
-    });
+    packed_ = packed_weights(b, layout, On::packed_bytes(k, n),
+                             [&](std::byte* out) { On::pack(b.as<std::int8_t>().data(), attrs_.trans_b, k, n, out); });
     if (attrs_.has_zero_point) {
       const auto given = call.in(3).constant->as<float>();
       zeros_.assign(given.begin(), given.end());
-      zeros_.resize(vnni_panels(n) * kVnniPanel);
+      zeros_.resize((n + On::kColumns - 1) / On::kColumns * On::kColumns);
     }
   }
 
@@ -46,10 +45,10 @@ class QMatMulVectors : public Implementation {
     const auto bytes = static_cast<double>(p.n) * static_cast<double>(p.k);
     const QuantizedRows out{steps, units, sums};
     const auto quantize = [&](std::size_t begin, std::size_t end) {
-      if (attrs_.by_row()) return quantize_rows_vnni(a, p.a, begin, end, out);
-      quantize_vnni(a, p.a, begin, end, all.scale, all.zero_point, out);
+      if (attrs_.by_row()) return On::quantize_rows(a, p.a, begin, end, out);
+      On::quantize(a, p.a, begin, end, all.scale, all.zero_point, out);
     };
-    share_product(a, {p.m, p.n, p.k, kVnniPanel, bytes}, 0, call, quantize,
+    share_product(a, {p.m, p.n, p.k, On::kColumns, bytes}, 0, call, quantize,
                   [&](std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end, std::byte*) {
                     On::multiply(g, begin, end, n_begin, n_end);
                   });
@@ -62,7 +61,7 @@ class QMatMulVectors : public Implementation {
     auto* low = reinterpret_cast<float*>(call.scratch(2 * parts * sizeof(float)));
     float* high = low + parts;
     share(call, n, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
-      range_vnni(p.a + begin, end - begin, low + part, high + part);
+      On::range(p.a + begin, end - begin, low + part, high + part);
     });
     Range all;
     for (std::size_t i = 0; i < parts; ++i) all.add(low[i], high[i]);
@@ -102,7 +101,7 @@ Verdict accepts_amx(const Call& call, const Target& target) {
   return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();
 }
 
-/// In units of what an fma does: vpdpbusd 4, a tile 64 for as long as it is read from L1.
+/// In units of what an fma does: vpdpbusd 4, a tile 64 for as long as it is read from L1, vpmaddwd and its sum 1.5.
 double cost_at(const Call& call, const Target& target, double products) {
   const ProductWork work = qmatmul_work(call);
   return std::max(target.compute(work.steps / products + work.epilogue, 0.8), target.stream(work.bytes));
@@ -129,6 +128,28 @@ const Kernel qmatmul_vnni = {
     .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 4); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<QMatMulVectors<OnVnni>>(call);
+    },
+};
+
+const Kernel qmatmul_avx_vnni = {
+    .op = "QMatMul",
+    .name = "cpu.qmatmul_avx_vnni",
+    .needs = Isa::avx_vnni,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 4); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnQuads>>(call);
+    },
+};
+
+const Kernel qmatmul_avx2 = {
+    .op = "QMatMul",
+    .name = "cpu.qmatmul_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 1.5); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnPairs>>(call);
     },
 };
 

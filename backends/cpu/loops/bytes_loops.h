@@ -9,18 +9,6 @@
 namespace modelflow::cpu {
 namespace {
 
-MODELFLOW_INLINE Floats as_floats(Ints x) { return __builtin_convertvector(x, Floats); }
-
-/// y[i] = number(i, part), saturated.
-template <class Number>
-MODELFLOW_INLINE void write_bytes(std::size_t n, std::uint8_t* y, Number number) {
-  std::size_t i = 0;
-  for (; i + kBytes <= n; i += kBytes)
-    store(y + i, narrowed(number(i, Whole{}), number(i + kLanes, Whole{}), number(i + 2 * kLanes, Whole{}),
-                          number(i + 3 * kLanes, Whole{})));
-  vectors(n - i, [&](std::size_t at, auto part) { store_bytes(y + i + at, number(i + at, part), part); });
-}
-
 /// The largest of a window, of the bytes that `from` loads.
 template <class Load>
 MODELFLOW_INLINE auto largest_of_window(const ByteWindow& w, std::size_t c, Load from) {

@@ -122,12 +122,24 @@ MODELFLOW_INLINE void store_bytes(std::uint8_t* to, Ints x, Rest rest) {
 
 #endif
 
+MODELFLOW_INLINE Floats as_floats(Ints x) { return __builtin_convertvector(x, Floats); }
+
 /// x + zero, rounded half to even; what is too large for an integer is cut before it becomes the smallest one. NaN
 /// becomes that, and so 0, as in ONNX Runtime's QuantizeLinear.
 struct ToByte {
   std::int32_t zero;
   MODELFLOW_INLINE Ints operator()(Floats x) const { return nearest(min(all(1024.0f), x)) + zero; }
 };
+
+/// y[i] = number(i, part), saturated.
+template <class Number>
+MODELFLOW_INLINE void write_bytes(std::size_t n, std::uint8_t* y, Number number) {
+  std::size_t i = 0;
+  for (; i + kBytes <= n; i += kBytes)
+    store(y + i, narrowed(number(i, Whole{}), number(i + kLanes, Whole{}), number(i + 2 * kLanes, Whole{}),
+                          number(i + 3 * kLanes, Whole{})));
+  vectors(n - i, [&](std::size_t at, auto part) { store_bytes(y + i + at, number(i + at, part), part); });
+}
 
 /// In every 16 bytes of the rows, byte j of row i becomes byte i of row j: each step rotates the bits of (row, byte)
 /// by one.
