@@ -1,5 +1,6 @@
 // The kernels of QMatMul: rows of A are quantized as they come, then multiplied by int8 weights.
 #include <algorithm>
+#include <cmath>
 
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
@@ -107,6 +108,14 @@ double cost_at(const Call& call, const Target& target, double products) {
   return std::max(target.compute(work.steps / products + work.epilogue, 0.8), target.stream(work.bytes));
 }
 
+/// The same in words, whose panels of columns are whole.
+double cost_in_words(const Call& call, const Target& target, double products) {
+  const Tensor* b = call.in(1).constant;
+  const double n = b ? static_cast<double>(b->dims()[1 - QMatMulAttrs(call.attrs).trans_b]) : 0;
+  const double whole = n > 0 ? std::ceil(n / OnPairs::kColumns) * OnPairs::kColumns / n : 1;
+  return cost_at(call, target, products / whole);
+}
+
 }  // namespace
 
 const Kernel qmatmul_amx = {
@@ -136,7 +145,7 @@ const Kernel qmatmul_avx_vnni = {
     .name = "cpu.qmatmul_avx_vnni",
     .needs = Isa::avx_vnni,
     .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 4); },
+    .cost = [](const Call& call, const Target& target) { return cost_in_words(call, target, 4); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<QMatMulVectors<OnQuads>>(call);
     },
@@ -147,7 +156,7 @@ const Kernel qmatmul_avx2 = {
     .name = "cpu.qmatmul_avx2",
     .needs = Isa::avx2,
     .accepts = accepts,
-    .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 1.5); },
+    .cost = [](const Call& call, const Target& target) { return cost_in_words(call, target, 1.5); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<QMatMulVectors<OnPairs>>(call);
     },
