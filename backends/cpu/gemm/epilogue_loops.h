@@ -13,19 +13,24 @@ template <class Product>
 MODELFLOW_INLINE void finish_columns(const ProductEpilogue& e, std::size_t m, std::size_t rows, std::size_t n,
                                      std::size_t columns, Product product) {
   using Use = ops::MatMulAttrs::Residual;
-  const float* residual = e.residual ? e.residual : e.c;
+  // Numbers of its own for the loop, which would read those of `e` again after everything that it stores.
+  const std::size_t row = e.n;
+  const float *bias = e.bias ? e.bias + n : nullptr, *residual = e.residual ? e.residual : e.c;
+  float* c = e.c + m * row + n;
+  residual += m * row + n;
   const bool before = e.residual_use == Use::before, after = e.residual_use == Use::after;
-  with_activation(e.activation, [&](auto f) {
+  const bool times = e.residual_use == Use::times;
+  with_activation(e.activation, [=](auto f) {
     for (std::size_t r = 0; r < rows; ++r) {
-      const std::size_t at = (m + r) * e.n + n;
-      vectors(columns, [&](std::size_t j, auto part) {
+      vectors(columns, [=](std::size_t j, auto part) {
+        const std::size_t at = r * row + j;
         Floats x = product(r, j, part);
-        if (e.bias) x += load(e.bias + n + j, part);
-        if (before) x += load(residual + at + j, part);
+        if (bias) x += load(bias + j, part);
+        if (before) x += load(residual + at, part);
         x = f(x);
-        if (after) x += load(residual + at + j, part);
-        if (e.residual_use == Use::times) x *= load(residual + at + j, part);
-        store(e.c + at + j, x, part);
+        if (after) x += load(residual + at, part);
+        if (times) x *= load(residual + at, part);
+        store(c + at, x, part);
       });
     }
   });

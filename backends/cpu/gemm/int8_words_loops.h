@@ -78,11 +78,14 @@ void quantize_steps(const Rows& rows, const float* a, std::size_t begin, std::si
 
 /// The smallest and the largest of n > 0 floats; NaN where one is.
 inline void range_of(const float* a, std::size_t n, float* low, float* high) {
-  Floats least = all(a[0]), most = least;
-  vectors(n, [&](std::size_t i, auto part) {
+  Floats lows[4], highs[4];
+  for (std::size_t v = 0; v < 4; ++v) lows[v] = highs[v] = all(a[0]);
+  vectors_by_four(n, [&](std::size_t i, auto part, std::size_t v) {
     const Floats x = load(a + i, part, a[0]);
-    least = minimum(least, x), most = maximum(most, x);
+    lows[v] = minimum(lows[v], x), highs[v] = maximum(highs[v], x);
   });
+  const Floats least = minimum(minimum(lows[0], lows[1]), minimum(lows[2], lows[3]));
+  const Floats most = maximum(maximum(highs[0], highs[1]), maximum(highs[2], highs[3]));
   *low = joined(least, [](Floats p, Floats q) { return minimum(p, q); });
   *high = joined(most, [](Floats p, Floats q) { return maximum(p, q); });
 }
@@ -109,9 +112,10 @@ void multiply_panel(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end
         for (std::size_t j = 0; j < kWordColumns; ++j)
           sums[r * kWordColumns + j] -= g.row_sum[m + r] * g.column_zero[n + j];
     }
-    finish_columns(g.out, m, rows, n, columns, [&](std::size_t r, std::size_t j, auto part) {
-      const Floats sum = as_floats(load_ints(sums + r * kWordColumns + j));
-      return sum * g.row_scale[m + r] * load(g.column_scale + n + j, part);
+    const std::int32_t* totals = sums;
+    const float *row_scale = g.row_scale + m, *column_scale = g.column_scale + n;
+    finish_columns(g.out, m, rows, n, columns, [=](std::size_t r, std::size_t j, auto part) {
+      return as_floats(load_ints(totals + r * kWordColumns + j)) * row_scale[r] * load(column_scale + j, part);
     });
   }
 }
