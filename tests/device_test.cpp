@@ -37,6 +37,22 @@ TEST(Device, GpusHaveATextForm) {
     EXPECT_THROW(Target::parse(text), Error) << text;
 }
 
+/// On machines without AVX-512 too, where they are multiplied in words.
+TEST(Device, ProductsOf8BitNumbersAreFasterThanThoseOfFloats) {
+  const auto first = [](const char* kind) { return find_fused_op(kind)->samples().at(0); };
+  const Call floats = first("MatMul"), bytes = first("QMatMul");
+  ASSERT_EQ(floats.in(1).shape, bytes.in(1).shape);
+  const std::vector<std::pair<const char*, const char*>> kernels = {
+      {"avx2", "cpu.qmatmul_avx2"}, {"avx_vnni", "cpu.qmatmul_avx_vnni"}, {"avx512_vnni", "cpu.qmatmul_vnni"}};
+  for (const auto& [machine, name] : kernels) {
+    const Target target = Target::parse(std::string("cpu:") + machine);
+    const Kernel *slow = choose_kernel(floats, target).kernel, *fast = choose_kernel(bytes, target).kernel;
+    ASSERT_TRUE(slow && fast);
+    EXPECT_EQ(fast->name, name);
+    EXPECT_LT(fast->cost(bytes, target), slow->cost(floats, target)) << machine;
+  }
+}
+
 Call layer_norm() {
   const Shape rows({Dim::symbol("N"), Dim(768)}), row({Dim(768)});
   Call call{.op = "LayerNorm", .attrs = {{"axis", std::int64_t{-1}}}, .inputs = {}, .outputs = {}};

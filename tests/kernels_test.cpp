@@ -164,20 +164,6 @@ TEST_F(KernelsTest, OpsThatShareNamesRunOnTheSameMachines) {
   }
 }
 
-/// On machines without AVX-512 too, where they are multiplied in words.
-TEST_F(KernelsTest, ProductsOf8BitNumbersAreFasterThanThoseOfFloats) {
-  const auto first = [](const char* kind) { return find_fused_op(kind)->samples().at(0); };
-  const Call floats = first("MatMul"), bytes = first("QMatMul");
-  ASSERT_EQ(floats.in(1).shape, bytes.in(1).shape);
-  for (const char* machine : {"avx2", "avx_vnni", "avx512_vnni"}) {
-    const Target target = Target::parse(std::string("cpu:") + machine);
-    const Kernel *slow = choose_kernel(floats, target).kernel, *fast = choose_kernel(bytes, target).kernel;
-    ASSERT_TRUE(slow && fast);
-    EXPECT_EQ(fast->name, "cpu.qmatmul_" + std::string(machine == std::string("avx512_vnni") ? "vnni" : machine));
-    EXPECT_LT(fast->cost(bytes, target), slow->cost(floats, target)) << machine;
-  }
-}
-
 TEST_F(KernelsTest, EveryKernelEqualsTheBody) {
   for (const FusedOp* op : fused_ops()) ASSERT_NO_FATAL_FAILURE(walk(*op, 17)) << op->kind;
 }
