@@ -45,12 +45,17 @@ Verdict Kernel::fits(const Target& target) const {
   return target.sm >= sm ? yes() : no("needs sm_" + std::to_string(sm));
 }
 
+Verdict Kernel::takes(const Call& call, const Target& target) const {
+  if (op != call.op) return no("is for op " + std::string(op));
+  const Verdict verdict = fits(target);
+  return verdict ? accepts(call, target) : verdict;
+}
+
 Choice choose_kernel(const Call& call, const Target& target) {
   std::string reasons;
   for (const Kernel* kernel : kKernels) {
     if (kernel->op != call.op) continue;
-    Verdict verdict = kernel->fits(target);
-    if (verdict) verdict = kernel->accepts(call, target);
+    const Verdict verdict = kernel->takes(call, target);
     if (verdict) return {kernel, {}};
     if (!reasons.empty()) reasons += "; ";
     reasons += std::string(kernel->name) + ": " + verdict.reason;

@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "modelflow/data.h"
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 #include "src/measure/extract.h"
 #include "src/verify/bisect.h"
 

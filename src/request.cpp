@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "modelflow/peak.h"
+#include "src/core/peak.h"
 #include "src/emit/fused_calls.h"
 #include "src/flow/flow.h"
 #include "src/input_shape.h"

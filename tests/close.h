@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "modelflow/bf16.h"
 #include "modelflow/tensor.h"
+#include "src/core/bf16.h"
 
 namespace modelflow {
 

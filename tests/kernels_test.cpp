@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "backends/host_invocation.h"
-#include "modelflow/bf16.h"
 #include "modelflow/kernel.h"
 #include "modelflow/modelflow.h"
+#include "src/core/bf16.h"
 #include "src/emit/emit.h"
 #include "tests/call_model.h"
 #include "tests/close.h"
@@ -77,7 +77,7 @@ class KernelsTest : public testing::Test {
     const Target host = Target::host();
     int accepted = 0;
     for (const Kernel* kernel : kernels()) {
-      if (kernel->op != call.op || !kernel->fits(host) || !kernel->accepts(call, host)) continue;
+      if (!kernel->takes(call, host)) continue;
       ++accepted;
       const std::unique_ptr<Implementation> ready = kernel->create(call, host);
       ASSERT_NE(ready, nullptr) << kernel->name;

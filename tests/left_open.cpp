@@ -200,7 +200,20 @@ void spread(const Graph& graph, std::set<const Value*>& open) {
   }
 }
 
+bool is_recurrent(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
+    return node->is("RNN") || node->op().find("LSTM") != std::string::npos ||
+           node->op().find("GRU") != std::string::npos ||
+           std::ranges::any_of(node->subgraphs(), [](const Graph* inner) { return is_recurrent(*inner); });
+  });
+}
+
 }  // namespace
+
+bool dies_of_empty_batches(const Model& model) {
+  return is_recurrent(model.graph()) ||
+         std::ranges::any_of(model.functions, [](const Function& function) { return is_recurrent(*function.body); });
+}
 
 std::set<std::string> with_open_kinds(const Model& original) {
   const Model model = inline_functions(original);

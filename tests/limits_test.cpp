@@ -5,7 +5,7 @@
 
 #include "modelflow/c_api.h"
 #include "modelflow/modelflow.h"
-#include "modelflow/printable.h"
+#include "src/core/printable.h"
 
 namespace modelflow {
 namespace {

@@ -1,13 +1,13 @@
 // What nodes compute, from the extents in a profile.
-#include "modelflow/roofline.h"
+#include "src/measure/roofline.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "modelflow/kernel.h"
-#include "modelflow/kernel_times.h"
 #include "modelflow/model.h"
+#include "src/measure/kernel_times.h"
 
 namespace modelflow {
 namespace {

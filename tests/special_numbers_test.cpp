@@ -43,8 +43,7 @@ void with_results(Operands& made, const std::function<void(std::span<const float
   HostThreads threads(2);
   int taken = 0;
   for (const Kernel* kernel : kernels()) {
-    if (kernel->op != made.call.op || !kernel->fits(Target::host()) || !kernel->accepts(made.call, Target::host()))
-      continue;
+    if (!kernel->takes(made.call, Target::host())) continue;
     for (const IsaSet isas : {IsaSet(), IsaSet(Isa::avx2), host_isas()}) {
       if (!isas.has(kernel->needs) || !host_isas().has(isas)) continue;
       SCOPED_TRACE(std::string(kernel->name) + " on " + isas.str() + " " + describe(made.call));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "modelflow/roofline.h"
+#include "src/measure/roofline.h"
 
 namespace modelflow::tools {
 

@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 
 namespace modelflow::tools {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "modelflow/kernel_times.h"
+#include "src/measure/kernel_times.h"
 
 namespace modelflow::tools {
 

@@ -9,9 +9,9 @@
 
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
-#include "modelflow/new_file.h"
-#include "modelflow/printable.h"
 #include "optimize_options.h"
+#include "src/core/new_file.h"
+#include "src/core/printable.h"
 #include "supervised.h"
 #include "terminal.h"
 

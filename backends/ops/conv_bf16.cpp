@@ -6,7 +6,7 @@
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/sample_weights.h"
 #include "backends/ops/work.h"
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 namespace modelflow::ops {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/ops/matmul_attrs.h"
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 namespace modelflow::ops {
 

@@ -31,8 +31,7 @@ const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp
 Choice choice_of(const Call& call, const Registration& registration) {
   const Kernel* only = registration.only;
   if (!only || only->op != call.op) return choose_kernel(call, registration.target);
-  Verdict verdict = only->fits(registration.target);
-  if (verdict) verdict = only->accepts(call, registration.target);
+  const Verdict verdict = only->takes(call, registration.target);
   return verdict ? Choice{only, {}} : Choice{nullptr, verdict.reason};
 }
 

@@ -160,6 +160,8 @@ struct Kernel {
 
   /// Yes when the target is of its device and has what it needs.
   Verdict fits(const Target& target) const;
+  /// Yes when it is for this op, fits the target and accepts the call.
+  Verdict takes(const Call& call, const Target& target) const;
 };
 
 /// Every fused op and every kernel of this build, in the order of preference.

@@ -1,7 +1,7 @@
 // Products and convolutions by constants -> MatMulBf16 and ConvBf16: weights in bfloat16, sums in float32. Whatever is
 // no long sum of products stays in float32, because bfloat16 has 8 significant bits: normalizations, softmax and the
 // probabilities behind it, reductions, quotients by something small, positions and indices.
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Messages of errors as one line, with the context around them.
 #include "modelflow/error.h"
 
-#include "modelflow/printable.h"
+#include "src/core/printable.h"
 
 namespace modelflow {
 namespace {

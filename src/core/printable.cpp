@@ -1,5 +1,5 @@
 // Names come from models and may hold any bytes: what a terminal would act on is written out.
-#include "modelflow/printable.h"
+#include "src/core/printable.h"
 
 #include <array>
 #include <cstddef>

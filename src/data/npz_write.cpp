@@ -10,7 +10,7 @@
 
 #include "modelflow/data.h"
 #include "modelflow/error.h"
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 
 namespace modelflow {
 namespace {

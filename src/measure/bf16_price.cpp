@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdio>
 
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 #include "src/emit/emit.h"
 #include "src/measure/timing.h"
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <set>
 
-#include "modelflow/roofline.h"
 #include "src/input_shape.h"
+#include "src/measure/roofline.h"
 
 namespace modelflow {
 namespace {

@@ -1,12 +1,12 @@
 // Sessions of one fused node, one for each kernel, timed in turns beside the body of the op.
-#include "modelflow/kernel_times.h"
+#include "src/measure/kernel_times.h"
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-#include "modelflow/bf16.h"
 #include "modelflow/modelflow.h"
+#include "src/core/bf16.h"
 #include "src/emit/emit.h"
 #include "src/input_shape.h"
 #include "src/measure/extract.h"
@@ -86,8 +86,7 @@ std::vector<const Kernel*> kernels_for(const Call& call) {
   const Target host = Target::host();
   std::vector<const Kernel*> list;
   for (const Kernel* kernel : kernels())
-    if (kernel->op == call.op && kernel->create && kernel->fits(host) && kernel->accepts(call, host))
-      list.push_back(kernel);
+    if (kernel->create && kernel->takes(call, host)) list.push_back(kernel);
   return list;
 }
 

@@ -1,5 +1,5 @@
 // The operations of fused and standard nodes, from the extents in a profile.
-#include "modelflow/roofline.h"
+#include "src/measure/roofline.h"
 
 #include <algorithm>
 #include <array>

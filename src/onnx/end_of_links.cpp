@@ -3,7 +3,7 @@
 #include <sys/vfs.h>
 
 #include "modelflow/error.h"
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 #include "src/onnx/file.h"
 
 namespace modelflow {

@@ -15,7 +15,7 @@
 #include <random>
 
 #include "modelflow/error.h"
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 #include "src/onnx/external.h"
 
 namespace modelflow {

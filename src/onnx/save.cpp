@@ -14,7 +14,7 @@
 #include <unordered_map>
 
 #include "modelflow/error.h"
-#include "modelflow/new_file.h"
+#include "src/core/new_file.h"
 #include "src/onnx/external.h"
 #include "src/onnx/file.h"
 #include "src/onnx/write.h"

@@ -1,7 +1,7 @@
 // Convolutions: float32, bfloat16 and 8 bits.
 #include <cmath>
 
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 #include "tests/domains/domain.h"
 
 namespace modelflow::domains {

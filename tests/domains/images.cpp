@@ -1,7 +1,7 @@
 // What works on images with channels: pools, repeated pixels, gates, group norms, and steps in and out of 8 bits.
 #include <algorithm>
 
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 #include "tests/domains/domain.h"
 
 namespace modelflow::domains {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 namespace modelflow::domains {
 namespace {

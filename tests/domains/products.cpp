@@ -1,5 +1,5 @@
 // Matrix products: float32, bfloat16, 8 and 4 bits.
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 #include "tests/domains/domain.h"
 
 namespace modelflow::domains {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tests/all_graphs.h"
 #include "tests/fuzz/elements.h"
 #include "tests/fuzz/glue.h"
 
@@ -311,14 +312,6 @@ void forget_shapes(Model& model) {
       for (Value* output : node->outputs())
         if (output && output->type.is_tensor()) output->type.shape = {};
   }
-}
-
-std::vector<Graph*> all_graphs(Model& model) {
-  std::vector<Graph*> graphs = {&model.graph()};
-  for (std::size_t i = 0; i < graphs.size(); ++i)
-    for (const auto& node : graphs[i]->nodes())
-      for (Graph* inner : node->subgraphs()) graphs.push_back(inner);
-  return graphs;
 }
 
 std::string change(Model& model, Dice& dice) {

@@ -19,7 +19,4 @@ void change_floats(Model& model, DType dtype);
 /// lie.
 void forget_shapes(Model& model);
 
-/// Main graph and subgraphs, outermost first.
-std::vector<Graph*> all_graphs(Model& model);
-
 }  // namespace modelflow::fuzz

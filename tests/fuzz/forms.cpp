@@ -11,6 +11,7 @@
 #include "tests/fuzz/dice.h"
 #include "tests/fuzz/judge.h"
 #include "tests/fuzz/metamorphic.h"
+#include "tests/left_open.h"
 
 namespace modelflow::fuzz {
 namespace {
@@ -32,20 +33,6 @@ Options options_of(const Settings& settings) {
   return options;
 }
 
-bool has_recurrent(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
-    return node->is("LSTM") || node->is("GRU") || node->is("RNN") ||
-           std::ranges::any_of(node->subgraphs(), [](const Graph* inner) { return has_recurrent(*inner); });
-  });
-}
-
-/// ONNX Runtime crashes on empty inputs of these, or gives what memory holds.
-bool has_recurrent(const Model& model) {
-  return has_recurrent(model.graph()) ||
-         std::any_of(model.functions.begin(), model.functions.end(),
-                     [](const Function& function) { return has_recurrent(*function.body); });
-}
-
 /// Half a step of the coarsest operand, as a share of its largest magnitude.
 double share_of(Precision precision) {
   if (precision == Precision::bf16 || precision == Precision::bf16_weights) return 0x1p-8;
@@ -59,7 +46,7 @@ class Bench {
         seed_(seed),
         settings_(settings),
         runtime_(std::move(runtime)),
-        judge_(*runtime_, model, seed, settings.kinds, settings.empty && !has_recurrent(model)) {}
+        judge_(*runtime_, model, seed, settings.kinds, settings.empty && !dies_of_empty_batches(model)) {}
 
   Checked run() {
     Checked checked;
@@ -180,7 +167,7 @@ class Bench {
     } catch (const Error& error) {
       return Finding{form.mode, "load", error.what()};
     }
-    const bool dies_of_nothing = !form.plugin && has_recurrent(form.model);  // where a loop was, too
+    const bool dies_of_nothing = !form.plugin && dies_of_empty_batches(form.model);  // where a loop was, too
     for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
       // The bodies of lower precision take the largest of nothing there, which ONNX Runtime gives a wrong shape.
       if ((form.share > 0 || dies_of_nothing) && is_empty(judge_.samples()[i])) continue;

@@ -6,6 +6,7 @@
 #include "modelflow/error.h"
 #include "modelflow/pass.h"
 #include "src/graph/verify.h"
+#include "tests/all_graphs.h"
 #include "tests/fuzz/change.h"
 #include "tests/fuzz/glue.h"
 #include "tests/fuzz/plant.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "modelflow/pass.h"
+#include "tests/all_graphs.h"
 #include "tests/fuzz/change.h"
 #include "tests/fuzz/elements.h"
 #include "tests/fuzz/wrap.h"

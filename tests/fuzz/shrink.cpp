@@ -7,6 +7,7 @@
 
 #include "modelflow/error.h"
 #include "modelflow/pass.h"
+#include "tests/all_graphs.h"
 #include "tests/fuzz/change.h"
 #include "tests/fuzz/elements.h"
 

@@ -50,16 +50,6 @@ void drop_output_shapes(Model& model) {
   for (Value* output : model.graph().outputs()) output->type.shape = {};
 }
 
-/// ONNX Runtime (1.31) ends the process where one of these has an empty batch.
-bool has_recurrent(const Model& model) {
-  const auto recurrent = [](const Graph& graph) {
-    return std::ranges::any_of(graph.nodes(), [](const auto& node) {
-      return node->op().find("LSTM") != std::string::npos || node->op().find("GRU") != std::string::npos;
-    });
-  };
-  return std::ranges::any_of(all_graphs(model), [&](const Graph* graph) { return recurrent(*graph); });
-}
-
 std::string against_declared(const std::vector<Type>& declared, const std::vector<Tensor>& results,
                              const std::vector<std::string>& names) {
   for (std::size_t k = 0; k < results.size() && k < declared.size(); ++k)
@@ -270,8 +260,9 @@ std::string Judge::compare(Reference& reference, const Model& result, const Opti
   } catch (const Error& error) {
     return std::string("cannot be written: ") + error.what();
   }
-  const bool rough = options.precision != Precision::f32,
-             skips_empty = has_recurrent(runnable) || !may_refuse_empty(hits).empty() || refuses_empty(reference.model);
+  const bool rough = options.precision != Precision::f32, skips_empty = dies_of_empty_batches(runnable) ||
+                                                                        !may_refuse_empty(hits).empty() ||
+                                                                        refuses_empty(reference.model);
   at_(Work::result);
   try {
     const auto session = open_session(*runtime_, runnable, quiet());

@@ -11,12 +11,6 @@
 namespace modelflow::obligations {
 namespace {
 
-void collect(Graph& graph, std::vector<Graph*>& graphs) {
-  graphs.push_back(&graph);
-  for (const auto& node : graph.nodes())
-    for (Graph* inner : node->subgraphs()) collect(*inner, graphs);
-}
-
 template <class T>
 void put(std::byte* out, std::size_t i, double value) {
   T element;
@@ -92,12 +86,6 @@ void put(DType dtype, std::byte* out, std::size_t i, double value) {
 }
 
 }  // namespace
-
-std::vector<Graph*> all_graphs(const Model& model) {
-  std::vector<Graph*> graphs;
-  collect(const_cast<Model&>(model).graph(), graphs);
-  return graphs;
-}
 
 std::vector<Node*> all_nodes(const Model& model) {
   std::vector<Node*> nodes;

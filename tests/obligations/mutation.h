@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "modelflow/model.h"
+#include "tests/all_graphs.h"
 
 namespace modelflow::obligations {
 
@@ -26,10 +27,8 @@ void mutate_nodes(const Model& model, Mutations& out);       ///< ops, operands,
 void mutate_readers(const Model& model, Mutations& out);     ///< outputs, further readers, enclosing If and Loop
 void mutate_types(const Model& model, Mutations& out);       ///< element types, opset versions
 
-/// All nodes and graphs of a model, subgraphs behind what encloses them: places are numbers in these lists, which are
-/// the same in a copy.
+/// All nodes of a model in the order of its graphs: places are numbers in this list, which are the same in a copy.
 std::vector<Node*> all_nodes(const Model& model);
-std::vector<Graph*> all_graphs(const Model& model);
 /// A value of the main graph or of a subgraph, in a copy of the model.
 Value& same_value(Model& copy, const Model& model, const Value& value);
 

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/attention/causal.h"
 #include "backends/cpu/frame/int8_rounding.h"
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32_avx512.h"
-#include "modelflow/typical.h"
+#include "src/core/unknown_extents.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/loops/bf16.h"
 #include "backends/cpu/loops/vector_code.h"
-#include "modelflow/bf16.h"
+#include "src/core/bf16.h"
 
 namespace modelflow::cpu {
 namespace {

@@ -1,5 +1,5 @@
 // How many operations per second this machine makes at most, measured with loops of multiplications and additions.
-#include "modelflow/peak.h"
+#include "src/core/peak.h"
 
 #include <algorithm>
 #include <chrono>

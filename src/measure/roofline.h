@@ -3,8 +3,8 @@
 
 #include "modelflow/graph.h"
 #include "modelflow/kernel.h"
-#include "modelflow/peak.h"
 #include "modelflow/runtime.h"
+#include "src/core/peak.h"
 
 namespace modelflow {
 

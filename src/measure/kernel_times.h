@@ -7,8 +7,8 @@
 
 #include "modelflow/kernel.h"
 #include "modelflow/model.h"
-#include "modelflow/roofline.h"
 #include "modelflow/runtime.h"
+#include "src/measure/roofline.h"
 
 namespace modelflow {
 
