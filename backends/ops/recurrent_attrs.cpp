@@ -71,7 +71,8 @@ RecurrentAttrs::RecurrentAttrs(const Call& call)
   y_c = contains(outputs, "Y_c");
   if (y_c && !lstm) fail("GRU has no Y_c");
   if (this->outputs() == 0) fail("outputs is '" + outputs + "'");
-  if (hidden < 1) fail("hidden_size is " + std::to_string(hidden));
+  constexpr std::int64_t kMost = 1 << 24;  // far beyond what fits into memory; products with it fit into 64 bits
+  if (hidden < 1 || hidden > kMost) fail("hidden_size is " + std::to_string(hidden));
   if (!(clip >= 0)) fail("clip is negative");
 }
 

@@ -9,7 +9,7 @@
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "modelflow/shape.h"
-#include "modelflow/typical.h"
+#include "src/core/unknown_extents.h"
 
 namespace modelflow::passes {
 namespace {

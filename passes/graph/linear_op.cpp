@@ -121,7 +121,10 @@ bool LinearOp::shift_safe() const {
 
 template <class F>
 void LinearOp::each_weight(F f) {
-  if (weights_.empty()) weights_ = weight_->to_doubles();
+  if (weights_.empty()) {
+    weights_ = weight_->to_doubles();
+    lost_ = lost_ || !ordinary(weights_);  // what overflows by them would no longer
+  }
   std::size_t i = 0;
   for (std::size_t a = 0; a < a_; ++a) {
     const std::size_t block = a / (a_ / group_) * b_;  // first channel of this group on the side of b

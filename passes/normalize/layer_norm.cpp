@@ -93,7 +93,8 @@ std::vector<Value*> from_op(const Match& m, Build& build) {
   Norm norm{{x.rank(), static_cast<std::size_t>(axis), {}}, node.attrs.number("epsilon", 1e-5F), nullptr, nullptr};
   const bool same_rank = s.has_rank() && static_cast<std::int64_t>(s.rank()) == rank - axis;
   for (std::size_t i = norm.axes.first; i < x.rank(); ++i) {
-    const Dim& dim = x[i].known() || !same_rank ? x[i] : s[i - norm.axes.first];
+    const bool told = same_rank && s[i - norm.axes.first] != Dim(1);  // one entry is repeated
+    const Dim& dim = x[i].known() || !told ? x[i] : s[i - norm.axes.first];
     if (!dim.known()) return build.refuse(no("a normalized axis has an unknown extent", m.value("x").name()));
     norm.axes.dims.push_back(dim.value());
   }

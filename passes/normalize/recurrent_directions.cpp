@@ -118,6 +118,7 @@ bool same_sequence(const Value& a, const Value& b) {
 Verdict mergeable(const Node& forward, const Node& reverse) {
   if (&forward == &reverse || forward.op() != reverse.op()) return no("");
   if (direction(forward) != "forward" || direction(reverse) != "reverse") return no("");
+  if (&forward.graph() != &reverse.graph()) return no("one of them stands in a branch or loop");
   if (!same_sequence(*forward.input(kX), *reverse.input(kX))) return no("they read different sequences");
   if (forward.input(kLengths) != reverse.input(kLengths)) return no("their sequences are of different lengths");
   for (const Node* node : {&forward, &reverse}) {

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
-#include "modelflow/typical.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/complex_parts.h"
 #include "passes/normalize/dft_basis.h"
 #include "passes/normalize/normalize.h"
+#include "src/core/unknown_extents.h"
 
 namespace modelflow::passes {
 

@@ -52,6 +52,8 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
     found.empty = true;  // contradicts itself: anything may happen
     return found;
   }
+  for (const Value* output : bound.graph().outputs())
+    found.outputs.push_back(output->type.is_tensor() ? output->shape() : Shape());
   for (const auto& node : bound.graph().nodes())
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;

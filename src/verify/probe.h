@@ -15,6 +15,7 @@ bool has_empty_input(const Feeds& feeds);
 struct Outlook {
   bool empty = false;
   double largest = 0;
+  std::vector<Shape> outputs = {};  ///< of the model, as far as they are known
 };
 Outlook outlook(const Model& model, const Feeds& feeds);
 
