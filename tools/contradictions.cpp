@@ -25,7 +25,7 @@ const std::vector<Mode>& modes() {
        "only writes functions out",
        {"MODEL", "OUT", "--output", "--external-data", "--quiet", "--timeout", "--max-memory", "--max-nodes",
         "--max-depth"}},
-      {"--list", "only prints names", {"--level", "--portable", "--target", "--precision", "--calibration"}},
+      {"--list", "only prints names", {"--level", "--portable", "--target", "--precision", "--calibration", "--json"}},
   };
   return all;
 }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "modelflow/data.h"
@@ -51,6 +52,20 @@ std::string list_of(const Options& options) {
     }
   }
   return text;
+}
+
+std::string json_list_of(const Options& options) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Stage& stage : stages(options)) {
+    nlohmann::ordered_json passes = nlohmann::ordered_json::array();
+    for (const Pass& pass : stage.passes) {
+      nlohmann::ordered_json rules = nlohmann::ordered_json::array();
+      for (const Rule& rule : pass.rules) rules.push_back({{"name", rule.name}, {"doc", rule.doc}});
+      passes.push_back({{"name", pass.name}, {"doc", pass.doc}, {"rules", rules}});
+    }
+    list.push_back({{"name", stage.name}, {"repeat", stage.repeat}, {"passes", passes}});
+  }
+  return list.dump(2) + "\n";
 }
 
 std::string written(const Arguments& arguments) {
@@ -105,7 +120,7 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
 
 int run(Arguments& arguments, Step& at) {
   if (arguments.list) {
-    print(list_of(arguments.options));
+    print(arguments.json ? json_list_of(arguments.options) : list_of(arguments.options));
     return 0;
   }
   Progress progress(arguments.quiet || arguments.json);

@@ -107,7 +107,7 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--enable", raw.enable, "switch one on that is off by default; repeatable")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_flag("--list", out.list, "print every pass and rule in running order");
+  app.add_flag("--list", out.list, "print every pass and rule in running order (with --json as JSON)");
   app.add_flag("--explain", out.explain, "print the closest miss of every rule and why");
   app.add_flag("--json", out.json, "print the report as JSON on stdout");
   app.add_option("--report", raw.report, "also write the JSON report to FILE");

@@ -141,3 +141,13 @@ def test_who_reads_half_of_it_hears_no_crash():
     done = subprocess.run([BUILD / "optimize", "--list"], stdout=writer, stderr=subprocess.PIPE, text=True, restore_signals=True)
     os.close(writer)
     assert done.returncode == 6 and done.stderr == "", done
+
+
+def test_the_list_as_json_names_what_the_list_names(optimize):
+    for options in ([], ["--precision", "int8-dynamic"]):
+        text, stages = optimize("--list", *options).out, json.loads(optimize("--list", "--json", *options).out)
+        lines = [stage["name"] + (" (repeated until nothing changes)" if stage["repeat"] else "") for stage in stages]
+        assert [line for line in text.splitlines() if not line.startswith(" ")] == lines
+        named = [entry for stage in stages for one in stage["passes"] for entry in (one, *one["rules"])]
+        found = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith(" ")]
+        assert found == [[entry["name"], entry["doc"]] for entry in named] and len(found) > 50
