@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "backends/host_invocation.h"
 #include "modelflow/modelflow.h"
@@ -62,6 +63,12 @@ TEST_P(RecurrentTest, NothingToDo) {
   EXPECT_EQ(no_steps[0].dims(), (Dims{0, 2, 2, 5}));
   ASSERT_EQ(no_steps[1].dims(), (Dims{2, 2, 5}));
   for (const float h : no_steps[1].as<float>()) EXPECT_EQ(h, 0);  // the state that it began with
+}
+
+TEST_P(RecurrentTest, SizesBeyondAllMemoryAreRefused) {
+  Layer made = layer(GetParam());
+  made.call.attrs.set("hidden_size", std::numeric_limits<std::int64_t>::max());
+  EXPECT_FALSE(find_fused_op(made.call.op)->infer(made.call));
 }
 
 TEST_P(RecurrentTest, OperandsThatDoNotFit) {
