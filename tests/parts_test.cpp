@@ -16,7 +16,8 @@ Model masked(const std::string& end) {
   return Model::from_text(
       "<ir_version: 8, opset_import: [\"\" : 17]>\n"
       "g (float[2,3] x, float[2,3] mask) => (float[2,3] y)\n"
-      "<float[2,1] seen = {0, 1}, float off = {0.001}> {\n  s = Add (x, mask)\n" +
+      "<float[2,1] seen = {0, 1}, float off = {0.001}, float one = {1}, float half = {0.5}, float up = {1.000001}> {\n "
+      " s = Add (x, mask)\n" +
       end + "}");
 }
 
@@ -52,6 +53,17 @@ TEST_F(PartsTest, AnotherResultOfARowThatIsHiddenIsNoRounding) {
 
 TEST_F(PartsTest, AnErrorOfAThousandthIsNoRounding) {
   EXPECT_FALSE(compared("y = Softmax (s)\n", "a = Softmax (s)\n y = Add (a, off)\n").agree);
+}
+
+// 0.5, 1, 2, 3, 4 and 5 steps of one: the first lies half-way between two.
+TEST_F(PartsTest, HalfwayBetweenTwoStepsMayGoEitherWay) {
+  const std::string original = "q = QuantizeLinear (x, one)\n y = DequantizeLinear (q, one)\n";
+  const auto rounded = [](const std::string& what) {
+    return "a = " + what + "\n q_8 = QuantizeLinear (a, one)\n y = DequantizeLinear (q_8, one)\n";
+  };
+  EXPECT_TRUE(compared(original, rounded("Mul (x, up)")).agree);
+  EXPECT_FALSE(compared(original, rounded("Add (x, one)")).agree);
+  EXPECT_FALSE(compared(original, rounded("Mul (x, half)")).agree);
 }
 
 }  // namespace
