@@ -11,6 +11,7 @@
 #include "modelflow/error.h"
 #include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
+#include "passes/clean/clean.h"
 #include "src/verify/compare.h"
 #include "src/verify/reference.h"
 
@@ -176,6 +177,20 @@ Values values_of(Runtime& runtime, const Model& model, const Feeds& feeds) {
   return values;
 }
 
+/// Puts the branches that were taken in place of their If; false where there is none, or nobody knows which.
+bool take_branches(Model& model, const Values& values) {
+  bool taken = false;
+  for (const auto& node : model.graph().nodes()) {
+    const auto condition = node->is("If") ? values.find(node->input(0)) : values.end();
+    if (condition == values.end() || condition->second.elements() != 1) continue;
+    model.graph().set_input(*node, 0, &model.graph().add_constant(condition->second));
+    taken = true;
+  }
+  const Options options;
+  Context context{.model = model, .options = options, .target = options.target, .runtime = nullptr};
+  return taken && passes::inline_branches().run(model.graph(), context) > 0;
+}
+
 bool has_inner(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const auto& node) {
     return std::ranges::any_of(node->subgraphs(), [](const Graph* inner) {
@@ -200,19 +215,22 @@ void spread(const Graph& graph, std::set<const Value*>& open) {
   }
 }
 
-bool is_recurrent(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
-    return node->is("RNN") || node->op().find("LSTM") != std::string::npos ||
-           node->op().find("GRU") != std::string::npos ||
-           std::ranges::any_of(node->subgraphs(), [](const Graph* inner) { return is_recurrent(*inner); });
+bool is_recurrent(const Graph& graph, bool standard_only) {
+  return std::ranges::any_of(graph.nodes(), [&](const auto& node) {
+    const bool layer =
+        node->is("RNN") || node->op().find("LSTM") != std::string::npos || node->op().find("GRU") != std::string::npos;
+    return (layer && (node->domain().empty() || !standard_only)) ||
+           std::ranges::any_of(node->subgraphs(),
+                               [&](const Graph* inner) { return is_recurrent(*inner, standard_only); });
   });
 }
 
 }  // namespace
 
-bool dies_of_empty_batches(const Model& model) {
-  return is_recurrent(model.graph()) ||
-         std::ranges::any_of(model.functions, [](const Function& function) { return is_recurrent(*function.body); });
+bool dies_of_empty_batches(const Model& model, bool plugin) {
+  return is_recurrent(model.graph(), plugin) || std::ranges::any_of(model.functions, [&](const Function& function) {
+           return !(plugin && function.domain == kDomain) && is_recurrent(*function.body, plugin);
+         });
 }
 
 std::set<std::string> with_open_kinds(const Model& original) {
@@ -229,12 +247,16 @@ std::string left_open(Runtime& runtime, const Model& original, const Feeds& feed
   try {
     Model model = inline_functions(original);
     infer_types(model);
-    const Values values = values_of(runtime, model, feeds);
+    Values values = values_of(runtime, model, feeds);
+    while (take_branches(model, values)) {
+      infer_types(model);
+      values = values_of(runtime, model, feeds);
+    }
     bool empty = false;
     for (const auto& [value, tensor] : values) empty = empty || (tensor.elements() == 0 && !value->constant());
     for (const auto& node : model.graph().nodes())
       if (std::string why = open_at(*node, values); !why.empty()) return why;
-    return empty && has_inner(model.graph()) ? "of nothing, and within a subgraph, where nobody looks" : "";
+    return empty && has_inner(model.graph()) ? "of nothing, and within a loop, where nobody looks" : "";
   } catch (const Error&) {
     return "";  // no excuse then
   }

@@ -167,7 +167,7 @@ class Bench {
     } catch (const Error& error) {
       return Finding{form.mode, "load", error.what()};
     }
-    const bool dies_of_nothing = !form.plugin && dies_of_empty_batches(form.model);  // where a loop was, too
+    const bool dies_of_nothing = dies_of_empty_batches(form.model, form.plugin);  // where a loop was, too
     for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
       // The bodies of lower precision take the largest of nothing there, which ONNX Runtime gives a wrong shape.
       if ((form.share > 0 || dies_of_nothing) && is_empty(judge_.samples()[i])) continue;
