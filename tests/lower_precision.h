@@ -102,10 +102,11 @@ class LowerPrecisionTest : public testing::Test {
 
   static Feeds image() { return {{"x", random({2, 8, 16, 16}, 7)}}; }
 
-  Tensor run(const Model& model, const std::filesystem::path& plugin, const Feeds& feeds = image()) {
+  Tensor run(const Model& model, const std::filesystem::path& plugin, const Feeds& feeds = image(),
+             std::size_t output = 0) {
     const std::string bytes = model.to_bytes();
     const auto session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 2, .plugin = plugin});
-    return session->run(feeds).at(0);
+    return session->run(feeds).at(output);
   }
 
   /// |a - b| / |a|

@@ -153,6 +153,18 @@ TEST_F(LowerPrecisionTest, BytesAreNotRoundedAgainAndBranchesReadFloats) {
 }
 
 /// Some of its taps never leave the padding.
+// The floats are there: whoever computes in floats has no reason to read what was rounded for a convolution.
+TEST_F(LowerPrecisionTest, InputsThatAreReadInFloatsAsWellStayExactThere) {
+  Model model = network();
+  Graph& graph = model.graph();
+  Value& half = graph.add_constant(Tensor::scalar(0.5F));
+  Value& exact = *graph.add("Div", {&half, graph.inputs()[0]}, {.name = "exact"}).output();
+  graph.add_output(exact);
+  const Result result = optimize(model, int8(8));
+  EXPECT_EQ(count(result.report, "modelflow.QConv"), 3);
+  EXPECT_LT(distance(run(model, {}, image(), 1), run(result.model, plugin_path(), image(), 1)), 1e-6);
+}
+
 TEST_F(LowerPrecisionTest, TapsMayLieInThePaddingAlone) {
   Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
 g (float[2,8,4,4] x) => (float[2,8,4,4] y) <float w = {0}> {

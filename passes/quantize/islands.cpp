@@ -113,6 +113,7 @@ void QuantizedValues::choose(const Graph& graph) {
       context_.miss("place-quantizers", node.get(), verdict.reason);
       continue;
     }
+    convolutions_.insert(node.get());
     chosen_.insert(node->input(0));
     if (const Value* residual = input_as(*node, "residual")) chosen_.insert(residual);
     chosen_.insert(node->output());
@@ -125,10 +126,10 @@ void QuantizedValues::choose(const Graph& graph) {
 void QuantizedValues::choose_transposed(Node& node) {
   const std::optional<TransposedConv> found = transposed_conv(node);
   if (!found) return;
-  if (const Verdict verdict = quantizable(*found, context_); verdict)
-    chosen_.insert(node.input(0));
-  else
-    context_.miss("place-quantizers", &node, verdict.reason);
+  const Verdict verdict = quantizable(*found, context_);
+  if (!verdict) return context_.miss("place-quantizers", &node, verdict.reason);
+  convolutions_.insert(&node);
+  chosen_.insert(node.input(0));
 }
 
 /// What is read in 8 bits is best moved in 8 bits.
@@ -168,6 +169,11 @@ void QuantizedValues::unify(const Graph& graph) {
     const auto [place, fresh] = ranges_.emplace(root(value), seen);
     if (!fresh) place->second = united(place->second, seen);
   }
+}
+
+bool QuantizedValues::reads_bytes(const Node& node) const {
+  return convolutions_.contains(&node) ||
+         std::ranges::any_of(node.outputs(), [&](const Value* output) { return chosen_.contains(output); });
 }
 
 Range QuantizedValues::range(const Value& value) const { return ranges_.at(root(&value)); }

@@ -1,4 +1,5 @@
-// A QuantizeLinear and a DequantizeLinear behind every value that is kept in 8 bits; all readers read the pair. What
+// A QuantizeLinear and a DequantizeLinear behind every value that is kept in 8 bits. All readers read the pair; but
+// where the floats are there anyway, as inputs and outputs of the graph are, only those that compute in 8 bits do. What
 // the pair costs where no quantized op takes it in is what the values were chosen to avoid.
 #include <unordered_map>
 
@@ -27,8 +28,9 @@ std::unordered_map<const Node*, Node*> successors(const Graph& graph) {
 }
 
 /// `before`: the node behind the one that computes the value.
-void place(Graph& graph, Value& value, Range range, Node* before) {
-  const Quantization q = u8_of(range);
+void place(Graph& graph, Value& value, const QuantizedValues& chosen, Node* before) {
+  const Quantization q = u8_of(chosen.range(value));
+  const bool floats_stay = !value.producer() || value.is_graph_output();
   Value& scale = graph.add_constant(Tensor::scalar(q.scale), value.name() + "_scale");
   const auto zero = static_cast<std::uint8_t>(q.zero_point);
   Value& zero_point = graph.add_constant(Tensor::scalar(zero), value.name() + "_zero_point");
@@ -38,6 +40,7 @@ void place(Graph& graph, Value& value, Range range, Node* before) {
   Value& back = node_in(graph, "DequantizeLinear", {&quantized, &scale, &zero_point}, before,
                         Type::tensor(DType::f32, value.shape()));
   for (const Use& use : readers) {
+    if (floats_stay && !chosen.reads_bytes(*use.node)) continue;
     const bool extents = use.node->is("Shape") || use.node->is("Size");  // no reason to make floats
     use.node->graph().set_input(*use.node, use.index, extents ? &quantized : &back);
   }
@@ -58,7 +61,7 @@ int run(Graph& graph, Context& context) {
   int placed = 0;
   for (Value* value : chosen.values()) {
     if (arrived_in_bytes(*value)) continue;
-    place(graph, *value, chosen.range(*value), next[value->producer()]);
+    place(graph, *value, chosen, next[value->producer()]);
     ++placed;
   }
   context.hit("place-quantizers", placed);
