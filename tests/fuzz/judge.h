@@ -39,7 +39,8 @@ class Judge {
     std::vector<bool> kinds;  ///< per output: NaN or infinities come and go, or integers change
   };
   using Sessions = std::vector<std::unique_ptr<Session>>;
-  Moved moved(const Sessions& noisy, std::size_t sample) const;
+  void look_at(const Graph& graph);
+  Moved moved(const Sessions& noisy, const Sessions& once, std::size_t sample) const;
   Sessions open(const std::function<Model(std::uint64_t seed)>& noisy) const;
   const Moved& rounding(std::size_t sample);
   /// Of an output by its largest number: Sigmoid in ONNX Runtime's recurrent layers is 0 below -18, and near 1 as exact
@@ -55,7 +56,7 @@ class Judge {
   std::vector<std::vector<Tensor>> references_;
   std::vector<std::string> names_;
   std::vector<bool> random_;  ///< outputs that differ from run to run, or whose kinds are nobody's promise
-  Sessions noisy_, coarse_;
+  Sessions noisy_, coarse_, in_steps_;
   double coarse_share_ = 0;
   std::map<std::size_t, std::string> left_open_;
   std::map<std::size_t, Moved> rounding_, coarse_moved_;

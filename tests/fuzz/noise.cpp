@@ -212,11 +212,12 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
   return instead(value, readers, op("Where", {tiny, noise.constant(graph, dtype, 0), &value}));
 }
 
-/// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that.
+/// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that. The tanh of
+/// its recurrent layers ends at 1.0000005.
 Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* before, Noise& noise) {
   const bool within = node.is("LSTM") || node.is("GRU") || node.is("RNN");  // its Sigmoid is that of the layers, too
   if (!node.is("Sigmoid") && !within) return &value;
-  const double width = steps * last_digit(value.dtype());
+  const double width = (within ? 8 : 1) * steps * last_digit(value.dtype());
   const std::vector<Use> readers = value.uses();
   Value* by = noise.draws(graph, value, -width, width, before);
   return instead(value, readers, graph.add("Add", {&value, by}, {.before = before}).output());
