@@ -203,7 +203,10 @@ class Fuzzer {
       if (arguments_.show) fmt::print("--- {} {}\n{}\n", index, made.story, made.model.to_text());
       return std::move(made.model);
     };
-    const Checked checked = checked_apart(make, seed_of_graph(index), settings);
+    Checked checked = checked_apart(make, seed_of_graph(index), settings);
+    // A process that was forked while another thread held a lock waits for it for ever: that does not happen twice.
+    if (checked.finding && checked.finding->kind == "hangs")
+      checked = checked_apart(make, seed_of_graph(index), settings);
     std::string blame;
     if (checked.finding && checked.finding->kind != "hangs") blame = examine(index, settings, *checked.finding, lock);
     const std::scoped_lock hold(lock);
@@ -215,6 +218,7 @@ class Fuzzer {
     if (!checked.repaired.empty()) {
       ++tally_.repaired;
       fmt::print("{}: verification: {}\n", index, checked.repaired);
+      std::fflush(stdout);
     }
     if (!checked.finding) return;
     if (checked.finding->kind == "hangs") {
