@@ -30,6 +30,7 @@ struct OnVnni : OnVnniPanels<RowPanels> {
   static void pack(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out) {
     pack_b_vnni(b, transposed, k, vnni_depth(k), n, out);
   }
+  static constexpr auto pack_rows = pack_rows_vnni;
   static constexpr auto multiply = gemm_vnni;
 };
 
@@ -61,6 +62,9 @@ struct OnWords {
   static void quantize(const Panels& a, const float* from, std::size_t begin, std::size_t end, float scale,
                        std::int32_t zero_point, const QuantizedRows& out) {
     code.quantize(a, from, begin, end, scale, zero_point, out);
+  }
+  static void pack_rows(const Panels& a, const std::uint8_t* from, std::uint8_t* steps) {
+    code.pack_rows(a, from, steps);
   }
   static void range(const float* a, std::size_t n, float* low, float* high) { code.range(a, n, low, high); }
   static void multiply(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end, std::size_t n_begin,

@@ -26,6 +26,8 @@ struct WordsCode {
   void (*quantize)(const Rows& rows, const float* a, std::size_t begin, std::size_t end, float scale,
                    std::int32_t zero_point, const QuantizedRows& out);
   void (*range)(const float* a, std::size_t n, float* low, float* high);
+  /// Rows of k bytes as they are.
+  void (*pack_rows)(const Rows& rows, const std::uint8_t* a, std::uint8_t* steps);
   /// n_begin: a multiple of the columns of a panel of B.
   void (*multiply)(const BytesGemm<Rows>& gemm, std::size_t begin, std::size_t end, std::size_t n_begin,
                    std::size_t n_end);

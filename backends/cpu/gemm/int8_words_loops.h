@@ -90,23 +90,32 @@ inline void range_of(const float* a, std::size_t n, float* low, float* high) {
   *high = joined(most, [](Floats p, Floats q) { return maximum(p, q); });
 }
 
+template <class Rows>
+void pack_rows(const Rows& rows, const std::uint8_t* a, std::uint8_t* steps) {
+  for (std::size_t r = 0; r < rows.m; ++r) {
+    auto* y = reinterpret_cast<typename Rows::Step*>(steps) + r * rows.row();
+    for (std::size_t i = 0; i < rows.k; ++i) y[i] = a[r * rows.k + i];
+    for (std::size_t i = rows.k; i % 4; ++i) y[i] = 0;
+  }
+}
+
 /// One panel of B by the rows of some panels of A.
 template <class Word, class Rows>
 void multiply_panel(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end, std::size_t n) {
   const WordPanels panels{kWordColumns, Word::kSteps};
   const std::size_t depth = panels.depth(g.rows.k), row = g.rows.row(), bytes = kWordColumns * depth;
-  alignas(64) std::int32_t start[kWordColumns], sums[kWordRows * kWordColumns];
+  alignas(64) std::int32_t start[kWordColumns], sums[kWordRows * kWordColumns] = {};
   const auto* of_columns = reinterpret_cast<const std::int32_t*>(g.b + panels.count(g.n) * bytes) + n;
   for (std::size_t j = 0; j < kWordColumns; ++j)  // wraps around and comes back
     start[j] = static_cast<std::int32_t>(static_cast<std::uint32_t>(-g.zero_point) *
                                          static_cast<std::uint32_t>(of_columns[j]));
   const typename Word::Step* at[kWordRows];
-  const WordTile<Word> tile{at, 1, depth / Word::kSteps, g.b + n / kWordColumns * bytes, start, sums};
+  const WordTile<Word> tile{at, 0, 1, depth / Word::kSteps, g.b + n / kWordColumns * bytes, start, sums};
   const std::size_t columns = g.n - n < kWordColumns ? g.n - n : kWordColumns;
   for (std::size_t i = begin; i < end; ++i) {
     const std::size_t m = g.rows.begin(i), rows = g.rows.begin(i + 1) - m;
     for (std::size_t r = 0; r < rows; ++r) at[r] = reinterpret_cast<const typename Word::Step*>(g.a) + (m + r) * row;
-    run_word_tile<Word>(tile, rows);
+    run_word_tile<Word>(tile, rows, columns);
     if (g.row_sum) {  // (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t j = 0; j < kWordColumns; ++j)
@@ -135,7 +144,8 @@ void multiply(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end, std:
 }
 
 template <class Word, class Rows>
-constexpr WordsCode<Rows> kWordsCode = {quantize_rows<Rows>, quantize_steps<Rows>, range_of, multiply<Word, Rows>};
+constexpr WordsCode<Rows> kWordsCode = {quantize_rows<Rows>, quantize_steps<Rows>, range_of, pack_rows<Rows>,
+                                        multiply<Word, Rows>};
 
 }  // namespace
 }  // namespace modelflow::cpu

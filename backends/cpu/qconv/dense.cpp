@@ -1,11 +1,12 @@
-// The kernels of dense and grouped convolutions of 8-bit numbers on VNNI and AMX: panels of filters, packed weights,
-// and how the output is cut into tasks.
+// The kernels of dense and grouped convolutions of 8-bit numbers: panels of filters, packed weights, and how the output
+// is cut into tasks.
+#include "backends/cpu/qconv/dense.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/qconv/dense_vnni.h"
 #include "backends/cpu/qconv/kernels.h"
 
 namespace modelflow::cpu {
@@ -15,11 +16,13 @@ namespace {
 struct QDenseCode {
   const char* layout;
   std::int64_t (*next_vectors)(std::int64_t left);  ///< of the next panel
+  std::int64_t word;                                ///< bytes of a filter that lie side by side
   std::int64_t multiple;                            ///< of which the bytes of a filter are
   std::int64_t pixels;                              ///< that stay together; 0: as many as a tile of the first panel has
   std::size_t (*scratch)(const QDenseRun&, const QDenseTask&);
   void (*block)(const QDenseRun&, const QDenseTask&, std::byte*);
-  double ops;  ///< per second on one core, about
+  double ops;   ///< per second on one core, about
+  bool copies;  ///< x in any case
 };
 
 // Four vectors per panel where that leaves no single one: tiles of 6 pixels x 64 filters and 9 x 48 are the fastest.
@@ -29,15 +32,23 @@ std::int64_t next_vectors_vnni(std::int64_t left) {
   return left % 4 == 0 || left % 3 != 0 ? 4 : 3;
 }
 
-constexpr QDenseCode kVnni = {"qconv_dense_vnni",  next_vectors_vnni, 4,   0,
-                              qdense_scratch_vnni, qdense_block_vnni, 5e11};
+std::int64_t one_vector(std::int64_t) { return 1; }
+
+constexpr QDenseCode kVnni = {"qconv_dense_vnni",  next_vectors_vnni, 4,    4,    0,
+                              qdense_scratch_vnni, qdense_block_vnni, 5e11, false};
 constexpr QDenseCode kAmx = {"qconv_dense_amx",
                              [](std::int64_t left) { return std::min(left, std::int64_t{2}); },
+                             4,
                              64,
                              32,
                              qdense_scratch_amx,
                              qdense_block_amx,
-                             2e12};
+                             2e12,
+                             false};
+constexpr QDenseCode kQuads = {"qconv_dense_quads",     one_vector, 4,   4, 6, qdense_scratch_quads_avx2,
+                               qdense_block_quads_avx2, 2e11,       true};
+constexpr QDenseCode kPairs = {"qconv_dense_pairs",     one_vector, 2,   2, 6, qdense_scratch_pairs_avx2,
+                               qdense_block_pairs_avx2, 1e11,       true};
 
 std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, std::int64_t filter_bytes,
                           const QDenseCode& code) {
@@ -56,20 +67,20 @@ std::vector<QPanel> split(const ConvGeometry& g, std::int64_t group_channels, st
   return panels;
 }
 
-// How the bytes of a filter lie: `segments` runs of `length` bytes, each filled up to a multiple of 4.
+// How the bytes of a filter lie: `segments` runs of `length` bytes, each filled up to whole words.
 struct FilterShape {
-  std::int64_t channels, taps, joined, multiple;  // joined: taps that one segment covers
+  std::int64_t channels, taps, joined, word, multiple;  // joined: taps that one segment covers
   std::int64_t segments() const { return taps / joined; }
-  std::int64_t length() const { return ceil_div(channels * joined, 4) * 4; }
+  std::int64_t length() const { return ceil_div(channels * joined, word) * word; }
   std::int64_t bytes() const { return ceil_div(segments() * length(), multiple) * multiple; }
 };
 
 // [M, C, taps] to what QPanel describes.
 void pack(const std::int8_t* w, const FilterShape& s, const QPanel& panel, std::int8_t* at) {
-  for (std::int64_t i = 0; i < s.bytes(); i += 4) {
+  for (std::int64_t i = 0; i < s.bytes(); i += s.word) {
     const std::int64_t segment = i / s.length();
     for (std::int64_t f = 0; f < 16 * panel.vectors; ++f) {
-      for (std::int64_t k = i % s.length(); k < i % s.length() + 4; ++k) {
+      for (std::int64_t k = i % s.length(); k < i % s.length() + s.word; ++k) {
         const bool exists = f < panel.filters && k < s.channels * s.joined && segment < s.segments();
         const std::int64_t tap = segment * s.joined + k / s.channels;
         *at++ = exists ? w[((panel.first + f) * s.channels + k % s.channels) * s.taps + tap] : std::int8_t{0};
@@ -98,7 +109,8 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
   const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
   const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results, code) / 2.5e-6);
   const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
-  const std::int64_t per_pixel = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
+  const std::int64_t steps = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
+  const std::int64_t per_pixel = steps * 4 / code.word;  // words of two have steps of 16 bits
   const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;
   Cut best{};
   double least = 0;
@@ -123,12 +135,12 @@ class Dense : public Implementation {
     const Tensor& w = *call.in(1).constant;
     const ops::ConvAttrs& conv = node_.attrs.conv;
     weights_dims_ = w.dims();
-    shape_ = {w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1, code.multiple};
+    shape_ = {w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1, code.word, code.multiple};
     // Extents of x do not matter here: only what the layout of the weights depends on.
     Dims x(conv.rank() + 2, 1);
     x[conv.x_last ? conv.rank() + 1 : 1] = w.dims()[1] * conv.group;
     const ConvGeometry g = conv_geometry(conv, w.dims(), x);
-    if (joins_columns(g, shape_.channels)) shape_.joined = g.kernel_w;
+    if (joins_columns(g, shape_.channels, copies(g))) shape_.joined = g.kernel_w;
     panels_ = split(g, shape_.channels, shape_.bytes(), code);
     const QScales scales(call, node_);
     for (const QPanel& panel : panels_) {
@@ -166,7 +178,7 @@ class Dense : public Implementation {
                         begin_.data(),
                         scale_.data(),
                         shape_.channels,
-                        copies_input(g, shape_.channels),
+                        copies(g),
                         shape_.joined > 1};
     const bool by_image = run.copied || !g.y_last;
     const std::int64_t image = g.rows * g.columns;
@@ -190,6 +202,8 @@ class Dense : public Implementation {
   }
 
  private:
+  bool copies(const ConvGeometry& g) const { return code_.copies || copies_input(g, shape_.channels); }
+
   QConvNode node_;
   const QDenseCode& code_;
   Dims weights_dims_;
@@ -239,6 +253,28 @@ const Kernel qconv_dense_vnni = {
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.75); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Dense>(call, kVnni);
+    },
+};
+
+const Kernel qconv_dense_avx_vnni = {
+    .op = "QConv",
+    .name = "cpu.qconv_dense_avx_vnni",
+    .needs = Isa::avx_vnni,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.7); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kQuads);
+    },
+};
+
+const Kernel qconv_dense_avx2 = {
+    .op = "QConv",
+    .name = "cpu.qconv_dense_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.3); },
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kPairs);
     },
 };
 

@@ -2,7 +2,7 @@
 // a window is one of them, else from copies of windows (im2col for as many pixels as stay in L2), which all filters of
 // the task read.
 #include "backends/cpu/gemm/tiles_amx.h"
-#include "backends/cpu/qconv/dense_vnni.h"
+#include "backends/cpu/qconv/dense.h"
 #include "backends/cpu/qconv/epilogue_vnni.h"
 #include "backends/cpu/qconv/windows_vnni.h"
 

@@ -1,6 +1,5 @@
 // One task of an 8-bit convolution on VNNI: panels of filters over batches of tiles.
-#include "backends/cpu/qconv/dense_vnni.h"
-
+#include "backends/cpu/qconv/dense.h"
 #include "backends/cpu/qconv/tile_vnni.h"
 #include "backends/cpu/qconv/windows_vnni.h"
 

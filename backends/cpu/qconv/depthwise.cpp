@@ -125,23 +125,13 @@ class Depthwise : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call, const Target& target) {
-  if (Verdict verdict = accepts_qconv_vectors(call, target); !verdict) return verdict;
-  const Operand& w = call.in(1);
-  if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
-    return no("is not one filter per channel", w.name);
-  const ops::ConvAttrs conv(call.attrs);
-  if (!conv.x_last || !conv.y_last) return no("channels are not last", call.in(0).name);
-  return yes();
-}
-
 }  // namespace
 
 const Kernel qconv_depthwise_vnni = {
     .op = "QConv",
     .name = "cpu.qconv_depthwise_vnni",
     .needs = Isa::avx512_vnni,
-    .accepts = accepts,
+    .accepts = accepts_qconv_depthwise,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.2); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Depthwise>(call);

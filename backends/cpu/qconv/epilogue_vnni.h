@@ -34,18 +34,12 @@ struct QFinish {
   ActivationSpec activation;
 };
 
-MODELFLOW_INLINE std::uint8_t bound(const ops::Quantization& y, float value) {
-  const float q = __builtin_nearbyintf(value / y.scale) + static_cast<float>(y.zero_point);
-  return static_cast<std::uint8_t>(q > 0 ? q < 255 ? q : 255 : 0);
-}
-
 QFinish finish_of(const QEpilogue& e) {
-  const Activation kind = e.activation.kind;
   QFinish f{};
   f.bounded = e.bounded();
-  const bool clip = f.bounded && kind == Activation::clip, low = clip || (f.bounded && kind == Activation::relu);
-  std::memset(f.low, low ? bound(e.y, clip ? e.activation.alpha : 0) : 0, sizeof f.low);
-  std::memset(f.high, clip ? bound(e.y, e.activation.beta) : 255, sizeof f.high);
+  const QBounds bounds = bounds_of(e);
+  std::memset(f.low, bounds.low, sizeof f.low);
+  std::memset(f.high, bounds.high, sizeof f.high);
   for (std::int16_t& zero_point : f.zero_point) zero_point = static_cast<std::int16_t>(e.y.zero_point);
   const float to_steps = 1 / e.y.scale;
   f.activation = e.activation;

@@ -33,6 +33,16 @@ double largest_steps(const Call& call, const QConvAttrs& attrs, double sum) {
 
 }  // namespace
 
+QBounds bounds_of(const QEpilogue& e) {
+  const auto step = [&](float value) {
+    const float q = std::nearbyint(value / e.y.scale) + static_cast<float>(e.y.zero_point);
+    return static_cast<std::uint8_t>(q > 0 ? std::min(q, 255.0f) : 0);
+  };
+  const ActivationSpec& a = e.activation;
+  if (!e.bounded() || a.kind == Activation::none) return {};
+  return a.kind == Activation::clip ? QBounds{step(a.alpha), step(a.beta)} : QBounds{step(0), 255};
+}
+
 QConvNode::QConvNode(const Call& call)
     : attrs(call.attrs), epilogue{activation_of(call.attrs), attrs.conv.residual, attrs.y, attrs.residual} {}
 
@@ -125,6 +135,16 @@ Verdict accepts_qconv_vectors(const Call& call, const Target& target) {
     if (!std::isfinite(scales[f])) return no("scale is not finite", scale.name);
   }
   if (!(largest_steps(call, attrs, largest) < 1e9)) return no("scales are too far apart", scale.name);
+  return yes();
+}
+
+Verdict accepts_qconv_depthwise(const Call& call, const Target& target) {
+  if (Verdict verdict = accepts_qconv_vectors(call, target); !verdict) return verdict;
+  const Operand& w = call.in(1);
+  if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
+    return no("is not one filter per channel", w.name);
+  const ops::ConvAttrs conv(call.attrs);
+  if (!conv.x_last || !conv.y_last) return no("channels are not last", call.in(0).name);
   return yes();
 }
 

@@ -22,6 +22,12 @@ struct QEpilogue {
   }
 };
 
+/// What a result is at least and at most: more than 0 to 255 where the activation is a bound.
+struct QBounds {
+  std::uint8_t low = 0, high = 255;
+};
+QBounds bounds_of(const QEpilogue& e);
+
 /// The operands of one run, checked, with y allocated.
 struct QConvOperands {
   std::span<const std::int64_t> x_dims;
@@ -60,6 +66,8 @@ Verdict accepts_qconv(const Call& call, const Target&);
 /// What the vector kernels ask for besides: constant weights, scales and bias, one or two spatial axes, and scales for
 /// which no sum leaves the range of 32 bits when it is divided by the scale of y.
 Verdict accepts_qconv_vectors(const Call& call, const Target&);
+/// Besides: one filter for each channel, and channels last on both sides.
+Verdict accepts_qconv_depthwise(const Call& call, const Target&);
 /// Seconds at `share` of the peak of 8-bit products, which is four times that of float32.
 double qconv_cost(const Call& call, const Target& target, double share);
 

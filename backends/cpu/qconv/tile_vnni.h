@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "backends/cpu/qconv/dense_vnni.h"
+#include "backends/cpu/qconv/dense.h"
 #include "backends/cpu/qconv/epilogue_vnni.h"
 
 namespace modelflow::cpu {

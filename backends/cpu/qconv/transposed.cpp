@@ -1,4 +1,4 @@
-// The kernels of transposed convolutions of 8-bit numbers on VNNI. As in float32, line i of the window of one input
+// The kernels of transposed convolutions of 8-bit numbers. As in float32, line i of the window of one input
 // line is a product [width, C] x [C, kw * M], which is an output line as it lies in memory when channels are last. A
 // window of few results is one product for all of its lines, since registers would be empty for the most part
 // otherwise. Pieces are activated and quantized while they lie in L1.
@@ -6,8 +6,7 @@
 
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/int8_vnni.h"
-#include "backends/cpu/gemm/quantize_rows_vnni.h"
+#include "backends/cpu/gemm/int8_isas.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/qconv/kernels.h"
 #include "backends/cpu/qconv/transposed_problem.h"
@@ -17,15 +16,17 @@ namespace {
 
 /// Results of a piece: half of L1.
 constexpr std::size_t kPieceFloats = 4096;
-constexpr std::size_t kLeastRows = 28;  // two tiles of the product
+constexpr std::size_t kLeastRows = 28;     // some tiles of the product
+constexpr std::size_t kLeastColumns = 32;  // one or two panels of it
 
+template <class On>
 class QConvTranspose : public Implementation {
  public:
-  explicit QConvTranspose(const Call& call) : node_(call) {
+  QConvTranspose(const Call& call, const VectorCode& code) : node_(call), code_(code) {
     const Tensor& w = *call.in(1).constant;
     const auto size = [&](std::size_t axis) { return static_cast<std::size_t>(w.dims()[axis]); };
     channels_ = size(0), m_ = size(1), kw_ = size(w.rank() - 1), kh_ = w.rank() == 4 ? size(2) : 1;
-    joined_ = kh_ > 1 && kh_ * kw_ * m_ <= kVnniPanel;
+    joined_ = kh_ > 1 && kh_ * kw_ * m_ <= kLeastColumns;
     products_ = joined_ ? 1 : kh_;
     const std::size_t columns = kh_ / products_ * kw_ * m_;
     piece_ = std::max(kPieceFloats / std::max<std::size_t>(columns, 1), kLeastRows);
@@ -36,7 +37,8 @@ class QConvTranspose : public Implementation {
       scale_.push_back(scales[i % m_]);
       bias_.push_back(static_cast<float>(bias[i % m_]) * (node_.x.scale * scales[i % m_]));
     }
-    packed_ = packed_weights(w, "qconv_transpose_vnni", products_ * packed_b_vnni_bytes(vnni_depth(channels_), columns),
+    packed_ = packed_weights(w, std::string("qconv_transpose ") + On::kLayout,
+                             products_ * On::packed_bytes(channels_, columns),
                              [&](std::byte* out) { pack(w.as<std::int8_t>().data(), columns, out); });
     // Steps below a zero point of 0 are cut off in any case.
     const bool cut = !node_.floats && node_.y.zero_point == 0 && node_.activation.kind == Activation::relu;
@@ -65,7 +67,7 @@ class QConvTranspose : public Implementation {
 
   Scratch scratch_of() const {
     const auto whole = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
-    return {whole(RowPanels{piece_, channels_}.bytes()), whole(piece_ * scale_.size() * sizeof(float)),
+    return {whole(typename On::Panels{piece_, channels_}.bytes()), whole(piece_ * scale_.size() * sizeof(float)),
             joined_ ? whole(piece_ * kw_ * m_ * sizeof(float)) : 0};
   }
 
@@ -80,8 +82,7 @@ class QConvTranspose : public Implementation {
           *to++ = w[((c * m_ + m) * kh_ + i) * kw_ + j];
         }
       }
-      const std::size_t depth = vnni_depth(channels_);
-      pack_b_vnni(matrix.data(), false, channels_, depth, columns, out + p * packed_b_vnni_bytes(depth, columns));
+      On::pack(matrix.data(), false, channels_, columns, out + p * On::packed_bytes(channels_, columns));
     }
   }
 
@@ -91,7 +92,7 @@ class QConvTranspose : public Implementation {
     auto* steps = reinterpret_cast<std::uint8_t*>(memory);
     auto* results = reinterpret_cast<float*>(memory + scratch.rows);
     auto* picked = reinterpret_cast<float*>(memory + scratch.rows + scratch.results);
-    VnniGemm g;
+    BytesGemm<typename On::Panels> g;
     g.n = scale_.size(), g.a = steps, g.zero_point = node_.x.zero_point;
     g.row_scale = units_.data(), g.column_scale = scale_.data();
     g.out.n = g.n, g.out.bias = bias_.data();
@@ -99,21 +100,21 @@ class QConvTranspose : public Implementation {
     for (std::size_t first = 0; first < r.width; first += piece_) {
       const std::size_t rows = std::min(piece_, r.width - first), count = rows * pixel;
       g.rows = {rows, channels_};
-      pack_rows_vnni(g.rows, x + first * channels_, steps);
+      On::pack_rows(g.rows, x + first * channels_, steps);
       for (std::size_t h = 0; h < kh_; ++h) {
         const std::size_t to = at + h * line + first * pixel;
         float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
         if (h < products_) {
-          g.b = packed_.get() + h * packed_b_vnni_bytes(vnni_depth(channels_), g.n);
+          g.b = packed_.get() + h * On::packed_bytes(channels_, g.n);
           g.out.c = joined_ ? results : floats;
-          gemm_vnni(g, 0, g.rows.count(), 0, g.n);
+          On::multiply(g, 0, g.rows.count(), 0, g.n);
         }
         if (joined_) pick_line(results + h * pixel, rows, floats);
         // Not by the product, whose registers need not be full.
-        if (active_) vector_code_avx512.pointwise.activate(node_.activation, floats, floats, count);
+        if (active_) code_.pointwise.activate(node_.activation, floats, floats, count);
         if (!node_.floats)
-          vector_code_avx512.bytes.quantize({node_.y.scale, node_.y.zero_point}, floats, count,
-                                            static_cast<std::uint8_t*>(r.y) + to);
+          code_.bytes.quantize({node_.y.scale, node_.y.zero_point}, floats, count,
+                               static_cast<std::uint8_t*>(r.y) + to);
       }
     }
   }
@@ -129,6 +130,7 @@ class QConvTranspose : public Implementation {
   }
 
   QConvTransposeNode node_;
+  const VectorCode& code_;
   std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
   std::size_t products_ = 0, piece_ = 0;  ///< per input line; rows of one at a time
   bool joined_ = false, active_ = false;
@@ -151,10 +153,14 @@ Verdict accepts(const Call& call, const Target& target) {
   return w[0] > 0 && w[1] > 0 ? yes() : no("has no elements", call.in(1).name);
 }
 
-double cost(const Call& call, const Target& target) { return qconv_transpose_cost(call, target, 0.4); }
+template <int hundredths>
+double cost(const Call& call, const Target& target) {
+  return qconv_transpose_cost(call, target, hundredths / 100.0);
+}
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) {
-  return std::make_unique<QConvTranspose>(call);
+template <class On>
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  return std::make_unique<QConvTranspose<On>>(call, vector_code(target));
 }
 
 }  // namespace
@@ -163,14 +169,42 @@ const Kernel qconv_transpose_vnni = {.op = "QConvTranspose",
                                      .name = "cpu.qconv_transpose_vnni",
                                      .needs = Isa::avx512_vnni,
                                      .accepts = accepts,
-                                     .cost = cost,
-                                     .create = create};
+                                     .cost = cost<40>,
+                                     .create = create<OnVnni>};
+
+const Kernel qconv_transpose_avx_vnni = {.op = "QConvTranspose",
+                                         .name = "cpu.qconv_transpose_avx_vnni",
+                                         .needs = Isa::avx_vnni,
+                                         .accepts = accepts,
+                                         .cost = cost<40>,
+                                         .create = create<OnQuads>};
+
+const Kernel qconv_transpose_avx2 = {.op = "QConvTranspose",
+                                     .name = "cpu.qconv_transpose_avx2",
+                                     .needs = Isa::avx2,
+                                     .accepts = accepts,
+                                     .cost = cost<20>,
+                                     .create = create<OnPairs>};
 
 const Kernel qconv_transpose_float_vnni = {.op = "QConvTransposeFloat",
                                            .name = "cpu.qconv_transpose_float_vnni",
                                            .needs = Isa::avx512_vnni,
                                            .accepts = accepts,
-                                           .cost = cost,
-                                           .create = create};
+                                           .cost = cost<40>,
+                                           .create = create<OnVnni>};
+
+const Kernel qconv_transpose_float_avx_vnni = {.op = "QConvTransposeFloat",
+                                               .name = "cpu.qconv_transpose_float_avx_vnni",
+                                               .needs = Isa::avx_vnni,
+                                               .accepts = accepts,
+                                               .cost = cost<40>,
+                                               .create = create<OnQuads>};
+
+const Kernel qconv_transpose_float_avx2 = {.op = "QConvTransposeFloat",
+                                           .name = "cpu.qconv_transpose_float_avx2",
+                                           .needs = Isa::avx2,
+                                           .accepts = accepts,
+                                           .cost = cost<20>,
+                                           .create = create<OnPairs>};
 
 }  // namespace modelflow::cpu

@@ -3,7 +3,7 @@
 
 #include <immintrin.h>
 
-#include "backends/cpu/qconv/layout_vnni.h"
+#include "backends/cpu/qconv/layout.h"
 #include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {
@@ -64,7 +64,7 @@ QSource source_of(const QDenseRun& run, const QDenseTask& task, std::uint8_t* me
     return {run.x, g.height, g.width, g.height * row, row, g.channels, g.stride_h, g.stride_w, g.top, g.left, 0};
   }
   const BandShape s = shape_of(g, task);
-  copy_band_vnni(g, run.x, task.pixel0 / (g.rows * g.columns), s, run.x_zero, memory);
+  copy_band_bytes(g, run.x, task.pixel0 / (g.rows * g.columns), s, run.x_zero, memory);
   return {memory,
           s.rows,
           s.columns,

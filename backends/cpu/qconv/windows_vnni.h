@@ -2,7 +2,7 @@
 // operands and results in the order of channels last.
 #pragma once
 
-#include "backends/cpu/qconv/dense_vnni.h"
+#include "backends/cpu/qconv/dense.h"
 
 namespace modelflow::cpu {
 

@@ -1,9 +1,9 @@
 // Copies of 8-bit image data: transpositions of channels and pixels, and parts of images with their padding.
-#include "backends/cpu/qconv/layout_vnni.h"
-
 #include <immintrin.h>
 
 #include <cstring>
+
+#include "backends/cpu/qconv/layout.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -63,8 +63,8 @@ void copy_pixels(const ConvGeometry& g, const std::uint8_t* x, std::int64_t plan
 
 }  // namespace
 
-void copy_band_vnni(const ConvGeometry& g, const std::uint8_t* x, std::int64_t image, const BandShape& s,
-                    std::uint8_t zero, std::uint8_t* to) {
+void copy_band_bytes(const ConvGeometry& g, const std::uint8_t* x, std::int64_t image, const BandShape& s,
+                     std::uint8_t zero, std::uint8_t* to) {
   const std::int64_t from = clamp((-s.first_column + s.step_w - 1) / s.step_w, s.columns);
   const std::int64_t room = g.width - s.first_column;
   const std::int64_t past = room <= 0 ? 0 : clamp((room + s.step_w - 1) / s.step_w, s.columns);

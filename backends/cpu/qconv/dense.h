@@ -1,6 +1,7 @@
 // Dense and grouped convolution of 8-bit numbers as a product of pixels and packed weights, one run of output pixels at
-// a time. A pixel is read through a table of row pointers, one per kernel position, so that padding is a pointer to
-// zero points and nothing has to be copied.
+// a time. A pixel is read through a table of row pointers, one per kernel position. On VNNI and AMX padding is a
+// pointer to zero points, so that nothing has to be copied; code for smaller machines copies, and widens where it has
+// to.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace modelflow::cpu {
 
-/// Filters whose weights lie together: for each segment of the input, for each 4 bytes of it, 1 to 4 vectors of 16
-/// filters x 4 products.
+/// Filters whose weights lie together: for each segment of the input, for each word of it (4 bytes, or 2 that are
+/// widened), 1 to 4 vectors of 16 filters x the products of a word.
 struct QPanel {
   std::int64_t first, vectors;  ///< its first filter, its vectors
   std::int64_t filters;         ///< that exist, at most 16 * vectors
@@ -32,7 +33,7 @@ struct QDenseRun {
   const std::int32_t* begin;
   const float* scale;
   std::int64_t group_channels;
-  bool copied, joined;  ///< copies_input, joins_columns
+  bool copied, joined;  ///< whether the input is copied, and joins_columns
 };
 
 /// One task: output pixels [pixel0, pixel1) of all images in a row for panels [panel0, panel1). Where x is copied or y
@@ -41,15 +42,15 @@ struct QDenseTask {
   std::int64_t pixel0, pixel1, panel0, panel1;
 };
 
-/// Whether the input is copied, with its padding around it and packed pixels: planes, or few channels or such that four
-/// does not divide.
+/// Whether the input has to be copied, with its padding around it and packed pixels: planes, or few channels or such
+/// that four does not divide.
 static inline bool copies_input(const ConvGeometry& g, std::int64_t group_channels) {
   return !g.x_last || group_channels % 4 != 0 || (g.channels < 16 && g.kernel_w > 1);
 }
 
 /// Whether the kernel columns of one row are one segment, since the copy has them side by side.
-static inline bool joins_columns(const ConvGeometry& g, std::int64_t group_channels) {
-  return copies_input(g, group_channels) && group_channels == g.channels && g.kernel_w > 1 && g.dilation_w == 1;
+static inline bool joins_columns(const ConvGeometry& g, std::int64_t group_channels, bool copied) {
+  return copied && group_channels == g.channels && g.kernel_w > 1 && g.dilation_w == 1;
 }
 
 /// Most pixels per tile for 1..4 vectors, so that sums, weights and row pointers fit the registers.
@@ -62,5 +63,12 @@ void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* 
 /// host_isas().has(Isa::amx).
 std::size_t qdense_scratch_amx(const QDenseRun& run, const QDenseTask& task);
 void qdense_block_amx(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
+
+/// The same in pairs of 16 bits, and in words for AVX-VNNI: for panels of one vector, over copies. Only where
+/// host_isas().has(Isa::avx2), or Isa::avx_vnni.
+std::size_t qdense_scratch_pairs_avx2(const QDenseRun& run, const QDenseTask& task);
+void qdense_block_pairs_avx2(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
+std::size_t qdense_scratch_quads_avx2(const QDenseRun& run, const QDenseTask& task);
+void qdense_block_quads_avx2(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
 
 }  // namespace modelflow::cpu
