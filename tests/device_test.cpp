@@ -37,19 +37,50 @@ TEST(Device, GpusHaveATextForm) {
     EXPECT_THROW(Target::parse(text), Error) << text;
 }
 
-/// On machines without AVX-512 too, where they are multiplied in words.
-TEST(Device, ProductsOf8BitNumbersAreFasterThanThoseOfFloats) {
-  const auto first = [](const char* kind) { return find_fused_op(kind)->samples().at(0); };
-  const Call floats = first("MatMul"), bytes = first("QMatMul");
+/// On machines without AVX-512 too, where 8-bit numbers are multiplied in words.
+void expect_faster(const Call& floats, const Call& bytes,
+                   const std::vector<std::pair<const char*, const char*>>& kernels) {
   ASSERT_EQ(floats.in(1).shape, bytes.in(1).shape);
-  const std::vector<std::pair<const char*, const char*>> kernels = {
-      {"avx2", "cpu.qmatmul_avx2"}, {"avx_vnni", "cpu.qmatmul_avx_vnni"}, {"avx512_vnni", "cpu.qmatmul_vnni"}};
   for (const auto& [machine, name] : kernels) {
     const Target target = Target::parse(std::string("cpu:") + machine);
     const Kernel *slow = choose_kernel(floats, target).kernel, *fast = choose_kernel(bytes, target).kernel;
     ASSERT_TRUE(slow && fast);
     EXPECT_EQ(fast->name, name);
     EXPECT_LT(fast->cost(bytes, target), slow->cost(floats, target)) << machine;
+  }
+}
+
+TEST(Device, ProductsOf8BitNumbersAreFasterThanThoseOfFloats) {
+  const auto first = [](const char* kind) { return find_fused_op(kind)->samples().at(0); };
+  expect_faster(
+      first("MatMul"), first("QMatMul"),
+      {{"avx2", "cpu.qmatmul_avx2"}, {"avx_vnni", "cpu.qmatmul_avx_vnni"}, {"avx512_vnni", "cpu.qmatmul_vnni"}});
+}
+
+TEST(Device, ConvolutionsOf8BitNumbersAreFasterThanThoseOfFloats) {
+  const auto layer = [](const char* kind, std::int64_t group) {
+    const std::vector<Call> samples = find_fused_op(kind)->samples();
+    const auto found = std::ranges::find_if(samples, [&](const Call& call) {
+      const Shape& w = call.in(1).shape;
+      return call.attrs.integer("group", 1) == group && w[2] == Dim(3) && call.attrs.text("x_layout", "NCHW") == "NHWC";
+    });
+    return found == samples.end() ? Call{} : *found;
+  };
+  for (const bool depthwise : {false, true}) {
+    const Call bytes = layer("QConv", depthwise ? 20 : 1);
+    ASSERT_EQ(bytes.op, "QConv");
+    Call floats = bytes;
+    floats.op = "Conv";
+    const Tensor w = Tensor::make(DType::f32, bytes.in(1).constant->dims(), [](std::byte*) {});
+    floats.inputs = {{"x", DType::f32, bytes.in(0).shape}, {"w", DType::f32, bytes.in(1).shape, &w}};
+    if (depthwise) {
+      expect_faster(floats, bytes, {{"avx2", "cpu.qconv_depthwise_avx2"}, {"avx512_vnni", "cpu.qconv_depthwise_vnni"}});
+    } else {
+      expect_faster(floats, bytes,
+                    {{"avx2", "cpu.qconv_dense_avx2"},
+                     {"avx_vnni", "cpu.qconv_dense_avx_vnni"},
+                     {"avx512_vnni", "cpu.qconv_dense_vnni"}});
+    }
   }
 }
 
