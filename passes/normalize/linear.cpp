@@ -180,6 +180,11 @@ Pass normalize_linear() {
        .from = op("Gemm", {any("a"), any("b"), any("c")}, "product"),
        .when = {computed_c},
        .into = gemm_and_sum},
+      {.name = "sum-of-two",
+       .doc = "Sum(a, b) -> a + b, as which a product takes in a residual",
+       .from = op("Sum", {any("a"), any("b")}),
+       .when = {},
+       .into = [](const Match& m, Build& build) -> std::vector<Value*> { return {&build.op("Add", {m["a"], m["b"]})}; }},
   };
   for (const auto& more : {turned_linear_rules(), left_linear_rules(), head_scale_rules(), repeated_product_rules()})
     rules.insert(rules.end(), more.begin(), more.end());
