@@ -1,9 +1,8 @@
 // Matrix products by weights of 4 bits on VNNI: blocks of k are summed in integers, and the blocks in float32.
-#include "backends/cpu/gemm/int4_vnni.h"
-
 #include <cstring>
 
 #include "backends/cpu/gemm/epilogue_avx512.h"
+#include "backends/cpu/gemm/int4.h"
 #include "backends/cpu/vector/magnitudes_avx512.h"
 
 namespace modelflow::cpu {
@@ -13,10 +12,6 @@ constexpr std::size_t kMaxRows = 6;
 // How far ahead B is fetched when its panels are read once: beyond a page, which the hardware does not cross.
 constexpr std::size_t kStream = 4096;
 
-// Scales, and scales times zero points unless these are all 8, stand in front of each block of a panel.
-std::size_t header_bytes(bool zeros) { return (zeros ? 2 : 1) * kVnni4Panel * sizeof(float); }
-std::size_t block_bytes(std::size_t block, bool zeros) { return header_bytes(zeros) + block / 2 * kVnni4Panel; }
-
 struct Tile {
   const std::int8_t* a;
   std::size_t lda;
@@ -24,7 +19,7 @@ struct Tile {
   std::size_t blocks, block;
   const std::byte* b;
   const std::byte* ahead;  // what to bring into L2 meanwhile, null: nothing
-  float* out;              // [rows][kVnni4Panel]
+  float* out;              // [rows][kPanel4]
 };
 
 MODELFLOW_INLINE __m512i broadcast4(const std::int8_t* at) {
@@ -45,7 +40,7 @@ MODELFLOW_INLINE void add_block(const __m512i (&acc)[MR][2], const float* scale,
       const __m512 sum = _mm512_mul_ps(_mm512_cvtepi32_ps(acc[r][v]), _mm512_set1_ps(steps[r * blocks].unit));
       total[r][v] = _mm512_fmadd_ps(sum, unit, total[r][v]);
       if (!ZEROS) continue;
-      const __m512 zero = _mm512_loadu_ps(scale + kVnni4Panel + 16 * v);
+      const __m512 zero = _mm512_loadu_ps(scale + kPanel4 + 16 * v);
       total[r][v] = _mm512_fnmadd_ps(_mm512_set1_ps(steps[r * blocks].sum), zero, total[r][v]);
     }
   }
@@ -57,7 +52,7 @@ __attribute__((noinline)) void tile(const Tile& t) {
 #pragma GCC unroll 6
   for (int r = 0; r < MR; ++r) total[r][0] = total[r][1] = _mm512_setzero_ps();
   const __m512i low_half = _mm512_set1_epi8(15);
-  const std::size_t lda = t.lda, blocks = t.blocks, bytes = block_bytes(t.block, ZEROS);
+  const std::size_t lda = t.lda, blocks = t.blocks, bytes = block4_bytes(t.block, ZEROS);
   const std::int8_t* a = t.a;
   const std::byte *b = t.b, *ahead = t.ahead;
   for (std::size_t i = 0; i < blocks; ++i, b += bytes) {
@@ -72,7 +67,7 @@ __attribute__((noinline)) void tile(const Tile& t) {
         _mm_prefetch(reinterpret_cast<const char*>(ahead + line), _MM_HINT_T1);
       ahead += bytes;
     }
-    const std::byte* w = b + header_bytes(ZEROS);
+    const std::byte* w = b + header4_bytes(ZEROS);
     for (std::size_t k = 0; k < t.block; k += 8, a += 8, w += 128) {
       const __m512i both[2] = {_mm512_loadu_si512(w), _mm512_loadu_si512(w + 64)};
 #pragma GCC unroll 2
@@ -92,8 +87,8 @@ __attribute__((noinline)) void tile(const Tile& t) {
   }
 #pragma GCC unroll 6
   for (int r = 0; r < MR; ++r) {
-    _mm512_storeu_ps(t.out + r * kVnni4Panel, total[r][0]);
-    _mm512_storeu_ps(t.out + r * kVnni4Panel + 16, total[r][1]);
+    _mm512_storeu_ps(t.out + r * kPanel4, total[r][0]);
+    _mm512_storeu_ps(t.out + r * kPanel4 + 16, total[r][1]);
   }
 }
 
@@ -119,14 +114,12 @@ MODELFLOW_INLINE void quantize_block(const float* a, std::size_t block, std::int
   of = {unit, unit * static_cast<float>(sum), -8 * sum};
 }
 
-}  // namespace
-
-void gemm4_vnni(const Vnni4Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
+void multiply(const Gemm4& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
   const std::size_t rows = m_end - m_begin, tiles = (rows + kMaxRows - 1) / kMaxRows;
-  const std::size_t panel = g.blocks * block_bytes(g.block, g.zero_points);
-  alignas(64) float sums[kMaxRows * kVnni4Panel];
-  for (std::size_t n = n_begin; n < n_end; n += kVnni4Panel) {
-    const std::byte* b = g.b + n / kVnni4Panel * panel;
+  const std::size_t panel = g.blocks * block4_bytes(g.block, g.zero_points);
+  alignas(64) float sums[kMaxRows * kPanel4];
+  for (std::size_t n = n_begin; n < n_end; n += kPanel4) {
+    const std::byte* b = g.b + n / kPanel4 * panel;
     for (std::size_t i = 0; i < tiles; ++i) {
       const std::size_t m = m_begin + rows * i / tiles, height = m_begin + rows * (i + 1) / tiles - m;
       const std::byte* ahead = i > 0 ? nullptr : b + (tiles == 1 ? kStream : panel);
@@ -134,42 +127,21 @@ void gemm4_vnni(const Vnni4Gemm& g, std::size_t m_begin, std::size_t m_end, std:
           {g.a + m * g.lda, g.lda, g.steps + m * g.blocks, g.blocks, g.block, b, ahead, sums});
       finish(
           g.out, m, height, n, [&](std::size_t r, int v) __attribute__((always_inline)) {
-            return _mm512_load_ps(sums + r * kVnni4Panel + 16 * v);
+            return _mm512_load_ps(sums + r * kPanel4 + 16 * v);
           });
     }
   }
 }
 
-std::size_t packed_b4_vnni_bytes(const Weights4& w) {
-  return (w.n + kVnni4Panel - 1) / kVnni4Panel * w.blocks * block_bytes(w.block, w.zero != nullptr);
-}
-
-void pack_b4_vnni(const Weights4& w, std::byte* out) {
-  std::memset(out, 0, packed_b4_vnni_bytes(w));
-  const std::size_t bytes = block_bytes(w.block, w.zero != nullptr);
-  for (std::size_t column = 0; column < w.n; ++column) {
-    const std::size_t c = column % kVnni4Panel;
-    for (std::size_t i = 0; i < w.blocks; ++i) {
-      std::byte* to = out + (column / kVnni4Panel * w.blocks + i) * bytes;
-      const float scale = w.scale[column * w.blocks + i];
-      auto* header = reinterpret_cast<float*>(to);
-      header[c] = scale;
-      if (w.zero) header[kVnni4Panel + c] = scale * w.zero[column * w.blocks + i];
-      const std::uint8_t* from = w.b + (column * w.blocks + i) * w.block / 2;
-      const auto step = [&](std::size_t k) { return k % 2 ? from[k / 2] >> 4 : from[k / 2] & 15; };
-      for (std::size_t k = 0; k < w.block; k += 8) {
-        std::byte* four = to + header_bytes(w.zero != nullptr) + k / 8 * 128 + 4 * c;
-        for (std::size_t j = 0; j < 4; ++j) four[j] = static_cast<std::byte>(step(k + j) | step(k + 4 + j) << 4);
-      }
-    }
-  }
-}
-
-void quantize_blocks_vnni(const float* a, std::size_t rows, std::size_t blocks, std::size_t block, std::int8_t* out,
-                          std::size_t ldo, BlockSteps* steps) {
+void quantize_blocks(const float* a, std::size_t rows, std::size_t blocks, std::size_t block, std::int8_t* out,
+                     std::size_t ldo, BlockSteps* steps) {
   for (std::size_t r = 0; r < rows; ++r, out += ldo) {
     for (std::size_t i = 0; i < blocks; ++i, a += block) quantize_block(a, block, out + i * block, *steps++);
   }
 }
+
+}  // namespace
+
+const Code4 code4_vnni = {multiply, quantize_blocks};
 
 }  // namespace modelflow::cpu

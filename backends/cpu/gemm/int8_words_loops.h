@@ -6,6 +6,7 @@
 #include "backends/cpu/gemm/int8_words.h"
 #include "backends/cpu/gemm/word_tile.h"
 #include "backends/cpu/vector/bytes.h"
+#include "backends/cpu/vector/magnitudes.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -35,19 +36,6 @@ MODELFLOW_INLINE void write_row(const Rows& rows, std::size_t r, std::int32_t ze
   std::int32_t sum = 0;
   for (std::size_t i = 0; i < rows.k; ++i) sum += y[i] - zero;
   out.sums[r] = sum;
-}
-
-/// NaN where one is: as integers, sizes are in order, and NaN is beyond infinity.
-MODELFLOW_INLINE float largest_size(const float* a, std::size_t n) {
-  Ints most[4] = {};
-  vectors_by_four(n, [&](std::size_t i, auto part, std::size_t v) {
-    const Ints size = bits(abs(load(a + i, part)));
-    most[v] = most[v] > size ? most[v] : size;
-  });
-  for (int v = 1; v < 4; ++v) most[0] = most[0] > most[v] ? most[0] : most[v];
-  std::int32_t largest = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) largest = largest > most[0][lane] ? largest : most[0][lane];
-  return __builtin_bit_cast(float, largest);
 }
 
 template <class Rows>

@@ -12,7 +12,7 @@ extern const Kernel matmul_amx, matmul_avx512;
 extern const Kernel matmul_bf16_amx, matmul_bf16_avx512, matmul_bf16_widened;
 extern const Kernel matmul_to_bf16_amx, matmul_to_bf16_widened;
 extern const Kernel qmatmul_amx, qmatmul_vnni, qmatmul_avx_vnni, qmatmul_avx2, qmatmul_any;
-extern const Kernel qmatmul4_vnni, qmatmul4_any;
+extern const Kernel qmatmul4_vnni, qmatmul4_avx_vnni, qmatmul4_avx2, qmatmul4_any;
 
 inline constexpr std::array kGemmKernels = {
     // MatMul
@@ -36,6 +36,8 @@ inline constexpr std::array kGemmKernels = {
     &qmatmul_any,
     // QMatMul4
     &qmatmul4_vnni,
+    &qmatmul4_avx_vnni,
+    &qmatmul4_avx2,
     &qmatmul4_any,
 };
 

@@ -66,8 +66,9 @@ struct RecurrentCode {
 
 /// Each only where host_isas() has it.
 extern const RecurrentCode recurrent_code_any, recurrent_code_avx2, recurrent_code_avx512;
-/// int8 weights. Both compute the same whole numbers.
+/// int8 weights. All compute the same whole numbers; `quads` is for AVX-VNNI.
 extern const RecurrentCode recurrent_code_steps, recurrent_code_vnni;
+extern const RecurrentCode recurrent_code_pairs_avx2, recurrent_code_quads_avx2;
 
 /// Packing for the float32 code: [blocks, depth, gates, kUnits].
 std::size_t packed_float_bytes(const RecurrentMatrix& matrix);

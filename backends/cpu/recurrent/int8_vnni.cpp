@@ -1,40 +1,16 @@
 // LSTM and GRU with int8 weights on VNNI: 64 products of 8-bit numbers in an instruction.
 #include "backends/cpu/gemm/quantize_rows_vnni.h"
+#include "backends/cpu/recurrent/int8_words.h"
 #include "backends/cpu/recurrent/walk.h"
 
 namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kFour = 4;  // steps of depth that one instruction adds up
-constexpr int kZero = 128;        // what stands for 0 in unsigned steps
 
-std::size_t fours(std::size_t depth) { return (depth + kFour - 1) / kFour; }
+std::size_t packed_bytes(const RecurrentMatrix& m) { return packed_word_bytes(m, kFour); }
 
-/// Of one block of units: the weights [fours, gates, kUnits, 4], then what the zeros of the rows add to each sum.
-std::size_t block_bytes(std::size_t depth, std::size_t gates) {
-  return (fours(depth) * kFour + sizeof(std::int32_t)) * gates * kUnits;
-}
-
-std::size_t packed_bytes(const RecurrentMatrix& m) { return unit_blocks(m.hidden) * block_bytes(m.depth, m.gates); }
-
-void pack(const RecurrentMatrix& m, const void* weights, std::byte* packed) {
-  const auto* from = static_cast<const std::int8_t*>(weights) + m.first * m.hidden * m.depth;
-  for (std::size_t block = 0; block < unit_blocks(m.hidden); ++block) {
-    auto* to = reinterpret_cast<std::int8_t*>(packed + block * block_bytes(m.depth, m.gates));
-    auto* sums = reinterpret_cast<std::int32_t*>(to + fours(m.depth) * kFour * m.gates * kUnits);
-    for (std::size_t lane = 0; lane < m.gates * kUnits; ++lane) {
-      const std::size_t unit = block * kUnits + lane % kUnits;
-      const std::int8_t* row = from + (lane / kUnits * m.hidden + unit) * m.depth;
-      std::int32_t sum = 0;
-      for (std::size_t k = 0; k < fours(m.depth) * kFour; ++k) {
-        const std::int8_t w = unit < m.hidden && k < m.depth ? row[k] : std::int8_t{0};
-        to[(k / kFour * m.gates * kUnits + lane) * kFour + k % kFour] = w;
-        sum += w;
-      }
-      sums[lane] = kZero * sum;
-    }
-  }
-}
+void pack(const RecurrentMatrix& m, const void* weights, std::byte* packed) { pack_words(m, weights, kFour, packed); }
 
 /// Whole cache lines, an odd number of them, so that the rows of a tile do not meet in the same set of L1.
 std::size_t row_bytes(std::size_t depth) { return ((depth + 63) / 64 | 1) * 64; }
@@ -63,8 +39,8 @@ MODELFLOW_INLINE void VnniProduct::multiply(const RecurrentPart& part, const Rec
                                             Floats (&sum)[Rows][Gates][kPieces]) {
   // An addition takes five cycles and one or two start in each.
   constexpr int kSums = Rows * Gates, kApart = kSums >= 8 ? 1 : kSums >= 4 ? 2 : kSums >= 2 ? 4 : 8;
-  const std::size_t count = fours(part.depth);
-  const std::byte* b = part.packed + block * block_bytes(part.depth, Gates);
+  const std::size_t count = (part.depth + kFour - 1) / kFour;
+  const std::byte* b = part.packed + block * word_block_bytes(part.depth, Gates, kFour);
   __m512i apart[kApart][Rows][Gates];
 #pragma GCC unroll 8
   for (int i = 0; i < kApart; ++i)

@@ -9,8 +9,8 @@ namespace modelflow::cpu {
 
 extern const Kernel lstm_avx512, lstm_any;
 extern const Kernel gru_avx512, gru_any;
-extern const Kernel qlstm_vnni, qlstm_any;
-extern const Kernel qgru_vnni, qgru_any;
+extern const Kernel qlstm_vnni, qlstm_avx_vnni, qlstm_avx2, qlstm_any;
+extern const Kernel qgru_vnni, qgru_avx_vnni, qgru_avx2, qgru_any;
 
 inline constexpr std::array kRecurrentKernels = {
     // LSTM
@@ -21,9 +21,13 @@ inline constexpr std::array kRecurrentKernels = {
     &gru_any,
     // QLSTM
     &qlstm_vnni,
+    &qlstm_avx_vnni,
+    &qlstm_avx2,
     &qlstm_any,
     // QGRU
     &qgru_vnni,
+    &qgru_avx_vnni,
+    &qgru_avx2,
     &qgru_any,
 };
 

@@ -139,12 +139,21 @@ std::unique_ptr<Implementation> create_vnni(const Call& call, const Target& targ
   return std::make_unique<Recurrent>(call, recurrent_code_vnni, target);
 }
 
+std::unique_ptr<Implementation> create_avx_vnni(const Call& call, const Target& target) {
+  return std::make_unique<Recurrent>(call, recurrent_code_quads_avx2, target);
+}
+
+std::unique_ptr<Implementation> create_avx2(const Call& call, const Target& target) {
+  return std::make_unique<Recurrent>(call, recurrent_code_pairs_avx2, target);
+}
+
 std::unique_ptr<Implementation> create_steps(const Call& call, const Target& target) {
   return std::make_unique<Recurrent>(call, recurrent_code_steps, target);
 }
 
 /// 8-bit products: four times the rate of float32, less what rows in steps and gates take.
 double vnni_cost(const Call& call, const Target& target) { return cost_at(call, target, 1.8); }
+double pairs_cost(const Call& call, const Target& target) { return cost_at(call, target, 0.7); }
 double steps_cost(const Call& call, const Target& target) { return cost_at(call, target, 0.05); }
 
 }  // namespace
@@ -172,6 +181,18 @@ const Kernel qlstm_vnni = {.op = "QLSTM",
                            .accepts = accepts_recurrent,
                            .cost = vnni_cost,
                            .create = create_vnni};
+const Kernel qlstm_avx_vnni = {.op = "QLSTM",
+                               .name = "cpu.qlstm_avx_vnni",
+                               .needs = Isa::avx_vnni,
+                               .accepts = accepts_recurrent,
+                               .cost = vnni_cost,
+                               .create = create_avx_vnni};
+const Kernel qlstm_avx2 = {.op = "QLSTM",
+                           .name = "cpu.qlstm_avx2",
+                           .needs = Isa::avx2,
+                           .accepts = accepts_recurrent,
+                           .cost = pairs_cost,
+                           .create = create_avx2};
 const Kernel qlstm_any = {
     .op = "QLSTM", .name = "cpu.qlstm_any", .accepts = accepts_recurrent, .cost = steps_cost, .create = create_steps};
 const Kernel qgru_vnni = {.op = "QGRU",
@@ -180,6 +201,18 @@ const Kernel qgru_vnni = {.op = "QGRU",
                           .accepts = accepts_recurrent,
                           .cost = vnni_cost,
                           .create = create_vnni};
+const Kernel qgru_avx_vnni = {.op = "QGRU",
+                              .name = "cpu.qgru_avx_vnni",
+                              .needs = Isa::avx_vnni,
+                              .accepts = accepts_recurrent,
+                              .cost = vnni_cost,
+                              .create = create_avx_vnni};
+const Kernel qgru_avx2 = {.op = "QGRU",
+                          .name = "cpu.qgru_avx2",
+                          .needs = Isa::avx2,
+                          .accepts = accepts_recurrent,
+                          .cost = pairs_cost,
+                          .create = create_avx2};
 const Kernel qgru_any = {
     .op = "QGRU", .name = "cpu.qgru_any", .accepts = accepts_recurrent, .cost = steps_cost, .create = create_steps};
 
