@@ -95,7 +95,14 @@ class KernelsTest : public testing::Test {
     EXPECT_GT(accepted, 0) << "no kernel takes " << describe(call);
   }
 
+  /// Where no kernel of the op fits this machine its names are not registered, and the body runs.
+  static bool runs_here(const FusedOp& op) {
+    return std::ranges::any_of(
+        kernels(), [&](const Kernel* kernel) { return kernel->op == op.kind && kernel->fits(Target::host()); });
+  }
+
   void walk(const FusedOp& op, std::int64_t opset) {
+    if (!runs_here(op)) return;
     HostThreads threads(3);
     for (const Call& call : op.samples()) {
       const Model model = model_of(call, opset);

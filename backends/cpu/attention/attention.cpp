@@ -16,6 +16,9 @@ double plain_cost(const Call& call, const Target& target) {
   return std::max(target.compute(attention_flops(call), 0.4), target.stream(attention_bytes(call)));
 }
 
+/// The same with operands that are rounded first, all keys and values for a few rows too.
+double kept_cost(const Call& call, const Target& target) { return 1.3 * plain_cost(call, target); }
+
 /// Of the products that an fma would take, a VNNI instruction does four and a tile of AMX more; what is left is the
 /// softmax and rounding.
 double low_cost(const Call& call, const Target& target, double products) {
@@ -61,9 +64,9 @@ const Kernel qattention_any = {
     .op = "QAttention",
     .name = "cpu.qattention_any",
     .accepts = accepts_attention,
-    .cost = [](const Call& call, const Target& target) { return 20 * plain_cost(call, target); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, qattention_code_any);
+    .cost = kept_cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, target.has(Isa::avx2) ? qattention_code_avx2 : qattention_code_any);
     },
 };
 
@@ -82,9 +85,9 @@ const Kernel attention_bf16_any = {
     .op = "AttentionBf16",
     .name = "cpu.attention_bf16_any",
     .accepts = accepts_attention,
-    .cost = [](const Call& call, const Target& target) { return 20 * plain_cost(call, target); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, attention_bf16_code_any);
+    .cost = kept_cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, target.has(Isa::avx2) ? attention_bf16_code_avx2 : attention_bf16_code_any);
     },
 };
 

@@ -74,9 +74,9 @@ inline constexpr std::size_t kAttentionRows = 4, kAttentionStream = 512;
 /// Each only where host_isas() has it.
 extern const AttentionCode attention_code_any, attention_code_avx2, attention_code_avx512;
 /// Those of QAttention. 2^31 / (255 * 127) keys are what sums of probabilities by values can take.
-extern const AttentionCode qattention_code_any, qattention_code_vnni;
+extern const AttentionCode qattention_code_any, qattention_code_avx2, qattention_code_vnni;
 inline constexpr std::size_t kMostStepKeys = 65536;
 /// Those of AttentionBf16.
-extern const AttentionCode attention_bf16_code_any, attention_bf16_code_amx;
+extern const AttentionCode attention_bf16_code_any, attention_bf16_code_avx2, attention_bf16_code_amx;
 
 }  // namespace modelflow::cpu
