@@ -143,6 +143,7 @@ std::string open_at(const Node& node, const Values& values) {
     return found != values.end() && has(found->second, is_endless);
   });
   if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
+  if (endless && adds_parallel_convolutions(node)) return "summed weights make other sums of infinities";
   if (node.is("Clip") && x != values.end() && x->second.dtype() == DType::f16 && overflows(x->second))
     return "Clip without bounds ends at the largest number of the type that it is computed in";
   const bool fresh = std::ranges::none_of(node.inputs(), [&](const Value* input) {

@@ -1,4 +1,6 @@
 // BatchNormalization folded into the convolution or product beside it, else written as scale and shift.
+#include "passes/clean/batch_norm.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,13 +11,6 @@
 namespace modelflow::passes {
 
 using namespace pattern;
-
-namespace {
-
-/// BatchNormalization in inference is y = x * scale + shift per channel.
-struct Affine {
-  std::vector<double> scale, shift;
-};
 
 Affine affine_of(const Match& m) {
   const std::vector<double> gamma = m.constant("gamma").to_doubles(), beta = m.constant("beta").to_doubles();
@@ -40,6 +35,13 @@ Verdict inference_form(const Match& m) {
     if (m.constant(other).dims() != dims) return no("scale, bias, mean and variance differ in size");
   return yes();
 }
+
+Pattern batch_norm(Pattern x) {
+  return op("BatchNormalization",
+            {std::move(x), constant("gamma"), constant("beta"), constant("mean"), constant("var")}, "bn");
+}
+
+namespace {
 
 bool usable(std::size_t found, std::size_t wanted) { return found == wanted || found == 1; }
 
@@ -100,11 +102,6 @@ std::vector<Value*> into_rows(const Match& m, Build& build) {
   const std::vector<Value*> y = into_previous(m, build);
   if (y.empty()) return {};
   return {&build.op("Reshape", {y[0], m["target"]}, m.node("rows").attrs)};
-}
-
-Pattern batch_norm(Pattern x) {
-  return op("BatchNormalization",
-            {std::move(x), constant("gamma"), constant("beta"), constant("mean"), constant("var")}, "bn");
 }
 
 Pattern linear(Pattern x) {

@@ -25,6 +25,7 @@ Pass instances_apart();
 Pass fold_batch_norm();
 Pass fold_affine();
 Pass fold_pad();
+Pass merge_parallel();
 Pass move_strides();
 
 }  // namespace modelflow::passes

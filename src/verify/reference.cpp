@@ -57,8 +57,12 @@ bool has_recurrent(const Model& model) {
 }
 
 /// Whether NaN is the largest or the smallest depends on its place.
-bool picks(const Node& node) {
-  return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"});
+bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
+
+/// What a value is computed from by convolutions and normalizations alone; itself where it is no result of one.
+const Value* behind_convolutions(const Value* value) {
+  const Node* node = value ? value->producer() : nullptr;
+  return node && is_any_of(*node, {"Conv", "BatchNormalization"}) ? behind_convolutions(node->input(0)) : value;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -222,6 +226,8 @@ class Maker {
   void pursue(const Idea& idea) {
     if (idea.kinds_only() && !nan_means_something_) return;
     if (idea.style == Style::nan && any_node(original_.graph(), picks)) return;
+    if (idea.style == Style::infinite && any_node(original_.graph(), adds_parallel_convolutions))
+      return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
     std::string why_not;
     for (const Extents& extents : idea.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
@@ -277,6 +283,14 @@ bool leaves_nan_open(const Node& node) {
   return is_any_of(
       node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "STFT", "DFT",
              "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
+}
+
+bool adds_parallel_convolutions(const Node& node) {
+  if (!is_any_of(node, {"Add", "Sub", "Sum"}) || node.inputs().size() < 2) return false;
+  const Value* source = behind_convolutions(node.input(0));
+  return source != node.input(0) &&
+         std::ranges::any_of(node.inputs().begin() + 1, node.inputs().end(),
+                             [&](Value* other) { return other != source && behind_convolutions(other) == source; });
 }
 
 std::vector<Feeds> Reference::ordinary() const {

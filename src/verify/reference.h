@@ -44,6 +44,9 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
 /// What this makes of NaN and infinities is nobody's promise: integers, orders, coordinates, ways to take a spectrum,
 /// and kernels of ONNX Runtime (1.31) that hide NaN or not as the width of their loops has it.
 bool leaves_nan_open(const Node& node);
+/// Adds or subtracts what convolutions and normalizations make of one value: of infinities such sums are NaN, and other
+/// ones, or infinite, once the weights are added instead (pass merge-parallel).
+bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);

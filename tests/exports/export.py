@@ -1,0 +1,40 @@
+"""Exports one architecture: export.py NAME FILE dynamo|torchscript. Beside FILE come inputs of two sizes (.0.npz, .1.npz)."""
+import pathlib
+import sys
+import warnings
+
+import numpy as np
+import torch
+from catalogue import MODELS
+
+
+def larger(arguments, axes):
+    """The same with other extents along the dynamic axes: 3 of a batch, 5 more of others."""
+    made = []
+    for argument, dynamic in zip(arguments, axes):
+        shape = [3 if dynamic.get(i) == "batch" else extent + (5 if i in dynamic else 0) for i, extent in enumerate(argument.shape)]
+        made.append(torch.randn(shape) if argument.is_floating_point() else torch.ones(shape, dtype=argument.dtype))
+    return tuple(made)
+
+
+def main():
+    name, file, exporter = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+    torch.manual_seed(7)
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    entry = next(entry for entry in MODELS if entry.name == name)
+    module, arguments, axes = entry.make()
+    module = module.eval()
+    names = [f"input_{i}" for i in range(len(arguments))]
+    with torch.no_grad():
+        if exporter == "dynamo":
+            dynamic = tuple({axis: torch.export.Dim.AUTO for axis in each} for each in axes)
+            torch.onnx.export(module, arguments, str(file), dynamo=True, input_names=names, dynamic_shapes=dynamic, external_data=False, verbose=False)
+        else:
+            torch.onnx.export(module, arguments, str(file), dynamo=False, input_names=names, opset_version=17, dynamic_axes=dict(zip(names, axes)))
+    for i, feeds in enumerate((arguments, larger(arguments, axes))):
+        np.savez(file.with_suffix(f".{i}.npz"), **{key: value.numpy() for key, value in zip(names, feeds)})
+
+
+if __name__ == "__main__":
+    main()
