@@ -8,6 +8,7 @@
 
 #include "modelflow/data.h"
 #include "src/c_api_handle.h"
+#include "src/flow/report_json.h"
 
 namespace modelflow {
 namespace {
@@ -80,6 +81,7 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
       {"level", [&] { options.level = level(value); }},
       {"target", [&] { options.target = Target::parse(value); }},
       {"measure", [&] { options.measure = number(value) != 0; }},
+      {"profile", [&] { options.profile = number(value) != 0; }},
       {"verify", [&] { options.verify = number(value) != 0; }},
       {"threads", [&] { options.threads = thread_count(value); }},
       {"tolerance", [&] { options.tolerance = positive(value); }},
@@ -168,6 +170,15 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
     result.report.input = input;
     result.model.save(output, options != nullptr ? options->write : WriteOptions{});
     if (report != nullptr) *report = duplicate(result.report.json());
+  });
+}
+
+int modelflow_report_page(const char* report, char** page, char** error) {
+  return guarded(error, [&] {
+    if (report == nullptr || page == nullptr) throw Error(ErrorKind::usage, "null argument");
+    const Json json = Json::parse(report, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_object()) throw Error(ErrorKind::usage, "a report is a JSON object");
+    *page = duplicate(page_of(json));
   });
 }
 

@@ -59,6 +59,7 @@ Selected verified(Selected chosen, const Model& original, const Corrected& corre
     outcome = verifier.check(original);
     chosen = {.model = original, .original = true};
     report.speedup = 1;
+    report.sides.resize(std::min<std::size_t>(report.sides.size(), 1));  // stock
   }
   report.verification = std::move(outcome.diffs);
   report.verified = outcome.ok;

@@ -1,10 +1,12 @@
 // Model -> stages -> selection -> verification -> Model: read this first. Loading and saving are the caller's.
+#include <ctime>
+
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
 #include "src/emit/foreign.h"
 #include "src/fastest.h"
-#include "src/input_shape.h"
 #include "src/measure/describe.h"
+#include "src/measure/sides.h"
 #include "src/onnx/contradiction.h"
 #include "src/precision/lower_precision.h"
 #include "src/request.h"
@@ -15,6 +17,15 @@ namespace modelflow {
 namespace {
 
 std::string_view name(Level level) { return level == Level::O0 ? "O0" : level == Level::O1 ? "O1" : "O2"; }
+
+/// As "2026-01-31T12:00:00Z".
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc = {};
+  char text[32] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));
+  return text;
+}
 
 /// What contradicts the rules of ONNX and does not load either; what is only unknown to this runtime may be fine.
 void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
@@ -48,6 +59,8 @@ Result optimize(Model arrived, const Options& given) {
   report.version = version();
   report.target = options.target.str();
   report.level = name(options.level);
+  report.created = now();
+  report.machine = this_machine(options.threads);
   if (options.level == Level::O0) {
     report.before = report.after = stats(model);
     return {std::move(arrived), std::move(report)};
@@ -67,6 +80,7 @@ Result optimize(Model arrived, const Options& given) {
   const Pipeline pipeline = Pipeline(options, runtime, route(options))
                                 .for_inputs(typical);  // absorb, clean, normalize, clean, fuse, layout, clean
   Corrected corrected = build_correct(model, options, pipeline, verifier, report);
+  const Model fused = corrected.forms.whole();  // selection takes it apart
   step("select");
   Selected chosen = fastest(model, pipeline, corrected, verifier, runtime.get(), report);  // and emit
   step("verify");
@@ -77,11 +91,16 @@ Result optimize(Model arrived, const Options& given) {
     if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
     std::optional<Model> lowered = lower_precision({model, corrected, chosen.model}, options, pipeline, *runtime,
                                                    plugin_path(), verifier.reference().ordinary(), report);
-    if (lowered) report.after = stats(chosen.model = std::move(*lowered));
+    if (lowered) {
+      chosen = {.model = std::move(*lowered)};
+      report.after = stats(chosen.model);
+    }
   }
-  if (leaves_extents_open(model)) {
-    report.before.flops = flops_at(model, typical);
-    report.after.flops = flops_at(chosen.model, typical);
+  describe_at(model, chosen.original ? nullptr : &chosen.model, fused, typical, report);
+  if (options.profile && !report.sides.empty()) {
+    step("profile");
+    const Feeds& feeds = verifier.reference().feeds.front().values;
+    profile_sides(*runtime, {model, chosen.model}, feeds, options, plugin_path(), report);
   }
   report.fused = fused_report(chosen.model, typical, options.target);
   return {std::move(chosen.model), std::move(report)};

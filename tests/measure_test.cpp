@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/input_shape.h"
 #include "src/measure/describe.h"
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
@@ -90,6 +91,9 @@ TEST(Stats, CountWhatRuns) {
   const Model model = Model::from_text(kOpenProduct);
   const double steps = 2.0 * 7 * (32 * 16 + 32 * 8);
   EXPECT_EQ(stats(model).flops, 2 * 64 * 32 + steps) << "what is open counts as 1";
+  const auto flops_at = [](const Model& given, const std::map<std::string, Dims>& inputs) {
+    return typed_stats(for_input_shapes(given, inputs)).flops;
+  };
   EXPECT_EQ(flops_at(model, {{"x", {3, 50, 64}}}), 2.0 * 3 * 50 * 64 * 32 + steps);
   EXPECT_EQ(flops_at(model, {{"x", {3, 50, 65}}}), 2 * 64 * 32 + steps) << "what the model cannot have is left out";
 }

@@ -96,11 +96,13 @@ void behind_the_model(const Arguments& arguments, const std::function<void()>& w
   }
 }
 
+bool is_page(const std::filesystem::path& file) { return file.extension() == ".html" || file.extension() == ".htm"; }
+
 /// The report first: when there is no room for it, the old model stays as well.
 void save(const Arguments& arguments, const Result& result, Step& at) {
   std::optional<NewFile> report;
   if (!arguments.report_file.empty()) {
-    const std::string text = result.report.json();
+    const std::string text = is_page(arguments.report_file) ? result.report.html() : result.report.json();
     report.emplace(end_of_links(arguments.report_file));
     report->write(text.data(), text.size(), 0);
   }
@@ -140,6 +142,7 @@ int run(Arguments& arguments, Step& at) {
   Result result = optimize(std::move(model), arguments.options);
   progress.clear();
   result.report.input = arguments.input.string();
+  result.report.command = arguments.command;
   save(arguments, result, at);
   warn_if_unverified(arguments, result.report);
   behind_the_model(arguments, [&] { print(result_text(arguments, result.report)); });

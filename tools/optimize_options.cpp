@@ -11,6 +11,7 @@
 #include "contradictions.h"
 #include "modelflow/data.h"
 #include "score.h"
+#include "terminal.h"
 
 namespace modelflow::tools {
 namespace {
@@ -110,7 +111,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_flag("--list", out.list, "print every pass and rule in running order (with --json as JSON)");
   app.add_flag("--explain", out.explain, "print the closest miss of every rule and why");
   app.add_flag("--json", out.json, "print the report as JSON on stdout");
-  app.add_option("--report", raw.report, "also write the JSON report to FILE");
+  app.add_option("--report", raw.report,
+                 "also write the report to FILE: as a page for browsers where it ends in .html, else as JSON");
   app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
@@ -205,6 +207,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   app.footer(kExamples);
   app.get_formatter()->column_width(34);
   Raw raw;
+  arguments.command = command_line(argc, argv);
   add_options(app, raw, arguments);
   try {
     app.parse(argc, argv);

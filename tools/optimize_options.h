@@ -12,6 +12,7 @@ namespace modelflow::tools {
 
 /// What the command line asked for, checked as far as that needs no model.
 struct Arguments {
+  std::string command;  ///< as a shell would take it
   std::filesystem::path input, output, report_file, inputs;
   WriteOptions write;
   Options options;

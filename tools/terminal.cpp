@@ -37,6 +37,25 @@ void print(const std::string& text) {
 }
 
 namespace {
+
+/// In single quotes where a shell would see more than a word.
+std::string quoted(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+}  // namespace
+
+std::string command_line(int argc, const char* const* argv) {
+  std::string text = argc > 0 ? quoted(std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1)) : "";
+  for (int i = 1; i < argc; ++i) text += " " + quoted(argv[i]);
+  return text;
+}
+
+namespace {
 std::string scaled(double value, double base, const char* const (&units)[5]) {
   int i = 0;
   while (value >= base && i < 4) value /= base, ++i;

@@ -27,6 +27,9 @@ class Progress {
 /// Text on stdout, all of it; throws Error(output).
 void print(const std::string& text);
 
+/// The command as it was typed, but for its folder: a shell takes it again.
+std::string command_line(int argc, const char* const* argv);
+
 /// "12.3 MiB", "4.1 GFLOP": a number with a binary or decimal prefix.
 std::string human_bytes(double bytes);
 std::string human_count(double count);

@@ -32,7 +32,7 @@ const char* modelflow_version(void);
 /* Null without memory, and where $MODELFLOW_MAX_ISA names no instruction set. */
 modelflow_options* modelflow_options_create(void);
 void modelflow_options_free(modelflow_options* options);
-/* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), verify (0, 1), threads (a number),
+/* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), profile (0, 1), verify (0, 1), threads (a number),
  * tolerance, max_seconds (numbers), max_memory ("8G"), timeout (seconds), max_nodes, max_depth (numbers), disable and
  * enable (a pass or rule; may be set again), input_shape
  * ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto, minmax,
@@ -82,6 +82,9 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
 /* From and to the bytes of a ModelProto; external data is refused. */
 int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_options* options, void** output,
                              size_t* output_size, char** report, char** error);
+
+/* The page for browsers of a report: one file that needs nothing else. */
+int modelflow_report_page(const char* report, char** page, char** error);
 
 void modelflow_free(void* memory);
 

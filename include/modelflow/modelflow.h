@@ -48,6 +48,7 @@ struct Options {
   std::set<std::string> disabled, enabled;   ///< pass or rule names
   bool measure = true;                       ///< time on this machine; false: the cost model decides
   bool verify = true;
+  bool profile = true;               ///< with `measure`: times of nodes and memory for the report, some seconds more
   int threads = 0;                   ///< for timing; 0: all cores
   double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was

@@ -65,6 +65,50 @@ struct ModelStats {
   std::size_t nodes = 0;
   std::map<std::string, int> ops;  ///< op -> count, subgraphs included
   double parameters = 0, flops = 0, weight_bytes = 0;
+  double activation_bytes = 0;  ///< most that values between nodes hold at once, inputs and outputs counted
+};
+
+/// A node of a main graph.
+struct NodeReport {
+  std::string name, op;                      ///< op as in ModelStats::ops
+  std::vector<std::string> inputs, outputs;  ///< names of values, constants left out
+  std::vector<std::string> types;            ///< of the outputs, on the inputs that ran: "float32[1,64,56,56]"
+  std::vector<std::size_t> sources;          ///< of the result: the nodes of the original that it stands for
+  double flops = 0, weight_bytes = 0;
+  double live_bytes = 0;  ///< of all values that are held while it runs
+};
+
+/// A main graph without its Constant nodes, to be drawn: "before" and "after", or a model that was timed.
+struct GraphReport {
+  std::string name;
+  std::vector<std::string> inputs, outputs;
+  std::vector<NodeReport> nodes;
+};
+
+/// A node in a profile, under the name that the runtime has for it: its own optimizations come first.
+struct NodeRun {
+  std::string name, op;
+  double ms = 0;                        ///< per run
+  double operations = 0;                ///< multiplications and additions, 0 where it has none that count
+  std::optional<double> share_of_peak;  ///< of what this machine multiplies and adds at most
+};
+
+/// One way to run the model. Times are medians of rounds of the fastest run of each, with their 95 % interval.
+struct SideReport {
+  std::string name;   ///< "stock", "float32", "fallback" (the result without the plugin), "optimized"
+  std::string graph;  ///< what it runs: the name of a GraphReport, empty where that is not here
+  double ms = 0, low_ms = 0, high_ms = 0;
+  double speedup = 1, speedup_low = 1, speedup_high = 1;  ///< over the first side, of rounds side by side
+  double memory_bytes = 0;     ///< what this process grew by at most from loading and running it; 0: not measured
+  std::vector<NodeRun> nodes;  ///< the slowest first; empty: no profile
+};
+
+/// Where the numbers were taken.
+struct MachineReport {
+  std::string cpu, isas, system;
+  int cores = 0, threads = 0;  ///< of the machine; of each session
+  double memory_bytes = 0;
+  double peak_float32 = 0, peak_bf16 = 0, peak_int8 = 0;  ///< operations per second, measured; 0: not measured
 };
 
 /// How far one output of the low-precision model is from float32, over all samples together.
@@ -101,9 +145,14 @@ struct QuantizationReport {
   std::vector<FrontierPoint> frontier;  ///< what was tried on the way to the bound, most ops first
 };
 
+/// Larger graphs are not drawn.
+inline constexpr std::size_t kMostDrawn = 20000;
+
 /// Everything that happened in one optimize(). Prints as text and as JSON (schema: docs/report.md).
 struct Report {
   std::string version, input, target, level, runtime;
+  std::string command, created;  ///< what was typed, if anything was; when, as "2026-01-31T12:00:00Z"
+  MachineReport machine;
   ModelStats before, after;
   std::vector<StepReport> steps;
   std::vector<FusedReport> fused;
@@ -113,12 +162,16 @@ struct Report {
   std::vector<OutputDiff> verification;   ///< empty: not verified, `notes` say why
   double stock_ms = 0, optimized_ms = 0;  ///< whole model on this machine; 0: not measured
   double speedup = 0;
+  std::vector<SideReport> sides;    ///< ways to run it, stock ONNX Runtime first; empty: not measured
+  std::vector<GraphReport> graphs;  ///< before and after; none of more than kMostDrawn nodes
   bool verified = false;
   std::optional<QuantizationReport> quantization;  ///< none: float32 was asked for
   std::vector<std::string> notes;                  ///< "what could not be done and why", one line each
 
   std::string text() const;
   std::string json() const;
+  /// A page for browsers: one file that needs nothing else.
+  std::string html() const;
   /// The closest miss of every rule, most promising first: `optimize --explain`.
   std::string explain() const;
 };

@@ -32,6 +32,7 @@ _SIGNATURES = {
     "modelflow_sample_input": (c_char_p, [c_void_p, c_size_t]),
     "modelflow_candidate_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "modelflow_optimize_file": (c_int, [c_char_p, c_char_p, c_void_p, _ERROR, _ERROR]),
+    "modelflow_report_page": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
     "modelflow_optimize_bytes": (c_int, [c_char_p, c_size_t, c_void_p, _ERROR, POINTER(c_size_t), _ERROR, _ERROR]),
 }
 
@@ -103,3 +104,10 @@ def checked(function_name: str, *arguments: object) -> None:
     text = taken(message).decode(errors="replace")
     if code:
         raise errors.error(code, text)
+
+
+def page(report: str) -> str:
+    """The page for browsers of a report in JSON."""
+    text = c_void_p()
+    checked("modelflow_report_page", report.encode(), ctypes.byref(text))
+    return taken(text).decode()

@@ -20,7 +20,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
              score: Optional[Callable[[Any], float]] = None, max_drop: Optional[float] = None, metric: Optional[str] = None,
              inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, disable: Iterable[str] = (),
              enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
-             verify: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
+             verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
              timeout: Optional[float] = None, max_nodes: Optional[int] = None, max_depth: Optional[int] = None,
              reproducer: Union[None, str, os.PathLike] = None, external_data: Optional[str] = None,
              progress: Optional[Callable[[str, float], Any]] = None) -> Result:
@@ -49,6 +49,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
     tolerance: largest difference of an output, relative to its largest value; default: docs/report.md.
     threads: for timing; default: all cores.
     measure, verify: False leaves timing (the cost model decides) or the comparison out.
+    profile: False leaves times of nodes and memory out of the report, which take some seconds of what `measure` takes.
     max_seconds, timeout: seconds for measuring (600), and for all (7200; 0: none).
     max_memory: bytes, or "8G"; default: nine tenths of the machine.
     max_nodes, max_depth: bounds of what a model may hold.
@@ -67,7 +68,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level:
     run = Run()
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
              "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": int(measure),
-             "verify": int(verify), "max_seconds": max_seconds, "max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes,
+             "verify": int(verify), "profile": int(profile), "max_seconds": max_seconds, "max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes,
              "max_depth": max_depth, "reproducer": reproducer and os.fspath(reproducer), "external_data": external_data}
     for key, value in named.items():
         if value is not None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import pathlib
 import typing
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Stats:
     parameters: float
     flops: float
     weight_bytes: float
+    activation_bytes: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +151,71 @@ class Quantization:
 
 
 @dataclasses.dataclass(frozen=True)
+class NodeRun:
+    """A node in a profile, as the runtime names it; `ms` per run."""
+
+    name: str
+    op: str
+    ms: float
+    operations: float = 0.0
+    share_of_peak: Optional[float] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One way to run the model: "stock", "float32", "fallback" (without the plugin) or "optimized". Each time with its 95 % interval."""
+
+    name: str
+    graph: str
+    ms: float
+    low_ms: float
+    high_ms: float
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    memory_bytes: float
+    nodes: tuple[NodeRun, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A node of a main graph; `sources`: positions in the graph before of what it stands for."""
+
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    types: tuple[str, ...]
+    sources: tuple[int, ...]
+    flops: float
+    weight_bytes: float
+    live_bytes: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """A main graph: "before" or "after"."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Where the numbers were taken; `peak`: operations per second by type, 0: not measured."""
+
+    cpu: str
+    isas: str
+    system: str
+    cores: int
+    threads: int
+    memory_bytes: float
+    peak: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """Everything that happened in one run. Notebooks show it as a table."""
 
@@ -156,6 +224,9 @@ class Report:
     target: str
     level: str
     runtime: str
+    command: str
+    created: str
+    machine: Machine
     before: Stats
     after: Stats
     steps: tuple[Step, ...]
@@ -169,6 +240,8 @@ class Report:
     stock_ms: float
     optimized_ms: float
     speedup: float
+    sides: tuple[Side, ...]
+    graphs: tuple[Graph, ...]
     notes: tuple[str, ...]
     _text: str = dataclasses.field(repr=False, compare=False)
 
@@ -180,6 +253,13 @@ class Report:
     def to_json(self) -> str:
         """The report as the library wrote it."""
         return self._text
+
+    def save_html(self, path: Union[str, os.PathLike]) -> pathlib.Path:
+        """Writes the report as a page for browsers, one file that needs nothing else; what was there is replaced."""
+        from ._library import page
+        file = pathlib.Path(os.fspath(path))
+        file.write_text(page(self._text), encoding="utf-8")
+        return file
 
     @property
     def summary(self) -> str:
@@ -206,5 +286,6 @@ def from_data(kind: Any, data: Any) -> Any:
         return tuple(from_data(arguments[0], item) for item in data)
     if not dataclasses.is_dataclass(kind):
         return data
+    given = {field.name for field in dataclasses.fields(kind) if field.name in data or field.default is dataclasses.MISSING}
     hints, make = typing.get_type_hints(kind), typing.cast(Any, kind)
-    return make(**{name: from_data(hint, data[name]) for name, hint in hints.items()})
+    return make(**{name: from_data(hint, data[name]) for name, hint in hints.items() if name in given})

@@ -1,19 +1,16 @@
 // The report as JSON.
-#include <nlohmann/json.hpp>
-
-#include "modelflow/report.h"
+#include "src/flow/report_json.h"
 
 namespace modelflow {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json json_of(const ModelStats& stats) {
   return {{"nodes", stats.nodes},
           {"ops", stats.ops},
           {"parameters", stats.parameters},
           {"flops", stats.flops},
-          {"weight_bytes", stats.weight_bytes}};
+          {"weight_bytes", stats.weight_bytes},
+          {"activation_bytes", stats.activation_bytes}};
 }
 
 Json json_of(const Miss& miss) {
@@ -29,6 +26,10 @@ Json json_of(const Fault& fault);
 Json json_of(const OutputError& error);
 Json json_of(const QuantizedReport& op);
 Json json_of(const FrontierPoint& point);
+Json json_of(const NodeRun& node);
+Json json_of(const SideReport& side);
+Json json_of(const NodeReport& node);
+Json json_of(const GraphReport& graph);
 
 /// Infinity, which JSON lacks, is null as well.
 Json json_of(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
@@ -111,6 +112,53 @@ Json json_of(const FrontierPoint& point) {
           {"chosen", point.chosen}};
 }
 
+Json json_of(const NodeRun& node) {
+  Json json = {{"name", node.name}, {"op", node.op}, {"ms", node.ms}};
+  if (node.operations == 0) return json;
+  json["operations"] = node.operations;
+  json["share_of_peak"] = json_of(node.share_of_peak);
+  return json;
+}
+
+Json json_of(const SideReport& side) {
+  return {{"name", side.name},
+          {"graph", side.graph},
+          {"ms", side.ms},
+          {"low_ms", side.low_ms},
+          {"high_ms", side.high_ms},
+          {"speedup", side.speedup},
+          {"speedup_low", side.speedup_low},
+          {"speedup_high", side.speedup_high},
+          {"memory_bytes", side.memory_bytes},
+          {"nodes", list_of(side.nodes)}};
+}
+
+Json json_of(const NodeReport& node) {
+  return {{"name", node.name},
+          {"op", node.op},
+          {"inputs", node.inputs},
+          {"outputs", node.outputs},
+          {"types", node.types},
+          {"sources", node.sources},
+          {"flops", node.flops},
+          {"weight_bytes", node.weight_bytes},
+          {"live_bytes", node.live_bytes}};
+}
+
+Json json_of(const GraphReport& graph) {
+  return {{"name", graph.name}, {"inputs", graph.inputs}, {"outputs", graph.outputs}, {"nodes", list_of(graph.nodes)}};
+}
+
+Json json_of(const MachineReport& machine) {
+  return {{"cpu", machine.cpu},
+          {"isas", machine.isas},
+          {"system", machine.system},
+          {"cores", machine.cores},
+          {"threads", machine.threads},
+          {"memory_bytes", machine.memory_bytes},
+          {"peak", {{"float32", machine.peak_float32}, {"bf16", machine.peak_bf16}, {"int8", machine.peak_int8}}}};
+}
+
 Json json_of(const std::optional<QuantizationReport>& quantization) {
   if (!quantization) return nullptr;
   const QuantizationReport& q = *quantization;
@@ -122,28 +170,35 @@ Json json_of(const std::optional<QuantizationReport>& quantization) {
 
 }  // namespace
 
-std::string Report::json() const {
-  const Json json = {{"version", version},
-                     {"input", input},
-                     {"target", target},
-                     {"level", level},
-                     {"runtime", runtime},
-                     {"before", json_of(before)},
-                     {"after", json_of(after)},
-                     {"steps", list_of(steps)},
-                     {"fused", list_of(fused)},
-                     {"regions", list_of(regions)},
-                     {"feeds", list_of(feeds)},
-                     {"faults", list_of(faults)},
-                     {"verification", list_of(verification)},
-                     {"verified", verified},
-                     {"quantization", json_of(quantization)},
-                     {"stock_ms", stock_ms},
-                     {"optimized_ms", optimized_ms},
-                     {"speedup", speedup},
-                     {"notes", notes}};
-  // Names come from the model and may hold any bytes.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+Json json_of(const Report& report) {
+  const Report& r = report;
+  return {{"version", r.version},
+          {"input", r.input},
+          {"target", r.target},
+          {"level", r.level},
+          {"runtime", r.runtime},
+          {"command", r.command},
+          {"created", r.created},
+          {"machine", json_of(r.machine)},
+          {"before", json_of(r.before)},
+          {"after", json_of(r.after)},
+          {"steps", list_of(r.steps)},
+          {"fused", list_of(r.fused)},
+          {"regions", list_of(r.regions)},
+          {"feeds", list_of(r.feeds)},
+          {"faults", list_of(r.faults)},
+          {"verification", list_of(r.verification)},
+          {"verified", r.verified},
+          {"quantization", json_of(r.quantization)},
+          {"stock_ms", r.stock_ms},
+          {"optimized_ms", r.optimized_ms},
+          {"speedup", r.speedup},
+          {"sides", list_of(r.sides)},
+          {"graphs", list_of(r.graphs)},
+          {"notes", r.notes}};
 }
+
+// Names come from the model and may hold any bytes.
+std::string Report::json() const { return json_of(*this).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 }  // namespace modelflow

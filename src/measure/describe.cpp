@@ -6,6 +6,7 @@
 #include <set>
 
 #include "src/input_shape.h"
+#include "src/measure/draw.h"
 #include "src/measure/roofline.h"
 
 namespace modelflow {
@@ -16,13 +17,6 @@ Call call_by_kind(const Node& node) {
   Call call = call_of(node);
   if (const std::string_view kind = kind_of(node.op(), node.attrs); !kind.empty()) call.op = kind;
   return call;
-}
-
-std::string shown_op(const Node& node) {
-  if (node.domain().empty()) return node.op();
-  if (node.domain() != kDomain) return node.domain() + "." + node.op();
-  const std::string_view kind = kind_of(node.op(), node.attrs);
-  return std::string(kDomain) + "." + (kind.empty() ? node.op() : std::string(kind));
 }
 
 void count(const Tensor& tensor, ModelStats& stats) {
@@ -81,6 +75,13 @@ void list(const Model& model, const Graph& graph, const Graph& sized, const Targ
 
 }  // namespace
 
+std::string shown_op(const Node& node) {
+  if (node.domain().empty()) return node.op();
+  if (node.domain() != kDomain) return node.domain() + "." + node.op();
+  const std::string_view kind = kind_of(node.op(), node.attrs);
+  return std::string(kDomain) + "." + (kind.empty() ? node.op() : std::string(kind));
+}
+
 ModelStats stats(const Model& model) {
   Model typed = model;
   infer_types(typed);
@@ -98,8 +99,19 @@ ModelStats typed_stats(const Model& model) {
   return stats;
 }
 
-double flops_at(const Model& model, const std::map<std::string, Dims>& inputs) {
-  return typed_stats(for_input_shapes(model, inputs)).flops;
+void describe_at(const Model& original, const Model* result, const Model& fused,
+                 const std::map<std::string, Dims>& inputs, Report& report) {
+  const bool open = leaves_extents_open(original);
+  const auto look = [&](const char* name, const Model& model, ModelStats& stats) {
+    const Model sized = for_input_shapes(model, inputs);
+    if (open) stats.flops = typed_stats(sized).flops;
+    stats.activation_bytes = activation_bytes(sized);
+    if (sized.graph().nodes().size() <= kMostDrawn) report.graphs.push_back(drawn(name, sized));
+  };
+  look("before", original, report.before);
+  if (result) look("after", *result, report.after);
+  if (!result) report.after = report.before;
+  if (report.graphs.size() == 2) find_sources(report.graphs[0], results_of(fused), report.graphs[1]);
 }
 
 std::vector<FusedReport> fused_report(const Model& model, const std::map<std::string, Dims>& inputs,

@@ -17,8 +17,13 @@ ModelStats typed_stats(const Model& model);
 /// The same of what passes made of such a model: types are inferred anew where that may tell extents.
 ModelStats changed_stats(const Model& model);
 
-/// Multiplications and additions in one run on inputs of these extents. What a Loop repeats counts once.
-double flops_at(const Model& model, const std::map<std::string, Dims>& inputs);
+/// The op as ModelStats::ops has it.
+std::string shown_op(const Node& node);
+
+/// Counts what the original and the result compute and hold on inputs of these extents (what a Loop repeats once), and
+/// draws them; `result` null: it is the original. `fused`: the result before layout, for what its nodes stand for.
+void describe_at(const Model& original, const Model* result, const Model& fused,
+                 const std::map<std::string, Dims>& inputs, Report& report);
 
 /// The fused nodes of a finished model: which kernel runs them on the target, how long on inputs of these extents, and
 /// what they stand for.

@@ -10,7 +10,6 @@
 namespace modelflow {
 namespace {
 
-constexpr int kTurns = 3;
 constexpr double kTurn = 0.15;  // seconds
 
 void take_faster(NodeTimes& known, std::vector<NodeTime> times) {
@@ -23,12 +22,12 @@ void take_faster(NodeTimes& known, std::vector<NodeTime> times) {
 }  // namespace
 
 std::vector<NodeTimes> node_times(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
-                                  const Options& options, const std::filesystem::path& plugin) {
+                                  const Options& options, const std::filesystem::path& plugin, int turns) {
   SessionOptions session = timing_session(options);
   session.plugin = plugin;
   session.profile = true;
   std::vector<NodeTimes> found(models.size());
-  for (int turn = 0; turn < kTurns; ++turn)
+  for (int turn = 0; turn < turns; ++turn)
     for (std::size_t i = 0; i < models.size(); ++i) {
       const auto opened = open_session(runtime, *models[i], session);
       opened->timed_run(feeds);

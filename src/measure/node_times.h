@@ -18,6 +18,6 @@ using NodeTimes = std::map<std::string, NodeTime, std::less<>>;
 /// Of each of these runnable models on the same feeds, taking turns; the fastest turn of every node counts. `plugin` is
 /// registered.
 std::vector<NodeTimes> node_times(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
-                                  const Options& options, const std::filesystem::path& plugin);
+                                  const Options& options, const std::filesystem::path& plugin, int turns = 3);
 
 }  // namespace modelflow

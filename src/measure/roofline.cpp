@@ -83,6 +83,9 @@ Work work_of(const NodeTime& time, const Node* node) {
   for (std::size_t i = 0; i < time.inputs.size(); ++i)
     if (i == 0 || i >= product.weights)
       product.call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});
+  // Weights that a kernel has packed are no inputs any more.
+  if (const Value* packed = node && time.inputs.size() == 1 ? node->input(product.weights) : nullptr)
+    if (packed->constant()) product.call.inputs.push_back({"", DType::undefined, packed->shape()});
   product.call.outputs.push_back({"", DType::undefined, Shape::of(time.outputs[0])});
   return work_of(product);
 }

@@ -8,6 +8,7 @@
 
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
+#include "src/measure/sides.h"
 
 namespace modelflow {
 namespace {
@@ -110,9 +111,13 @@ struct Best {
 };
 
 /// The best of several trials is partly the luckiest: it is timed once more, in sessions of its own, and that counts.
+/// Beside it the form without the plugin, where it has use for one.
 bool holds(Best& best, const Model& original, const SelectTools& tools, double budget, Report& report) {
   bool faster = false;
-  best.timing = time_until_sure(tools, {&original, &best.model}, budget, faster);
+  const Model fallback = inline_functions(best.model);
+  std::vector<const Model*> sides = {&original, &best.model};
+  if (best.model.opsets.contains(std::string(kDomain))) sides.push_back(&fallback);
+  best.timing = time_until_sure(tools, sides, budget, faster);
   if (!faster) report.notes.push_back(best.trial.name + ": not faster a second time, " + describe(best.timing[1]));
   return faster;
 }
@@ -121,6 +126,10 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
   report.stock_ms = best.timing[0].seconds * 1e3;
   report.optimized_ms = best.timing[1].seconds * 1e3;
   report.speedup = best.timing[1].speedup;
+  const Timing& stock = best.timing[0];
+  report.sides = {side_report("stock", "before", stock, stock)};
+  if (best.timing.size() > 2) report.sides.push_back(side_report("fallback", "", stock, best.timing[2]));
+  report.sides.push_back(side_report("optimized", "after", stock, best.timing[1]));
   const std::set<std::string> reverted(best.trial.reverted.begin(), best.trial.reverted.end());
   for (std::size_t i = 0; i < regions.size(); ++i)
     report.regions[i].kept = !reverted.contains(regions[i].fused.front());
@@ -140,6 +149,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   list.push_back({"standard ops only", all});
   const double share = tools.budget / static_cast<double>(list.size() + 1);
   std::optional<Best> best;
+  Timing stock;
   for (const Trial& trial : list) {
     // Where each region has had its own verdict, coarser splits are a last resort.
     if (best && (measured.complete || trial.name == "standard ops only")) break;
@@ -149,6 +159,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
     bool faster = false;
     const std::vector<Timing> timing = time_until_sure(tools, {&forms.original, &model}, share, faster);
+    stock = timing[0];
     if (!faster) {
       report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
     } else if (!best || timing[1].speedup > best->timing[1].speedup * kClearly) {
@@ -160,6 +171,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     return {std::move(best->model), best->trial.name == kEverything};
   }
   for (RegionReport& row : report.regions) row.kept = false;
+  report.sides = {side_report("stock", "before", stock, stock)};
   report.notes.push_back("nothing is faster than stock ONNX Runtime here: the model stays as it came");
   report.speedup = 1;
   return {.model = forms.original, .original = true};

@@ -15,12 +15,6 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 /// The fastest of enough runs to fill a short block: others who use the machine only ever add time.
 double block(const Runner& run, std::size_t runs) {
   if (runs > 1) run();  // wakes the threads and fetches the weights that another side pushed out of the cache
@@ -32,21 +26,35 @@ double block(const Runner& run, std::size_t runs) {
 Timing summarize(const std::vector<double>& base, const std::vector<double>& side) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < side.size(); ++i) ratios.push_back(base[i] / side[i]);
-  std::mt19937 random(0);
-  std::vector<double> medians;
-  for (int i = 0; i < 500; ++i) {
-    std::vector<double> sample;
-    for (std::size_t k = 0; k < ratios.size(); ++k) sample.push_back(ratios[random() % ratios.size()]);
-    medians.push_back(median(std::move(sample)));
-  }
-  std::sort(medians.begin(), medians.end());
+  const Interval sure = interval_of_median(ratios);
   const double best = *std::min_element(base.begin(), base.end()) / *std::min_element(side.begin(), side.end());
-  return {median(side), median(ratios), medians[12], medians[487], best, {}};
+  return {median(side), median(ratios), sure.low, sure.high, best, {}, side};
 }
 
 bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
 
 }  // namespace
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+Interval interval_of_median(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  std::mt19937 random(0);
+  std::vector<double> medians;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<double> sample;
+    for (std::size_t k = 0; k < values.size(); ++k) sample.push_back(values[random() % values.size()]);
+    medians.push_back(median(std::move(sample)));
+  }
+  std::sort(medians.begin(), medians.end());
+  return {medians[12], medians[487]};
+}
+
+Timing against(const Timing& base, const Timing& side) { return summarize(base.rounds, side.rounds); }
 
 bool is_sure(const Timing& timing) {
   const double width = (timing.high - timing.low) / timing.speedup;

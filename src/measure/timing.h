@@ -18,7 +18,18 @@ struct Timing {
   double speedup = 1, low = 1, high = 1;
   double best = 1;      ///< the ratio of the fastest blocks: what is left on a machine that others keep busy
   std::string why_not;  ///< not empty: could not be timed
+  std::vector<double> rounds = {};  ///< seconds of the fastest run of each, beside those of the other sides
 };
+
+/// Where a number is in 95 of 100 cases.
+struct Interval {
+  double low = 0, high = 0;
+};
+/// Bootstrapped, of the median; the same for the same values.
+Interval interval_of_median(const std::vector<double>& values);
+double median(std::vector<double> values);
+/// `side` with its speedup over `base`, which took turns with it.
+Timing against(const Timing& base, const Timing& side);
 
 /// One run of one side; gives its seconds.
 using Runner = std::function<double()>;

@@ -50,6 +50,8 @@ bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
+/// One that maps its weights from a file, as users open it.
+std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options);
 /// Whether ONNX Runtime, its own optimizations on, loads the model; `why` not.
 bool loads(Runtime& runtime, const Model& model, std::string& why);
 

@@ -40,13 +40,15 @@ struct TemporaryFolder {
 
 }  // namespace
 
+std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.path / "model.onnx";
+  model.save(file, {.external_data = WriteOptions::ExternalData::always});
+  return runtime.load(file, options);
+}
+
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options) {
-  if (weight_bytes(model.graph()) > kLargestBuffer) {
-    const TemporaryFolder folder;
-    const std::filesystem::path file = folder.path / "model.onnx";
-    model.save(file, {.external_data = WriteOptions::ExternalData::always});
-    return runtime.load(file, options);
-  }
+  if (weight_bytes(model.graph()) > kLargestBuffer) return open_from_file(runtime, model, options);
   const std::string bytes = model.to_bytes();
   return runtime.load_bytes(std::as_bytes(std::span(bytes)), options);
 }

@@ -21,7 +21,7 @@ readonly ORT_HEADERS_SHA256=14f7d959d5deacbcf1504830d4189f91fc67382b399ed9ae9d3a
 readonly ORT_OLDEST_VERSION=1.21.1
 
 # Debian packages of the release the machine runs (tried on bookworm).
-readonly SYSTEM_PACKAGES=(
+SYSTEM_PACKAGES=(
   build-essential dpkg-dev cmake ninja-build pkgconf git ca-certificates
   python3 python3-venv
   protobuf-compiler

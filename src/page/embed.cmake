@@ -1,0 +1,28 @@
+# The page that reports are shown on: its parts joined and written as a C++ string, again whenever one of them changes.
+# Included by CMakeLists.txt, and run as a script (-P) by the build.
+set(page_parts page.html page.css base.js table.js plots.js layout.js view.js explorer.js speed.js sections.js main.js)
+if(NOT CMAKE_SCRIPT_MODE_FILE)
+  set(MODELFLOW_PAGE_TEXT ${CMAKE_BINARY_DIR}/page_text.cpp)
+  list(TRANSFORM page_parts PREPEND ${CMAKE_CURRENT_LIST_DIR}/ OUTPUT_VARIABLE page_files)
+  add_custom_command(OUTPUT ${MODELFLOW_PAGE_TEXT} DEPENDS ${page_files} ${CMAKE_CURRENT_LIST_FILE} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUT=${MODELFLOW_PAGE_TEXT} -P ${CMAKE_CURRENT_LIST_FILE})
+else()
+  foreach(part ${page_parts})
+    file(READ "${CMAKE_CURRENT_LIST_DIR}/${part}" text)
+    if(part MATCHES "html$")
+      set(page "${text}")
+    elseif(part MATCHES "css$")
+      string(REPLACE "/* page.css */" "${text}" page "${page}")
+    else()
+      string(APPEND script "${text}")
+    endif()
+  endforeach()
+  string(REPLACE "/* script */" "${script}" page "${page}")
+  string(FIND "${page}" "/* data */" at)
+  string(SUBSTRING "${page}" 0 ${at} head)
+  string(LENGTH "/* data */" length)
+  math(EXPR at "${at} + ${length}")
+  string(SUBSTRING "${page}" ${at} -1 tail)
+  file(WRITE "${OUT}" "// Written by src/page/embed.cmake.\n#include \"src/flow/report_page.h\"\n\nnamespace modelflow {\n"
+    "const std::string_view kPageHead = R\"PAGE(${head})PAGE\";\nconst std::string_view kPageTail = R\"PAGE(${tail})PAGE\";\n}\n")
+endif()

@@ -1,0 +1,192 @@
+"""The report as a page: what it says, in headless Chromium (Debian's package) what it does, and that it asks nobody for anything."""
+import json
+import re
+import time
+
+import chromium
+import numpy as np
+import onnx
+import pytest
+from conftest import small_cnn
+from onnx import TensorProto, helper
+
+HOSTILE = "</script><script>window.taken = 1</script><img src=x onerror='window.taken = 1'>"
+needs_browser = pytest.mark.skipif(not chromium.program(), reason="no Chromium here: tools/setup --browser installs it")
+
+
+def data_of(file):
+    return json.loads(re.search(r'id="report">(.*?)</script>', file.read_text(), re.S)[1])
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Of a small CNN, measured, as --report writes it."""
+    from conftest import BUILD, run
+    folder = tmp_path_factory.mktemp("report")
+    (folder / "model.onnx").write_bytes(small_cnn(batch=8).SerializeToString())
+    done = run(BUILD / "optimize", folder / "model.onnx", "-o", folder / "fast.onnx", "--max-seconds", "3", "--threads", "1", "--report", folder / "report.html")
+    assert done.code == 0, done.err
+    return folder / "report.html"
+
+
+@pytest.fixture
+def browser():
+    with chromium.page() as page:
+        page.size(1400)
+        yield page
+
+
+def hostile_model():
+    """Names of everything end the script that they stand in."""
+    weights = helper.make_tensor(HOSTILE + "w", TensorProto.FLOAT, [4, 4], np.eye(4, dtype=np.float32).tobytes(), raw=True)
+    nodes = [helper.make_node("MatMul", [HOSTILE, HOSTILE + "w"], [HOSTILE + "p"], name=HOSTILE), helper.make_node("Relu", [HOSTILE + "p"], [HOSTILE + "y"], name=HOSTILE + "2")]
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 4])  # noqa: E731
+    return helper.make_model(helper.make_graph(nodes, HOSTILE, [value(HOSTILE)], [value(HOSTILE + "y")], [weights]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def chain(count):
+    """A page's data with two graphs of so many nodes: blocks with residuals and a value that all of them read."""
+    def nodes(step):
+        made = [{"name": "mask", "op": "Cast", "inputs": ["m"], "outputs": ["mask"]}]
+        for i in range(1, count):
+            made.append({"name": f"n{i}", "op": ["Conv", "Relu", "Add", "modelflow.MatMul"][i % 4], "outputs": [f"v{i}"], "inputs": [f"v{i - 1}"] + ([f"v{i - 3}"] if i % 4 == 2 and i > 3 else []) + (["mask"] if i % 40 == 0 else [])})
+        return [{"types": ["float32[1,64]"], "sources": [i // step] if step else [], "flops": 1e6, "weight_bytes": 0, "live_bytes": 256 * (i % 50), **node} for i, node in enumerate(made)]
+    return [{"name": "before", "inputs": ["v0", "m"], "outputs": [], "nodes": nodes(0)}, {"name": "after", "inputs": ["v0", "m"], "outputs": [], "nodes": nodes(1)}]
+
+
+def test_the_page_is_one_file_that_asks_nobody(report):
+    text = report.read_text()
+    shell = text.replace(re.search(r'id="report">(.*?)</script>', text, re.S)[1], "")
+    assert not re.search(r'(src|href)="(?!#|data:)', shell) and "@import" not in shell and "url(" not in shell
+    assert "default-src 'none'" in shell
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", shell), "text of the model must stay text"
+
+
+def test_the_page_holds_the_report(report):
+    data = data_of(report)
+    assert data["command"].startswith("optimize ") and "--report" in data["command"]
+    assert data["machine"]["cores"] >= 1 and data["machine"]["threads"] == 1 and data["machine"]["memory_bytes"] > 1e8
+    sides = {side["name"]: side for side in data["sides"]}
+    assert data["sides"][0]["name"] == "stock" and sides["stock"]["graph"] == "before"
+    for side in data["sides"]:
+        assert 0 < side["low_ms"] <= side["ms"] <= side["high_ms"] and side["speedup_low"] <= side["speedup_high"]
+    assert sides["stock"]["nodes"] and sides["stock"]["memory_bytes"] > 0
+    if "optimized" in sides:
+        assert sides["optimized"]["speedup"] == pytest.approx(data["speedup"]) and sides["optimized"]["ms"] == pytest.approx(data["optimized_ms"])
+    before = data["graphs"][0]
+    assert len(before["nodes"]) == data["before"]["nodes"] and before["nodes"][0]["types"] == ["float32[8,16,16,16]"]
+    assert data["before"]["activation_bytes"] == max(node["live_bytes"] for node in before["nodes"])
+
+
+def test_fused_ops_know_what_they_replaced(optimize, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(small_cnn().SerializeToString())
+    assert optimize(tmp_path / "model.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--report", tmp_path / "r.json").code == 0
+    data = json.loads((tmp_path / "r.json").read_text())
+    before, after = data["graphs"]
+    first = next(node for node in after["nodes"] if node["op"] == "modelflow.Conv")
+    assert [before["nodes"][i]["op"] for i in first["sources"]] == ["Conv", "BatchNormalization", "Relu"]
+    told = {i for node in after["nodes"] for i in node["sources"]}
+    assert told == set(range(len(before["nodes"]))), "every node of the original went somewhere"
+
+
+def test_profiles_can_be_left_out(optimize, tmp_path, cnn):
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure", "--report", tmp_path / "r.html").code == 0
+    assert data_of(tmp_path / "r.html")["sides"] == []
+
+
+def test_the_same_page_from_python(cnn, tmp_path):
+    from test_python import modelflow  # wherever it lies
+    report = modelflow.optimize(str(cnn), measure=False).report
+    page = report.save_html(tmp_path / "report.html")
+    assert json.dumps(data_of(page)) == json.dumps(json.loads(report.to_json()))
+    assert report.graphs[0].name == "before" and report.graphs[1].nodes[0].sources and report.machine.cores >= 1 and report.sides == ()
+    again = modelflow.Report.from_json(report.to_json())
+    assert again == report
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [1400, 420])
+@pytest.mark.parametrize("dark", [False, True])
+def test_it_opens_without_errors_and_fits(browser, report, width, dark):
+    browser.size(width, dark=dark)
+    browser.open(report)
+    assert browser.problems == []
+    assert browser.run("document.documentElement.scrollWidth") <= width, "the page does not scroll sideways"
+    assert browser.run("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+    assert browser.run("document.querySelectorAll('section.card').length") >= 7
+    assert not re.search(r"undefined|NaN|\[object|Infinity", browser.run("document.body.innerText.replace(/\\bNaN\\b(?=\\s)/g, '')")), "numbers that are none"
+
+
+@needs_browser
+def test_everything_has_a_name_for_screen_readers(browser, report):
+    browser.open(report)
+    assert browser.run("[...document.querySelectorAll('button, input, select, a, canvas, svg[role=img]')].filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length)).map(e => e.outerHTML)") == []
+    assert browser.run("[...document.querySelectorAll('table')].filter(t => !t.caption).length") == 0
+    assert browser.run("document.querySelectorAll('h1').length") == 1
+
+
+@needs_browser
+def test_tables_sort_and_search(browser, report):
+    browser.open(report)
+    browser.run("window.t = [...document.querySelectorAll('.table')].find(t => t.querySelector('caption')?.textContent.startsWith('Time of every node'))")
+    column = "[...t.querySelectorAll('tbody tr')].map(r => r.cells[0].textContent)"
+    by_time = browser.run(column)
+    browser.run("t.querySelectorAll('th button')[0].click()")
+    names = browser.run(column)
+    assert names != by_time and names == sorted(names, key=lambda name: [int(part) if part.isdigit() else part.lower() for part in re.split(r"(\d+)", name)])
+    assert browser.run("t.querySelector('th').getAttribute('aria-sort')") == "ascending"
+    browser.run("t.querySelector('input').value = 'gemm'; t.querySelector('input').dispatchEvent(new Event('input'))")
+    found = browser.run("[...t.querySelectorAll('tbody tr')].map(r => r.textContent)")
+    assert found and len(found) < len(names) and all("gemm" in text.lower() for text in found)
+
+
+@needs_browser
+def test_a_fused_op_and_its_sources(browser, optimize, tmp_path):
+    (tmp_path / "model.onnx").write_bytes(small_cnn().SerializeToString())
+    assert optimize(tmp_path / "model.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--report", tmp_path / "r.html").code == 0
+    browser.open(tmp_path / "r.html")
+    browser.run("const s = document.querySelector('#graph input'); s.value = 'modelflow.conv'; s.dispatchEvent(new Event('input')); document.querySelector('#graph .found button').click()")
+    said = browser.run("document.querySelector('.picked').innerText")
+    assert "Stands for 3 nodes of the original" in said and "BatchNormalization" in said
+    browser.run("document.querySelector('.picked .found button').click()")
+    assert "Became part of 1 node" in browser.run("document.querySelector('.picked').innerText")
+    # The same with the mouse, in the middle of the first box, and with keys.
+    x, y = browser.run("(() => { document.querySelector('#graph').scrollIntoView(); const c = document.querySelectorAll('canvas')[1], r = c.getBoundingClientRect(); return [r.left + r.width / 2, r.top + 30]; })()")
+    browser.run("document.querySelectorAll('canvas')[1].focus()")
+    browser.press("ArrowDown")
+    assert "in the graph after" in browser.run("document.querySelector('.picked').innerText")
+    browser.press("Escape")
+    assert "Select a node" in browser.run("document.querySelector('.picked').innerText")
+    browser.click(x, y)
+    assert browser.problems == []
+
+
+@needs_browser
+def test_hostile_names_stay_text(browser, optimize, tmp_path):
+    onnx.save(hostile_model(), tmp_path / "m.onnx")
+    done = optimize(tmp_path / "m.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--report", tmp_path / "r.html")
+    assert done.code == 0, done.err
+    browser.open(tmp_path / "r.html")
+    browser.run("const s = document.querySelector('#graph input'); s.value = 'script'; s.dispatchEvent(new Event('input')); document.querySelector('#graph .found button').click()")
+    assert browser.run("window.taken") is None and browser.problems == []
+    assert HOSTILE in browser.run("document.querySelector('.picked').textContent")
+    assert browser.run("document.querySelectorAll('img').length") == 0
+
+
+@needs_browser
+def test_a_graph_of_5000_nodes(browser, report, tmp_path):
+    text = report.read_text()
+    data = data_of(report)
+    data["graphs"] = chain(5000)
+    page = tmp_path / "large.html"
+    page.write_text(re.sub(r'(id="report">).*?(</script>)', lambda m: m[1] + json.dumps(data).replace("<", "\\u003c") + m[2], text, flags=re.S))
+    took = []
+    for _ in range(3):  # the best of some: others use this machine as well
+        start = time.monotonic()
+        browser.open(page)
+        browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        took.append(time.monotonic() - start)
+    assert browser.problems == []
+    assert min(took) < 2, "it is there and drawn"
+    frame = browser.run("(async () => { document.querySelectorAll('#graph .panel button')[2].click(); const t = performance.now(); await new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d))); return performance.now() - t; })()")
+    assert frame < 500, "the whole graph in sight"
