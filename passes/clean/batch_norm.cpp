@@ -12,10 +12,10 @@ namespace modelflow::passes {
 
 using namespace pattern;
 
-Affine affine_of(const Match& m) {
-  const std::vector<double> gamma = m.constant("gamma").to_doubles(), beta = m.constant("beta").to_doubles();
-  const std::vector<double> mean = m.constant("mean").to_doubles(), var = m.constant("var").to_doubles();
-  const double epsilon = m.node("bn").attrs.number("epsilon", 1e-5F);
+Affine affine_of(const Node& bn) {
+  const auto numbers = [&](std::size_t i) { return bn.input(i)->constant()->to_doubles(); };
+  const std::vector<double> gamma = numbers(1), beta = numbers(2), mean = numbers(3), var = numbers(4);
+  const double epsilon = bn.attrs.number("epsilon", 1e-5F);
   Affine affine;
   for (std::size_t c = 0; c < gamma.size(); ++c) {
     affine.scale.push_back(gamma[c] / std::sqrt(var[c] + epsilon));
@@ -24,24 +24,28 @@ Affine affine_of(const Match& m) {
   return affine;
 }
 
-Verdict inference_form(const Match& m) {
-  const Node& bn = m.node("bn");
+Verdict inference_form(const Node& bn) {
+  if (!bn.is("BatchNormalization")) return no("is no BatchNormalization", bn.label());
   if (bn.attrs.integer("training_mode") != 0) return no("it is in training mode");
   if (bn.attrs.integer("spatial", 1) != 1) return no("spatial = 0 normalises every position on its own");
   for (std::size_t i = 1; i < bn.outputs().size(); ++i)
     if (bn.output(i)) return no("its running statistics are wanted", bn.output(i)->name());
-  const Dims& dims = m.constant("gamma").dims();
-  for (const char* other : {"beta", "mean", "var"})
-    if (m.constant(other).dims() != dims) return no("scale, bias, mean and variance differ in size");
+  for (std::size_t i = 1; i < 5; ++i) {
+    const Tensor* numbers = bn.input(i) ? bn.input(i)->constant() : nullptr;
+    if (!numbers) return no("its parameters are not constant");
+    if (numbers->dims() != bn.input(1)->constant()->dims()) return no("scale, bias, mean and variance differ in size");
+  }
   return yes();
 }
+
+namespace {
+
+Verdict infers(const Match& m) { return inference_form(m.node("bn")); }
 
 Pattern batch_norm(Pattern x) {
   return op("BatchNormalization",
             {std::move(x), constant("gamma"), constant("beta"), constant("mean"), constant("var")}, "bn");
 }
-
-namespace {
 
 bool usable(std::size_t found, std::size_t wanted) { return found == wanted || found == 1; }
 
@@ -75,7 +79,7 @@ Verdict fits_before(const Match& m) {
   if (!linear->channels_second()) return no("the channels of the product are not on axis 1");
   if (!usable(static_cast<std::size_t>(m.constant("gamma").elements()), linear->channels_in()))
     return no("one scale per input channel is needed");
-  const Affine affine = affine_of(m);
+  const Affine affine = affine_of(m.node("bn"));
   const bool shifts = std::any_of(affine.shift.begin(), affine.shift.end(), [](double s) { return s != 0; });
   return shifts && !linear->shift_safe() ? no("the shift would leak into the padded border") : yes();
 }
@@ -83,7 +87,7 @@ Verdict fits_before(const Match& m) {
 std::vector<Value*> into_previous(const Match& m, Build& build) {
   LinearOp linear = *LinearOp::of(m.node("linear"));
   if (m["b"]) linear.shift_outputs(*linear.over_outputs(m.constant("b")));
-  const Affine affine = affine_of(m);
+  const Affine affine = affine_of(m.node("bn"));
   linear.scale_outputs(affine.scale);
   linear.shift_outputs(affine.shift);
   return linear.build(build, m["x"]);
@@ -91,7 +95,7 @@ std::vector<Value*> into_previous(const Match& m, Build& build) {
 
 std::vector<Value*> into_next(const Match& m, Build& build) {
   LinearOp linear = *LinearOp::of(m.node("linear"));
-  const Affine affine = affine_of(m);
+  const Affine affine = affine_of(m.node("bn"));
   if (std::any_of(affine.shift.begin(), affine.shift.end(), [](double s) { return s != 0; }))
     linear.shift_inputs(affine.shift);  // before the weights are scaled: the shift is added to the scaled x
   linear.scale_inputs(affine.scale);
@@ -118,24 +122,24 @@ Pass fold_batch_norm() {
           {.name = "batch-norm-into-previous",
            .doc = "BatchNormalization(Conv | ConvTranspose | Gemm | MatMul) -> the op with scaled weights and bias",
            .from = batch_norm(linear(x)),
-           .when = {inference_form, fits_after},
+           .when = {infers, fits_after},
            .into = into_previous},
           {.name = "batch-norm-into-biased-matmul",
            .doc = "BatchNormalization(MatMul + bias) -> MatMul + bias with scaled constants",
            .from = batch_norm(open(op("MatMul", {x}, "linear")) + constant("b")),
-           .when = {inference_form, fits_after},
+           .when = {infers, fits_after},
            .into = into_previous},
           {.name = "batch-norm-behind-rows",
            .doc =
                "BatchNormalization(Reshape(MatMul)) on rows, as LeViT writes it -> Reshape(MatMul with scaled weights)",
            .from = batch_norm(open(op("Reshape", {open(op("MatMul", {x}, "linear")), any("target")}, "rows"))),
-           .when = {inference_form, fits_behind_rows},
+           .when = {infers, fits_behind_rows},
            .into = into_rows},
           {.name = "batch-norm-into-next",
            .doc =
                "Conv | Gemm | MatMul of BatchNormalization -> the op with scaled weights (shift only without padding)",
            .from = linear(batch_norm(x)),
-           .when = {inference_form, fits_before},
+           .when = {infers, fits_before},
            .into = into_next},
       });
 }

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "modelflow/pattern.h"
+#include "modelflow/graph.h"
+#include "modelflow/kernel.h"
 
 namespace modelflow::passes {
 
@@ -12,10 +13,8 @@ struct Affine {
   std::vector<double> scale, shift;
 };
 
-/// Binds "gamma", "beta", "mean", "var" and the node "bn".
-Pattern batch_norm(Pattern x);
-/// One output, no training, parameters of one size.
-Verdict inference_form(const Match& m);
-Affine affine_of(const Match& m);
+/// A BatchNormalization of one output, without training, with constant parameters of one size.
+Verdict inference_form(const Node& bn);
+Affine affine_of(const Node& bn);
 
 }  // namespace modelflow::passes

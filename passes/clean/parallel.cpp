@@ -42,8 +42,8 @@ Branch convolution(const Match& m, const std::string& number) {
 }
 
 /// As many groups as `beside` has, each channel read where it is written.
-Branch normalization(const Match& m, const Branch& beside) {
-  const Affine affine = affine_of(m);
+Branch normalization(const Node& bn, const Branch& beside) {
+  const Affine affine = affine_of(bn);
   Branch branch = beside;
   branch.strides.assign(beside.axes(), 1);
   branch.dilations = branch.strides;
@@ -112,17 +112,21 @@ struct Pair {
 
 Pair pair_of(const Match& m, bool normalizes) {
   Branch first = convolution(m, "1");
-  Branch second = normalizes ? normalization(m, first) : convolution(m, "2");
+  Branch second = normalizes ? normalization(*m["n"]->producer(), first) : convolution(m, "2");
   return {std::move(first), std::move(second)};
 }
 
 Verdict fit(const Match& m, bool normalizes) {
   if (Verdict verdict = plain(m, "1"); !verdict) return verdict;
   if (normalizes) {
-    if (Verdict verdict = inference_form(m); !verdict) return verdict;
+    const Node* bn = m["n"]->producer();
+    if (!bn) return no("is no BatchNormalization", m["n"]->name());
+    if (Verdict verdict = inference_form(*bn); !verdict) return verdict;
+    if (bn->input(0) != m["x"]) return no("it normalizes something else", bn->label());
     const Dims& dims = m.constant("w1").dims();
     const std::int64_t in = dims[1] * m.node("conv1").attrs.integer("group", 1);
-    if (dims[0] != in || m.constant("gamma").elements() != in) return no("its channels are not those of its input");
+    if (dims[0] != in || bn->input(1)->constant()->elements() != in)
+      return no("its channels are not those of its input");
   } else if (Verdict verdict = plain(m, "2"); !verdict) {
     return verdict;
   }
@@ -166,7 +170,8 @@ Pass merge_parallel() {
   const auto conv = [](const std::string& number) {
     return op("Conv", {any("x"), constant("w" + number), optional(constant("b" + number))}, "conv" + number);
   };
-  const Pattern first = conv("1"), second = conv("2"), norm = batch_norm(any("x"));
+  // The normalization may have other readers: FastViT's two of one input are one before they are trained.
+  const Pattern first = conv("1"), second = conv("2"), norm = any("n");
   return rewrite(
       "merge-parallel", "Adds the weights of convolutions of one input whose results are added.",
       {

@@ -11,10 +11,11 @@
 namespace modelflow {
 namespace {
 
-constexpr std::array<std::string_view, 23> kBroadcasting = {
-    "Add",         "Sub",        "Mul",       "Div",        "Pow",   "Mod",     "And",     "Or",
-    "Xor",         "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "Less",    "GreaterOrEqual",
-    "LessOrEqual", "Where",      "Max",       "Min",        "Sum",   "Mean",    "BitShift"};
+/// PRelu by ONNX Runtime, which broadcasts x as well; by its definition the slopes alone.
+constexpr std::array<std::string_view, 24> kBroadcasting = {
+    "Add",         "Sub",        "Mul",       "Div",        "Pow",   "Mod",     "And",      "Or",
+    "Xor",         "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Greater", "Less",     "GreaterOrEqual",
+    "LessOrEqual", "Where",      "Max",       "Min",        "Sum",   "Mean",    "BitShift", "PRelu"};
 
 /// The dim of a shape at a place of a longer one.
 Dim aligned(const Shape& shape, std::size_t i, std::size_t rank) {

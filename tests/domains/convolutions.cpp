@@ -26,6 +26,7 @@ std::optional<Extents> extents(const Chosen& c, Attrs& attrs) {
   Extents e{c.number("channels"), c.number("filters"), 1, {}, {}, {}};
   if (groups == "each") e.group = e.channels, e.filters = e.channels;
   if (groups == "each twice") e.group = e.channels, e.filters = 2 * e.channels;
+  if (groups == "each five times") e.group = e.channels, e.filters = 5 * e.channels;
   if (groups == "two") e.group = 2, e.channels *= 2, e.filters *= 2;
   e.w = {e.filters, e.channels / e.group};
   e.w.insert(e.w.end(), kernel.begin(), kernel.end());
@@ -87,22 +88,23 @@ bool qconv(const Chosen& c, Operands& made) {
 }
 
 // kernel, strides, dilations, pads. Those that vectors, minimal filtering and tiles are made for stand more than once.
-const Axis kWindow =
-    words("window", {"1,1/1,1/1,1/0,0,0,0", "1,1/1,1/1,1/0,0,0,0", "3,3/1,1/1,1/1,1,1,1", "3,3/1,1/1,1/1,1,1,1",
-                     "3,3/1,1/1,1/0,0,0,0", "3,3/2,2/1,1/1,1,1,1", "3,3/2,2/1,1/0,0,1,1", "1,1/2,2/1,1/0,0,0,0",
-                     "5,5/1,1/1,1/2,2,2,2", "5,5/2,2/1,1/1,2,2,1", "3,3/1,1/2,3/2,3,2,3", "2,3/1,2/1,1/1,0,0,2",
-                     "1,3/1,1/1,1/0,1,0,1", "7,7/2,2/1,1/3,3,3,3", "4/3/1/1,2", "3/1/1/1,1", "3/1/2/0,0", "1/1/1/0,0",
-                     "2,3,3/1,2,1/1,1,1/1,1,1,0,1,1"});
+const Axis kWindow = words(
+    "window", {"1,1/1,1/1,1/0,0,0,0", "1,1/1,1/1,1/0,0,0,0", "3,3/1,1/1,1/1,1,1,1", "3,3/1,1/1,1/1,1,1,1",
+               "3,3/1,1/1,1/0,0,0,0", "3,3/2,2/1,1/1,1,1,1", "3,3/2,2/1,1/0,0,1,1", "1,1/2,2/1,1/0,0,0,0",
+               "5,5/1,1/1,1/2,2,2,2", "5,5/2,2/1,1/1,2,2,1", "3,3/1,1/2,3/2,3,2,3", "2,3/1,2/1,1/1,0,0,2",
+               "1,3/1,1/1,1/0,1,0,1", "7,7/2,2/1,1/3,3,3,3", "7,7/1,1/1,1/3,3,3,3", "4/3/1/1,2",
+               "3/1/1/1,1",           "3/1/2/0,0",           "1/1/1/0,0",           "2,3,3/1,2,1/1,1,1/1,1,1,0,1,1"});
 
 std::vector<Axis> axes(std::vector<Axis> own, bool narrow = false) {
   // One column, for oneDNN's bfloat16.
   const Axis images = narrow ? words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40", "12,1", "11,3"})
                              : words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40"});
-  for (Axis axis : {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
-                    numbers("filters", {1, 3, 16, 17, 31, 32, 33, 64, 70}),
-                    words("groups", {"one", "one", "one", "each", "each", "each twice", "two"}),
-                    words("layouts", {"ll", "ll", "ff", "fl", "lf"}), numbers("batch", {0, 1, 1, 2}),
-                    words("residual", {"none", "none", "before", "after"}), numbers("constant", {1, 1, 1, 0})})
+  for (Axis axis :
+       {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
+        numbers("filters", {1, 3, 16, 17, 31, 32, 33, 64, 70}),
+        words("groups", {"one", "one", "one", "each", "each", "each twice", "each twice", "each five times", "two"}),
+        words("layouts", {"ll", "ll", "ff", "fl", "lf"}), numbers("batch", {0, 1, 1, 2}),
+        words("residual", {"none", "none", "before", "after"}), numbers("constant", {1, 1, 1, 0})})
     own.push_back(std::move(axis));
   for (Axis& axis : activations()) own.push_back(std::move(axis));
   return own;

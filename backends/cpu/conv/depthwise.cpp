@@ -10,6 +10,10 @@
 namespace modelflow::cpu {
 namespace {
 
+/// With several filters per channel each channel is repeated in a copy: as many, or of fewer channels, are no longer
+/// depthwise, but products.
+constexpr std::int64_t kMostFilters = 8, kLeastChannels = 8;
+
 // [C, 1, kh, kw] to [kh, kw, C rounded up to 16].
 void pack(const float* w, std::int64_t channels, std::int64_t taps, float* to) {
   const std::int64_t room = ceil_div(channels, 16) * 16;
@@ -25,7 +29,7 @@ struct Cut {
 
 Cut cut(const ConvProblem& p, std::int64_t threads) {
   const double products =
-      static_cast<double>(p.batch * p.rows * p.columns * p.channels) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
+      static_cast<double>(p.batch * p.rows * p.columns * p.filters) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
   const std::int64_t wanted =
       threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 3e5), 1, 6 * threads);
   const std::int64_t per_image = ceil_div(wanted, p.batch);
@@ -69,9 +73,10 @@ class Depthwise : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
-  if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
+  const std::int64_t group = call.attrs.integer("group", 1), filters = w.constant->dims()[0];
+  if (w.constant->dims()[1] != 1 || (filters != group && group < kLeastChannels))
     return no("is not one filter per channel", w.name);
-  return yes();
+  return filters / group <= kMostFilters ? yes() : no("has too many filters per channel", w.name);
 }
 
 double cost(const Call& call, const Target& target) {

@@ -145,6 +145,10 @@ StripFunction strip_function(const ConvProblem& p, std::int64_t results, bool pa
     if (p.stride_w == 1) return strip_of<5, 1>(results, pair);
     if (p.stride_w == 2) return strip_of<5, 2>(results, pair);
   }
+  if (p.kernel_w == 7) {
+    if (p.stride_w == 1) return strip_of<7, 1>(results, pair);
+    if (p.stride_w == 2) return strip_of<7, 2>(results, pair);
+  }
   return nullptr;
 }
 
@@ -162,6 +166,37 @@ Source source_of(const ConvProblem& p, const ConvBlock& block, float* scratch) {
   Band band = copy_band_avx512(p, block, s, p.channels, scratch);
   band.data -= s.first_row * band.row + s.first_column * band.pixel;
   return {band, s.first_row, s.first_row + s.rows, s.first_column, s.first_column + s.columns};
+}
+
+/// Every channel as often as it has filters (a channel multiplier): what the block reads, each result's channel beside
+/// that of its neighbour.
+Source repeat_channels(const ConvProblem& p, const ConvBlock& block, const Source& x, float* to) {
+  const BandShape s = band_shape(p, block, false);
+  const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+  const auto smaller = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
+  Source made{{},
+              larger(s.first_row, x.first_row),
+              smaller(s.first_row + s.rows, x.last_row),
+              larger(s.first_column, x.first_column),
+              smaller(s.first_column + s.columns, x.last_column)};
+  const std::int64_t width = made.last_column - made.first_column, times = p.filters / p.channels;
+  made.band = {to - (made.first_row * width + made.first_column) * p.filters, width * p.filters, p.filters, 0};
+  const __m512 lanes = _mm512_set_ps(15.5F, 14.5F, 13.5F, 12.5F, 11.5F, 10.5F, 9.5F, 8.5F, 7.5F, 6.5F, 5.5F, 4.5F, 3.5F,
+                                     2.5F, 1.5F, 0.5F);
+  for (std::int64_t c = 0; c < p.filters; c += 16) {
+    const std::int64_t first = c / times;
+    const __m512 place = _mm512_add_ps(lanes, _mm512_set1_ps(static_cast<float>(c % times)));
+    const __m512i order = _mm512_cvttps_epi32(_mm512_mul_ps(place, _mm512_set1_ps(1 / static_cast<float>(times))));
+    const __mmask16 in = first_lanes(static_cast<std::size_t>(p.channels - first)),
+                    out = first_lanes(static_cast<std::size_t>(p.filters - c));
+    for (std::int64_t i = made.first_row; i < made.last_row; ++i) {
+      const float* from = x.band.data + i * x.band.row + made.first_column * x.band.pixel + first;
+      float* at = to + (i - made.first_row) * made.band.row + c;
+      for (std::int64_t j = 0; j < width; ++j, from += x.band.pixel, at += p.filters)
+        _mm512_mask_storeu_ps(at, out, _mm512_permutexvar_ps(order, _mm512_maskz_loadu_ps(in, from)));
+    }
+  }
+  return made;
 }
 
 /// Taps [from, to) of a kernel whose first tap is at `at` lie inside [first, last).
@@ -258,33 +293,43 @@ void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result)
   }
 }
 
-std::int64_t band_floats(const ConvProblem& p, const ConvBlock& block) {
-  if (p.x_last) return 0;
+std::int64_t band_floats(const ConvProblem& p, const ConvBlock& block, std::int64_t channels) {
   const BandShape s = band_shape(p, block, false);
-  return (s.rows * s.columns * p.channels + 15) / 16 * 16;
+  return (s.rows * s.columns * channels + 15) / 16 * 16;
 }
+
+/// Of a copy of x, and of one in which channels are repeated.
+struct BandSizes {
+  std::int64_t copy, repeated;
+  BandSizes(const ConvProblem& p, const ConvBlock& block)
+      : copy(p.x_last ? 0 : band_floats(p, block, p.channels)),
+        repeated(p.filters == p.channels ? 0 : band_floats(p, block, p.filters)) {}
+};
 
 }  // namespace
 
 std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
   const ConvProblem& p = run.problem;
   const std::int64_t result = p.y_last ? 0 : block.rows() * block.columns() * p.filters;
-  return static_cast<std::size_t>(band_floats(p, block) + result) * sizeof(float);
+  const BandSizes sizes(p, block);
+  return static_cast<std::size_t>(sizes.copy + sizes.repeated + result) * sizeof(float);
 }
 
 void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch) {
   const ConvProblem& p = run.problem;
   auto* memory = reinterpret_cast<float*>(scratch);
-  const Source source = source_of(p, block, memory);
-  float* result = memory + band_floats(p, block);
+  const BandSizes sizes(p, block);
+  Source source = source_of(p, block, memory);
+  if (sizes.repeated > 0) source = repeat_channels(p, block, source, memory + sizes.copy);
+  float* result = memory + sizes.copy + sizes.repeated;
   const bool late = !p.y_last && p.added;
   const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
   Strip s{};
   s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
-  s.w_tap = (p.channels + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
-  s.y_pixel = s.channels = p.channels;
-  s.y_row = (p.y_last ? p.columns : block.columns()) * p.channels;
+  s.w_tap = (p.filters + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
+  s.y_pixel = s.channels = p.filters;
+  s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
   for (std::int64_t row = block.row0; row < block.row1;) {
     const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
     s.y = p.y_last ? p.y + at : result + (row - block.row0) * block.columns() * p.filters;

@@ -1,4 +1,4 @@
-// Depthwise convolution (one filter per channel): vectors of 16 channels, up to eight neighbouring results at once.
+// Depthwise convolution (one filter per channel, or a few): vectors of 16 channels, up to eight neighbouring results at once.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace modelflow::cpu {
 
 struct DepthwiseRun {
   ConvProblem problem;
-  const float* weights;  ///< [kh, kw, channels rounded up to 16]
+  const float* weights;  ///< [kh, kw, filters rounded up to 16]
 };
 
 /// Scratch memory that depthwise_block_avx512 needs for this block.
