@@ -4,12 +4,19 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <thread>
 
 #include "bench_kernels.h"
+#include "bench_page.h"
 #include "bench_report.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
+#include "self_description.h"
+#include "src/core/new_file.h"
+#include "src/measure/sides.h"
+#include "src/runtime/profile.h"
 #include "terminal.h"
 
 namespace {
@@ -19,11 +26,11 @@ using namespace modelflow::tools;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {
-  std::string model, plugin, inputs;
+  std::string model, plugin, inputs, page, trace;
   std::vector<std::string> versus, shapes;
   int threads = 0, rounds = 10;
   double block = 0.3, warmup = 0.2;
-  std::string op;
+  std::string op, command;
   bool profile = false, json = false, no_plugin = false, kernels = false;
 };
 
@@ -87,13 +94,40 @@ void measure(std::vector<Side>& sides, std::vector<std::unique_ptr<Session>>& se
     }
 }
 
+void take_profile(Session& session, Side& side) {
+  const std::filesystem::path file = end_profile(session);
+  side.nodes = read_profile(file);
+  std::ostringstream events;
+  events << std::ifstream(file).rdbuf();
+  side.events = events.str();
+  std::filesystem::remove(file);
+}
+
+void take_memory(Runtime& runtime, std::vector<Side>& sides, const Feeds& feeds, const Settings& settings) {
+  for (Side& side : sides) {
+    const double load_seconds = side.load_seconds;
+    side.memory_bytes = growth_of_memory([&] {
+      const auto session = load(runtime, side, settings, false);
+      for (int i = 0; i < 2; ++i) session->timed_run(feeds);
+    });
+    side.load_seconds = load_seconds;
+  }
+}
+
+void write(const std::string& file, const std::string& text) {
+  if (file.empty()) return;
+  NewFile out(end_of_links(file));
+  out.write(text.data(), text.size(), 0);
+  out.replace();
+}
+
 void profile(Runtime& runtime, std::vector<Side>& sides, const Feeds& feeds, const Settings& settings) {
   for (Side& side : sides) {
     const double load_seconds = side.load_seconds;
     auto session = load(runtime, side, settings, true);
     side.load_seconds = load_seconds;
     for (int i = 0; i < 20; ++i) session->timed_run(feeds);
-    side.nodes = session->profile();
+    take_profile(*session, side);
     const Model model = Model::load(side.model);
     std::map<std::string, const Node*> by_name;
     for (const auto& node : model.graph().nodes()) by_name[node->name] = node.get();
@@ -152,10 +186,17 @@ int run(const Settings& settings) {
   const Feeds feeds = feeds_of(settings, options, model, *sessions.front());
   measure(sides, sessions, feeds, settings);
   sessions.clear();
-  if (settings.profile) {
+  if (settings.profile || !settings.page.empty() || !settings.trace.empty()) {
     profile(*runtime, sides, feeds, settings);
     report.peak = measure_peak(report.threads);
   }
+  if (!settings.page.empty()) {
+    take_memory(*runtime, sides, feeds, settings);
+    write(settings.page, page_of(report, feeds, settings.command));
+  }
+  if (!settings.trace.empty()) write(settings.trace, trace_of(report));
+  if (!settings.profile)
+    for (Side& side : sides) side.nodes.clear();  // asked for by a file alone
   print((settings.json ? json_report(report) : text_report(report, 15)) + "\n");
   return 0;
 }
@@ -165,6 +206,7 @@ constexpr const char* kExamples = R"(Examples:
   modelflow-bench fast.onnx --vs model.onnx          against the original in stock ONNX Runtime (the first side is 1.00x)
   modelflow-bench fast.onnx --threads 2 --profile    with the time of every op
   modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json
+  modelflow-bench fast.onnx --vs model.onnx --report bench.html --trace trace.json
   modelflow-bench --kernels --op Conv --threads 1    every kernel of an op beside ONNX Runtime's own ops)";
 
 }  // namespace
@@ -172,6 +214,7 @@ constexpr const char* kExamples = R"(Examples:
 int main(int argc, char** argv) {
   CLI::App app{"Times an ONNX model in ONNX Runtime, sides interleaved.", "modelflow-bench"};
   Settings settings;
+  settings.command = command_line(argc, argv);
   app.set_version_flag("--version", std::string(version()));
   app.footer(kExamples);
   app.add_option("MODEL", settings.model, "the model");
@@ -191,6 +234,10 @@ int main(int argc, char** argv) {
                "every kernel beside the body of its op: of the fused ops of MODEL, else of sample calls");
   app.add_option("--op", settings.op, "with --kernels: of this op only (Conv, QMatMul, ...)");
   app.add_flag("--json", settings.json, "JSON on stdout");
+  app.add_option("--report", settings.page, "also write FILE, a page for browsers: times, nodes, graphs, memory");
+  app.add_option("--trace", settings.trace,
+                 "also write FILE, the profiles as a trace for Perfetto and chrome://tracing");
+  describes_itself(app);
   try {
     app.parse(argc, argv);
     return run(settings);

@@ -91,6 +91,8 @@ double Side::percentile(double percent) const {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+double Side::runs_per_second() const { return 1 / mean(latencies); }
+
 double Side::speedup_over(const Side& first) const {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(medians.size(), first.medians.size()); ++i)
@@ -104,7 +106,7 @@ std::string text_report(const BenchReport& report, std::size_t top_nodes) {
   for (const Side& side : report.sides)
     out += fmt::format("{:<28.28}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.1f}{:>10.1f}{:>8.2f}x\n", side.name,
                        side.percentile(50) * 1e3, side.percentile(90) * 1e3, side.percentile(99) * 1e3,
-                       mean(side.latencies) * 1e3, 1 / mean(side.latencies), side.load_seconds * 1e3,
+                       mean(side.latencies) * 1e3, side.runs_per_second(), side.load_seconds * 1e3,
                        side.speedup_over(report.sides.front()));
   if (report.peak.float32 > 0)
     out += fmt::format(
@@ -130,7 +132,7 @@ std::string json_report(const BenchReport& report) {
                                 {"p90_ms", side.percentile(90) * 1e3},
                                 {"p99_ms", side.percentile(99) * 1e3},
                                 {"mean_ms", mean(side.latencies) * 1e3},
-                                {"runs_per_second", 1 / mean(side.latencies)},
+                                {"runs_per_second", side.runs_per_second()},
                                 {"speedup", side.speedup_over(report.sides.front())}};
     if (!side.nodes.empty()) item["nodes"] = profile_json(side, report.peak);
     root["sides"].push_back(item);

@@ -16,9 +16,12 @@ struct Side {
   std::vector<double> latencies;  ///< seconds, one per run
   std::vector<double> medians;    ///< one per block, paired across sides
   std::vector<NodeTime> nodes;
-  std::vector<Work> work;  ///< of the nodes
+  std::vector<Work> work;   ///< of the nodes
+  std::string events;       ///< of the profile, as ONNX Runtime wrote them
+  double memory_bytes = 0;  ///< what the process grew by at most from loading and running it; 0: not measured
 
   double percentile(double percent) const;  ///< of latencies, seconds
+  double runs_per_second() const;
   /// Median over the blocks of first.median / this.median.
   double speedup_over(const Side& first) const;
 };

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "many.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
@@ -117,7 +118,7 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
   std::string why = "not verified";
   for (const std::string& note : report.notes)
     if (note.starts_with(why + ": ")) why = note;
-  fmt::print(stderr, "optimize: warning: {}\n", printable(why));
+  fmt::print(stderr, "{}: warning: {}\n", arguments.who, printable(why));
 }
 
 int run(Arguments& arguments, Step& at) {
@@ -145,6 +146,7 @@ int run(Arguments& arguments, Step& at) {
   result.report.command = arguments.command;
   save(arguments, result, at);
   warn_if_unverified(arguments, result.report);
+  if (arguments.done) arguments.done(result.report);
   behind_the_model(arguments, [&] { print(result_text(arguments, result.report)); });
   return 0;
 }
@@ -157,13 +159,13 @@ int guarded(Arguments& arguments, Step& at) {
     return kInterruptedCode;
   } catch (const Error& error) {
     if (interrupted) return kInterruptedCode;  // as a --score command that the same Ctrl-C ended
-    fmt::print(stderr, "optimize: {}\n", error.what());
+    fmt::print(stderr, "{}: {}\n", arguments.who, error.what());
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "optimize: out of memory\n");
+    fmt::print(stderr, "{}: out of memory\n", arguments.who);
     return static_cast<int>(ErrorKind::limit);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "optimize: internal error: {}\n", error.what());
+    fmt::print(stderr, "{}: internal error: {}\n", arguments.who, error.what());
     return static_cast<int>(ErrorKind::internal);
   }
 }
@@ -178,6 +180,7 @@ int main(int argc, char** argv) {
     std::signal(SIGTERM, on_interrupt);
     std::signal(SIGXFSZ, SIG_IGN);            // a file beyond the limit of this process is an error like any other
     setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // newer runtimes keep a database of their use, and send it
+    if (is_folder(arguments)) return optimize_folder(arguments, guarded);
     return supervised(arguments.options.limits, [&](Step& at) { return guarded(arguments, at); });
   } catch (const Error& error) {
     fmt::print(stderr, "optimize: {}\n", error.what());

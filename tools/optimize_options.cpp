@@ -11,6 +11,7 @@
 #include "contradictions.h"
 #include "modelflow/data.h"
 #include "score.h"
+#include "self_description.h"
 #include "terminal.h"
 
 namespace modelflow::tools {
@@ -26,6 +27,8 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
+  optimize models/ -o fast/                                 every .onnx file of a folder, with one table
+  optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
   optimize model.onnx --explain                             why rules did not fire; writes nothing
 
 The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
@@ -41,12 +44,24 @@ struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
                                      report, calibration, observer, metric, score, reproducer;
   std::vector<std::string> shapes, disable, enable;
-  bool portable = false, no_measure = false, no_verify = false;
+  bool portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
   std::optional<double> tolerance;
   double max_seconds = 600, max_drop = -1;
   std::string max_memory;
 };
+
+/// The names that the library parses.
+Words words() {
+  Words all;
+  for (int i = 0; i <= static_cast<int>(Precision::automatic); ++i)
+    all["--precision"].emplace_back(name(static_cast<Precision>(i)));
+  for (int i = 0; i <= static_cast<int>(Observer::mse); ++i)
+    all["--observer"].emplace_back(name(static_cast<Observer>(i)));
+  for (int i = 0; i <= static_cast<int>(Metric::top1); ++i) all["--metric"].emplace_back(name(static_cast<Metric>(i)));
+  all["--level"] = {"O0", "O1", "O2"};
+  return all;
+}
 
 /// A check of a number from `least` to `most`, which NaN would pass as CLI::Range has it.
 CLI::Validator between(double least, double most) {
@@ -75,7 +90,8 @@ void add_limits(CLI::App& app, Raw& raw, Limits& limits) {
 }
 
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
-  app.add_option("MODEL", raw.input, "the ONNX model to optimize");
+  app.add_option("MODEL", raw.input,
+                 "the ONNX model to optimize, or a folder of them (with a folder for -o and --report)");
   app.add_option("OUT", raw.second, "where to write it (or -o)");
   app.add_option("-o,--output", raw.output, "where to write the optimized model");
   app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
@@ -115,6 +131,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "also write the report to FILE: as a page for browsers where it ends in .html, else as JSON");
   app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("--fast", raw.fast,
+               "in a few seconds: the cost model decides instead of the clock, and the report has no times");
   app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
   app.add_flag("--no-verify", raw.no_verify, "do not run original and result against each other");
   app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
@@ -173,7 +191,7 @@ void check_paths(const Raw& raw, Arguments& out) {
   if (out.output.empty() && !out.explain)
     throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
   out.report_file = raw.report;
-  refuse_shared_files(out);
+  if (!is_folder(out)) refuse_shared_files(out);
 }
 
 void convert(const Raw& raw, Arguments& out) {
@@ -182,7 +200,7 @@ void convert(const Raw& raw, Arguments& out) {
   convert_precision(raw, out.list, options);
   options.level = parse_level(raw);
   options.target = Target::parse(raw.target);
-  options.measure = !raw.no_measure;
+  options.measure = !raw.no_measure && !raw.fast;
   options.verify = !raw.no_verify;
   options.threads = raw.threads;
   options.tolerance = raw.tolerance;
@@ -201,12 +219,18 @@ void convert(const Raw& raw, Arguments& out) {
 
 }  // namespace
 
+bool is_folder(const Arguments& arguments) {
+  std::error_code error;
+  return !arguments.list && std::filesystem::is_directory(arguments.input, error);
+}
+
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
   CLI::App app{"ModelFlow: makes an ONNX model faster without changing how it is deployed.", "optimize"};
   app.set_version_flag("--version", std::string(version()));
   app.footer(kExamples);
   app.get_formatter()->column_width(34);
   Raw raw;
+  describes_itself(app, words());
   arguments.command = command_line(argc, argv);
   add_options(app, raw, arguments);
   try {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,12 +13,17 @@ namespace modelflow::tools {
 
 /// What the command line asked for, checked as far as that needs no model.
 struct Arguments {
-  std::string command;  ///< as a shell would take it
+  std::string command;                           ///< as a shell would take it
+  std::string who = "optimize";                  ///< who speaks on stderr
+  std::function<void(const Report&)> done = {};  ///< called when everything is written
   std::filesystem::path input, output, report_file, inputs;
   WriteOptions write;
   Options options;
   bool explain = false, json = false, quiet = false, list = false, inline_only = false;
 };
+
+/// Whether MODEL is a folder of models.
+bool is_folder(const Arguments& arguments);
 
 /// Parses argv; on --help, --version or a usage error prints and returns the exit code instead.
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments);

@@ -12,16 +12,29 @@
 
 namespace modelflow::tools {
 
+namespace {
+
+/// ", 12 s left", once that is more than a guess.
+std::string time_left(double seconds, double done) {
+  if (done < 0.05 || seconds < 0.5) return "";
+  return fmt::format(", {:.0f} s left", seconds * (1 - done) / done);
+}
+
+}  // namespace
+
 Progress::Progress(bool quiet) : on_(!quiet && isatty(STDERR_FILENO) != 0) {}
 
 void Progress::show(std::string_view step, double done) {
   const auto now = Clock::now();
+  const std::string_view kind = step.substr(0, step.find(':'));  // "calibrate" of "calibrate: sample 3"
+  if (kind != step_) step_ = kind, step_start_ = now;
   using std::chrono::milliseconds;
   if (!on_ || now - start_ < milliseconds(1000) || (shown_ && now - last_ < milliseconds(100))) return;
   last_ = now;
   shown_ = true;
-  const double seconds = std::chrono::duration<double>(now - start_).count();
-  fmt::print(stderr, "\r\033[K{:<40.40} {:3.0f} %  {:.0f} s", step, done * 100, seconds);
+  const auto since = [&](Clock::time_point start) { return std::chrono::duration<double>(now - start).count(); };
+  fmt::print(stderr, "\r\033[K{:<40.40} {:3.0f} %{}  {:.0f} s", step, done * 100, time_left(since(step_start_), done),
+             since(start_));
   std::fflush(stderr);
 }
 

@@ -7,7 +7,8 @@
 
 namespace modelflow::tools {
 
-/// One line of progress on stderr, only on a terminal and only for work of more than a second.
+/// One line of progress on stderr, only on a terminal and only for work of more than a second: the step, how much of it
+/// is done and how long the rest of it will take, and the seconds so far. It has no colours.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -21,7 +22,8 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   bool on_;
   bool shown_ = false;
-  Clock::time_point start_ = Clock::now(), last_ = start_;
+  Clock::time_point start_ = Clock::now(), last_ = start_, step_start_ = start_;
+  std::string step_;
 };
 
 /// Text on stdout, all of it; throws Error(output).

@@ -87,7 +87,7 @@ function explorer(graphs) {
   const tools = el("div", { class: "tools" },
     el("input", { type: "search", placeholder: "Find a node", "aria-label": "Find a node in the graphs", oninput: (event) => search(event.target.value) }),
     el("label", null, "Colour", el("select", { onchange: (event) => colourBy(event.target.value) }, kinds.map(([name, paint]) => el("option", { value: name }, paint.title)))));
-  const panels = views.map((view) => el("div", { class: "panel" }, el("header", null, el("span", null, el("b", null, view.graph.name === "before" ? "Before" : view.graph.name === "after" ? "After" : shown(view.graph.name)), ` · ${plural(view.graph.nodes.length, "node")}`),
+  const panels = views.map((view) => el("div", { class: "panel" }, el("header", null, el("span", null, el("b", null, view.graph.name === "before" ? "Before" : view.graph.name === "after" ? "After" : baseName(view.graph.name)), ` · ${plural(view.graph.nodes.length, "node")}`),
     el("span", null, [["−", "Zoom out", () => view.zoom(0.7)], ["+", "Zoom in", () => view.zoom(1.4)], ["Fit", "Show the whole graph", () => view.fit()]].map(([text, label, act]) => el("button", { type: "button", class: "quiet", "aria-label": `${label}: ${view.graph.name}`, onclick: act }, text)))), view.canvas));
   colourBy("op");
   picked.append(hint());

@@ -25,12 +25,12 @@ function main() {
   dark.addEventListener("change", () => setTheme(dark.matches ? "dark" : "light"));
   document.getElementById("theme").addEventListener("click", () => setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   document.title = `${baseName(report.input || "report")} – ModelFlow`;
-  const precise = report.machine.cpu ? `${shown(report.input || "")}${report.input ? " · " : ""}${shown(report.machine.cpu)} · ${shown(report.runtime)}` : shown(report.input || "");
+  const where = [report.machine.cpu, report.runtime, report.created.slice(0, 10)].filter(Boolean).map(shown).join(" · ");
   let pick = null;
   const speed = speedSection(), time = timeSection((graph, name) => pick?.(graph, name)), [graph, picker] = graphSection();
   pick = picker;
   const rest = [precisionSection(), memorySection(), countsSection(), verificationSection(), passesSection(), refusalsSection(), madeSection()];
-  document.getElementById("content").replaceChildren(el("p", { class: "eyebrow" }, precise), el("h1", null, headline()), tiles(),
+  document.getElementById("content").replaceChildren(el("p", { class: "eyebrow" }, where), el("h1", null, headline()), tiles(),
     ...[speed, time, graph, ...rest].filter(Boolean), el("footer", null, `ModelFlow ${shown(report.version)}. This file needs no network and nothing beside it; the JSON report holds the same numbers.`));
   const short = { speed: "Speed", time: "Time", graph: "Graph", precision: "Precision", memory: "Memory", counts: "Model", verification: "Results", passes: "Passes", refusals: "Refusals", made: "Setup" };
   document.getElementById("nav").append(...sections.map(({ id }) => el("a", { href: `#${id}` }, short[id])));

@@ -48,9 +48,10 @@ function scatter(points, titles, label) {
 
 /** curves: { values, colour, name }; each over the whole width, from its first node to its last. */
 function curves(list, titles, text, label) {
-  const width = 860, height = 220, box = { left: 76, right: width - 8, top: 28, bottom: height - 26 };
+  const width = window.innerWidth < 760 ? 380 : 860, height = 220, box = { left: 76, right: width - 8, top: 28, bottom: height - 26 };
   const most = Math.max(...list.flatMap((curve) => curve.values.reduce((a, b) => Math.max(a, b), 0))) || 1;
   const y = (value) => box.bottom - (box.bottom - box.top) * value / (most * 1.05);
+  const unit = 1024 ** Math.floor(Math.log(most) / Math.log(1024));  // they are bytes
   const line = (values) => {
     const step = (box.right - box.left) / values.length, every = Math.max(1, Math.floor(values.length / 1500));
     let d = `M${box.left} ${box.bottom}`;
@@ -60,7 +61,7 @@ function curves(list, titles, text, label) {
     }
     return d;
   };
-  return svg(width, height, label, axes(width, height, box, [], ticks(most).map((v) => ({ at: y(v), text: text(v) })), titles),
+  return svg(width, height, label, axes(width, height, box, [], ticks(most / unit).map((v) => ({ at: y(v * unit), text: text(v * unit) })), titles),
     list.map((curve) => [el("path", { d: line(curve.values) + `V${box.bottom}Z`, fill: `var(${curve.colour})`, opacity: 0.14 }),
       el("path", { d: line(curve.values), fill: "none", stroke: `var(${curve.colour})`, "stroke-width": 1.8, "stroke-linejoin": "round" })]));
 }

@@ -2,16 +2,16 @@
 
 const sideTitles = { stock: "ONNX Runtime", float32: "float32", fallback: "without plugin", optimized: "optimized" };
 const sideColours = { stock: "--before", float32: "--middle", fallback: "--middle", optimized: "--after" };
-const titleOf = (side) => shown(sideTitles[side.name] ?? side.name);
-const stats = (report.before?.nodes ?? 0) > 0 || (report.before?.ops && Object.keys(report.before.ops).length > 0);
 const baseName = (path) => shown(path.split("/").at(-1) || "model");
+const titleOf = (side) => sideTitles[side.name] ?? baseName(side.name);
+const stats = (report.before?.nodes ?? 0) > 0 || (report.before?.ops && Object.keys(report.before.ops).length > 0);
 const quantized = report.quantization && (report.quantization.ops ?? []).some((op) => op.precision !== "float32");
 
 function headline() {
   const name = baseName(report.input || "The model"), fast = report.optimized_ms > 0 && report.speedup > 1;
   if (report.kind === "bench") {
     const best = [...report.sides].sort((a, b) => b.speedup - a.speedup)[0], first = report.sides[0];
-    return best === first ? ["Nothing is faster than ", titleOf(first), "."] : [titleOf(best), " runs ", el("em", null, factor(best.speedup) + " as fast"), " as ", titleOf(first), "."];
+    return best === first ? ["Nothing is faster than ", titleOf(first), "."] : [best.graph === report.input ? `${name} ` : "", titleOf(best), " runs ", el("em", null, factor(best.speedup) + " as fast"), " as ", titleOf(first), "."];
   }
   if (fast) return [name, " runs ", el("em", null, factor(report.speedup) + " as fast"), quantized ? ` in ${shown(report.quantization.precision)}, ` : ", ", report.verified ? (quantized ? "within the bound that was set." : "with the same results.") : "but nobody compared the results."];
   if (report.sides.length) return [name, " stays as it came: nothing tried was faster here."];
@@ -67,7 +67,7 @@ function timeSection(pick) {
     const rows = byKind(side);
     return el("div", null, el("h3", null, `${titleOf(side)}: ${duration(sum(side.nodes, (node) => node.ms))}`),
       el("div", { class: "stack", role: "img", "aria-label": rows.slice(0, 6).map((row) => `${row.op} ${percent(row.part)}`).join(", ") }, rows.map((row) => el("i", { style: `flex:${row.part};background:var(${familyColour(row.op)})`, title: shown(`${row.op}: ${percent(row.part)}`) }))),
-      table([{ title: "Kind of op", value: (r) => plain(r.op), cell: (r) => [swatch(r.op), shown(plain(r.op))], kind: "name" }, { title: "Nodes", value: (r) => r.nodes, number: true }, { title: "Time", value: (r) => r.ms, cell: (r) => duration(r.ms), number: true },
+      table([{ title: "Kind of op", value: (r) => plain(r.op), cell: (r) => [swatch(r.op), shown(plain(r.op))], kind: "op" }, { title: "Nodes", value: (r) => r.nodes, number: true }, { title: "Time", value: (r) => r.ms, cell: (r) => duration(r.ms), number: true },
         { title: "Share", value: (r) => r.part, cell: (r) => [percent(r.part), meter(r.part, r.op)], number: true },
         { title: "Of peak", value: (r) => r.peak, cell: (r) => r.peak === null ? "–" : percent(r.peak), number: true }], rows, { caption: `Time by kind of op, ${titleOf(side)}`, first: 10 }));
   });
@@ -75,7 +75,7 @@ function timeSection(pick) {
   const { peak } = report.machine;
   return section("time", "Where the time goes", "From profiles of whole runs, in which every node costs a little more than without." + (peak?.float32 ? ` The peak was measured: ${count(peak.float32)} operations per second in float32, ${count(peak.int8)} in int8, ${count(peak.bf16)} in bfloat16. Convolutions count as their definition computes them, so minimal filtering may come out above it; – stands where no products count.` : ""),
     el("div", { class: "halves" }, kinds),
-    table([{ title: "Node", value: (r) => r.name, cell: (r) => el("code", null, shown(r.name)), kind: "name" }, { title: "Op", value: (r) => plain(r.op), cell: (r) => [swatch(r.op), shown(plain(r.op))] }, { title: "Side", value: (r) => titleOf(r.side) },
+    table([{ title: "Node", value: (r) => r.name, cell: (r) => el("code", null, shown(r.name)), kind: "name" }, { title: "Op", value: (r) => plain(r.op), cell: (r) => [swatch(r.op), shown(plain(r.op))], kind: "op" }, { title: "Side", value: (r) => titleOf(r.side) },
       { title: "Time", value: (r) => r.ms, cell: (r) => duration(r.ms), number: true }, { title: "Share", value: (r) => r.part, cell: (r) => [percent(r.part), meter(r.part, r.op)], number: true },
       { title: "Of peak", value: (r) => r.share_of_peak ?? null, cell: (r) => r.share_of_peak ? percent(r.share_of_peak) : "–", number: true }], all,
     { caption: "Time of every node as the runtime names it", search: "Search nodes, ops, sides", sorted: [3, true], onpick: (row) => pick?.(row.side.graph, row.name) }));

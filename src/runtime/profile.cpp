@@ -1,11 +1,12 @@
 // Profiles that ONNX Runtime writes, read.
+#include "src/runtime/profile.h"
+
 #include <algorithm>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "modelflow/error.h"
-#include "src/runtime/session.h"
 
 namespace modelflow {
 

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "modelflow/error.h"
+#include "src/runtime/profile.h"
 
 namespace modelflow {
 namespace {
@@ -134,11 +135,22 @@ class OrtSessionObject : public Session {
   }
 
   std::vector<NodeTime> profile() override {
-    if (!profiling_) throw Error(ErrorKind::usage, "profile() needs SessionOptions::profile");
-    const std::filesystem::path file = end_profile();
+    const std::filesystem::path file = ended_profile();
     std::vector<NodeTime> times = read_profile(file);
     std::filesystem::remove(file);
     return times;
+  }
+
+  std::filesystem::path ended_profile() {
+    if (!profiling_) throw Error(ErrorKind::usage, "profile() needs SessionOptions::profile");
+    profiling_ = false;
+    OrtAllocator* allocator = nullptr;
+    ort_->check((*ort_)->GetAllocatorWithDefaultOptions(&allocator));
+    char* name = nullptr;
+    ort_->check((*ort_)->SessionEndProfiling(session_.get(), allocator, &name));
+    std::filesystem::path file = name;
+    allocator->Free(allocator, name);
+    return file;
   }
 
  private:
@@ -188,20 +200,9 @@ class OrtSessionObject : public Session {
     return held;
   }
 
-  std::filesystem::path end_profile() {
-    profiling_ = false;
-    OrtAllocator* allocator = nullptr;
-    ort_->check((*ort_)->GetAllocatorWithDefaultOptions(&allocator));
-    char* name = nullptr;
-    ort_->check((*ort_)->SessionEndProfiling(session_.get(), allocator, &name));
-    std::filesystem::path file = name;
-    allocator->Free(allocator, name);
-    return file;
-  }
-
   void drop_profile() noexcept {
     try {
-      std::filesystem::remove(end_profile());
+      std::filesystem::remove(ended_profile());
     } catch (const std::exception&) {  // a temporary file that stays is no reason to fail a destructor
     }
   }
@@ -216,6 +217,10 @@ class OrtSessionObject : public Session {
 };
 
 }  // namespace
+
+std::filesystem::path end_profile(Session& session) {
+  return dynamic_cast<OrtSessionObject&>(session).ended_profile();  // the only kind there is
+}
 
 std::unique_ptr<Session> make_session(std::shared_ptr<const OrtCalls> ort, OrtEnv* env, const ModelSource& source,
                                       const SessionOptions& options) {

@@ -19,7 +19,4 @@ struct ModelSource {
 std::unique_ptr<Session> make_session(std::shared_ptr<const OrtCalls> ort, OrtEnv* env, const ModelSource& source,
                                       const SessionOptions& options);
 
-/// The node times in a profile that ORT wrote; slowest first.
-std::vector<NodeTime> read_profile(const std::filesystem::path& file);
-
 }  // namespace modelflow

@@ -1,5 +1,6 @@
 """The command `modelflow-bench`: what it reports, not how fast anything is."""
 import json
+import re
 
 
 def sides_of(done):
@@ -32,6 +33,21 @@ def test_the_profile_counts_operations(cnn, bench, optimize, tmp_path):
             assert abs(node["share_of_peak"] - node["operations"] / (node["ms"] * 1e-3) / peak["float32"]) < 1e-9
     text = bench(tmp_path / "fast.onnx", *shapes, *quick)
     assert text.code == 0 and "GOP/s" in text.out and "peak of this machine on 1 thread(s)" in text.out
+
+
+def test_a_page_and_a_trace(cnn, bench, optimize, tmp_path):
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    done = bench(tmp_path / "fast.onnx", "--vs", cnn, "--rounds", 2, "--block", 0.01, "--threads", 1, "--report", tmp_path / "r.html", "--trace", tmp_path / "t.json")
+    assert done.code == 0 and "time by op" not in done.out, done.err
+    page = json.loads(re.search(r'id="report">(.*?)</script>', (tmp_path / "r.html").read_text(), re.S)[1])
+    assert page["kind"] == "bench" and [side["name"] for side in page["sides"]] == [str(cnn), "without plugin", "with plugin"]
+    assert all(side["nodes"] and side["ms"] > 0 and side["p99_ms"] > 0 for side in page["sides"])
+    assert [graph["name"] for graph in page["graphs"]] == [str(cnn), str(tmp_path / "fast.onnx")] and any(node["sources"] for node in page["graphs"][1]["nodes"])
+    trace = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert [event["args"]["name"] for event in trace if event["ph"] == "M"] == [side["name"] for side in page["sides"]]
+    for process in (1, 2, 3):
+        spans = [event for event in trace if event["pid"] == process and event["ph"] == "X" and event["cat"] == "Node"]
+        assert len(spans) > 20 and all({"name", "ts", "dur", "tid"} <= set(span) for span in spans)
 
 
 def test_what_cannot_be_measured_is_one_line(cnn, bench, tmp_path):

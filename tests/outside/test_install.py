@@ -88,6 +88,9 @@ def test_the_debian_package(debian, cnn, tmp_path):
     fields = dict(line.split(": ", 1) for line in run("dpkg-deb", "-f", package).out.splitlines() if ": " in line)
     assert fields["Package"] == "modelflow" and "libc6" in fields["Depends"] and "onnx" not in fields["Depends"]
     assert run(prefix / "bin/optimize", cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    for file in ("man/man1/optimize.1", "man/man1/modelflow-bench.1", "bash-completion/completions/optimize", "zsh/site-functions/_optimize",
+                 "fish/vendor_completions.d/optimize.fish"):
+        assert (prefix / "share" / file).stat().st_size > 500, file
     assert (prefix / "share/doc/modelflow/copyright").exists() and package.stat().st_size < 20 << 20
 
 

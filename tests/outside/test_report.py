@@ -174,6 +174,17 @@ def test_hostile_names_stay_text(browser, optimize, tmp_path):
 
 
 @needs_browser
+def test_a_comparison_is_the_same_page(browser, cnn, bench, optimize, tmp_path):
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    assert bench(tmp_path / "fast.onnx", "--vs", cnn, "--rounds", 3, "--block", 0.02, "--threads", 1, "--report", tmp_path / "r.html").code == 0
+    browser.open(tmp_path / "r.html")
+    assert browser.problems == []
+    ids = browser.run("[...document.querySelectorAll('section.card')].map(s => s.id)")
+    assert ids == ["speed", "time", "graph", "memory", "made"]
+    assert not re.search(r"undefined|NaN|\[object|Infinity", browser.run("document.body.innerText"))
+
+
+@needs_browser
 def test_a_graph_of_5000_nodes(browser, report, tmp_path):
     text = report.read_text()
     data = data_of(report)

@@ -1,0 +1,125 @@
+"""How the command behaves beside its work: folders of models, completion, manual pages, a quick mode, and no colours."""
+import json
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+
+import onnx
+import pytest
+from conftest import BUILD, run, small_cnn
+
+COMMANDS = ["optimize", "modelflow-bench"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two models, one of them in a folder of its own, and a file that is none between them."""
+    models = tmp_path / "models"
+    (models / "more").mkdir(parents=True)
+    (models / "a.onnx").write_bytes(small_cnn().SerializeToString())
+    (models / "b.onnx").write_bytes(b"nonsense")
+    (models / "more/c.onnx").write_bytes(small_cnn(batch=2).SerializeToString())
+    (models / "notes.txt").write_text("no model")
+    return models
+
+
+def test_a_folder_of_models(folder, optimize, tmp_path):
+    done = optimize(folder, "-o", tmp_path / "out", "--no-measure", "--report", tmp_path / "pages")
+    assert done.code == 3, "of the first that failed"
+    assert done.err.count("\n") == 1 and "b.onnx" in done.err
+    lines = done.out.splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["model", "a.onnx", "b.onnx", "more/c.onnx"] and "failed, exit code 3" in lines[2]
+    assert lines[-1] == "2 of 3 models written" and len(lines) == 6
+    for name in ("a", "more/c"):
+        assert any(node.domain == "modelflow" for node in onnx.load(tmp_path / f"out/{name}.onnx").graph.node)
+        assert "<!doctype html>" in (tmp_path / f"pages/{name}.html").read_text()
+    assert not (tmp_path / "out/b.onnx").exists()
+    (folder / "b.onnx").unlink()
+    done = optimize(folder, "-o", tmp_path / "out", "--no-measure", "--json")
+    rows = json.loads(done.out)
+    assert done.code == 0 and [row["code"] for row in rows] == [0, 0] and all(row["verified"] and row["nodes_after"] < row["nodes_before"] for row in rows)
+
+
+def test_results_inside_of_the_folder_are_no_models(folder, optimize):
+    (folder / "b.onnx").unlink()
+    for _ in range(2):
+        done = optimize(folder, "-o", folder / "fast", "--no-measure")
+        assert done.code == 0 and done.out.splitlines()[-1] == "2 of 2 models written", done.out
+
+
+def test_folders_that_cannot_be(folder, optimize, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    for arguments, words in (([folder], "-o"), ([folder, "-o", folder], "another folder"), ([tmp_path / "empty", "-o", tmp_path / "out"], "no .onnx file"),
+                             ([folder, "-o", tmp_path / "file"], "is no folder"), ([folder, "--explain", "-o", tmp_path / "out"], "--explain")):
+        done = optimize(*arguments)
+        assert done.code == 2 and done.err.count("\n") == 1 and words in done.err and not done.out, done.err
+
+
+def test_a_quick_run_measures_nothing(cnn, optimize, tmp_path):
+    done = optimize(cnn, "-o", tmp_path / "fast.onnx", "--fast", "--json")
+    report = json.loads(done.out)
+    assert done.code == 0 and report["verified"] and report["stock_ms"] == 0 and report["sides"] == []
+    assert any(node.domain == "modelflow" for node in onnx.load(tmp_path / "fast.onnx").graph.node)
+
+
+def options_of(command):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(BUILD / command, "--help").out.split("Options:")[1].split("Examples:")[0]))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_every_option(command, shell):
+    done = run(BUILD / command, "--completion", shell)
+    assert done.code == 0 and not done.err
+    known = set(re.findall(r"-l ([a-z][a-z-]+)", done.out)) if shell == "fish" else {name[2:] for name in re.findall(r"--[a-z][a-z-]+", done.out)}
+    assert {name[2:] for name in options_of(command)} <= known
+    if shutil.which(shell):
+        assert subprocess.run([shell, "-n"], input=done.out, text=True, capture_output=True).returncode == 0
+    assert run(BUILD / command, "--completion", "tcsh").code == 2
+
+
+def completed(*words):
+    """What bash offers behind these words."""
+    script = f'eval "$({BUILD}/optimize --completion bash)"; COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _optimize; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_bash_completes_options_and_their_words():
+    assert completed("optimize", "--no-") == ["--no-measure", "--no-verify"]
+    assert completed("optimize", "--precision", "int4") == ["int4-weights"]
+    assert completed("optimize", "--external-data", "n") == ["never"]
+    assert completed("optimize", "--threads", "''") == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_manual_pages(command):
+    done = run(BUILD / command, "--manual")
+    assert done.code == 0 and done.out.startswith(".TH ")
+    if shutil.which("man"):
+        (page := BUILD / f"described/{command}.1").exists() or pytest.skip("the build makes it")
+        shown = run("man", "--warnings", "-l", page, env={**os.environ, "MANWIDTH": "100", "LC_ALL": "C"})
+        assert shown.code == 0 and not shown.err.strip(), shown.err
+        assert all(name in shown.out for name in options_of(command)), "every option"
+
+
+@pytest.mark.parametrize("more", [{}, {"NO_COLOR": "1"}])
+def test_no_colours(cnn, tmp_path, more):
+    """On a terminal a line of progress is written over and over; colours there are none."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([BUILD / "optimize", cnn, "-o", tmp_path / "fast.onnx", "--max-seconds", "2", "--threads", "1"], stdout=theirs, stderr=theirs, env={**os.environ, **more})
+    os.close(theirs)
+    seen = b""
+    while process.poll() is None or select.select([ours], [], [], 0.2)[0]:
+        try:
+            if select.select([ours], [], [], 0.2)[0]:
+                seen += os.read(ours, 65536)
+        except OSError:
+            break
+    os.close(ours)
+    assert process.wait() == 0
+    assert not re.search(rb"\x1b\[[0-9;]*m", seen)
+    assert set(re.findall(rb"\x1b\[[^a-zA-Z]*[a-zA-Z]", seen)) <= {b"\x1b[K"}

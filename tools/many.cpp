@@ -1,0 +1,165 @@
+// Many models with one table of what became of them.
+#include "many.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "src/core/printable.h"
+#include "terminal.h"
+
+namespace modelflow::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the process of one model tells the one that waits for it.
+struct Told {
+  std::size_t nodes_before = 0, nodes_after = 0;
+  double stock_ms = 0, optimized_ms = 0, speedup = 0;
+  bool verified = false;
+};
+
+struct Row {
+  std::string model, output;
+  int code = 0;
+  double seconds = 0;
+  Told told;
+};
+
+std::vector<fs::path> models_below(const fs::path& folder, const fs::path& output) {
+  std::vector<fs::path> models;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->is_directory() && fs::equivalent(at->path(), output, error)) at.disable_recursion_pending();
+    error.clear();  // the results need not be there yet
+    if (at->path().extension() == ".onnx" && at->is_regular_file()) models.push_back(at->path());
+  }
+  if (error)
+    throw Error(ErrorKind::invalid_input,
+                fmt::format("cannot read the folder '{}': {}", folder.string(), error.message()));
+  if (models.empty())
+    throw Error(ErrorKind::usage, fmt::format("there is no .onnx file in the folder '{}'", folder.string()));
+  std::ranges::sort(models);
+  return models;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw Error(ErrorKind::output, fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
+}
+
+void check(const Arguments& arguments) {
+  std::error_code error;
+  if (arguments.output.empty()) throw Error(ErrorKind::usage, "no output given; add -o FOLDER for the results");
+  if (fs::equivalent(arguments.input, arguments.output, error))
+    throw Error(ErrorKind::usage, "the results would take the place of the models: give another folder with -o");
+  for (const fs::path& folder : {arguments.output, arguments.report_file})
+    if (!folder.empty() && fs::exists(folder, error) && !fs::is_directory(folder, error))
+      throw Error(ErrorKind::usage, fmt::format("'{}' is no folder, and MODEL is one", folder.string()));
+  if (arguments.explain || !arguments.inputs.empty())
+    throw Error(ErrorKind::usage, "--explain and --inputs are for one model, not for a folder of them");
+}
+
+std::string text_of(const Row& row) {
+  const Told& told = row.told;
+  const std::string name = row.model.size() <= 44 ? row.model : "..." + row.model.substr(row.model.size() - 41);
+  if (row.code != 0) return fmt::format("{:<44} failed, exit code {}\n", printable(name), row.code);
+  const std::string nodes = fmt::format("{} -> {}", told.nodes_before, told.nodes_after);
+  const std::string times = told.optimized_ms > 0 ? fmt::format("{:>10.3f} {:>10.3f} {:>7.2f}x", told.stock_ms,
+                                                                told.optimized_ms, told.speedup)
+                                                  : fmt::format("{:>10} {:>10} {:>8}", "-", "-", "-");
+  return fmt::format("{:<44} {:>15} {} {:>9} {:>6.1f} s\n", printable(name), nodes, times, told.verified ? "yes" : "no",
+                     row.seconds);
+}
+
+std::string summary(const std::vector<Row>& rows) {
+  const auto written = std::ranges::count(rows, 0, &Row::code);
+  double logs = 0, timed = 0;
+  for (const Row& row : rows)
+    if (row.code == 0 && row.told.speedup > 0 && row.told.stock_ms > 0) logs += std::log(row.told.speedup), ++timed;
+  const std::string mean =
+      timed > 0 ? fmt::format(", {:.2f}x in the geometric mean of {:.0f}", std::exp(logs / timed), timed) : "";
+  return fmt::format("\n{} of {} models written{}\n", written, rows.size(), mean);
+}
+
+std::string json_of(const std::vector<Row>& rows) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Row& row : rows)
+    list.push_back({{"model", row.model},
+                    {"output", row.output},
+                    {"code", row.code},
+                    {"seconds", row.seconds},
+                    {"nodes_before", row.told.nodes_before},
+                    {"nodes_after", row.told.nodes_after},
+                    {"stock_ms", row.told.stock_ms},
+                    {"optimized_ms", row.told.optimized_ms},
+                    {"speedup", row.told.speedup},
+                    {"verified", row.told.verified}});
+  return list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// Memory that the process of a model shares with this one.
+Told& shared() {
+  void* memory = mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(ErrorKind::limit, "out of memory");
+  return *new (memory) Told;
+}
+
+Arguments for_model(const Arguments& all, const fs::path& model, Told& told) {
+  Arguments one = all;
+  const fs::path place = model.lexically_relative(all.input);
+  one.input = model;
+  one.output = all.output / place;
+  if (!all.report_file.empty()) (one.report_file = all.report_file / place).replace_extension(".html");
+  one.quiet = true;
+  one.json = false;
+  one.who = "optimize: " + model.string();
+  one.done = [&told](const Report& report) {
+    told = {report.before.nodes, report.after.nodes, report.stock_ms,
+            report.optimized_ms, report.speedup,     report.verified};
+  };
+  return one;
+}
+
+}  // namespace
+
+int optimize_folder(const Arguments& arguments, const std::function<int(Arguments&, Step&)>& one) {
+  check(arguments);
+  constexpr int kInterrupted = 130;
+  const pid_t parent = getpid();
+  const bool table = !arguments.json && !arguments.quiet;
+  std::vector<Row> rows;
+  Told& told = shared();
+  for (const fs::path& model : models_below(arguments.input, arguments.output)) {
+    told = {};
+    Arguments here = for_model(arguments, model, told);
+    make_folder(here.output.parent_path());
+    if (!here.report_file.empty()) make_folder(here.report_file.parent_path());
+    const auto start = std::chrono::steady_clock::now();
+    Row row{.model = model.lexically_relative(arguments.input).string(), .output = here.output.string(), .told = {}};
+    row.code = supervised(arguments.options.limits, [&](Step& at) { return one(here, at); });
+    if (getpid() != parent) return row.code;  // this is the process of the model
+    row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    row.told = told;
+    if (row.code == kInterrupted) return kInterrupted;
+    if (table && rows.empty())
+      print(fmt::format("{:<44} {:>15} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "model", "nodes", "stock ms", "now ms",
+                        "speedup", "verified", "took"));
+    if (table) print(text_of(row));
+    rows.push_back(std::move(row));
+  }
+  if (arguments.json) print(json_of(rows));
+  if (table) print(summary(rows));
+  const auto failed = std::ranges::find_if(rows, [](const Row& row) { return row.code != 0; });
+  return failed == rows.end() ? 0 : failed->code;
+}
+
+}  // namespace modelflow::tools
