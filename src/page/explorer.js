@@ -1,6 +1,6 @@
 // The graphs before and after, side by side: picking a node in one shows what it came from or became in the other.
 
-const kMostFound = 24;
+const kMostFound = 12;
 
 /** What is known of nodes besides their graph: time from profiles, kernels, precision, by name. */
 const known = (() => {
@@ -61,7 +61,7 @@ function explorer(graphs) {
   }
   function described(graph, index, others) {
     const other = graphs[1 - graphs.indexOf(graph)], node = graph.nodes[index];
-    const list = others.slice(0, 60).map((i) => el("li", null, el("button", { type: "button", onclick: () => pick(other, i) }, swatch(other.nodes[i].op), shown(`${other.nodes[i].op}  ${other.nodes[i].name}`))));
+    const list = others.slice(0, 60).map((i) => el("li", null, el("button", { type: "button", onclick: () => pick(other, i) }, swatch(other.nodes[i].op), shown(`${plain(other.nodes[i].op)}  ${other.nodes[i].name}`))));
     const what = !other ? null : graph === after
       ? (others.length ? `Stands for ${plural(others.length, "node")} of the original` : "Nothing of the original has its result: it is part of a larger step, or of another layout or precision")
       : (others.length ? `Became part of ${plural(others.length, "node")}` : "Is gone: folded into constants, or nothing reads it any more");
@@ -75,7 +75,7 @@ function explorer(graphs) {
     if (wanted) for (const graph of [...graphs].reverse()) graph.nodes.forEach((node, i) => {
       if (`${node.op} ${node.name} ${node.outputs.join(" ")}`.toLowerCase().includes(wanted)) hits.push([graph, i]);
     });
-    found.replaceChildren(...hits.slice(0, kMostFound).map(([graph, i]) => el("li", null, el("button", { type: "button", onclick: () => pick(graph, i) }, swatch(graph.nodes[i].op), shown(`${graph.nodes[i].op}  ${graph.nodes[i].name}`), el("span", { class: "note" }, ` ${graph.name}`)))),
+    found.replaceChildren(...hits.slice(0, kMostFound).map(([graph, i]) => el("li", null, el("button", { type: "button", onclick: () => pick(graph, i) }, swatch(graph.nodes[i].op), shown(`${plain(graph.nodes[i].op)}  ${graph.nodes[i].name}`), el("span", { class: "note" }, ` ${graph.name}`)))),
       ...(hits.length > kMostFound ? [el("li", { class: "note" }, `and ${hits.length - kMostFound} more`)] : !hits.length && wanted ? [el("li", { class: "note" }, "Nothing found")] : []));
   }
   function colourBy(kind) {

@@ -4,7 +4,7 @@ function graphSection() {
   const graphs = report.graphs.filter((graph) => graph.nodes.length);
   if (!graphs.length) return [null, null];
   const made = explorer(graphs.slice(0, 2));
-  const lead = graphs.length > 1 ? "Rounded boxes are fused ops: select one to see what it replaced." : "";
+  const lead = graphs.length > 1 ? "Boxes in full colour are fused ops: select one to see what it replaced." : "";
   return [section("graph", graphs.length > 1 ? "The graph before and after" : "The graph", lead, made.element), (graphName, nodeName) => {
     const graph = graphs.find((one) => one.name === graphName), index = graph?.nodes.findIndex((node) => node.name === nodeName) ?? -1;
     if (index < 0) return;

@@ -192,7 +192,7 @@ class GraphView {
   paintNode(context, i, of, words) {
     const { x, y } = this.place, width = this.width[i], fill = of(this.paint(i)), fused = this.graph.nodes[i].op.startsWith("modelflow.");
     const dimmed = this.marked.size > 0 && !this.marked.has(i) && this.picked !== i;
-    context.globalAlpha = dimmed ? 0.3 : 1;
+    context.globalAlpha = dimmed ? 0.42 : 1;
     context.beginPath();
     context.roundRect(x[i] - width / 2, y[i] - kHeight / 2, width, kHeight, fused ? 7 : 14);
     context.fillStyle = of("--card");
@@ -200,12 +200,13 @@ class GraphView {
     context.globalAlpha *= fused ? 0.92 : 0.2;
     context.fillStyle = fill;
     context.fill();
-    context.globalAlpha = dimmed ? 0.3 : 1;
+    context.globalAlpha = dimmed ? 0.42 : 1;
     context.lineWidth = this.picked === i ? 4 : this.marked.has(i) ? 3 : 1.2;
     context.strokeStyle = this.picked === i || this.marked.has(i) ? of("--mark") : fill;
     context.stroke();
     if (words) {
-      context.fillStyle = fused ? of("--card") : of("--ink");
+      const painted = this.paint(i);
+      context.fillStyle = !fused || painted === "--line" ? of("--ink") : painted.startsWith("--") ? of("--card") : "#14171a";
       context.fillText(this.label[i], x[i], y[i] + 1, width - 10);
     }
     context.globalAlpha = 1;

@@ -6,6 +6,7 @@ import time
 import chromium
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from conftest import small_cnn
 from onnx import TensorProto, helper
@@ -87,6 +88,31 @@ def test_fused_ops_know_what_they_replaced(optimize, tmp_path):
     assert [before["nodes"][i]["op"] for i in first["sources"]] == ["Conv", "BatchNormalization", "Relu"]
     told = {i for node in after["nodes"] for i in node["sources"]}
     assert told == set(range(len(before["nodes"]))), "every node of the original went somewhere"
+
+
+def test_numbers_are_those_of_the_shapes_that_ran(optimize, tmp_path):
+    """Counted once more from every value that ONNX Runtime computes on the same inputs, without its optimizations."""
+    model = small_cnn()  # of any batch
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    assert optimize(tmp_path / "model.onnx", "-o", tmp_path / "fast.onnx", "--fast", "--report", tmp_path / "r.json", "--input-shapes", "x:5,3,32,32").code == 0
+    data = json.loads((tmp_path / "r.json").read_text())
+    weights = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    nodes, results = list(model.graph.node), {output.name for output in model.graph.output}
+    model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for node in nodes for name in node.output if name not in results)
+    plain = ort.SessionOptions()
+    plain.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    run = ort.InferenceSession(model.SerializeToString(), plain)
+    values = {"x": np.ones((5, 3, 32, 32), np.float32)}
+    values.update(zip([output.name for output in run.get_outputs()], run.run(None, values)))
+    flops = sum(2 * values[node.output[0]].size * (weights[node.input[1]][0].size if node.op_type == "Conv" else values[node.input[0]].shape[-1])
+                for node in nodes if node.op_type in ("Conv", "Gemm"))
+    assert data["before"]["flops"] == flops
+    assert data["before"]["parameters"] == sum(weight.size for weight in weights.values()) and data["before"]["weight_bytes"] == sum(weight.nbytes for weight in weights.values())
+    last = {name: i for i, node in enumerate(nodes) for name in node.input}
+    born = {"x": 0, **{name: i for i, node in enumerate(nodes) for name in node.output}}
+    held = [sum(values[name].nbytes for name, first in born.items() if first <= i <= (len(nodes) - 1 if name in results else last[name])) for i in range(len(nodes))]
+    assert [node["live_bytes"] for node in data["graphs"][0]["nodes"]] == held and data["before"]["activation_bytes"] == max(held)
+    assert data["after"]["activation_bytes"] < max(held), "what fused ops keep to themselves is not held"
 
 
 def test_profiles_can_be_left_out(optimize, tmp_path, cnn):
