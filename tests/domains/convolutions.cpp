@@ -95,10 +95,9 @@ const Axis kWindow = words(
                "1,3/1,1/1,1/0,1,0,1", "7,7/2,2/1,1/3,3,3,3", "7,7/1,1/1,1/3,3,3,3", "4/3/1/1,2",
                "3/1/1/1,1",           "3/1/2/0,0",           "1/1/1/0,0",           "2,3,3/1,2,1/1,1,1/1,1,1,0,1,1"});
 
-std::vector<Axis> axes(std::vector<Axis> own, bool narrow = false) {
-  // One column, for oneDNN's bfloat16.
-  const Axis images = narrow ? words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40", "12,1", "11,3"})
-                             : words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40"});
+std::vector<Axis> axes(std::vector<Axis> own) {
+  const Axis images =
+      words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40", "12,1", "11,3"});  // columns
   for (Axis axis :
        {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
         numbers("filters", {1, 3, 16, 17, 31, 32, 33, 64, 70}),
@@ -114,7 +113,7 @@ std::vector<Axis> axes(std::vector<Axis> own, bool narrow = false) {
 
 std::vector<Domain> convolution_domains() {
   const std::vector<Special> all = {Special::nan, Special::infinite, Special::huge, Special::tiny};
-  const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")}, true);
+  const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")});
   return {{"Conv", axes({flag("has_bias")}), conv, all},
           {"ConvBf16", narrow, conv_bf16, all},
           {"ConvToBf16", narrow, conv_bf16, all},

@@ -92,12 +92,18 @@ void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, f
   }
 }
 
-MODELFLOW_INLINE __mmask16 not_finite(__m512 x) {
-  return _mm512_fpclass_ps_mask(x, 0x01 | 0x08 | 0x10 | 0x80);  // both kinds of NaN, both infinities
+/// Whether one of a tile's results is none of ordinary numbers: a huge one, or NaN. In the others what a huge number of
+/// x swallowed may be missing, without a trace where that cancels.
+template <int count>
+MODELFLOW_INLINE bool any_spoiled(const __m512* results) {
+  __mmask16 found = 0;
+  for (int i = 0; i < count; ++i)
+    found |= _mm512_cmp_ps_mask(_mm512_abs_ps(results[i]), _mm512_set1_ps(1e20F), _CMP_NLE_UQ);
+  return found != 0;
 }
 
 /// Results of up to 16 filters from k on at (row, column) of an image, by their definition: a number of x that is
-/// infinite, none or close to the largest spreads over all results of its tiles, and is to spoil its own alone.
+/// infinite, none or huge spreads over all results of its tiles, and is to spoil its own alone.
 __attribute__((noinline)) void direct(const WinogradRun& run, std::int64_t image, std::int64_t row, std::int64_t column,
                                       std::int64_t k, float (&sums)[16]) {
   const ConvProblem& p = run.problem;
@@ -131,17 +137,18 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
       for (int i = 0; i < n; ++i) d[i] = _mm512_maskz_loadu_ps(mask, products + (i * n + j) * rows * p.filters + k);
       F::output(d, 1, half[j]);
     }
+    __m512 out[m][m];
+    for (int i = 0; i < m; ++i) F::output(&half[0][i], m, out[i]);
+    const bool spoiled = any_spoiled<m * m>(out[0]);
     for (int i = 0; i < m && i < high; ++i) {
-      __m512 out[m];
-      F::output(&half[0][i], m, out);
       for (int j = 0; j < m && j < wide; ++j) {
         const std::int64_t pixel = at + i * row_step + j * p.filters + k;
-        if (not_finite(out[j])) {
+        if (spoiled) {
           alignas(64) float sums[16];
           direct(run, place.image, place.row + i, place.column + j, k, sums);
-          out[j] = _mm512_load_ps(sums);
+          out[i][j] = _mm512_load_ps(sums);
         }
-        __m512 y = add(out[j], bias);
+        __m512 y = add(out[i][j], bias);
         if (before) y = add(y, _mm512_maskz_loadu_ps(mask, p.added + pixel));
         y = f(y);
         if (after) y = add(y, _mm512_maskz_loadu_ps(mask, p.added + pixel));
