@@ -115,6 +115,13 @@ def test_numbers_are_those_of_the_shapes_that_ran(optimize, tmp_path):
     assert data["after"]["activation_bytes"] < max(held), "what fused ops keep to themselves is not held"
 
 
+def test_what_cannot_be_profiled_is_said(optimize, tmp_path, cnn):
+    done = optimize(cnn, "-o", tmp_path / "fast.onnx", "--max-seconds", "0.0001", "--threads", "1", "--json")
+    data = json.loads(done.out)
+    assert done.code == 0 and data["sides"] and "not profiled: it would take too long" in data["notes"]
+    assert not any(side["nodes"] for side in data["sides"])
+
+
 def test_profiles_can_be_left_out(optimize, tmp_path, cnn):
     assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure", "--report", tmp_path / "r.html").code == 0
     assert data_of(tmp_path / "r.html")["sides"] == []
