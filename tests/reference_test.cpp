@@ -23,8 +23,8 @@ TEST(Reference, NanIsNotFedToWhatPicksTheLargest) {
   if (plain.empty()) GTEST_SKIP() << "no ONNX Runtime";
   EXPECT_TRUE(plain.contains("NaN") && plain.contains("infinity"));
   const auto pooled = names_of_feeds("(float[N,2,8,8] x) => (float[] y) { y = MaxPool<kernel_shape = [2, 2]>(x) }");
-  EXPECT_FALSE(pooled.contains("NaN"));
-  EXPECT_TRUE(pooled.contains("infinity"));
+  EXPECT_FALSE(pooled.contains("NaN") || pooled.contains("infinity"));
+  EXPECT_TRUE(pooled.contains("extreme"));
 }
 
 TEST(Reference, NothingIsFedToRecurrentLayers) {

@@ -37,6 +37,7 @@ struct Setting {
 /// Runs `optimized` (runnable: functions emitted) on the feeds of the reference.
 /// A result that is off by more than the bound is looked at again, unless the user gave the bound. It is no fault
 ///  - where the model is right without ONNX Runtime's own optimisations, and those change the original as well;
+///  - where the model is right without them, and some last digits move the original as far;
 ///  - where every part of it computes what the original computes from the same values (src/verify/parts.h), and those
 ///    optimisations add no more than that.
 Comparison compare(Runtime& runtime, const Reference& reference, const Model& original, const Model& optimized,

@@ -77,6 +77,26 @@ Model cut(const Model& original, const Names& borders, const Values& values, Fee
   return model;
 }
 
+void add(std::vector<double>& moved, const Tensor& a, const Tensor& b) {
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  moved.resize(x.size());
+  for (std::size_t i = 0; a.dims() == b.dims() && i < x.size(); ++i)
+    moved[i] = std::max(moved[i], std::isfinite(x[i] - y[i]) ? std::abs(x[i] - y[i]) : 0);
+}
+
+bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor& b, double often) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
+  double scale = 0;
+  for (const double value : x) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
+  const double bound = is_float(a.dtype()) ? kTolerance * scale : 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    if (!(std::abs(x[i] - y[i]) <= bound + often * moved[i])) return false;
+  }
+  return true;
+}
+
 class Comparison {
  public:
   Comparison(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
@@ -139,26 +159,6 @@ class Comparison {
     }
   }
 
-  static void add(std::vector<double>& moved, const Tensor& a, const Tensor& b) {
-    const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-    moved.resize(x.size());
-    for (std::size_t i = 0; a.dims() == b.dims() && i < x.size(); ++i)
-      moved[i] = std::max(moved[i], std::isfinite(x[i] - y[i]) ? std::abs(x[i] - y[i]) : 0);
-  }
-
-  static bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor& b, double often) {
-    if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-    const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-    double scale = 0;
-    for (const double value : x) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
-    const double bound = is_float(a.dtype()) ? kTolerance * scale : 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-      if (!(std::abs(x[i] - y[i]) <= bound + often * moved[i])) return false;
-    }
-    return true;
-  }
-
   /// No part of it decides by its values, as far back as the borders.
   bool is_smooth(const std::string& name) const {
     const std::unordered_set<std::string> stops(borders_.begin(), borders_.end());
@@ -196,6 +196,19 @@ class Comparison {
 Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session) {
   return Comparison(runtime, original, other, feeds, reference, session).parts();
+}
+
+bool is_rounding(Runtime& runtime, const Model& original, const Reference& reference, std::size_t feed,
+                 std::size_t output, const Tensor& result) {
+  const Tensor& expected = reference.outputs[feed][output];
+  const Feeds& feeds = reference.feeds[feed].values;
+  std::vector<double> moved;
+  for (unsigned i = 0; i < kNudges; ++i) {
+    const auto session = open_session(runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
+    add(moved, expected, session->run(nudged(feeds, kOften, i)).at(output));
+    if (is_rounding(moved, expected, result, 1)) return true;
+  }
+  return false;
 }
 
 }  // namespace modelflow

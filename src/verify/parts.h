@@ -17,10 +17,15 @@ struct Parts {
 
 /// Cuts both models at the values whose names they share, and runs each part of the original on what the other model
 /// has at its borders: a rounding that the rest enlarges, or that decides between two entries of a TopK, has no effect
-/// there, while a part that computes something else shows, be it that the rest hides it again. A part may also be off by
-/// what a last digit of its inputs and constants changes, and one without decisions by some such digits.
-/// Without graph optimisation; `session` says threads and plugin for the other model.
+/// there, while a part that computes something else shows, be it that the rest hides it again. A part may also be off
+/// by what a last digit of its inputs and constants changes, and one without decisions by some such digits. Without
+/// graph optimisation; `session` says threads and plugin for the other model.
 Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session);
+
+/// Whether some last digits of its inputs and constants move this output of the original as far from what the reference
+/// has for that feed as `result` is, element by element.
+bool is_rounding(Runtime& runtime, const Model& original, const Reference& reference, std::size_t feed,
+                 std::size_t output, const Tensor& result);
 
 }  // namespace modelflow

@@ -225,7 +225,8 @@ class Maker {
   /// The first of its alternatives that the original takes. No row where that is a set that was run before.
   void pursue(const Idea& idea) {
     if (idea.kinds_only() && !nan_means_something_) return;
-    if (idea.style == Style::nan && any_node(original_.graph(), picks)) return;
+    if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(original_.graph(), picks))
+      return;  // infinities come to NaN in sums and differences
     if (idea.style == Style::infinite && any_node(original_.graph(), adds_parallel_convolutions))
       return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
     std::string why_not;
