@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "modelflow/random.h"
 #include "src/input_shape.h"
@@ -110,7 +111,11 @@ class Maker {
     for (const Extents& extents : first.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
       if (&extents != &first.extents.front() && elements(dims) > kMostElements) continue;
-      if (!attempt(first, extents, dims)) continue;
+      if (!attempt(first, extents, dims)) {
+        if (reference_.why_not.empty()) reference_.why_not = refusal_;  // the likeliest sizes say most
+        continue;
+      }
+      reference_.why_not.clear();
       keep_row(first, "");
       once_ = spent_ - spent_before_;
       typical_elements_ = elements(dims);
@@ -122,7 +127,6 @@ class Maker {
       }
       return;
     }
-    reference_.why_not = refusal_;
   }
 
   void run_given(std::vector<Feed> feeds) {
@@ -165,17 +169,27 @@ class Maker {
     return refusal_.empty();
   }
 
-  const Outlook& look_ahead(const Feeds& feeds) {
+  static AllDims dims_of(const Feeds& feeds) {
     AllDims dims;
     for (const auto& [input, tensor] : feeds) dims[input] = tensor.dims();
+    return dims;
+  }
+
+  const Outlook& look_ahead(const Feeds& feeds) {
+    const AllDims dims = dims_of(feeds);
     const auto known = outlooks_.find(dims);
     return known != outlooks_.end() ? known->second : outlooks_.emplace(dims, outlook(original_, feeds)).first->second;
   }
 
-  void try_first(const Feeds& feeds) const {
-    if (load_ > kMostLoad) throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
+  /// Once for each set of extents; of a model that takes long to load only for the first feed of all.
+  void try_first(const Feeds& feeds) {
+    const AllDims dims = dims_of(feeds);
+    if (survived_.contains(dims)) return;
+    if (load_ > kMostLoad && !reference_.feeds.empty())
+      throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
     if (!survives(runtime_, original_, feeds, plain()))
       throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
+    survived_.insert(dims);
   }
 
   /// Where there is nothing to compute, ONNX Runtime's recurrent layers leave their results as the memory was, other
@@ -265,6 +279,7 @@ class Maker {
   Reference reference_;
   std::map<AllDims, bool> tried_;  ///< with typical values: whether the original ran
   std::map<AllDims, Outlook> outlooks_;
+  std::set<AllDims> survived_;  ///< ONNX Runtime makes something of nothing there
   std::string refusal_;
   double load_ = 0, spent_ = 0, spent_before_ = 0, once_ = 0, bytes_ = 0, typical_elements_ = 1;
 };
