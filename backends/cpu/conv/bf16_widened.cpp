@@ -16,6 +16,7 @@ Verdict accepts_convolution(const Call& call, const Target& target) {
 const Kernel conv_bf16_widened = {
     .op = "ConvBf16",
     .name = "cpu.conv_bf16_widened",
+    .needs = Isa::avx2,
     .accepts = accepts_convolution,
     .cost = widened_cost,
     .create = create_widened,
@@ -24,6 +25,7 @@ const Kernel conv_bf16_widened = {
 const Kernel conv_to_bf16_widened = {
     .op = "ConvToBf16",
     .name = "cpu.conv_to_bf16_widened",
+    .needs = Isa::avx2,
     .accepts = accepts_convolution,
     .cost = widened_cost,
     .create = create_widened,

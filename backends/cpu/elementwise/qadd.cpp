@@ -64,6 +64,7 @@ Verdict accepts(const Call& call, const Target&) {
 const Kernel qadd = {
     .op = "QAdd",
     .name = "cpu.qadd",
+    .needs = Isa::avx2,
     .accepts = accepts,
     .cost = [](const Call& call,
                const Target& target) { return 1e-6 + target.stream(3 * call.outputs.at(0).shape.known_elements()); },

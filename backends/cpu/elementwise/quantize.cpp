@@ -102,9 +102,14 @@ std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
 
 }  // namespace
 
-const Kernel quantize = {.op = "Quantize", .name = "cpu.quantize", .accepts = accepts, .cost = cost, .create = create};
+const Kernel quantize = {
+    .op = "Quantize", .name = "cpu.quantize", .needs = Isa::avx2, .accepts = accepts, .cost = cost, .create = create};
 
-const Kernel dequantize = {
-    .op = "Dequantize", .name = "cpu.dequantize", .accepts = accepts, .cost = cost, .create = create};
+const Kernel dequantize = {.op = "Dequantize",
+                           .name = "cpu.dequantize",
+                           .needs = Isa::avx2,
+                           .accepts = accepts,
+                           .cost = cost,
+                           .create = create};
 
 }  // namespace modelflow::cpu

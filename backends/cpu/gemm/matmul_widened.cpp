@@ -18,6 +18,7 @@ Verdict accepts_product(const Call& call, const Target& target) {
 const Kernel matmul_bf16_widened = {
     .op = "MatMulBf16",
     .name = "cpu.matmul_bf16_widened",
+    .needs = Isa::avx2,
     .accepts = accepts_product,
     .cost = widened_cost,
     .create = create_widened,
@@ -26,6 +27,7 @@ const Kernel matmul_bf16_widened = {
 const Kernel matmul_to_bf16_widened = {
     .op = "MatMulToBf16",
     .name = "cpu.matmul_to_bf16_widened",
+    .needs = Isa::avx2,
     .accepts = accepts_product,
     .cost = widened_cost,
     .create = create_widened,

@@ -82,6 +82,7 @@ double cost(const Call& call, const Target& target) {
 const Kernel qmatmul4_any = {
     .op = "QMatMul4",
     .name = "cpu.qmatmul4_any",
+    .needs = Isa::avx2,
     .accepts = accepts_qmatmul4,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {

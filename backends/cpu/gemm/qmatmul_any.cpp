@@ -92,6 +92,7 @@ double cost(const Call& call, const Target& target) {
 const Kernel qmatmul_any = {
     .op = "QMatMul",
     .name = "cpu.qmatmul_any",
+    .needs = Isa::avx2,
     .accepts = accepts_qmatmul,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {

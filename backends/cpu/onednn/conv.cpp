@@ -259,6 +259,7 @@ std::unique_ptr<Implementation> create_bf16(const Call& call, const Target& targ
 const Kernel onednn_conv = {
     .op = "Conv",
     .name = "cpu.onednn_conv",
+    .needs = Isa::avx2,
     .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {

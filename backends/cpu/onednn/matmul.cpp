@@ -141,6 +141,7 @@ double cost(const Call& call, const Target& target) {
 const Kernel onednn_matmul = {
     .op = "MatMul",
     .name = "cpu.onednn_matmul",
+    .needs = Isa::avx2,
     .accepts = accepts_matmul,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {

@@ -150,6 +150,7 @@ class Any : public Implementation {
 const Kernel qconv_any = {
     .op = "QConv",
     .name = "cpu.qconv_any",
+    .needs = Isa::avx2,
     .accepts = accepts_qconv,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.02); },
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {

@@ -82,12 +82,14 @@ std::unique_ptr<Implementation> create(const Call& call, const Target&) { return
 
 const Kernel qconv_transpose_any = {.op = "QConvTranspose",
                                     .name = "cpu.qconv_transpose_any",
+                                    .needs = Isa::avx2,
                                     .accepts = accepts_qconv_transpose,
                                     .cost = cost,
                                     .create = create};
 
 const Kernel qconv_transpose_float_any = {.op = "QConvTransposeFloat",
                                           .name = "cpu.qconv_transpose_float_any",
+                                          .needs = Isa::avx2,
                                           .accepts = accepts_qconv_transpose,
                                           .cost = cost,
                                           .create = create};

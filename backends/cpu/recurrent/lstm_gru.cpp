@@ -164,16 +164,24 @@ const Kernel lstm_avx512 = {.op = "LSTM",
                             .accepts = accepts_recurrent,
                             .cost = vector_cost,
                             .create = create_avx512};
-const Kernel lstm_any = {
-    .op = "LSTM", .name = "cpu.lstm_any", .accepts = accepts_recurrent, .cost = plain_cost, .create = create_any};
+const Kernel lstm_any = {.op = "LSTM",
+                         .name = "cpu.lstm_any",
+                         .needs = Isa::avx2,
+                         .accepts = accepts_recurrent,
+                         .cost = plain_cost,
+                         .create = create_any};
 const Kernel gru_avx512 = {.op = "GRU",
                            .name = "cpu.gru_avx512",
                            .needs = Isa::avx512,
                            .accepts = accepts_recurrent,
                            .cost = vector_cost,
                            .create = create_avx512};
-const Kernel gru_any = {
-    .op = "GRU", .name = "cpu.gru_any", .accepts = accepts_recurrent, .cost = plain_cost, .create = create_any};
+const Kernel gru_any = {.op = "GRU",
+                        .name = "cpu.gru_any",
+                        .needs = Isa::avx2,
+                        .accepts = accepts_recurrent,
+                        .cost = plain_cost,
+                        .create = create_any};
 
 const Kernel qlstm_vnni = {.op = "QLSTM",
                            .name = "cpu.qlstm_vnni",
@@ -193,8 +201,12 @@ const Kernel qlstm_avx2 = {.op = "QLSTM",
                            .accepts = accepts_recurrent,
                            .cost = pairs_cost,
                            .create = create_avx2};
-const Kernel qlstm_any = {
-    .op = "QLSTM", .name = "cpu.qlstm_any", .accepts = accepts_recurrent, .cost = steps_cost, .create = create_steps};
+const Kernel qlstm_any = {.op = "QLSTM",
+                          .name = "cpu.qlstm_any",
+                          .needs = Isa::avx2,
+                          .accepts = accepts_recurrent,
+                          .cost = steps_cost,
+                          .create = create_steps};
 const Kernel qgru_vnni = {.op = "QGRU",
                           .name = "cpu.qgru_vnni",
                           .needs = Isa::avx512_vnni,
@@ -213,7 +225,11 @@ const Kernel qgru_avx2 = {.op = "QGRU",
                           .accepts = accepts_recurrent,
                           .cost = pairs_cost,
                           .create = create_avx2};
-const Kernel qgru_any = {
-    .op = "QGRU", .name = "cpu.qgru_any", .accepts = accepts_recurrent, .cost = steps_cost, .create = create_steps};
+const Kernel qgru_any = {.op = "QGRU",
+                         .name = "cpu.qgru_any",
+                         .needs = Isa::avx2,
+                         .accepts = accepts_recurrent,
+                         .cost = steps_cost,
+                         .create = create_steps};
 
 }  // namespace modelflow::cpu
