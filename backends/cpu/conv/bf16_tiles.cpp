@@ -157,6 +157,9 @@ Verdict accepts(const Call& call, const Target&) {
   const bool gathers = ConvLines::gathers(w[1], w.back(), conv.dilations.back());
   if ((!conv.x_last && !gathers) || !conv.y_last) return no("channels are not last", call.in(0).name);
   if (conv.group > 1) return no("has groups", call.in(1).name);
+  // Less than one row of a tile: most of the work is what surrounds the product.
+  if (call.in(1).constant->elements() / w[0] < static_cast<std::int64_t>(kTileBytes / 2))
+    return no("sums are short", call.in(1).name);
   constexpr std::int64_t kLeastChannels = 16;  // of which a pixel is copied
   return w[1] < kLeastChannels && !gathers ? no("has few channels", call.in(0).name) : yes();
 }

@@ -10,6 +10,7 @@ namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kTile = PointwiseTiles::kTile;
+constexpr std::size_t kLeastRun = 64;  // floats that are worth a tile of their own
 
 class Pointwise : public Implementation {
  public:
@@ -45,9 +46,12 @@ class Pointwise : public Implementation {
              std::size_t end) const {
     alignas(64) PointwiseTiles::Buffers buffers;
     tiles_.prepare(shape, data, buffers);
-    for (; first < end; first += kTile) {
-      const std::size_t n = std::min(kTile, end - first);
-      tiles_.run(tiles_.fetch(shape, data, first, n, buffers), n, buffers, y + first);
+    PointwiseTiles::Inputs filled{};
+    for (std::size_t n = 0; first < end; first += n) {
+      n = std::min(kTile, end - first);
+      // A tile that ends where operands change needs no gathering.
+      if (const std::size_t run = shape.run(first); run < n && run >= kLeastRun) n = run;
+      tiles_.run(tiles_.fetch(shape, data, first, n, buffers, &filled), n, buffers, y + first);
     }
   }
 

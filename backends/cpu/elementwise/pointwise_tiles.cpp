@@ -49,7 +49,7 @@ void PointwiseTiles::prepare(const Broadcast& shape, const Inputs& data, Buffers
 }
 
 PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Inputs& data, std::size_t first,
-                                             std::size_t n, Buffers& buffers) const {
+                                             std::size_t n, Buffers& buffers, Inputs* filled) const {
   Inputs x{};
   for (std::size_t i = 0; i < inputs_; ++i) {
     if (!data[i]) continue;
@@ -57,8 +57,11 @@ PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Input
     if (shape.whole(i) || shape.single(i)) continue;
     if (shape.run(first) < n) {
       shape.gather(i, data[i], first, n, buffers[i]);
+      if (filled) (*filled)[i] = nullptr;
     } else if (const float* from = data[i] + shape.offset(i, first); shape.repeats(i)) {
-      loops_.fill(*from, buffers[i], n);
+      if (filled && (*filled)[i] == from) continue;
+      loops_.fill(*from, buffers[i], filled ? std::min(kTile, shape.run(0)) : n);
+      if (filled) (*filled)[i] = from;
     } else {
       x[i] = from;
     }

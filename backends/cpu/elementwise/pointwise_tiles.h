@@ -25,8 +25,10 @@ class PointwiseTiles {
   std::size_t buffers() const { return buffers_; }
   /// Fills buffers, once, for the inputs that have one element for all.
   void prepare(const Broadcast& shape, const Inputs& data, Buffers& buffers) const;
-  /// The elements of all inputs that belong to first .. first + n - 1 of the shape, n <= kTile.
-  Inputs fetch(const Broadcast& shape, const Inputs& data, std::size_t first, std::size_t n, Buffers& buffers) const;
+  /// The elements of all inputs that belong to first .. first + n - 1 of the shape, n <= kTile. `filled` (may be null)
+  /// keeps which element a buffer is full of from one tile of the same shape to the next.
+  Inputs fetch(const Broadcast& shape, const Inputs& data, std::size_t first, std::size_t n, Buffers& buffers,
+               Inputs* filled = nullptr) const;
   void run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const;
 
  private:

@@ -21,7 +21,9 @@ class Broadcast {
   bool single(std::size_t operand) const { return kinds_[operand] == Kind::single; }  ///< one element for all
   bool repeats(std::size_t operand) const { return strides_[operand].back() == 0; }   ///< along the last merged axis
   /// How many elements of the result there are from this one to the end of that axis.
-  std::size_t run(std::size_t element) const { return extents_.back() - element % extents_.back(); }
+  std::size_t run(std::size_t element) const {
+    return extents_.empty() ? 1 : extents_.back() - element % extents_.back();
+  }
   /// Where in the operand the element lies that belongs to this element of the result.
   std::size_t offset(std::size_t operand, std::size_t element) const;
   /// Writes the elements that belong to first .. first + n - 1 of the result. T: float or std::uint8_t.

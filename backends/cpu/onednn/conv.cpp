@@ -234,6 +234,9 @@ Verdict accepts_bf16(const Call& call, const Target&) {
   // oneDNN 3.7.2 gets the first results of some of these wrong (found by tests/generated_test.cpp, windows in padding).
   const ConvAttrs conv(call.attrs);
   if (conv.rank() == 3 && conv.group > 1) return no("has groups along three axes", call.in(1).name);
+  constexpr std::int64_t kLeastChannels = 8;  // they are filled up to 32
+  if (conv.group == 1 && call.in(1).constant->dims()[1] < kLeastChannels)
+    return no("has few channels", call.in(1).name);
   return call.in(1).constant->dims()[1] > 1 ? yes() : no("one channel per filter: there are no pairs to multiply");
 }
 

@@ -94,8 +94,8 @@ struct Cut {
   std::int64_t pixels, panels;
 };
 
-// What a block reads stays in L2 beside the weights of a panel.
-constexpr std::int64_t kBlockBytes = 384 << 10;
+// What a block reads stays in L2 beside the weights of a panel: of 1 MiB and more, in smaller ones a share.
+std::int64_t block_bytes(const Target& target) { return std::min<std::int64_t>(384 << 10, target.l2 * 3 / 8); }
 
 // Seconds that products and what is done with their sums take on one core, about.
 double seconds_of(double ops, double results, const QDenseCode& code) { return ops / code.ops + results * 2.5e-10; }
@@ -104,14 +104,14 @@ double seconds_of(double ops, double results, const QDenseCode& code) { return o
 // there the one that moves the fewest bytes: every block reads all weights, every group of panels reads all pixels.
 // `unit`: pixels that stay together.
 Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_t unit, std::int64_t threads,
-        const QDenseCode& code) {
+        std::int64_t block_bytes, const QDenseCode& code) {
   const std::int64_t pixels = g.batch * g.rows * g.columns;
   const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
   const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results, code) / 2.5e-6);
   const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
   const std::int64_t steps = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
   const std::int64_t per_pixel = steps * 4 / code.word;  // words of two have steps of 16 bits
-  const std::int64_t by_cache = std::max(kBlockBytes / per_pixel / unit, std::int64_t{1}) * unit;
+  const std::int64_t by_cache = std::max(block_bytes / per_pixel / unit, std::int64_t{1}) * unit;
   Cut best{};
   double least = 0;
   for (std::int64_t count = 1; count <= wanted; ++count) {
@@ -131,7 +131,8 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
 
 class Dense : public Implementation {
  public:
-  Dense(const Call& call, const QDenseCode& code) : node_(call), code_(code) {
+  Dense(const Call& call, const QDenseCode& code, const Target& target)
+      : node_(call), code_(code), block_bytes_(block_bytes(target)) {
     const Tensor& w = *call.in(1).constant;
     const ops::ConvAttrs& conv = node_.attrs.conv;
     weights_dims_ = w.dims();
@@ -179,7 +180,8 @@ class Dense : public Implementation {
                         scale_.data(),
                         shape_.channels,
                         copies(g),
-                        shape_.joined > 1};
+                        shape_.joined > 1,
+                        block_bytes_ * 2 / 3};
     const bool by_image = run.copied || !g.y_last;
     const std::int64_t image = g.rows * g.columns;
     const std::int64_t pixels_of_tile = code_.pixels ? code_.pixels : kQTileRows[panels_[0].vectors];
@@ -187,7 +189,7 @@ class Dense : public Implementation {
     ConvGeometry one = g;
     if (by_image) one.batch = 1;
     const auto threads = static_cast<std::int64_t>(call.threads());
-    const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads, code_);
+    const Cut c = cut(one, static_cast<double>(shape_.bytes()), panels, unit, threads, block_bytes_, code_);
     const std::int64_t span = by_image ? image : pixels, blocks = ceil_div(span, c.pixels),
                        groups = ceil_div(panels, c.panels);
     const auto task_of = [&](std::int64_t i) {
@@ -206,6 +208,7 @@ class Dense : public Implementation {
 
   QConvNode node_;
   const QDenseCode& code_;
+  std::int64_t block_bytes_;
   Dims weights_dims_;
   FilterShape shape_;
   std::vector<QPanel> panels_;
@@ -222,14 +225,17 @@ Verdict accepts(const Call& call, const Target& target) {
   return yes();
 }
 
-/// Bytes of a filter from which tiles are full enough.
-constexpr std::int64_t kLeastBytes = 48;
+/// Bytes of a filter from which tiles are full enough, and of a segment from which windows are worth copying.
+constexpr std::int64_t kLeastBytes = 48, kLeastSegment = 32;
 
 Verdict accepts_amx(const Call& call, const Target& target) {
   if (Verdict verdict = accepts(call, target); !verdict) return verdict;
   if (call.attrs.integer("group", 1) > 1) return no("has groups", call.in(1).name);
   const Tensor& w = *call.in(1).constant;
-  return w.elements() / w.dims()[0] < kLeastBytes ? no("sums are short", call.in(1).name) : yes();
+  const std::int64_t bytes = w.elements() / w.dims()[0], channels = w.dims()[1];
+  if (bytes < kLeastBytes) return no("sums are short", call.in(1).name);
+  const bool copied = bytes > channels && channels * w.dims().back() < kLeastSegment;
+  return copied ? no("windows lie in short pieces", call.in(1).name) : yes();
 }
 
 }  // namespace
@@ -240,8 +246,8 @@ const Kernel qconv_dense_amx = {
     .needs = Isa::amx,
     .accepts = accepts_amx,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 3); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Dense>(call, kAmx);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kAmx, target);
     },
 };
 
@@ -251,8 +257,8 @@ const Kernel qconv_dense_vnni = {
     .needs = Isa::avx512_vnni,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.75); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Dense>(call, kVnni);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kVnni, target);
     },
 };
 
@@ -262,8 +268,8 @@ const Kernel qconv_dense_avx_vnni = {
     .needs = Isa::avx_vnni,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.7); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Dense>(call, kQuads);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kQuads, target);
     },
 };
 
@@ -273,8 +279,8 @@ const Kernel qconv_dense_avx2 = {
     .needs = Isa::avx2,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.3); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Dense>(call, kPairs);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, kPairs, target);
     },
 };
 

@@ -34,6 +34,7 @@ struct QDenseRun {
   const float* scale;
   std::int64_t group_channels;
   bool copied, joined;  ///< whether the input is copied, and joins_columns
+  std::int64_t near;    ///< bytes that stay in L2 while others pass by
 };
 
 /// One task: output pixels [pixel0, pixel1) of all images in a row for panels [panel0, panel1). Where x is copied or y

@@ -8,8 +8,7 @@
 namespace modelflow::cpu {
 namespace {
 
-/// Panels whose weights stay in L2 while the pixels of the task pass by, and tiles that are finished together.
-constexpr std::int64_t kPanelBytes = 256 << 10;
+/// Tiles that are finished together.
 constexpr std::int64_t kBatch = 8;
 constexpr auto kTilePixels = static_cast<std::int64_t>(kWordRows);
 
@@ -123,7 +122,8 @@ class Task {
   void panels(const Step* const* table, const ByteTarget& target) const {
     const ByteFinish finish = byte_finish_of(run_.epilogue);
     const std::int64_t bytes = segments() * words_ * static_cast<std::int64_t>(kFilters * Word::kSteps);
-    const std::int64_t at_once = bytes < kPanelBytes ? kPanelBytes / bytes : 1;
+    // Panels whose weights stay in L2 while the pixels of the task pass by.
+    const std::int64_t at_once = bytes < run_.near ? run_.near / bytes : 1;
     for (std::int64_t from = task_.panel0; from < task_.panel1; from += at_once) {
       const std::int64_t to = from + at_once < task_.panel1 ? from + at_once : task_.panel1;
       for (std::int64_t tile = 0; tile < tiles_; tile += kBatch)
