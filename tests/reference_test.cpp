@@ -53,5 +53,12 @@ TEST(Reference, ShapesThatAreNotOnnxsAreNoReference) {
   }
 }
 
+TEST(Reference, PartsThatDoNotFitAreNoReferenceWhereTheyAreEmpty) {
+  const auto names = names_of_feeds("(float[S,2] x, float[2,2] z) => (float[] y) { y = Concat<axis = 1>(x, z) }");
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  EXPECT_FALSE(names.contains("empty batch"));
+  EXPECT_FALSE(names.empty());
+}
+
 }  // namespace
 }  // namespace modelflow

@@ -34,6 +34,20 @@ constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thr
   _exit(0);
 }
 
+/// A Concat of parts whose extents differ beside its axis: ONNX Runtime joins what has no elements with anything.
+bool joins_unlike(const Node& node) {
+  if (!node.is("Concat")) return false;
+  const auto beside = [&](const Value* part) {
+    Dims dims = part->shape().values();
+    const std::int64_t axis = node.attrs.integer("axis");
+    dims.at(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)) = 0;
+    return dims;
+  };
+  const auto& parts = node.inputs();
+  if (!std::ranges::all_of(parts, [](const Value* part) { return part && part->shape().known(); })) return false;
+  return std::ranges::any_of(parts, [&](const Value* part) { return beside(part) != beside(parts[0]); });
+}
+
 }  // namespace
 
 bool has_empty_input(const Feeds& feeds) {
@@ -54,12 +68,14 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   }
   for (const Value* output : bound.graph().outputs())
     found.outputs.push_back(output->type.is_tensor() ? output->shape() : Shape());
-  for (const auto& node : bound.graph().nodes())
+  for (const auto& node : bound.graph().nodes()) {
+    found.contradicts = found.contradicts || joins_unlike(*node);
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;
       found.empty = found.empty || (!node->inputs().empty() && value->shape().elements() == Dim(0));
       if (value->shape().known()) found.largest = std::max(found.largest, value->shape().known_elements());
     }
+  }
   return found;
 }
 

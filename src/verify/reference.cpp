@@ -197,6 +197,7 @@ class Maker {
   void expect_an_answer(const Feeds& feeds) {
     try {
       if (recurrent_) throw Error(ErrorKind::unsupported, "recurrent layers leave open what they make of nothing");
+      if (look_ahead(feeds).contradicts) throw Error(ErrorKind::unsupported, "ONNX allows no such sizes");
       expect_shapes(feeds);
       expect_the_same(feeds);
     } catch (const Error&) {

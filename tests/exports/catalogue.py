@@ -62,7 +62,7 @@ def config(name, **settings):
     for key, value in {**LAYERS, **settings}.items():
         if hasattr(made, key):
             setattr(made, key, value)
-    made.use_cache = settings.get("use_cache", False)
+    made.use_cache = False
     return made
 
 
@@ -71,7 +71,7 @@ def first_tensor(result):
     return next(value for value in result.to_tuple() if hasattr(value, "shape"))
 
 
-def transformers(name, inputs, kind="language", label=None, settings=None, config_name=None):
+def transformers(name, inputs, kind="language", settings=None, config_name=None):
     """`inputs()`: arguments by name, and their dynamic axes."""
     def make():
         import torch
@@ -88,7 +88,7 @@ def transformers(name, inputs, kind="language", label=None, settings=None, confi
         made, axes = inputs()
         names = list(made)
         return First(), tuple(made.values()), tuple(axes.get(key, {}) for key in names)
-    return Entry(f"transformers {label or name}", kind, make)
+    return Entry(f"transformers {name}", kind, make)
 
 
 def words(mask=True, length=32):
@@ -119,7 +119,7 @@ def wave(seconds=1, key="input_values"):
     return inputs
 
 
-def features(shape, key="input_features"):
+def features(shape, key):
     def inputs():
         import torch
 
@@ -127,44 +127,44 @@ def features(shape, key="input_features"):
     return inputs
 
 
-VISION = [
-    *(torchvision(name) for name in (
-        "alexnet squeezenet1_1 shufflenet_v2_x1_0 mnasnet1_0 mobilenet_v2 mobilenet_v3_small densenet121 googlenet regnet_y_400mf "
-        "regnet_x_800mf resnet18 resnext50_32x4d wide_resnet50_2 vgg11_bn efficientnet_b1 efficientnet_v2_s convnext_tiny swin_t vit_b_32 maxvit_t").split()),
-    torchvision("inception_v3", 299, aux_logits=False, init_weights=False), torchvision("swin_v2_t", 256),
-    *(segmentation(name) for name in "lraspp_mobilenet_v3_large deeplabv3_mobilenet_v3_large fcn_resnet50".split()),
-    *(timm(name) for name in (
-        "efficientvit_b0 efficientvit_m0 ghostnetv2_100 repvgg_a0 repghostnet_050 mobileone_s0 starnet_s1 mobilenetv4_conv_small "
-        "edgenext_xx_small xcit_nano_12_p16_224 levit_128s poolformerv2_s12 convnextv2_atto cait_xxs24_224 deit_tiny_patch16_224 "
-        "twins_pcpvt_small pvt_v2_b0 mixer_s32_224 gmlp_s16_224 resmlp_12_224 hrnet_w18_small res2net50_26w_4s resnest14d ese_vovnet19b_dw "
-        "coat_tiny crossvit_tiny_240 focalnet_tiny_srf inception_next_atto efficientformerv2_s0 mambaout_femto hiera_tiny_224 swiftformer_xs "
-        "tf_efficientnet_lite0 mixnet_s dla34 visformer_tiny nest_tiny davit_tiny cs3darknet_s fastvit_t8 regnetz_005 skresnet18 "
-        "eca_resnet33ts botnet26t_256 halonet26t").split() if name not in ("crossvit_tiny_240", "fastvit_t8", "botnet26t_256", "halonet26t")),
-    timm("crossvit_tiny_240", 240), timm("fastvit_t8", 256), timm("botnet26t_256", 256), timm("halonet26t", 256),
-    *(timm(name, 256) for name in "mobilevit_xxs mobilevitv2_050 eva02_tiny_patch14_224".split() if name != "eva02_tiny_patch14_224"),
-    timm("eva02_tiny_patch14_224"), timm("beit_base_patch16_224"), timm("tiny_vit_5m_224"), timm("vit_small_patch14_dinov2", 518),
-    transformers("SegformerModel", pixels(256), "vision"), transformers("SiglipVisionModel", pixels(), "vision"),
-    transformers("CLIPVisionModel", pixels(), "vision"), transformers("Dinov2Model", pixels(), "vision"),
+TORCHVISION = """alexnet squeezenet1_1 shufflenet_v2_x1_0 mnasnet1_0 mobilenet_v2 mobilenet_v3_small densenet121 googlenet
+    regnet_y_400mf regnet_x_800mf resnet18 resnext50_32x4d wide_resnet50_2 vgg11_bn efficientnet_b1 efficientnet_v2_s convnext_tiny
+    swin_t vit_b_32 maxvit_t""".split()
+TIMM = """efficientvit_b0 efficientvit_m0 ghostnetv2_100 repvgg_a0 repghostnet_050 mobileone_s0 starnet_s1 mobilenetv4_conv_small
+    edgenext_xx_small xcit_nano_12_p16_224 levit_128s poolformerv2_s12 convnextv2_atto cait_xxs24_224 deit_tiny_patch16_224
+    twins_pcpvt_small pvt_v2_b0 mixer_s32_224 gmlp_s16_224 resmlp_12_224 hrnet_w18_small res2net50_26w_4s resnest14d
+    ese_vovnet19b_dw coat_tiny focalnet_tiny_srf inception_next_atto efficientformerv2_s0 mambaout_femto hiera_tiny_224
+    swiftformer_xs tf_efficientnet_lite0 mixnet_s dla34 visformer_tiny nest_tiny davit_tiny cs3darknet_s regnetz_005 skresnet18
+    eca_resnet33ts eva02_tiny_patch14_224 beit_base_patch16_224 tiny_vit_5m_224""".split()
+TIMM_OTHER_SIZES = {"crossvit_tiny_240": 240, "fastvit_t8": 256, "botnet26t_256": 256, "halonet26t": 256, "mobilevit_xxs": 256,
+                    "mobilevitv2_050": 256, "vit_small_patch14_dinov2": 518}
+ENCODERS = """BertModel DistilBertModel RobertaModel AlbertModel ElectraModel DebertaModel DebertaV2Model MPNetModel ConvBertModel
+    MobileBertModel SqueezeBertModel RoFormerModel ModernBertModel CamembertModel XLMRobertaModel NystromformerModel FunnelModel
+    LayoutLMModel XLNetModel""".split()
+DECODERS = "GPT2Model GPTNeoXModel GPTNeoModel GPTJModel OPTModel BloomModel FalconModel".split()
+WIDE_DECODERS = """LlamaModel MistralModel Qwen2Model Qwen3Model GemmaModel Gemma2Model PhiModel Phi3Model StableLmModel OlmoModel
+    GraniteModel SmolLM3Model""".split()
+NARROWED = {"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
+WAVES = "Wav2Vec2Model HubertModel WavLMModel SEWModel UniSpeechModel Data2VecAudioModel Wav2Vec2ConformerModel".split()
+
+MODELS = [
+    *map(torchvision, TORCHVISION),
+    torchvision("inception_v3", 299, aux_logits=False, init_weights=False),
+    torchvision("swin_v2_t", 256),
+    *map(segmentation, ["lraspp_mobilenet_v3_large", "deeplabv3_mobilenet_v3_large", "fcn_resnet50"]),
+    *map(timm, TIMM),
+    *(timm(name, size) for name, size in TIMM_OTHER_SIZES.items()),
+    *(transformers(name, pixels(), "vision") for name in ("SiglipVisionModel", "CLIPVisionModel", "Dinov2Model")),
+    *(transformers(name, pixels(256), "vision") for name in ("SegformerModel", "MobileViTModel")),
     transformers("Swin2SRModel", pixels(64), "vision", settings={"image_size": 64, "depths": [2, 2]}),
     transformers("YolosModel", pixels(256), "vision", settings={"image_size": [256, 256]}),
-    transformers("DPTModel", pixels(384), "vision"), transformers("MobileViTModel", pixels(256), "vision"),
-]
-LANGUAGE = [
-    *(transformers(name, words()) for name in (
-        "BertModel DistilBertModel RobertaModel AlbertModel ElectraModel DebertaModel DebertaV2Model MPNetModel ConvBertModel MobileBertModel "
-        "SqueezeBertModel RoFormerModel ModernBertModel CamembertModel XLMRobertaModel NystromformerModel FunnelModel "
-        "GPT2Model GPTNeoXModel GPTNeoModel GPTJModel OPTModel BloomModel FalconModel").split()),
-    *(transformers(name, words(), settings={"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64})
-      for name in "LlamaModel MistralModel Qwen2Model Qwen3Model GemmaModel Gemma2Model PhiModel Phi3Model StableLmModel OlmoModel GraniteModel SmolLM3Model".split()),
-    transformers("FNetModel", words(mask=False)), transformers("MambaModel", words(mask=False)), transformers("RwkvModel", words(mask=False)),
-    transformers("T5EncoderModel", words(), config_name="T5Config"), transformers("CLIPTextModel", words(), config_name="CLIPTextConfig"),
-    transformers("LayoutLMModel", words()), transformers("BigBirdModel", words(), settings={"attention_type": "original_full"}),
-    transformers("XLNetModel", words()),
-]
-SOUND = [
-    transformers("WhisperEncoder", features((1, 80, 3000)), "sound") if False else None,
-    *(transformers(name, wave(), "sound") for name in "Wav2Vec2Model HubertModel WavLMModel SEWModel UniSpeechModel Data2VecAudioModel Wav2Vec2ConformerModel".split()),
+    transformers("DPTModel", pixels(384), "vision"),
+    *(transformers(name, words()) for name in ENCODERS + DECODERS),
+    *(transformers(name, words(), settings=NARROWED) for name in WIDE_DECODERS),
+    *(transformers(name, words(mask=False)) for name in ("FNetModel", "MambaModel", "RwkvModel")),
+    transformers("T5EncoderModel", words(), config_name="T5Config"),
+    transformers("CLIPTextModel", words(), config_name="CLIPTextConfig"),
+    transformers("BigBirdModel", words(), settings={"attention_type": "original_full"}),
+    *(transformers(name, wave(), "sound") for name in WAVES),
     transformers("ASTModel", features((1, 1024, 128), "input_values"), "sound"),
-    transformers("EncodecModel", wave(key="input_values"), "sound") if False else None,
 ]
-MODELS = [entry for entry in VISION + LANGUAGE + SOUND if entry]

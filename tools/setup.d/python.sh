@@ -55,3 +55,12 @@ install_venv_beside() {
 install_accuracy_venv() { install_venv_beside accuracy "nncf, openvino, sklearn, magika"; }
 install_models_venv() { install_venv_beside models ""; }  # wanted for the files in the packages: none is imported
 install_torch_venv() { install_venv_beside torch "torch, onnxscript, skl2onnx"; }
+
+# Beside torch: its environment sees no further one, so they lie in a folder for PYTHONPATH.
+install_exports_packages() {
+  EXPORTS_PACKAGES="$SETUP_CACHE/exports-$(hash_of "$(cat "$HERE/setup.d/python-exports.lock")")"
+  is_done "$EXPORTS_PACKAGES" && { ready; return; }
+  rm -rf "$EXPORTS_PACKAGES"
+  HINT=$PIP_HINT run_logged pip-exports pip_locked --target "$EXPORTS_PACKAGES" -r "$HERE/setup.d/python-exports.lock"
+  mark_done "$EXPORTS_PACKAGES"
+}
