@@ -165,5 +165,28 @@ TEST(Select, GoesBackToTheOriginal) {
   EXPECT_FALSE(report.notes.empty());
 }
 
+TEST(Select, StandardOpsWhereTheFusedOnesLoseToTheirOwnBodies) {
+  const Model original = chain(3), portable = chain(2);
+  Model fused = Model::from_text(R"(
+      <ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+      g (float[n, c] x) => (float[n, c] y) { y = modelflow.Activation <activation = "Relu"> (x) })");
+  name_fused_nodes(fused);
+  std::size_t asked = 0;
+  SelectTools tools = tools_with({}, asked);
+  tools.time = [](const std::vector<const Model*>& models, double) {
+    std::vector<Timing> timings;
+    for (const Model* model : models) {  // stock, the form in question, its fallback
+      const bool is_fused = model->opsets.contains(std::string(kDomain)) && timings.size() < 2;
+      const double s = is_fused ? 1.5 : model->graph().nodes().size() == 3 ? 1 : 2;
+      timings.push_back({1 / s, s, s * 0.99, s * 1.01, s, {}});
+    }
+    return timings;
+  };
+  Report report;
+  const Selected chosen = select({.original = original, .portable = portable, .fused = fused}, tools, report);
+  EXPECT_EQ(chosen.model.graph().nodes().size(), 2U);
+  EXPECT_DOUBLE_EQ(report.speedup, 2);
+}
+
 }  // namespace
 }  // namespace modelflow

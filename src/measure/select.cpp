@@ -13,7 +13,7 @@
 namespace modelflow {
 namespace {
 
-constexpr const char* kEverything = "everything fused";
+constexpr const char *kEverything = "everything fused", *kStandard = "standard ops only";
 
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
@@ -122,6 +122,11 @@ bool holds(Best& best, const Model& original, const SelectTools& tools, double b
   return faster;
 }
 
+/// The same nodes without the plugin: where they win, standard ops alone may win by more.
+bool beaten_by_its_fallback(const Best& best) {
+  return best.timing.size() > 2 && best.timing[2].speedup > best.timing[1].speedup * kClearly;
+}
+
 void record(Report& report, const Best& best, const std::vector<Region>& regions) {
   report.stock_ms = best.timing[0].seconds * 1e3;
   report.optimized_ms = best.timing[1].seconds * 1e3;
@@ -146,14 +151,14 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     measured = measure_regions(forms.fused, tools, report);
     list = trials(forms.fused, measured);
   }
-  list.push_back({"standard ops only", all});
+  list.push_back({kStandard, all});
   const double share = tools.budget / static_cast<double>(list.size() + 1);
   std::optional<Best> best;
   Timing stock;
   for (const Trial& trial : list) {
     // Where each region has had its own verdict, coarser splits are a last resort.
-    if (best && (measured.complete || trial.name == "standard ops only")) break;
-    const bool portable = trial.name == "standard ops only";
+    if (best && (measured.complete || trial.name == kStandard)) break;
+    const bool portable = trial.name == kStandard;
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
@@ -167,6 +172,12 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     }
   }
   if (best && holds(*best, forms.original, tools, share, report)) {
+    if (beaten_by_its_fallback(*best)) {
+      Best plain{tools.emit(Model(forms.portable)), {}, {kStandard, all}};
+      if (holds(plain, forms.original, tools, share, report) &&
+          plain.timing[1].speedup > best->timing[1].speedup * kClearly)
+        best = std::move(plain);
+    }
     record(report, *best, measured.regions);
     return {std::move(best->model), best->trial.name == kEverything};
   }

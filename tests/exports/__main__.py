@@ -70,7 +70,7 @@ def measure(options, entry):
          file.with_suffix(".1.npz")], OPTIMIZE_SECONDS)  # verified on the other sizes: exit 5 where it is wrong
     stock, speed, fallback = timed(options, file, fast, file.with_suffix(".0.npz"))
     if not options.keep:
-        for each in (file, fast):
+        for each in options.out.glob(f"{name}.*onnx*"):
             each.unlink()
     return {"stock_ms": stock, "speed": speed, "fallback": fallback, "verified": report["verified"],
             "nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report)}

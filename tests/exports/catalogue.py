@@ -83,8 +83,8 @@ def transformers(name, inputs, kind="language", settings=None, config_name=None)
                 wanted = config(config_name or name.replace("Model", "Config"), **(settings or {}))
                 self.net = getattr(library, name)._from_config(wanted)
 
-            def forward(self, *args):
-                return first_tensor(self.net(**dict(zip(names, args))))
+            def forward(self, first, second=None):
+                return first_tensor(self.net(**dict(zip(names, (first, second)))))
         made, axes = inputs()
         names = list(made)
         return First(), tuple(made.values()), tuple(axes.get(key, {}) for key in names)
