@@ -327,7 +327,7 @@ int count(const Model& model, const std::string& op) {
   return found;
 }
 
-/// A score that only minds one op: that one alone may stay in float32.
+/// A score that only minds one op: one alone may stay in float32, that one or the one for which it is there.
 TEST_F(RepairsTest, OnlyWhatDoesHarmStaysInFloat) {
   Options options = int8([](unsigned seed) { return random({2, 8, 12, 12}, seed); });
   EXPECT_EQ(count(optimize(branches(), options).model, "QAdd"), 1);
@@ -335,7 +335,9 @@ TEST_F(RepairsTest, OnlyWhatDoesHarmStaysInFloat) {
   options.max_drop = 1;
   const Result result = optimize(branches(), options);
   EXPECT_EQ(count(result.model, "QAdd"), 0);
-  EXPECT_EQ(count(result.model, "QConv"), 3) << result.report.text();
+  const auto for_accuracy = [](const QuantizedReport& op) { return op.reason.find("accuracy") != std::string::npos; };
+  EXPECT_LE(std::ranges::count_if(result.report.quantization->ops, for_accuracy), 1) << result.report.text();
+  EXPECT_GE(count(result.model, "QConv"), 2);
 }
 
 /// Convolutions in a row, told apart by their channels.
@@ -371,7 +373,9 @@ TEST_F(RepairsTest, AnOpInTheMiddleOfAChainCanStayInFloat) {
   options.score = [&](const Model& model) { return with_filters(model, 24) ? 0.0 : 1.0; };
   options.max_drop = 1;
   const Result result = optimize(chain(), options);
-  EXPECT_EQ(count(result.model, "QConv"), 3) << result.report.text();
+  const auto for_accuracy = [](const QuantizedReport& op) { return op.reason.find("accuracy") != std::string::npos; };
+  EXPECT_LE(std::ranges::count_if(result.report.quantization->ops, for_accuracy), 1) << result.report.text();
+  EXPECT_GE(count(result.model, "QConv"), 2);
   for (const std::int64_t filters : {16, 32, 40}) EXPECT_TRUE(with_filters(result.model, filters)) << filters;
 }
 

@@ -137,7 +137,9 @@ void QuantizedValues::follow(const Node& node) {
   if (!chosen_.contains(node.output())) return;
   if (!carries(node, context_.model.opset()) && !sum_of(node, extents_)) return;
   const std::vector<Value*> inputs = carried(node);
-  if (std::all_of(inputs.begin(), inputs.end(), is_float_tensor)) chosen_.insert(inputs.begin(), inputs.end());
+  if (!std::all_of(inputs.begin(), inputs.end(), is_float_tensor)) return;
+  chosen_.insert(inputs.begin(), inputs.end());
+  movers_.insert(&node);
 }
 
 /// Without a range there is no scale: the value and what would need it stay in float. So does what leads into a
@@ -172,8 +174,7 @@ void QuantizedValues::unify(const Graph& graph) {
 }
 
 bool QuantizedValues::reads_bytes(const Node& node) const {
-  return convolutions_.contains(&node) ||
-         std::ranges::any_of(node.outputs(), [&](const Value* output) { return chosen_.contains(output); });
+  return convolutions_.contains(&node) || movers_.contains(&node);
 }
 
 Range QuantizedValues::range(const Value& value) const { return ranges_.at(root(&value)); }

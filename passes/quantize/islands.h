@@ -19,7 +19,7 @@ class QuantizedValues {
   /// In graph order.
   const std::vector<Value*>& values() const { return values_; }
   bool contains(const Value* value) const { return chosen_.contains(value); }
-  /// A convolution in 8 bits, or a node whose result is kept in 8 bits.
+  /// A convolution in 8 bits, or what moves or adds values that are kept in 8 bits.
   bool reads_bytes(const Node& node) const;
   /// What the value and all that share its scale were seen to hold.
   Range range(const Value& value) const;
@@ -35,7 +35,7 @@ class QuantizedValues {
   Context& context_;
   Extents extents_;
   std::set<const Value*> chosen_;
-  std::set<const Node*> convolutions_;  ///< that have a form in 8 bits
+  std::set<const Node*> convolutions_, movers_;  ///< that have a form in 8 bits
   std::vector<Value*> values_;
   mutable std::map<const Value*, const Value*> parent_;
   std::map<const Value*, Range> ranges_;
