@@ -27,6 +27,17 @@ TEST(Reference, NanIsNotFedToWhatPicksTheLargest) {
   EXPECT_TRUE(pooled.contains("extreme"));
 }
 
+TEST(Reference, WhatStandsInAFunctionCountsAsWell) {
+  const std::shared_ptr<Runtime> runtime = Runtime::find();
+  if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"own\" : 1]>\n"
+      "g (float[N,2,8,8] x) => (float[] y) { y = own.Largest(x) }\n"
+      "<domain: \"own\", opset_import: [\"\" : 17]>\n"
+      "Largest (x) => (y) { y = ReduceMax<axes = [1]>(x) }");
+  for (const Feed& feed : make_reference(*runtime, model, {}).feeds) EXPECT_NE(feed.name, "NaN");
+}
+
 TEST(Reference, NothingIsFedToRecurrentLayers) {
   const auto plain = names_of_feeds("(float[N,2] x) => (float[] y) { y = Relu(x) }");
   if (plain.empty()) GTEST_SKIP() << "no ONNX Runtime";

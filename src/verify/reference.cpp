@@ -51,11 +51,7 @@ bool leaves_masked_rows_open(const Graph& graph) {
   return has_half(graph) || any_node(graph, [](const Node& node) { return node.is("Attention"); });
 }
 
-bool has_recurrent(const Model& model) {
-  const auto is = [](const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RNN"}); };
-  return any_node(model.graph(), is) ||
-         std::ranges::any_of(model.functions, [&](const Function& function) { return any_node(*function.body, is); });
-}
+bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RNN"}); }
 
 /// Whether NaN is the largest or the smallest depends on its place.
 bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
@@ -92,8 +88,9 @@ class Maker {
       : runtime_(runtime),
         original_(original),
         options_(options),
-        recurrent_(has_recurrent(original)),
-        nan_means_something_(!any_node(original.graph(), leaves_nan_open)) {
+        flat_(inline_functions(original)),
+        recurrent_(any_node(flat_.graph(), is_recurrent)),
+        nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
     const auto start = std::chrono::steady_clock::now();
     session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain());
@@ -119,7 +116,7 @@ class Maker {
       keep_row(first, "");
       once_ = spent_ - spent_before_;
       typical_elements_ = elements(dims);
-      const bool half = has_half(original_.graph()), open = leaves_masked_rows_open(original_.graph());
+      const bool half = has_half(flat_.graph()), open = leaves_masked_rows_open(flat_.graph());
       for (Idea idea : further_ideas(original_, extents, options_.input_shapes)) {
         if (half && idea.style == Style::extreme) continue;
         idea.kinds = open && idea.style == Style::masked_rows;
@@ -240,9 +237,9 @@ class Maker {
   /// The first of its alternatives that the original takes. No row where that is a set that was run before.
   void pursue(const Idea& idea) {
     if (idea.kinds_only() && !nan_means_something_) return;
-    if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(original_.graph(), picks))
+    if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(flat_.graph(), picks))
       return;  // infinities come to NaN in sums and differences
-    if (idea.style == Style::infinite && any_node(original_.graph(), adds_parallel_convolutions))
+    if (idea.style == Style::infinite && any_node(flat_.graph(), adds_parallel_convolutions))
       return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
     std::string why_not;
     for (const Extents& extents : idea.extents) {
@@ -275,6 +272,7 @@ class Maker {
   Runtime& runtime_;
   const Model& original_;
   const Options& options_;
+  const Model flat_;  ///< the original with its functions written out: what nodes there are
   const bool recurrent_, nan_means_something_;
   std::unique_ptr<Session> session_;
   Reference reference_;
