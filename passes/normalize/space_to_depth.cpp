@@ -33,8 +33,9 @@ std::int64_t channels_of(const Value& value) {
 }
 
 std::optional<Blocks> from_op(const Node& node) {
+  if (!node.is("SpaceToDepth") || !node.input(0)) return {};
   const std::int64_t channels = channels_of(*node.input(0));
-  if (!node.is("SpaceToDepth") || channels == 0) return {};
+  if (channels == 0) return {};
   Blocks blocks{node.input(0), node.attrs.integer("blocksize"), {}, channels};
   for (std::int64_t row = 0; row < blocks.size; ++row)
     for (std::int64_t column = 0; column < blocks.size; ++column)
