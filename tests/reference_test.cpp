@@ -71,5 +71,14 @@ TEST(Reference, PartsThatDoNotFitAreNoReferenceWhereTheyAreEmpty) {
   EXPECT_FALSE(names.empty());
 }
 
+TEST(Reference, AnExtentOfZeroThatReshapeTakesForAnotherIsNoReference) {
+  const auto names = names_of_feeds(
+      "(float[N,2,4] x) => (float[] y) <int64[1] rest = {-1}, int64 at = {0}, int64[1] axes = {0}> {\n"
+      "  s = Shape(x) n = Gather(s, at) u = Unsqueeze(n, axes) t = Concat<axis = 0>(rest, u) y = Reshape(x, t) }");
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  EXPECT_FALSE(names.contains("empty batch"));
+  EXPECT_FALSE(names.empty());
+}
+
 }  // namespace
 }  // namespace modelflow

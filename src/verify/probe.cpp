@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "modelflow/pass.h"
+#include "modelflow/shape_values.h"
 #include "src/verify/reference.h"
 
 namespace modelflow {
@@ -48,6 +49,18 @@ bool joins_unlike(const Node& node) {
   return std::ranges::any_of(parts, [&](const Value* part) { return beside(part) != beside(parts[0]); });
 }
 
+/// A computed extent comes out as 0, which Reshape takes for "as it was", and it was another.
+bool copies_by_chance(const Node& node, ShapeValues& values) {
+  const Value *data = node.input(0), *wanted = node.input(1);  // before opset 5 the target is an attribute
+  if (!node.is("Reshape") || !data || !wanted || wanted->constant()) return false;
+  const DimList* target = values.of(wanted);
+  const Shape& x = data->shape();
+  if (!target || !x.known() || node.attrs.integer("allowzero") != 0) return false;
+  for (std::size_t i = 0; i < std::min(target->size(), x.rank()); ++i)
+    if ((*target)[i] == Dim(0) && !(x[i] == Dim(0))) return true;
+  return false;
+}
+
 }  // namespace
 
 bool has_empty_input(const Feeds& feeds) {
@@ -66,10 +79,11 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
     found.empty = true;  // contradicts itself: anything may happen
     return found;
   }
+  ShapeValues values(bound.ir_version);
   for (const Value* output : bound.graph().outputs())
     found.outputs.push_back(output->type.is_tensor() ? output->shape() : Shape());
   for (const auto& node : bound.graph().nodes()) {
-    found.contradicts = found.contradicts || joins_unlike(*node);
+    found.contradicts = found.contradicts || joins_unlike(*node) || copies_by_chance(*node, values);
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;
       found.empty = found.empty || (!node->inputs().empty() && value->shape().elements() == Dim(0));
