@@ -37,15 +37,19 @@ constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thr
 
 /// A Concat of parts whose extents differ beside its axis: ONNX Runtime joins what has no elements with anything.
 bool joins_unlike(const Node& node) {
-  if (!node.is("Concat")) return false;
+  if (!node.is("Concat") || node.inputs().empty()) return false;
+  const auto& parts = node.inputs();
+  const auto rank = [](const Value* part) { return part && part->shape().known() ? part->shape().rank() : 0; };
+  const std::size_t axes = rank(parts[0]);
+  std::int64_t axis = node.attrs.integer("axis");
+  if (axis < 0) axis += static_cast<std::int64_t>(axes);
+  if (axis < 0 || static_cast<std::size_t>(axis) >= axes) return false;
+  if (!std::ranges::all_of(parts, [&](const Value* part) { return rank(part) == axes; })) return false;
   const auto beside = [&](const Value* part) {
     Dims dims = part->shape().values();
-    const std::int64_t axis = node.attrs.integer("axis");
-    dims.at(static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(dims.size()) : axis)) = 0;
+    dims[static_cast<std::size_t>(axis)] = 0;
     return dims;
   };
-  const auto& parts = node.inputs();
-  if (!std::ranges::all_of(parts, [](const Value* part) { return part && part->shape().known(); })) return false;
   return std::ranges::any_of(parts, [&](const Value* part) { return beside(part) != beside(parts[0]); });
 }
 

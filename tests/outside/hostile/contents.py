@@ -144,6 +144,8 @@ CASES |= {f"cut at {i} of 20": Case(lambda f, i=i: cut(i)) for i in range(20)}
 CASES |= {f"flipped bits {i}": Case(lambda f, i=i: flipped(i), codes=(0, 3, 4)) for i in range(20)}
 CASES |= {f"spliced {i}": Case(lambda f, i=i: spliced(i), codes=(0, 3, 4)) for i in range(10)}
 CASES |= {f"file: {name}": Case(make) for name, make in FILES.items()}
+# A folder is taken for many models: that it holds none is a mistake of the command line.
+CASES["file: a folder"] = Case(FILES["a folder"], codes=(2,))
 CASES |= {f"much: {name}": case for name, case in cases_of(MUCH, codes=(0, 3, 4)).items()}
 CASES |= {f"shape: {text[:40]}": Case(lambda f: identity(), codes=(2,), flags=("--input-shapes", text)) for text in SHAPES}
 CASES |= {f"shape: {text}": Case(lambda f: open_input(), codes=(0, 2, 3, 7), flags=("--input-shapes", text, "--max-memory", "500M"), memory=1500, seconds=3) for text in WIDE}
