@@ -59,7 +59,7 @@ bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin",
 /// What a value is computed from by convolutions and normalizations alone; itself where it is no result of one.
 const Value* behind_convolutions(const Value* value) {
   const Node* node = value ? value->producer() : nullptr;
-  return node && is_any_of(*node, {"Conv", "BatchNormalization"}) ? behind_convolutions(node->input(0)) : value;
+  return node && is_any_of(*node, {"Conv", "BatchNormalization", "Identity", "Dropout"}) ? behind_convolutions(node->input(0)) : value;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
