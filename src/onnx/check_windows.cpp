@@ -40,8 +40,8 @@ void check_windows(const NodeProto& node) {
       throw Error(ErrorKind::invalid_input, "pads holds a number beyond 2147483647");
     if (std::ranges::find(kPositive, attribute.name()) == kPositive.end() || !attribute.ref_attr_name().empty())
       continue;
-    const bool one = attribute.ints_size() == 0;
-    const bool fine = one ? !attribute.has_i() || fits(attribute.i()) : std::ranges::all_of(attribute.ints(), fits);
+    const bool one = attribute.type() == AttributeProto::INT || attribute.has_i();  // none is 0
+    const bool fine = one ? fits(attribute.i()) : std::ranges::all_of(attribute.ints(), fits);
     if (!fine)
       throw Error(ErrorKind::invalid_input, attribute.name() + " holds a number that is not between 1 and 2147483647");
   }
