@@ -118,6 +118,8 @@ std::vector<Value*> from_op(const Match& m, Build& build) {
   if (!(size == Shape::of({channels.value()}))) {
     scale = per_channel(build, *scale, groups, channels.value());
     bias = per_channel(build, *bias, groups, channels.value());
+  } else if (!bias->shape().has_rank() || bias->shape().rank() != 1) {
+    return build.refuse(no("is not of rank 1", bias->name()));
   }
   if (!scale || !bias) return build.refuse(no("the scale has not one number per channel", m.value("s").name()));
   return make(build, x, groups, norm.attrs.number("epsilon", 1e-5F), *scale, *bias);

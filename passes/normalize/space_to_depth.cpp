@@ -122,11 +122,17 @@ std::vector<Dim> with_batch(const Shape& shape) {
 bool find_image(const Node& cut, const std::vector<Dim>& apart, Blocks& blocks) {
   blocks.image = cut.input(0);
   blocks.channels = apart[1].value();
-  // Rows and columns are cut by the size, not shared out otherwise: with channels and blocks fixed, one of the two may
-  // be unknown.
+  // Rows and columns are cut by the size, and nothing is shared out with the batch. One extent that is not proven equal
+  // follows from the number of elements.
   if (channels_of(*blocks.image) == blocks.channels) {
     const Shape& x = blocks.image->shape();
-    if (apart[2] * apart[3] == x[2] || apart[4] * apart[5] == x[3]) return true;
+    const Dim whole[] = {apart[0], apart[2] * apart[3], apart[4] * apart[5]}, given[] = {x[0], x[2], x[3]};
+    int equal = 0, unlike = 0;
+    for (int i = 0; i < 3; ++i) {
+      equal += whole[i] == given[i];
+      unlike += whole[i].known() && given[i].known() && !(whole[i] == given[i]);
+    }
+    if (equal >= 2 && unlike == 0) return true;
   }
   for (std::size_t i = 1; i < apart.size(); ++i)
     if (!apart[i].known() || apart[i].value() == 0) return false;

@@ -56,10 +56,18 @@ bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RN
 /// Whether NaN is the largest or the smallest depends on its place.
 bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
 
-/// What a value is computed from by convolutions and normalizations alone; itself where it is no result of one.
+/// What a value is computed from by convolutions, normalizations, factors, and ops that move elements; itself where
+/// there is none.
 const Value* behind_convolutions(const Value* value) {
   const Node* node = value ? value->producer() : nullptr;
-  return node && is_any_of(*node, {"Conv", "BatchNormalization", "Identity", "Dropout"}) ? behind_convolutions(node->input(0)) : value;
+  if (!node) return value;
+  if (is_any_of(*node, {"Conv", "BatchNormalization", "Identity", "Dropout", "Transpose", "Reshape", "Squeeze",
+                        "Unsqueeze", "Flatten", "Neg"}))
+    return behind_convolutions(node->input(0));
+  if (!is_any_of(*node, {"Mul", "Div", "Add", "Sub"})) return value;
+  for (const std::size_t i : {0, 1})
+    if (node->input(1 - i) && node->input(1 - i)->constant()) return behind_convolutions(node->input(i));
+  return value;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {

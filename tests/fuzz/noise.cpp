@@ -212,6 +212,25 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
   return instead(value, readers, op("Where", {tiny, noise.constant(graph, dtype, 0), &value}));
 }
 
+/// The sign of a 0 is nobody's promise, and numbers that nearly vanish are 0 to some kernels: what divides by them gets
+/// either infinity.
+void either_zero(Graph& graph, Node& node, Noise& noise) {
+  const std::size_t index = node.is("Div") ? 1 : 0;
+  Value* by = node.input(index);
+  if (!(node.is("Div") || node.is("Reciprocal")) || !by || by->constant() || !takes_noise(*by) || !noise.has_where())
+    return;
+  const DType dtype = by->dtype();
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
+    return graph.add(name, std::move(inputs), {.before = &node}).output();
+  };
+  const double least = dtype == DType::f32 ? 1e-37 : dtype == DType::f16 ? 0x1p-14 : 1e-307;
+  Value* tiny = op("Less", {op("Abs", {by}), noise.constant(graph, dtype, least)});
+  Value* zero = op("Mul", {noise.draws(graph, *by, -1, 1, &node), noise.constant(graph, dtype, 0)});
+  Value* either = op("Where", {tiny, zero, by});
+  either->type = by->type;
+  graph.set_input(node, index, either);
+}
+
 /// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that. The tanh of
 /// its recurrent layers ends at 1.0000005.
 Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* before, Noise& noise) {
@@ -245,6 +264,7 @@ void disturb(Graph& graph, double steps, Noise& noise) {
     if (takes_noise(*value) && !value->uses().empty()) disturb(graph, *value, steps, nodes.front(), noise);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     for (Graph* inner : nodes[i]->subgraphs()) disturb(*inner, steps, noise);
+    either_zero(graph, *nodes[i], noise);
     const bool scale = nodes[i]->is("Constant") && nodes[i]->output() && is_scale(*nodes[i]->output());
     if (only_moves(*nodes[i]) && !scale) continue;
     Node* next = i + 1 < nodes.size() ? nodes[i + 1] : nullptr;
