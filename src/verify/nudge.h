@@ -6,8 +6,10 @@
 
 namespace modelflow {
 
-/// As many tries show a decision (a value half-way between two steps) both ways but once in 250 times.
-constexpr unsigned kNudges = 8;
+/// In the first tries all numbers go one way, so that decisions (values half-way between two steps) come out both ways
+/// however many there are; where numbers cancel each other, the others, at random, show a decision both ways but once
+/// in 250 times.
+constexpr unsigned kNudges = 12;
 
 /// Every float32 and float64 so many last digits of float32 up or down, another way for each `seed`. Numbers at the end
 /// of the range stay: they are masks, not results of anything that was rounded.
@@ -15,5 +17,8 @@ Feeds nudged(const Feeds& feeds, double digits, unsigned seed);
 
 /// The same for the model's constants, such as weights and scales, but for those that decide extents.
 Model with_nudged_constants(const Model& model, double digits, unsigned seed);
+
+/// Whether the last digits of the value decide extents of results (a factor of Resize), or whether there is a result.
+bool decides_extents_or_domain(const Value& value);
 
 }  // namespace modelflow

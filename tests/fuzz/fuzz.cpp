@@ -200,7 +200,10 @@ class Fuzzer {
     const Settings settings = this->settings(index);
     const auto make = [&] {
       Generated made = generated(index);
-      if (arguments_.show) fmt::print("--- {} {}\n{}\n", index, made.story, made.model.to_text());
+      if (arguments_.show) {
+        fmt::print("--- {} {}\n{}\n", index, made.story, made.model.to_text());
+        std::fflush(stdout);  // the process that this is may end without
+      }
       return std::move(made.model);
     };
     Checked checked = checked_apart(make, seed_of_graph(index), settings);

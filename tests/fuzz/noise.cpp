@@ -5,6 +5,7 @@
 
 #include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
+#include "src/verify/nudge.h"
 #include "tests/fuzz/change.h"
 #include "tests/fuzz/dice.h"
 #include "tests/fuzz/elements.h"
@@ -121,11 +122,8 @@ void disturb(Graph& graph, Value& value, double steps, Node* before, Noise& nois
 /// Small constants may stand for extents (Resize, Range).
 bool worth_noise(const Value& constant) {
   if (is_scale(constant)) return true;
-  for (const Use& use : constant.uses()) {
-    for (const char* op : {"Resize", "Upsample", "Range", "Pow", "OneHot", "Loop", "Scan"})
-      if (use.node->is(op)) return false;
-  }
-  return constant.constant()->elements() > 1;
+  const bool pads = std::ranges::any_of(constant.uses(), [](const Use& use) { return use.node->is("Pad"); });
+  return !pads && !decides_extents_or_domain(constant) && constant.constant()->elements() > 1;
 }
 
 /// Normalizations subtract a mean from values inside of themselves: noise in front of it moves the mean along. What
