@@ -91,7 +91,7 @@ std::unique_ptr<Graph> Graph::copy(Node* parent, Copies& copies) const {
   to->pinned = pinned;
   copies.levels.push_back({this, std::vector<Value*>(next_id_)});
   copy_values(*to, copies);
-  if (!parent) to->nested_names_.reserve(nodes_.size());
+  if (!parent) to->nested_names_ = nested_names_;
   for (const auto& node : nodes_) copy_node(*node, *to, copies);
   for (const Value* value : outputs_) to->add_output(*copies.of(value));
   copies.levels.pop_back();

@@ -208,6 +208,7 @@ void Graph::erase(Node& node) {
   for (Value* value : node.outputs_) {
     if (!value) continue;
     value->producer_ = nullptr;
+    root().nested_names_.insert(value->name_);  // what has another meaning takes another name
     erase(*value);
   }
   nodes_.erase(node.where_);

@@ -56,6 +56,11 @@ bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RN
 /// Whether NaN is the largest or the smallest depends on its place.
 bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
 
+bool lacks_a_bound(const Node& node) {
+  const auto has = [&](std::size_t i, const char* name) { return node.input(i) || node.attrs.has(name); };
+  return node.is("Clip") && !(has(1, "min") && has(2, "max"));
+}
+
 /// What a value is computed from by convolutions, normalizations, factors, and ops that move elements; itself where
 /// there is none.
 const Value* behind_convolutions(const Value* value) {
@@ -247,6 +252,8 @@ class Maker {
     if (idea.kinds_only() && !nan_means_something_) return;
     if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(flat_.graph(), picks))
       return;  // infinities come to NaN in sums and differences
+    if (idea.style == Style::infinite && has_half(flat_.graph()) && any_node(flat_.graph(), lacks_a_bound))
+      return keep_row(idea, "Clip without bounds ends at the largest number of the type that it is computed in");
     if (idea.style == Style::infinite && any_node(flat_.graph(), adds_parallel_convolutions))
       return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
     std::string why_not;
