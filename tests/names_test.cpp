@@ -49,5 +49,19 @@ TEST(Names, OfStepsWrittenOut) {
   })"));
 }
 
+/// Original and result are compared at the names that they share.
+TEST(Names, OfWhatIsGoneAreNotGivenToOthers) {
+  Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N] x) => (float[N] y) "
+      "{ Abs_out = Abs(x)  y = Neg(Abs_out) }");
+  Graph& graph = model.graph();
+  Node& neg = *graph.find("y")->producer();
+  graph.set_input(neg, 0, graph.find("x"));
+  graph.erase(*graph.find("Abs_out")->producer());
+  Model copy = model;
+  for (Graph* one : {&graph, &copy.graph()})
+    EXPECT_NE(one->add("Abs", {one->find("x")}, {.before = one->find("y")->producer()}).output()->name(), "Abs_out");
+}
+
 }  // namespace
 }  // namespace modelflow

@@ -5,6 +5,9 @@
 
 #include <limits>
 #include <string>
+#include <vector>
+
+#include "src/verify/compare.h"
 
 namespace modelflow {
 namespace {
@@ -64,6 +67,30 @@ TEST_F(PartsTest, HalfwayBetweenTwoStepsMayGoEitherWay) {
   EXPECT_TRUE(compared(original, rounded("Mul (x, up)")).agree);
   EXPECT_FALSE(compared(original, rounded("Add (x, one)")).agree);
   EXPECT_FALSE(compared(original, rounded("Mul (x, half)")).agree);
+}
+
+/// So many that are half-way between two steps, and an input that may be empty.
+Model rounded(const std::string& x) {
+  return Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "g (float[600] x, float[N] z) => (float[600] y, float[N] w) <float one = {1}, float up = {1.000001}, float half "
+      "= "
+      "{0.5}> {\n" +
+      x + " q = QuantizeLinear (a, one)\n y = DequantizeLinear (q, one)\n w = Neg (z)\n}");
+}
+
+TEST_F(PartsTest, AllMayLieHalfwayAndOneOfTheInputsMayBeEmpty) {
+  for (const std::int64_t extent : {3, 0}) {
+    const Feeds feeds = {{"x", Tensor::of<float>({600}, std::vector<float>(600, 2.5F))},
+                         {"z", Tensor::of<float>({extent}, std::vector<float>(static_cast<std::size_t>(extent)))}};
+    const Model original = rounded("a = Identity (x)\n");
+    const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
+    const auto ok = [&](const std::string& x) {
+      return compare(*runtime_, reference, original, rounded(x), {}, {}).ok;
+    };
+    EXPECT_TRUE(ok("b = Mul (x, up)\n a = Identity (b)\n")) << extent;
+    EXPECT_FALSE(ok("b = Add (x, half)\n a = Add (b, half)\n")) << extent;
+  }
 }
 
 }  // namespace

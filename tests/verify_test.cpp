@@ -261,6 +261,10 @@ TEST(Roles, MasksAreKnownByTheirUse) {
     { m = Add(x, c)  y = Softmax(m) })",
                                    "x");
   EXPECT_TRUE(plain.role == Role::plain);
+  const Meaning image = meaning_in(R"((float[N,4,4] x, float[N,4,4] s) => (float[N,4,4] y, float[N,2,4] z)
+    <float[2,4,1] w = {1, 2, 3, 4, 4, 3, 2, 1}> { m = Add(s, x)  y = Softmax(m)  z = Conv(x, w) })",
+                                   "x");
+  EXPECT_TRUE(image.role == Role::plain) << "the lowest number is nothing to convolve";
 }
 
 std::optional<double> bound_in(const std::string& text) {

@@ -61,6 +61,14 @@ bool lacks_a_bound(const Node& node) {
   return node.is("Clip") && !(has(1, "min") && has(2, "max"));
 }
 
+/// Computed from constants alone, as far as a few steps tell.
+bool is_fixed(const Value* value, int depth = 0) {
+  if (!value || value->constant()) return true;
+  const Node* node = value->producer();
+  return node && depth < 4 && !node->inputs().empty() &&
+         std::ranges::all_of(node->inputs(), [&](const Value* input) { return is_fixed(input, depth + 1); });
+}
+
 /// What a value is computed from by convolutions, normalizations, factors, and ops that move elements; itself where
 /// there is none.
 const Value* behind_convolutions(const Value* value) {
@@ -71,7 +79,7 @@ const Value* behind_convolutions(const Value* value) {
     return behind_convolutions(node->input(0));
   if (!is_any_of(*node, {"Mul", "Div", "Add", "Sub"})) return value;
   for (const std::size_t i : {0, 1})
-    if (node->input(1 - i) && node->input(1 - i)->constant()) return behind_convolutions(node->input(i));
+    if (is_fixed(node->input(1 - i))) return behind_convolutions(node->input(i));
   return value;
 }
 

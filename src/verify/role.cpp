@@ -105,6 +105,15 @@ void follow(const Value& value, Path path, Found& found) {
   }
 }
 
+/// Whether it is data to a layer, moved or joined with other data.
+bool feeds_a_product(const Value& value, int depth = 0) {
+  return std::ranges::any_of(value.uses(), [&](const Use& use) {
+    if (is_any_of(*use.node, {"Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"})) return true;
+    const bool goes_on = only_moves(*use.node) || use.node->is("Concat");
+    return depth < 4 && goes_on && use.node->output() && feeds_a_product(*use.node->output(), depth + 1);
+  });
+}
+
 Found mask_use(const Value& input) {
   Found found;
   follow(input, {}, found);
@@ -139,7 +148,8 @@ bool has_word(std::string text, std::initializer_list<std::string_view> words) {
 Meaning meaning_of(const Value& input) {
   const bool floats = is_float(input.dtype()), named = has_word(input.name(), {"mask"});
   const bool indexes = !floats && index_limit(input) != INT64_MAX;
-  const Found found = indexes ? Found() : mask_use(input);
+  const bool data = floats && !named && feeds_a_product(input);
+  const Found found = indexes || data ? Found() : mask_use(input);
   if (named || found.mask)
     return {.role = floats && found.bias ? Role::bias : Role::mask, .one_hides = found.mask && found.one_hides};
   if (!floats && input.dtype() != DType::boolean) return of_integers(input);

@@ -167,6 +167,7 @@ class Bench {
     } catch (const Error& error) {
       return Finding{form.mode, "load", error.what()};
     }
+    first_.clear();
     const bool dies_of_nothing = dies_of_empty_batches(form.model, form.plugin);  // where a loop was, too
     for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
       // The bodies of lower precision take the largest of nothing there, which ONNX Runtime gives a wrong shape.
@@ -203,7 +204,8 @@ class Bench {
 
   /// Kernels keep scratch memory from run to run: behind inputs of other extents the first ones give what they gave.
   std::optional<Finding> once_more(const Form& form, Session& session) {
-    if (form.share > 0 || judge_.samples().size() < 2 || !judge_.left_open(0).empty()) return std::nullopt;
+    if (form.share > 0 || judge_.samples().size() < 2 || first_.empty() || !judge_.left_open(0).empty())
+      return std::nullopt;
     const std::vector<Tensor> results = session.run(judge_.samples()[0].feeds);
     for (std::size_t k = 0; k < results.size(); ++k)
       if (!judge_.random(k) && results[k].dtype() != DType::undefined && !results[k].same_content(first_[k]))
@@ -262,7 +264,7 @@ class Bench {
   std::shared_ptr<Runtime> runtime_;
   Judge judge_;
   std::optional<Model> fused_;
-  std::vector<Tensor> first_;        ///< results on the first sample
+  std::vector<Tensor> first_;        ///< results on the first sample; none where it was left out
   std::set<std::size_t> left_open_;  ///< samples that differ, and no wonder
 };
 
