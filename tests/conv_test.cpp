@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/host_invocation.h"
 #include "backends/ops.h"
 #include "backends/ops/activation_body.h"
@@ -68,7 +68,7 @@ double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int6
 
 std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
   const ConvAttrs conv(call.attrs);
-  const cpu::ActivationSpec activation = cpu::activation_of(call.attrs);
+  const ActivationSpec activation = activation_of(call.attrs);
   const Dims y = conv.output_dims(in[0].dims(), in[1].dims()[0]);
   const auto box = Dims(y.begin() + (conv.y_last ? 1 : 2), y.end() - (conv.y_last ? 1 : 0));
   std::vector<float> result(static_cast<std::size_t>(element_count(y)));
@@ -81,7 +81,7 @@ std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
         double v = sum_at(conv, in[0], in[1], n, m, at);
         if (conv.has_bias) v += in[2].as<float>()[static_cast<std::size_t>(m)];
         if (conv.residual == Residual::before) v += in[conv.residual_index()].as<float>()[to];
-        v = cpu::activate(activation, static_cast<float>(v));
+        v = activate(activation, static_cast<float>(v));
         if (conv.residual == Residual::after) v += in[conv.residual_index()].as<float>()[to];
         result[to] = static_cast<float>(v);
       } while (next(at, box));

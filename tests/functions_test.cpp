@@ -11,7 +11,7 @@
 namespace modelflow {
 namespace {
 
-using cpu::Activation;
+using modelflow::Activation;
 using cpu::VectorCode;
 
 std::vector<const VectorCode*> compiled() {

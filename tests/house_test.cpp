@@ -25,7 +25,7 @@ std::vector<File> sources(const std::vector<std::string>& folders) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string extension = entry.path().extension();
       if (entry.path().string().find("/setup.d/") != std::string::npos) continue;  // builds before the project does
-      if (!entry.is_regular_file() || (extension != ".cpp" && extension != ".h")) continue;
+      if (!entry.is_regular_file() || (extension != ".cpp" && extension != ".h" && extension != ".cu")) continue;
       File file{fs::relative(entry.path(), kRoot), {}};
       std::ifstream in(entry.path());
       for (std::string line; std::getline(in, line);) file.lines.push_back(line);
@@ -87,6 +87,7 @@ TEST(House, IncludesGoTheDrawnWay) {
       {"\"src/(?!core/)", {"src/", "tests/", "tools/bench", "tools/kernel"}},
       {"\"passes/", {"passes/", "src/"}},
       {"\"backends/", {"backends/"}},
+      {"<cuda|<nv", {"backends/cuda/device/"}},
   };
   for (const File& file : sources(kOurs))
     for (const std::string& line : file.lines) {

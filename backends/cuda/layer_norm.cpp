@@ -1,24 +1,82 @@
-// LayerNorm on a GPU, as far as planning goes: one pass over the operands at the bandwidth of the device's memory.
+// LayerNorm on a GPU: one pass over the operands at the bandwidth of the device's memory.
+#include <algorithm>
+#include <numeric>
+
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/library.h"
+#include "backends/cuda/places.h"
 
 namespace modelflow::cuda {
 namespace {
 
+constexpr const char* kOp = "LayerNorm";
+
+class LayerNorm : public Implementation {
+ public:
+  LayerNorm(const Call& call, const DeviceLibrary& library)
+      : library_(library),
+        rms_(call.attrs.integer("rms") != 0),
+        residual_(call.attrs.text("residual", "none") != "none"),
+        keep_sum_(call.attrs.integer("keep_sum") != 0),
+        axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
+        epsilon_(call.attrs.number("epsilon")) {}
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != 2U + (rms_ ? 0 : 1) + (residual_ ? 1 : 0)) fail("wrong number of inputs");
+    LayerNormLaunch launch = {};
+    launch.number = shared_number(kOp, call);
+    std::vector<std::span<const std::int64_t>> dims = {call.input(0).dims};
+    if (residual_) dims.push_back(call.input(call.inputs() - 1).dims);
+    const Broadcast shape(kOp, dims);
+    const std::span<const std::int64_t> y = shape.dims();
+    if (y.size() < axes_) fail("x has fewer axes than are normalized");
+    for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
+      if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
+    }
+    launch.y = call.output(0, y);
+    if (keep_sum_) launch.sum = call.output(1, y);
+    if (shape.elements() == 0) return;
+    launch.n = std::reduce(y.end() - static_cast<std::ptrdiff_t>(axes_), y.end(), std::int64_t{1}, std::multiplies());
+    launch.rows = static_cast<std::int64_t>(shape.elements()) / launch.n;
+    launch.x = call.input(0).data;
+    launch.scale = call.input(1).data;
+    if (!rms_) launch.bias = call.input(2).data;
+    if (residual_) launch.residual = call.input(call.inputs() - 1).data;
+    launch.epsilon = epsilon_;
+    launch.places = places_of(kOp, shape, dims.size());
+    check(kOp, library_.layer_norm(launch, call.stream()));
+  }
+
+ private:
+  [[noreturn]] static void fail(const char* what) {
+    throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what);
+  }
+
+  const DeviceLibrary& library_;
+  bool rms_, residual_, keep_sum_;
+  std::size_t axes_;
+  float epsilon_;
+};
+
 /// A block keeps one row in the memory that its threads share.
 Verdict accepts(const Call& call, const Target& target) {
-  for (const Operand& operand : call.inputs)
-    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
-  if (call.attrs.integer("axis", -1) != -1) return no("not the last axis alone");
+  if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
+  const std::int64_t axis = call.attrs.integer("axis", -1);
   const Shape& x = call.in(0).shape;
-  if (!x.has_rank() || x.rank() == 0 || !x.back().known()) return no("the length of a row is unknown", call.in(0).name);
-  return 4 * x.back().value() <= target.l1 ? yes() : no("a row does not fit into shared memory", call.in(0).name);
+  if (axis >= 0 || !x.has_rank() || x.rank() < static_cast<std::size_t>(-axis)) return no("axis is not negative");
+  std::int64_t n = 1;
+  for (const Dim& dim : call.in(1).shape.dims()) {
+    if (!dim.known()) return no("the length of a row is unknown", call.in(1).name);
+    n *= dim.value();
+  }
+  return 4 * n <= target.l1 ? yes() : no("a row does not fit into shared memory", call.in(0).name);
 }
 
 double cost(const Call& call, const Target& target) {
-  double bytes = 0;
-  for (const Operand& operand : call.inputs) bytes += 4 * operand.shape.known_elements();
-  for (const Operand& operand : call.outputs) bytes += 4 * operand.shape.known_elements();
-  return target.launch + target.stream(bytes);
+  double elements = 0;
+  for (const Operand& operand : call.inputs) elements += operand.shape.known_elements();
+  for (const Operand& operand : call.outputs) elements += operand.shape.known_elements();
+  return target.launch + target.stream(element_bytes(call) * elements);
 }
 
 }  // namespace
@@ -30,7 +88,7 @@ const Kernel layer_norm = {
     .sm = 75,
     .accepts = accepts,
     .cost = cost,
-    .create = nullptr,
+    .create = create<LayerNorm>,
 };
 
 }  // namespace modelflow::cuda

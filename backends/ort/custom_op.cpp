@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/ort/describe.h"
+#include "backends/ort/device_invocation.h"
 #include "backends/ort/invocation.h"
 
 namespace modelflow::ort {
@@ -15,14 +16,34 @@ struct NodeKernel {
   std::string label;
   std::unique_ptr<Implementation> implementation;
   Known inputs;
+  std::unique_ptr<OrtAllocator, void (*)(OrtAllocator*)> allocator;  ///< on a device: where scratch memory comes from
 };
 
-/// What the session keeps for as long as it lives.
-Known known_inputs(const Call& call) {
+/// What the session keeps for as long as it lives. A device has it in memory of its own, which a run asks for.
+Known known_inputs(const Call& call, const Target& target) {
   Known inputs;
-  for (const Operand& operand : call.inputs)
-    inputs.push_back(operand.constant ? std::optional(*operand.constant) : std::nullopt);
+  for (const Operand& operand : call.inputs) {
+    const bool known = operand.constant && target.device == Device::cpu;
+    inputs.push_back(known ? std::optional(*operand.constant) : std::nullopt);
+  }
   return inputs;
+}
+
+/// Constants of a device, copied to the host for as long as a kernel is made of them.
+void fetch(const cuda::DeviceLibrary& library, std::vector<Tensor>& constants) {
+  for (Tensor& constant : constants) {
+    const Tensor there = constant;
+    constant = Tensor::make(there.dtype(), there.dims(), [&](std::byte* bytes) {
+      cuda::check("copy", library.copy(bytes, there.data(), byte_count(there.dtype(), there.dims()), nullptr));
+    });
+  }
+  cuda::check("copy", library.synchronize(nullptr));
+}
+
+OrtAllocator* allocator_of(const OrtApi& api, const OrtKernelInfo* info, const Target& target) {
+  OrtAllocator* allocator = nullptr;
+  if (target.device != Device::cpu) check(api, api.KernelInfoGetAllocator(info, OrtMemTypeDefault, &allocator));
+  return allocator;
 }
 
 const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
@@ -41,9 +62,14 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
     std::vector<Tensor> constants;
     const Call call = describe(api, info, op.pool_name, constants);
     const Target& target = op.registration->target;
+    if (op.registration->library) fetch(*op.registration->library, constants);
     const Choice choice = choice_of(call, *op.registration);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
-    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration, where, nullptr, known_inputs(call)});
+    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration,
+                                                          where,
+                                                          nullptr,
+                                                          known_inputs(call, target),
+                                                          {allocator_of(api, info, target), api.ReleaseAllocator}});
     kernel->implementation = choice.kernel->create(call, target);
     if (!kernel->implementation)
       throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
@@ -62,8 +88,13 @@ OrtStatus* compute(void* opaque, OrtKernelContext* context) {
   const auto& kernel = *static_cast<const NodeKernel*>(opaque);
   const OrtApi& api = *kernel.registration->api;
   return guarded(api, [&] {
+    const Registration& shared = *kernel.registration;
     try {
-      OrtInvocation call(api, context, kernel.registration->scratch, kernel.inputs, kernel.registration->threads);
+      if (kernel.allocator) {
+        DeviceInvocation call(api, context, shared.scratch, kernel.inputs, kernel.allocator.get());
+        return kernel.implementation->run(call);
+      }
+      OrtInvocation call(api, context, shared.scratch, kernel.inputs, shared.threads);
       kernel.implementation->run(call);
     } catch (const Error& error) {
       throw error.within(kernel.label);
@@ -108,8 +139,9 @@ OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t
 template <class TypeOf>
 ONNXTensorElementDataType common_type(const OrtCustomOp* op, TypeOf type_of) {
   const std::vector<const FusedOp*>& ops = self(op).fused;
-  const DType type = type_of(*ops.front());
+  DType type = type_of(*ops.front());
   const bool same = std::ranges::all_of(ops, [&](const FusedOp* other) { return type_of(*other) == type; });
+  if (type == DType::f32) type = self(op).floats;
   return static_cast<ONNXTensorElementDataType>(same ? type : DType::undefined);
 }
 
@@ -132,8 +164,8 @@ const char* provider(const OrtCustomOp* op) {
 
 }  // namespace
 
-CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared)
-    : OrtCustomOp(), fused(std::move(ops)), pool_name(std::move(name)), registration(&shared) {
+CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared, DType type)
+    : OrtCustomOp(), fused(std::move(ops)), pool_name(std::move(name)), floats(type), registration(&shared) {
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
   GetExecutionProviderType = provider;

@@ -1,6 +1,7 @@
 // A fused op as ONNX Runtime knows it: one structure for each registered name.
 #pragma once
 
+#include "backends/cuda/library.h"
 #include "backends/ort/api.h"
 #include "backends/ort/scratch_pool.h"
 #include "modelflow/kernel.h"
@@ -14,17 +15,21 @@ struct Registration {
   int api_version = 0;
   Target target;
   std::size_t threads = 1;
-  const Kernel* only = nullptr;  ///< what alone may run its op; null: the best
+  const Kernel* only = nullptr;                  ///< what alone may run its op; null: the best
+  const cuda::DeviceLibrary* library = nullptr;  ///< of the target, where that is a GPU
   mutable ScratchPool scratch;
 };
 
 /// One registered name ("Conv_3"): the structure that the runtime calls through.
 struct CustomOp : OrtCustomOp {
-  /// `ops`: those that share the name; a node's attributes say which it calls.
-  CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration);
+  /// `ops`: those that share the name; a node's attributes say which it calls. `floats` stands where an op says
+  /// float32: a device has an overload of each name for every type that its kernels compute with.
+  CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration,
+           DType floats = DType::f32);
 
   std::vector<const FusedOp*> fused;
   std::string pool_name;
+  DType floats;
   const Registration* registration;
 };
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "backends/cuda/device_target.h"
 #include "backends/ort/custom_op.h"
 
 namespace modelflow::ort {
@@ -78,6 +79,25 @@ const Kernel* kernel_of(const std::string& name) {
   return *found;
 }
 
+/// The names that kernels of a device run, in each type of float. Names of ops that it has no kernels for are left to
+/// the CPU provider.
+void add_device_ops(const Registration& host, const cuda::DeviceLibrary& library, OrtCustomOpDomain* domain) {
+  auto* shared = new Registration;  // lives as long as the ops
+  shared->api = host.api;
+  shared->api_version = host.api_version;
+  shared->target = cuda::target_of(library);
+  shared->library = &library;
+  for (const FusedOp* op : fused_ops()) {
+    std::vector<const FusedOp*> members = pool(*op);
+    std::erase_if(members, [&](const FusedOp* one) { return !runs_here(*one, shared->target); });
+    if (members.empty()) continue;
+    for (const DType type : {DType::f32, DType::f16, DType::bf16})
+      for (int i = 0; i < op->names; ++i)
+        check(*host.api,
+              host.api->CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), *shared, type)));
+  }
+}
+
 OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& settings) {
   auto registration = std::make_unique<Registration>();
   registration->api = &api;
@@ -95,6 +115,7 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
     for (int i = 0; i < op->names; ++i)
       check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
   }
+  if (const cuda::DeviceLibrary* library = cuda::device_library()) add_device_ops(shared, *library, domain);
   return domain;
 }
 

@@ -1,7 +1,7 @@
 // Convolution of float32 by its definition, for operands that fast kernels cannot take.
 #pragma once
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/ops/conv_attrs.h"
 
 namespace modelflow::cpu {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/ops/conv_attrs.h"
 #include "modelflow/kernel.h"
 

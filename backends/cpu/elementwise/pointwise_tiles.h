@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 #include "backends/cpu/loops/pointwise.h"
 #include "backends/ops/pointwise_program.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/elementwise/kernels.h"
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 

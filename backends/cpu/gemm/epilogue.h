@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::cpu {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/cpu/frame/typed_input.h"
 
 namespace modelflow::cpu {

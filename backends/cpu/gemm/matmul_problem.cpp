@@ -1,7 +1,7 @@
 // Reads and checks calls of MatMul, and estimates their work.
 #include "backends/cpu/gemm/matmul_problem.h"
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/ops/work.h"
 

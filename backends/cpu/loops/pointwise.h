@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 
 namespace modelflow::cpu {
 

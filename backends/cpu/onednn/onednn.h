@@ -9,7 +9,7 @@
 #include <oneapi/dnnl/dnnl_threadpool.hpp>
 #include <oneapi/dnnl/dnnl_threadpool_iface.hpp>
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::cpu {

@@ -2,7 +2,7 @@
 // its cost.
 #pragma once
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/ops/qconv_attrs.h"
 #include "modelflow/kernel.h"
 

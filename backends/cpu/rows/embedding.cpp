@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"

@@ -1,7 +1,7 @@
 // Layer and RMS normalization, row by row: a row is read from memory once and stays in the first cache until written.
 #include <algorithm>
 
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"

@@ -1,7 +1,7 @@
 // Softmax along one axis: over rows where it is the last one, else over columns side by side.
 #include <algorithm>
 
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"

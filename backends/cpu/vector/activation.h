@@ -1,7 +1,7 @@
 // Activations of vectors of floats, compiled for each instruction set (see vector.h).
 #pragma once
 
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 #include "backends/cpu/vector/math.h"
 
 namespace modelflow::cpu {

@@ -1,12 +1,12 @@
 // Broadcasting: neighbouring axes are merged where all operands agree, and elements are gathered along them.
-#include "backends/cpu/frame/broadcast.h"
+#include "backends/broadcast.h"
 
 #include <algorithm>
 #include <string>
 
 #include "modelflow/error.h"
 
-namespace modelflow::cpu {
+namespace modelflow {
 namespace {
 
 /// The extent of an operand under an axis of the result: 1 for axes that it does not have.
@@ -89,4 +89,4 @@ void Broadcast::gather(std::size_t operand, const T* from, std::size_t first, st
 template void Broadcast::gather(std::size_t, const float*, std::size_t, std::size_t, float*) const;
 template void Broadcast::gather(std::size_t, const std::uint8_t*, std::size_t, std::size_t, std::uint8_t*) const;
 
-}  // namespace modelflow::cpu
+}  // namespace modelflow

@@ -6,7 +6,7 @@
 #include "modelflow/attr.h"
 #include "modelflow/error.h"
 
-namespace modelflow::cpu {
+namespace modelflow {
 
 enum class Activation {
   none,
@@ -42,4 +42,4 @@ float activate(const ActivationSpec& spec, float x);
 /// Rough floating point operations per element, for cost estimates.
 double activation_flops(Activation kind);
 
-}  // namespace modelflow::cpu
+}  // namespace modelflow

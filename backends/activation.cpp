@@ -1,12 +1,12 @@
 // Activations of fused ops: their names in attributes, their meaning for one number and their rough cost.
-#include "backends/cpu/frame/activation.h"
+#include "backends/activation.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
 
-namespace modelflow::cpu {
+namespace modelflow {
 namespace {
 
 struct Name {
@@ -101,4 +101,4 @@ double activation_flops(Activation kind) {
   }
 }
 
-}  // namespace modelflow::cpu
+}  // namespace modelflow

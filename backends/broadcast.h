@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-namespace modelflow::cpu {
+namespace modelflow {
 
 /// Several tensors that broadcast to one result by numpy's rules. Neighbouring axes are merged wherever all of them
 /// agree; offsets and strides count elements.
@@ -26,6 +26,9 @@ class Broadcast {
   }
   /// Where in the operand the element lies that belongs to this element of the result.
   std::size_t offset(std::size_t operand, std::size_t element) const;
+  /// The merged axes, outermost first, and the operand's stride along each, 0 where it repeats.
+  const std::vector<std::size_t>& extents() const { return extents_; }
+  const std::vector<std::size_t>& strides(std::size_t operand) const { return strides_[operand]; }
   /// Writes the elements that belong to first .. first + n - 1 of the result. T: float or std::uint8_t.
   template <class T>
   void gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const;
@@ -41,4 +44,4 @@ class Broadcast {
   std::vector<std::vector<std::size_t>> strides_;  // [operand][merged axis], 0 where it repeats
 };
 
-}  // namespace modelflow::cpu
+}  // namespace modelflow

@@ -1,0 +1,10 @@
+// The functions that start kernels, one for each entry of DeviceLibrary. Each gives null, or why it did not start.
+#pragma once
+
+#include "backends/cuda/launches.h"
+
+namespace modelflow::cuda {
+
+const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
+
+}  // namespace modelflow::cuda

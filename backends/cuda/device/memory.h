@@ -1,0 +1,71 @@
+// Numbers and memory of a device: CUDA's, or the host's in their place.
+#pragma once
+
+#include "backends/cuda/device/device.h"
+#include "backends/cuda/library.h"
+
+#if defined(__CUDACC__)
+#include <cstring>
+#else
+#include <cstdlib>
+#endif
+
+namespace modelflow::cuda {
+
+#if defined(__CUDACC__)
+
+inline constexpr const char* kBuilt = "CUDA";
+
+inline const char* describe_device(int device, DeviceNumbers* numbers) {
+  cudaDeviceProp properties;
+  if (const char* why = text_of(cudaGetDeviceProperties(&properties, device))) return why;
+  *numbers = {};
+  std::strncpy(numbers->name, properties.name, sizeof numbers->name - 1);
+  numbers->sm = 10 * properties.major + properties.minor;
+  numbers->multiprocessors = properties.multiProcessorCount;
+  numbers->shared_per_block = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
+  numbers->l2 = properties.l2CacheSize;
+  numbers->memory = static_cast<std::int64_t>(properties.totalGlobalMem);
+  int kilohertz = 0;
+  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device) == cudaSuccess) numbers->clock = 1e3 * kilohertz;
+  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) == cudaSuccess)
+    numbers->bandwidth = 2e3 * kilohertz * properties.memoryBusWidth / 8;  // two transfers per cycle
+  return nullptr;
+}
+
+inline const char* allocate(void** memory, std::size_t bytes) { return text_of(cudaMalloc(memory, bytes)); }
+inline void release(void* memory) { cudaFree(memory); }
+inline const char* copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  return text_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)));
+}
+inline const char* synchronize(void* stream) {
+  return text_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
+}
+
+#else
+
+inline constexpr const char* kBuilt = "emulated";
+
+/// As an H100 would answer.
+inline const char* describe_device(int device, DeviceNumbers* numbers) {
+  if (device != 0) return "invalid device ordinal";
+  *numbers = {"emulated", 90, 132, 227 << 10, 50 << 20, std::int64_t{4} << 30, 1.98e9, 3.35e12};
+  return nullptr;
+}
+
+inline const char* allocate(void** memory, std::size_t bytes) {
+  *memory = std::malloc(bytes + 1);  // AddressSanitizer sees what is read behind it
+  if (!*memory) return "out of memory";
+  std::memset(*memory, 0xcd, bytes);  // what nobody wrote shows
+  return nullptr;
+}
+inline void release(void* memory) { std::free(memory); }
+inline const char* copy(void* to, const void* from, std::size_t bytes, void*) {
+  std::memcpy(to, from, bytes);
+  return nullptr;
+}
+inline const char* synchronize(void*) { return nullptr; }
+
+#endif
+
+}  // namespace modelflow::cuda

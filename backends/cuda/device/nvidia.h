@@ -1,0 +1,42 @@
+// CUDA as nvcc has it, under the names that kernel sources share with the emulator.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+namespace modelflow::cuda {
+
+using Half = __half;
+using BFloat16 = __nv_bfloat16;
+
+struct Launch {
+  dim3 grid, block;
+  unsigned shared = 0;  ///< bytes of dynamic shared memory
+  cudaStream_t stream = nullptr;
+};
+
+inline cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+/// Null, or what went wrong.
+inline const char* text_of(cudaError_t error) { return error == cudaSuccess ? nullptr : cudaGetErrorString(error); }
+
+/// Null, or why the kernel was not started. More shared memory than every device grants has to be asked for.
+template <class... P, class... A>
+const char* launch(void (*kernel)(P...), const Launch& how, const A&... arguments) {
+  constexpr unsigned kGranted = 48 << 10;
+  if (how.shared > kGranted) {
+    const auto bytes = static_cast<int>(how.shared);
+    if (const char* why = text_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)))
+      return why;
+  }
+  kernel<<<how.grid, how.block, how.shared, how.stream>>>(static_cast<P>(arguments)...);
+  return text_of(cudaGetLastError());
+}
+
+}  // namespace modelflow::cuda
+
+/// `name` is the dynamic shared memory of the block, as elements of `type`.
+#define MF_DYNAMIC_SHARED(type, name)                         \
+  extern __shared__ __align__(16) unsigned char mf_dynamic[]; \
+  type* const name = reinterpret_cast<type*>(mf_dynamic)

@@ -1,0 +1,92 @@
+// What kernels over rows share: sums and maxima over a warp or a block, reading and writing several elements at once.
+#pragma once
+
+#include "backends/cuda/device/device.h"
+#include "backends/cuda/launches.h"
+
+namespace modelflow::cuda {
+
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+/// NaN wins, as in the standard's ReduceMax.
+struct Max {
+  __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }
+};
+
+/// Over the 32 lanes of a warp, all of which get it.
+template <class F>
+__device__ inline float warp_reduce(float value, F f) {
+  for (int apart = 16; apart > 0; apart /= 2) value = f(value, __shfl_xor_sync(~0U, value, apart));
+  return value;
+}
+
+/// Over blockDim.x threads, a multiple of 32, all of which get it. `partial` is shared memory of 32 floats.
+template <class F>
+__device__ inline float block_reduce(float value, F f, float* partial) {
+  value = warp_reduce(value, f);
+  if (blockDim.x == 32) return value;
+  const unsigned warps = blockDim.x / 32;
+  __syncthreads();  // what the reduction before left may still be read
+  if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = partial[0];
+  for (unsigned warp = 1; warp < warps; ++warp) value = f(value, partial[warp]);
+  return value;
+}
+
+/// The element of operand `i` that belongs to `element` of the result.
+__device__ inline std::int64_t place(const Places& places, int i, std::int64_t element) {
+  if (places.whole[i]) return element;
+  std::int64_t at = 0;
+  for (int axis = places.axes - 1; axis >= 0; --axis) {
+    const std::int64_t extent = places.extents[axis];
+    at += element % extent * places.strides[i][axis];
+    element /= extent;
+  }
+  return at;
+}
+
+/// N elements side by side, moved at once: 16 bytes where that many are.
+template <class T, int N>
+struct __align__(sizeof(T) * N) Pack {
+  T of[N];
+};
+
+template <class T, int N>
+__device__ inline void read(const T* from, float (&to)[N]) {
+  const Pack<T, N> pack = *reinterpret_cast<const Pack<T, N>*>(from);
+  for (int i = 0; i < N; ++i) to[i] = static_cast<float>(pack.of[i]);
+}
+
+template <class T, int N>
+__device__ inline void write(const float (&from)[N], T* to) {
+  Pack<T, N> pack;
+  for (int i = 0; i < N; ++i) pack.of[i] = static_cast<T>(from[i]);
+  *reinterpret_cast<Pack<T, N>*>(to) = pack;
+}
+
+/// What a number is once it is stored.
+template <class T>
+__device__ inline float rounded(float x) {
+  return static_cast<float>(static_cast<T>(x));
+}
+
+/// True when `at` (null too) may be read `bytes` at a time.
+inline bool aligned(const void* at, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; }
+
+/// f(T()) with the type that `number` stands for.
+template <class F>
+const char* with_type(Number number, F f) {
+  switch (number) {
+    case Number::f32:
+      return f(float());
+    case Number::f16:
+      return f(Half());
+    case Number::bf16:
+      return f(BFloat16());
+  }
+  return "an unknown type of numbers";
+}
+
+}  // namespace modelflow::cuda

@@ -1,0 +1,49 @@
+// The door to a device: a table of C functions, which libmodelflow_ort_cuda.so fills where nvcc built it and its
+// emulated twin where the host compiler did. Host code calls nothing of CUDA itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "backends/cuda/launches.h"
+#include "modelflow/error.h"
+
+namespace modelflow::cuda {
+
+struct DeviceNumbers {
+  char name[64];
+  int sm, multiprocessors;
+  std::int64_t shared_per_block, l2, memory;
+  double clock, bandwidth;  ///< cycles and bytes of device memory per second; 0 when unknown
+};
+
+/// Functions give null, or what went wrong. All work goes into `stream` (a cudaStream_t, null for the default one).
+struct DeviceLibrary {
+  static constexpr std::uint32_t kVersion = 1;
+  std::uint32_t version;
+  std::uint32_t size;  ///< of this structure, which grows with each kernel: both sides are built together
+  const char* built;   ///< "CUDA 13.0" or "emulated"
+
+  const char* (*describe)(int device, DeviceNumbers* numbers);
+  const char* (*allocate)(void** memory, std::size_t bytes);
+  void (*release)(void* memory);
+  const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);  ///< in any direction
+  const char* (*synchronize)(void* stream);
+
+  const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
+};
+
+/// Of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this code. Opened
+/// once. Null, with the reason in `why`, when there is none or it finds no device.
+const DeviceLibrary* device_library(std::string* why = nullptr);
+
+/// Throws Error(unsupported) naming `op` for a reason that is not null.
+inline void check(const char* op, const char* why) {
+  if (why) throw Error(ErrorKind::unsupported, std::string(op) + ": " + why);
+}
+
+}  // namespace modelflow::cuda
+
+/// What a library of kernels exports: `const DeviceLibrary*`.
+extern "C" const modelflow::cuda::DeviceLibrary* modelflow_device_library();

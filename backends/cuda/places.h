@@ -1,0 +1,26 @@
+// What host code of GPU kernels asks of operands: their type, and how they broadcast.
+#pragma once
+
+#include <optional>
+
+#include "backends/broadcast.h"
+#include "backends/cuda/launches.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cuda {
+
+/// Nothing for a type that kernels do not compute with.
+std::optional<Number> number_of(DType dtype);
+std::size_t bytes_of(Number number);
+
+/// That of x, which all inputs must share; throws Error(invalid_input) naming the op.
+Number shared_number(const char* op, const Invocation& call);
+/// A no for operands that are not all float32, all float16 or all bfloat16.
+Verdict accepts_numbers(const Call& call);
+/// Bytes of one element of x.
+double element_bytes(const Call& call);
+
+/// Throws Error(unsupported) for more operands or axes than kernels take.
+Places places_of(const char* op, const Broadcast& shape, std::size_t operands);
+
+}  // namespace modelflow::cuda

@@ -1,0 +1,29 @@
+// Asks the runtime for a stream and for memory that belongs to the work in it.
+#include "backends/ort/device_invocation.h"
+
+namespace modelflow::ort {
+
+DeviceInvocation::DeviceInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
+                                   OrtAllocator* allocator)
+    : OrtInvocation(api, context, pool, known, 1), api_(api), context_(context), allocator_(allocator) {
+  check(api_, api_.KernelContext_GetGPUComputeStream(context_, &stream_));
+}
+
+DeviceInvocation::~DeviceInvocation() {
+  for (void* block : scratch_) allocator_->Free(allocator_, block);
+}
+
+void DeviceInvocation::parallel(std::size_t, const std::function<void(std::size_t)>&) {
+  throw Error(ErrorKind::internal, "kernels of a device have no host threads");
+}
+
+std::byte* DeviceInvocation::scratch(std::size_t bytes) {
+  const OrtMemoryInfo* memory = nullptr;
+  check(api_, api_.AllocatorGetInfo(allocator_, &memory));
+  void* block = nullptr;
+  check(api_, api_.KernelContext_GetScratchBuffer(context_, memory, bytes, &block));
+  if (!block) throw Error(ErrorKind::limit, "no device memory for " + std::to_string(bytes) + " bytes");
+  return static_cast<std::byte*>(scratch_.emplace_back(block));
+}
+
+}  // namespace modelflow::ort
