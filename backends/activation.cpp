@@ -6,6 +6,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "modelflow/attr.h"
+#include "modelflow/error.h"
+
 namespace modelflow {
 namespace {
 

@@ -1,12 +1,9 @@
 // The activation of a fused op as data: which function, its parameters, and the scale and shift behind it.
 #pragma once
 
-#include <cstddef>
-
-#include "modelflow/attr.h"
-#include "modelflow/error.h"
-
 namespace modelflow {
+
+class Attrs;
 
 enum class Activation {
   none,
