@@ -64,10 +64,12 @@ Verdict accepts(const Call& call, const Target& target) {
   const std::int64_t axis = call.attrs.integer("axis", -1);
   const Shape& x = call.in(0).shape;
   if (axis >= 0 || !x.has_rank() || x.rank() < static_cast<std::size_t>(-axis)) return no("axis is not negative");
+  const auto axes = static_cast<std::size_t>(-axis);
   std::int64_t n = 1;
-  for (const Dim& dim : call.in(1).shape.dims()) {
-    if (!dim.known()) return no("the length of a row is unknown", call.in(1).name);
-    n *= dim.value();
+  for (std::size_t i = 0; i < axes; ++i) {
+    const Dim &here = x[x.rank() - axes + i], &there = call.in(1).shape.has_rank() ? call.in(1).shape[i] : here;
+    if (!here.known() && !there.known()) return no("the length of a row is unknown", call.in(0).name);
+    n *= here.known() ? here.value() : there.value();
   }
   return 4 * n <= target.l1 ? yes() : no("a row does not fit into shared memory", call.in(0).name);
 }
