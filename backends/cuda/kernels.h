@@ -10,17 +10,22 @@
 
 namespace modelflow::cuda {
 
-/// A kernel's `create` for an implementation that is made of the call and the library.
-template <class T>
-std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+/// Throws Error(unsupported) with the reason where there is none.
+inline const DeviceLibrary& library_at_hand() {
   std::string why;
   const DeviceLibrary* library = device_library(&why);
   if (!library) throw Error(ErrorKind::unsupported, "no CUDA device to run on: " + why);
-  return std::make_unique<T>(call, *library);
+  return *library;
 }
 
-extern const Kernel layer_norm;
+/// A kernel's `create` for an implementation that is made of the call and the library.
+template <class T>
+std::unique_ptr<Implementation> create(const Call& call, const Target&) {
+  return std::make_unique<T>(call, library_at_hand());
+}
 
-inline constexpr std::array kKernels = {&layer_norm};
+extern const Kernel layer_norm, matmul;
+
+inline constexpr std::array kKernels = {&layer_norm, &matmul};
 
 }  // namespace modelflow::cuda

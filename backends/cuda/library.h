@@ -32,6 +32,7 @@ struct DeviceLibrary {
   const char* (*synchronize)(void* stream);
 
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
+  const char* (*matmul)(const MatMulLaunch& launch, void* stream);
 };
 
 /// Of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this code. Opened

@@ -3,6 +3,7 @@
 // MODELFLOW_CUDA_LIBRARY names libmodelflow_ort_cuda.so.
 #include <gtest/gtest.h>
 
+#include <iostream>
 #include <random>
 
 #include "backends/cuda/device_target.h"
@@ -71,12 +72,21 @@ class DeviceConformance : public testing::TestWithParam<DType> {
     return runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.optimize = false})->run(feeds);
   }
 
+  /// Layers of real models take the emulator minutes; smaller samples have the same options.
+  bool is_too_much(const Call& call) const {
+    constexpr double kMost = 2e7;
+    const FusedOp& op = *find_fused_op(call.op);
+    return std::string_view(library_->built) == "emulated" && op.flops && op.flops(call) > kMost;
+  }
+
   int walk(const Kernel& kernel, const Call& sample) {
     const Case made = in_type(sample, GetParam());
-    if (!kernel.takes(made.call, target_)) return 0;
+    if (!kernel.takes(made.call, target_) || is_too_much(made.call)) return 0;
     const std::vector<Tensor> want = reference(sample, made);
-    const std::unique_ptr<Implementation> ready = kernel.create(made.call, target_);
-    for (int repeat = 0; repeat < 2; ++repeat) {  // what a kernel keeps from the first run must serve the second
+    Target small = target_;  // how work is cut depends on the multiprocessors that there are
+    small.cores = 1;
+    for (const Target& target : {target_, small}) {
+      const std::unique_ptr<Implementation> ready = kernel.create(made.call, target);
       cuda::DeviceInvocation invocation(*library_, made.operands);
       ready->run(invocation);
       for (std::size_t i = 0; i < want.size(); ++i) {
@@ -100,6 +110,7 @@ TEST_P(DeviceConformance, EveryKernelEqualsTheBody) {
     int taken = 0;
     for (const Call& sample : find_fused_op(kernel->op)->samples()) taken += walk(*kernel, sample);
     EXPECT_GT(taken, 0) << kernel->name << " takes no sample of its op";
+    std::cout << kernel->name << ": " << taken << " of " << find_fused_op(kernel->op)->samples().size() << " samples\n";
   }
 }
 

@@ -6,5 +6,6 @@
 namespace modelflow::cuda {
 
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
+const char* start_matmul(const MatMulLaunch& launch, void* stream);
 
 }  // namespace modelflow::cuda

@@ -16,6 +16,7 @@ constexpr DeviceLibrary kLibrary = {
     .copy = copy,
     .synchronize = synchronize,
     .layer_norm = start_layer_norm,
+    .matmul = start_matmul,
 };
 
 }  // namespace

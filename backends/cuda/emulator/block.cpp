@@ -22,7 +22,7 @@ enum class State { runnable, at_barrier, in_warp, done };
 struct Copy {
   void* to;
   const void* from;
-  unsigned bytes;
+  unsigned bytes, all;
   int group;
 };
 
@@ -217,8 +217,8 @@ void meet(unsigned mask, Combine combine, void* mine, const char* what) {
   }
 }
 
-void copy_async(void* to, const void* from, unsigned bytes) {
-  block.now->copies.push_back({to, from, bytes, block.now->group});
+void copy_async(void* to, const void* from, unsigned bytes, unsigned all) {
+  block.now->copies.push_back({to, from, bytes, all, block.now->group});
 }
 
 void copy_async_commit() { ++block.now->group; }
@@ -227,7 +227,8 @@ void copy_async_wait(int pending) {
   Thread& self = *block.now;
   std::erase_if(self.copies, [&](const Copy& copy) {
     if (copy.group >= self.group - pending) return false;
-    std::memcpy(copy.to, copy.from, copy.bytes);
+    std::memset(copy.to, 0, copy.all);
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
     return true;
   });
 }

@@ -36,8 +36,9 @@ void barrier();
 using Combine = void (*)(void* const* lanes, unsigned mask);
 void meet(unsigned mask, Combine combine, void* mine, const char* what);
 
-/// A copy in the background happens at its wait, so that a missing wait shows.
-void copy_async(void* to, const void* from, unsigned bytes);
+/// A copy of `bytes`, followed by zeros up to `all`. In the background: it happens at its wait, so that a missing wait
+/// shows.
+void copy_async(void* to, const void* from, unsigned bytes, unsigned all);
 void copy_async_commit();
 void copy_async_wait(int pending);
 

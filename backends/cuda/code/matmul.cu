@@ -1,0 +1,127 @@
+// Matrix products: 16-bit numbers on tensor cores, float32 (and whatever an old device has) in registers, each with its
+// epilogue.
+#include "backends/cuda/code/launchers.h"
+#include "backends/cuda/device/epilogue.h"
+#include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/rows.h"
+
+namespace modelflow::cuda {
+namespace {
+
+/// Where the matrices of a product begin.
+template <class T>
+struct Matrices {
+  const T *a, *b;
+  std::int64_t y;  ///< place of the first result
+
+  __device__ Matrices(const MatMulLaunch& g, std::int64_t product)
+      : a(static_cast<const T*>(g.a) + place(g.batches, 0, product) * g.m * g.k),
+        b(static_cast<const T*>(g.b) + place(g.batches, 1, product) * g.k * g.n),
+        y(product * g.m * g.n) {}
+};
+
+template <class T, class Shape, bool trans_a, bool trans_b>
+__global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulLaunch g) {
+  MF_DYNAMIC_SHARED(T, shared);
+  constexpr int kThreads = Shape::kThreads;
+  const Matrices<T> at(g, blockIdx.z);
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * Shape::kRows;
+  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * Shape::kColumns;
+  const auto fetch_a = [&](T* tile, std::int64_t k0) {
+    if constexpr (trans_a) {
+      fetch_tile<T, Tile<T, Shape::kRows, true>, kThreads>(tile, at.a, g.m, k0, row0, g.k, g.m, g.wide_a);
+    } else {
+      fetch_tile<T, Tile<T, Shape::kRows, false>, kThreads>(tile, at.a, g.k, row0, k0, g.m, g.k, g.wide_a);
+    }
+  };
+  const auto fetch_b = [&](T* tile, std::int64_t k0) {
+    if constexpr (trans_b) {
+      fetch_tile<T, Tile<T, Shape::kColumns, false>, kThreads>(tile, at.b, g.k, column0, k0, g.n, g.k, g.wide_b);
+    } else {
+      fetch_tile<T, Tile<T, Shape::kColumns, true>, kThreads>(tile, at.b, g.n, k0, column0, g.k, g.n, g.wide_b);
+    }
+  };
+  gemm_block<T, Shape, trans_a, !trans_b>(g.k, shared, fetch_a, fetch_b, [&](int r, int c, float* sums) {
+    store_row(g.epilogue, sums, static_cast<T*>(g.y), row0 + r, column0 + c, g.m, g.n, at.y, g.wide_y);
+  });
+}
+
+constexpr int kSide = 64, kDepth = 16, kEach = 4;  // a block of 16 x 16 threads, 4 x 4 results for each
+
+/// In plain arithmetic: float32 has no tensor cores that keep its digits.
+template <class T>
+__global__ void __launch_bounds__(256) plain_product(const MatMulLaunch g) {
+  __shared__ float a[kDepth][kSide + 1], b[kDepth][kSide + 1];
+  const Matrices<T> at(g, blockIdx.z);
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kSide;
+  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * kSide;
+  const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
+  float sums[kEach][kEach] = {};
+  for (std::int64_t k0 = 0; k0 < g.k; k0 += kDepth) {
+    for (int i = static_cast<int>(threadIdx.x); i < kSide * kDepth; i += 256) {
+      // Neighbouring threads read neighbouring numbers, whichever way the matrix lies.
+      const int ka = g.trans_a ? i / kSide : i % kDepth, r = g.trans_a ? i % kSide : i / kDepth;
+      const int kb = g.trans_b ? i % kDepth : i / kSide, c = g.trans_b ? i / kDepth : i % kSide;
+      const std::int64_t row = row0 + r, column = column0 + c;
+      const bool in_a = row < g.m && k0 + ka < g.k, in_b = column < g.n && k0 + kb < g.k;
+      a[ka][r] = in_a ? static_cast<float>(at.a[g.trans_a ? (k0 + ka) * g.m + row : row * g.k + k0 + ka]) : 0;
+      b[kb][c] = in_b ? static_cast<float>(at.b[g.trans_b ? column * g.k + k0 + kb : (k0 + kb) * g.n + column]) : 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kDepth; ++k)
+#pragma unroll
+      for (int i = 0; i < kEach; ++i)
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) sums[i][j] += a[k][ty + 16 * i] * b[k][tx + 16 * j];
+    __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < kEach; ++i)
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const std::int64_t row = row0 + ty + 16 * i, column = column0 + tx + 16 * j;
+      if (row >= g.m || column >= g.n) continue;
+      const std::int64_t y = at.y + row * g.n + column;
+      static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sums[i][j], column, y));
+    }
+}
+
+dim3 grid_of(const MatMulLaunch& g, std::int64_t rows, std::int64_t columns) {
+  return {static_cast<unsigned>((g.m + rows - 1) / rows), static_cast<unsigned>((g.n + columns - 1) / columns),
+          static_cast<unsigned>(g.products)};
+}
+
+template <class T, class Shape, bool trans_a, bool trans_b>
+const char* start_tensor(const MatMulLaunch& g, void* stream) {
+  constexpr unsigned kShared = gemm_shared<T, Shape, trans_a, !trans_b>();
+  return launch(tensor_product<T, Shape, trans_a, trans_b>,
+                {grid_of(g, Shape::kRows, Shape::kColumns), Shape::kThreads, kShared, stream_of(stream)}, g);
+}
+
+template <class T, class Shape>
+const char* start_shape(const MatMulLaunch& g, void* stream) {
+  if (g.trans_a)
+    return g.trans_b ? start_tensor<T, Shape, true, true>(g, stream) : start_tensor<T, Shape, true, false>(g, stream);
+  return g.trans_b ? start_tensor<T, Shape, false, true>(g, stream) : start_tensor<T, Shape, false, false>(g, stream);
+}
+
+template <class T>
+const char* start(MatMulLaunch g, void* stream) {
+  if (!g.tensor_cores) return launch(plain_product<T>, {grid_of(g, kSide, kSide), 256, 0, stream_of(stream)}, g);
+  if constexpr (sizeof(T) == 2) {
+    g.wide_a = (g.trans_a ? g.m : g.k) % 8 == 0 && aligned(g.a, 16);
+    g.wide_y = g.n % 8 == 0 && aligned(g.y, 16);
+    g.wide_b = (g.trans_b ? g.k : g.n) % 8 == 0 && aligned(g.b, 16);
+    return g.large ? start_shape<T, LargeGemm>(g, stream) : start_shape<T, SmallGemm>(g, stream);
+  }
+  return "tensor cores take 16-bit numbers";
+}
+
+}  // namespace
+
+const char* start_matmul(const MatMulLaunch& g, void* stream) {
+  return with_type(g.number, [&]<class T>(T) { return start<T>(g, stream); });
+}
+
+}  // namespace modelflow::cuda

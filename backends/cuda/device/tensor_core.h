@@ -1,0 +1,79 @@
+// Tensor cores and what feeds them: products of 16x8x16, fragments from shared memory, copies in the background. All of
+// it needs sm_80; for older devices it compiles to nothing and no kernel that uses it is chosen.
+#pragma once
+
+#include "backends/cuda/device/device.h"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define MF_TENSOR_CORES
+#endif
+
+namespace modelflow::cuda {
+
+/// D += A B on one warp: m16n8k16, A row-major, B column-major, sums in float32; registers as in the PTX manual.
+__device__ inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], Half) {
+#if defined(MF_TENSOR_CORES)
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif !defined(__CUDACC__)
+  emulated::mma_16x8x16<Half>(d, a, b);
+#endif
+}
+__device__ inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2], BFloat16) {
+#if defined(MF_TENSOR_CORES)
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#elif !defined(__CUDACC__)
+  emulated::mma_16x8x16<BFloat16>(d, a, b);
+#endif
+}
+
+/// Four 8x8 matrices of 16-bit numbers from shared memory: lane i names row i % 8 of matrix i / 8, and gets two
+/// neighbours of a row of each; transposed, of a column.
+template <bool transposed>
+__device__ inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row) {
+#if defined(MF_TENSOR_CORES)
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address));
+  }
+#elif !defined(__CUDACC__)
+  emulated::ldmatrix_x4(r, row, transposed);
+#endif
+}
+
+/// 16 bytes to shared memory in the background: the first `bytes` from global memory (aligned to 16), the rest zeros.
+__device__ inline void copy_async_16(void* shared, const void* global, int bytes) {
+#if defined(MF_TENSOR_CORES)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(shared))),
+               "l"(global), "r"(bytes));
+#elif !defined(__CUDACC__)
+  emulated::copy_async(shared, global, static_cast<unsigned>(bytes), 16);
+#endif
+}
+__device__ inline void copy_async_commit() {
+#if defined(MF_TENSOR_CORES)
+  asm volatile("cp.async.commit_group;");
+#elif !defined(__CUDACC__)
+  emulated::copy_async_commit();
+#endif
+}
+template <int pending>
+__device__ inline void copy_async_wait() {
+#if defined(MF_TENSOR_CORES)
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending));
+#elif !defined(__CUDACC__)
+  emulated::copy_async_wait(pending);
+#endif
+}
+
+}  // namespace modelflow::cuda
