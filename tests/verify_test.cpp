@@ -192,6 +192,19 @@ TEST(Feeds, WhatIsComputedFromThemMayBeEmpty) {
   EXPECT_TRUE(outlook(model, of(0)).empty);
 }
 
+TEST(Feeds, MayAskForAShapeThatTheRuntimeMakesUp) {
+  const auto contradicts = [](const std::string& end, std::int64_t rows) {
+    const Model model = Model::from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,4] x) => (int64[2] y) "
+        "{ m = ReduceMean<axes = [1]>(x)  s = Sqrt(m) " +
+        end + "}");
+    return outlook(model, {{"x", Tensor::make(DType::f32, {rows, 4}, [](std::byte*) {})}}).contradicts;
+  };
+  EXPECT_TRUE(contradicts("y = Shape(s)", 0));
+  EXPECT_FALSE(contradicts("y = Shape(s)", 2));
+  EXPECT_FALSE(contradicts("y = Shape(x)", 0));
+}
+
 /// Products of a long sequence with itself: what goes in is small, what lies between is not.
 TEST(Feeds, TellWhatTheyLeadTo) {
   Model model = with_inputs({{"x", Type::tensor(DType::f32, Shape({Dim(1), Dim::symbol("T"), Dim(1)}))}});

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <unordered_set>
 
 #include "modelflow/pass.h"
 #include "modelflow/shape_values.h"
@@ -65,6 +66,27 @@ bool copies_by_chance(const Node& node, ShapeValues& values) {
   return false;
 }
 
+bool is_empty(const Value* value) {
+  return value && value->type.is_tensor() && value->shape().has_rank() && value->shape().elements() == Dim(0);
+}
+
+/// Values whose shapes ONNX Runtime makes up: reductions of nothing, and what is computed from them.
+class MadeUpShapes {
+ public:
+  /// Nodes in running order; whether this one asks for such a shape.
+  bool asked_for(const Node& node) {
+    const auto is_made_up = [&](const Value* value) { return made_up_.contains(value); };
+    const bool reads = std::ranges::any_of(node.inputs(), is_made_up);
+    if (reads && (node.is("Shape") || node.is("Size"))) return true;
+    const bool reduces = node.domain().empty() && node.op().starts_with("Reduce") && is_empty(node.input(0));
+    if ((reduces || reads) && is_empty(node.output())) made_up_.insert(node.output());
+    return false;
+  }
+
+ private:
+  std::unordered_set<const Value*> made_up_;
+};
+
 }  // namespace
 
 bool has_empty_input(const Feeds& feeds) {
@@ -84,10 +106,12 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
     return found;
   }
   ShapeValues values(bound.ir_version);
+  MadeUpShapes shapes;
   for (const Value* output : bound.graph().outputs())
     found.outputs.push_back(output->type.is_tensor() ? output->shape() : Shape());
   for (const auto& node : bound.graph().nodes()) {
-    found.contradicts = found.contradicts || joins_unlike(*node) || copies_by_chance(*node, values);
+    const bool asked = shapes.asked_for(*node);
+    found.contradicts = found.contradicts || asked || joins_unlike(*node) || copies_by_chance(*node, values);
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;
       found.empty = found.empty || (!node->inputs().empty() && value->shape().elements() == Dim(0));

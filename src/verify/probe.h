@@ -12,7 +12,8 @@ bool has_empty_input(const Feeds& feeds);
 /// What inference tells of a run before it begins. `empty`: an input, or a value that is computed from the inputs, has
 /// no elements (ONNX Runtime, 1.31 still, divides by such extents in some ops (Einsum, LSTM), which ends the process),
 /// or the shapes contradict each other. `contradicts`: the parts of a Concat do, which ONNX Runtime lets pass where
-/// they have no elements. `largest`: elements of the largest value, as far as they are known.
+/// they have no elements, or something asks for the shape of a reduction of nothing, which ONNX Runtime makes up.
+/// `largest`: elements of the largest value, as far as they are known.
 struct Outlook {
   bool empty = false, contradicts = false;
   double largest = 0;
