@@ -11,6 +11,7 @@
 #include "bench_kernels.h"
 #include "bench_page.h"
 #include "bench_report.h"
+#include "bench_streams.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "self_description.h"
@@ -30,7 +31,7 @@ struct Settings {
   std::vector<std::string> versus, shapes;
   int threads = 0, rounds = 10;
   double block = 0.3, warmup = 0.2;
-  std::string op, command;
+  std::string op, command, streams;
   bool profile = false, json = false, no_plugin = false, kernels = false;
 };
 
@@ -59,13 +60,17 @@ Feeds feeds_of(const Settings& settings, const Options& options, const Model& mo
   }
 }
 
+std::filesystem::path plugin_of(const Settings& settings) {
+  std::filesystem::path plugin = settings.plugin.empty() ? plugin_path() : std::filesystem::path(settings.plugin);
+  if (plugin.empty()) throw Error(ErrorKind::usage, "libmodelflow_ort.so was not found; name it with --plugin");
+  return plugin;
+}
+
 std::unique_ptr<Session> load(Runtime& runtime, Side& side, const Settings& settings, bool profile) {
   SessionOptions options;
   options.threads = settings.threads;
   options.profile = profile;
-  if (side.plugin) options.plugin = settings.plugin.empty() ? plugin_path() : std::filesystem::path(settings.plugin);
-  if (side.plugin && options.plugin.empty())
-    throw Error(ErrorKind::usage, "libmodelflow_ort.so was not found; name it with --plugin");
+  if (side.plugin) options.plugin = plugin_of(settings);
   const auto start = Clock::now();
   auto session = runtime.load(side.model, options);
   side.load_seconds = since(start);
@@ -168,6 +173,18 @@ int run_kernels(Runtime& runtime, const Settings& settings) {
   return 0;
 }
 
+int run_streams(Runtime& runtime, const Settings& settings, const Model& model) {
+  if (settings.profile || !settings.page.empty() || !settings.trace.empty())
+    throw Error(ErrorKind::usage, "--streams measures throughput: it does not go with --profile, --report and --trace");
+  const std::vector<Split> splits = splits_for(settings.streams, settings.threads, cores());
+  std::vector<Side> sides = sides_of(settings, model);
+  const Feeds feeds = feeds_of(settings, options_of(settings), model, *load(runtime, sides.front(), settings, false));
+  const std::string plugin = sides.back().plugin ? plugin_of(settings).string() : "";
+  const auto measured = bench_streams(runtime, sides, plugin, splits, feeds, settings.block * settings.rounds);
+  print(settings.json ? json_report(measured, runtime.version()) + "\n" : text_report(measured));
+  return 0;
+}
+
 int run(const Settings& settings) {
   std::string why;
   auto runtime = Runtime::find(&why);
@@ -176,6 +193,7 @@ int run(const Settings& settings) {
   if (settings.model.empty()) throw Error(ErrorKind::usage, "a model is needed, or --kernels");
   const Options options = options_of(settings);  // what is wrong with them is said before anything is loaded
   const Model model = Model::load(settings.model);
+  if (!settings.streams.empty()) return run_streams(*runtime, settings, model);
   BenchReport report{.sides = sides_of(settings, model),
                      .threads = settings.threads > 0 ? settings.threads : cores(),
                      .runtime = runtime->version(),
@@ -207,6 +225,7 @@ constexpr const char* kExamples = R"(Examples:
   modelflow-bench fast.onnx --threads 2 --profile    with the time of every op
   modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json
   modelflow-bench fast.onnx --vs model.onnx --report bench.html --trace trace.json
+  modelflow-bench fast.onnx --vs model.onnx --streams best     throughput, and how to share out the cores
   modelflow-bench --kernels --op Conv --threads 1    every kernel of an op beside ONNX Runtime's own ops)";
 
 }  // namespace
@@ -229,6 +248,8 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", settings.rounds, "interleaved blocks per side")->check(CLI::Range(1, 100000));
   app.add_option("--block", settings.block, "seconds per block, with --kernels per call")->check(CLI::PositiveNumber);
   app.add_option("--warmup", settings.warmup, "seconds of warm-up per side")->check(CLI::NonNegativeNumber);
+  app.add_option("--streams", settings.streams,
+                 "throughput: so many sessions at once, or 'best' to try every way to share out the threads");
   app.add_flag("--profile", settings.profile, "time by op and node");
   app.add_flag("--kernels", settings.kernels,
                "every kernel beside the body of its op: of the fused ops of MODEL, else of sample calls");

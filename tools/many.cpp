@@ -58,14 +58,15 @@ void make_folder(const fs::path& folder) {
 
 void check(const Arguments& arguments) {
   std::error_code error;
-  if (arguments.output.empty()) throw Error(ErrorKind::usage, "no output given; add -o FOLDER for the results");
+  if (arguments.output.empty() && arguments.triton.empty())
+    throw Error(ErrorKind::usage, "no output given; add -o FOLDER for the results");
   if (fs::equivalent(arguments.input, arguments.output, error))
     throw Error(ErrorKind::usage, "the results would take the place of the models: give another folder with -o");
   for (const fs::path& folder : {arguments.output, arguments.report_file})
     if (!folder.empty() && fs::exists(folder, error) && !fs::is_directory(folder, error))
       throw Error(ErrorKind::usage, fmt::format("'{}' is no folder, and MODEL is one", folder.string()));
-  if (arguments.explain || !arguments.inputs.empty())
-    throw Error(ErrorKind::usage, "--explain and --inputs are for one model, not for a folder of them");
+  if (arguments.explain || !arguments.inputs.empty() || !arguments.triton.empty())
+    throw Error(ErrorKind::usage, "--explain, --inputs and --triton are for one model, not for a folder of them");
 }
 
 std::string text_of(const Row& row) {

@@ -16,6 +16,7 @@
 #include "src/core/printable.h"
 #include "supervised.h"
 #include "terminal.h"
+#include "triton.h"
 
 namespace {
 
@@ -109,6 +110,7 @@ void save(const Arguments& arguments, const Result& result, Step& at) {
   }
   save_model(arguments, result.model, at);
   if (report) behind_the_model(arguments, [&] { report->replace(); });
+  if (!arguments.triton.empty()) behind_the_model(arguments, [&] { complete_repository(arguments); });
 }
 
 /// A model that nothing was compared with is not written in silence. O0 changes nothing, and --no-verify asks for it.
@@ -129,6 +131,7 @@ int run(Arguments& arguments, Step& at) {
   Progress progress(arguments.quiet || arguments.json);
   if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
   Model model = Model::load(arguments.input, arguments.options.limits);
+  if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);
   stop_if_interrupted();
   if (arguments.inline_only) {
     save_model(arguments, inline_functions(std::move(model)), at);

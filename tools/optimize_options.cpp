@@ -29,6 +29,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
   optimize models/ -o fast/                                 every .onnx file of a folder, with one table
   optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
+  optimize model.onnx --triton repository/ --triton-root /models    for tritonserver --model-repository /models
   optimize model.onnx --explain                             why rules did not fire; writes nothing
 
 The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
@@ -42,7 +43,7 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 
 struct Raw {
   std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
-                                     report, calibration, observer, metric, score, reproducer;
+                                     report, calibration, observer, metric, score, reproducer, triton, triton_root;
   std::vector<std::string> shapes, disable, enable;
   bool portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
@@ -131,6 +132,11 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "also write the report to FILE: as a page for browsers where it ends in .html, else as JSON");
   app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
       ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--triton", raw.triton,
+                 "in place of -o: DIR, a model repository for Triton, with the plugin, config.pbtxt and what is "
+                 "measured of sessions, threads and batches");
+  app.add_option("--triton-root", raw.triton_root,
+                 "where the server finds DIR, as /models (default: where it is here)");
   app.add_flag("--fast", raw.fast,
                "in a few seconds: the cost model decides instead of the clock, and the report has no times");
   app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
@@ -188,7 +194,12 @@ void check_paths(const Raw& raw, Arguments& out) {
   if (!raw.output.empty() && !raw.second.empty()) throw Error(ErrorKind::usage, "the output is given twice");
   out.input = raw.input;
   out.output = raw.output.empty() ? raw.second : raw.output;
-  if (out.output.empty() && !out.explain)
+  out.triton = raw.triton;
+  out.triton_root = raw.triton_root;
+  if (!raw.triton_root.empty() && raw.triton.empty()) throw Error(ErrorKind::usage, "--triton-root is for --triton");
+  if (!raw.triton.empty() && !out.output.empty())
+    throw Error(ErrorKind::usage, "--triton says where the model is written: it does not go with -o");
+  if (out.output.empty() && raw.triton.empty() && !out.explain)
     throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
   out.report_file = raw.report;
   if (!is_folder(out)) refuse_shared_files(out);

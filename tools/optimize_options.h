@@ -17,6 +17,7 @@ struct Arguments {
   std::string who = "optimize";                  ///< who speaks on stderr
   std::function<void(const Report&)> done = {};  ///< called when everything is written
   std::filesystem::path input, output, report_file, inputs;
+  std::filesystem::path triton, triton_root;  ///< a repository to write, and where the server finds it (empty: there)
   WriteOptions write;
   Options options;
   bool explain = false, json = false, quiet = false, list = false, inline_only = false;

@@ -11,7 +11,8 @@ from typing import Any
 from . import errors
 from ._bench import Bench, Side, bench
 from ._library import library as _library
-from ._optimize import Result, explain, optimize
+from ._optimize import explain, optimize
+from ._result import Result
 from ._session import plug_in, plugin_path, session
 from .errors import (Error, ExportError, InternalError, InvalidInputError, LimitError, OutputError, UnsupportedError, UsageError,
                      VerificationError)

@@ -71,7 +71,8 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode:
         raise errors.error(done.returncode, done.stderr.strip().removeprefix("modelflow-bench: "))
-    return from_data(Bench, json.loads(done.stdout))
+    found: Bench = from_data(Bench, json.loads(done.stdout))
+    return found
 
 
 def _write(path: pathlib.Path, inputs: Mapping[str, Any]) -> None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, TypeVar
+
+_T = TypeVar("_T")
 
 # After an exception or Ctrl-C: as long as the steps of most runs take. What takes longer ends by itself, unseen.
 PATIENCE_SECONDS = 0.5
@@ -38,7 +40,7 @@ class Caller:
         request.answered.wait()
         return request.answer
 
-    def run(self, call: Callable[[], Any]) -> Any:
+    def run(self, call: Callable[[], _T]) -> _T:
         """What `call` gives or raises. An exception of a callback, or Ctrl-C, cancels it first."""
         outcome: list[Any] = []
 
@@ -61,7 +63,8 @@ class Caller:
         value, error = outcome[0]
         if error is not None:
             raise error
-        return value
+        answer: _T = value
+        return answer
 
     def _serve(self) -> None:
         for request in iter(self._requests.get, None):

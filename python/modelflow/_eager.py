@@ -13,7 +13,7 @@ from torch.utils import _pytree as tree
 class Eager:
     """A module with one set of arguments. It is called without gradients, on copies, so that modules may write to them."""
 
-    def __init__(self, module: torch.nn.Module, args: tuple, kwargs: Mapping[str, Any]):
+    def __init__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]):
         self._module = module
         self._leaves, self._form = tree.tree_flatten((args, dict(kwargs)))
 

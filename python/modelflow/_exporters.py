@@ -17,7 +17,7 @@ from ._eager import Eager
 class Exporter:
     """torch.onnx.export with everything but the file said."""
 
-    def __init__(self, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any], *, dynamic_shapes: Any, input_names: Optional[Sequence[str]],
+    def __init__(self, module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], *, dynamic_shapes: Any, input_names: Optional[Sequence[str]],
                  output_names: Optional[Sequence[str]], dynamo: Optional[bool], more: Mapping[str, Any]):
         self._dynamo = _has_dynamo() and not isinstance(module, torch.jit.ScriptModule) if dynamo is None else dynamo
         self.name = f"torch {torch.__version__.split('+')[0]}, {'dynamo' if self._dynamo else 'TorchScript'}"
@@ -65,7 +65,7 @@ def _has_dynamo() -> bool:
     return "dynamic_shapes" in _parameters() and importlib.util.find_spec("onnxscript") is not None
 
 
-def _positional(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _positional(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments by position as far as the signature lets them: in this order TorchScript makes inputs of them."""
     if isinstance(module, torch.jit.ScriptModule):
         return args, kwargs
@@ -73,7 +73,7 @@ def _positional(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) ->
     return bound.args, bound.kwargs
 
 
-def _argument_names(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+def _argument_names(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
     """A name for every tensor and number, after the parameter of forward() that holds it."""
     parameters = [] if isinstance(module, torch.jit.ScriptModule) else list(inspect.signature(module.forward).parameters)
     names = []

@@ -1,12 +1,14 @@
-"""The report as a notebook shows it: plain tables that follow the page's colours."""
+"""The report as a notebook shows it: the page, and plain tables for viewers that show no pages."""
 from __future__ import annotations
 
 import html as escaping
+import json
 from typing import Any, Iterable, Sequence
 
 from .report import Report
 
 _MOST_ROWS = 30
+_MOST_BYTES = 4 << 20  # of a report inside of a notebook; a larger one goes without its graphs
 
 
 def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -28,13 +30,27 @@ def _count(number: float) -> str:
 
 
 def html(report: Report) -> str:
-    """The summary, what became of the model, its fused ops, lower precision, and notes."""
+    """The result in a sentence, the page in a frame that may run its own scripts and nothing else, and the tables."""
+    return f"<div><p><strong>{escaping.escape(report.summary)}</strong></p>{_frame(report)}<details><summary>As tables</summary>{_tables(report)}</details></div>"
+
+
+def _frame(report: Report) -> str:
+    """The page of `save_html`. Viewers that trust no frames leave it out."""
+    from ._library import page
+    text = report.to_json()
+    if len(text) > _MOST_BYTES:
+        text = json.dumps({**json.loads(text), "graphs": []})
+    return ("<iframe title='ModelFlow report' sandbox='allow-scripts' style='width:100%;height:640px;border:1px solid #8884;resize:vertical' "
+            f"srcdoc='{escaping.escape(page(text))}'></iframe>")
+
+
+def _tables(report: Report) -> str:
+    """What became of the model, its fused ops, lower precision, and notes."""
     before, after = report.before, report.after
-    parts = [f"<p><strong>{escaping.escape(report.summary)}</strong></p>"]
-    parts.append(_table("Model", ["", "before", "after"], [
+    parts = [_table("Model", ["", "before", "after"], [
         ["nodes", before.nodes, after.nodes], ["parameters", _count(before.parameters), _count(after.parameters)],
         ["bytes of weights", _count(before.weight_bytes), _count(after.weight_bytes)],
-        *([["ms", f"{report.stock_ms:.3f}", f"{report.optimized_ms:.3f}"]] if report.optimized_ms else [])]))
+        *([["ms", f"{report.stock_ms:.3f}", f"{report.optimized_ms:.3f}"]] if report.optimized_ms else [])])]
     parts.append(_table("Fused ops", ["node", "op", "kernel", "stands for"],
                         [[op.node, op.op, op.kernel, ", ".join(op.replaced)] for op in report.fused]))
     parts.append(_table("Outputs", ["output", "largest difference", "relative", "on", "right"],
@@ -47,4 +63,4 @@ def html(report: Report) -> str:
                             [[p.quantized, p.drop, f"{p.speedup:.2f}x", "yes" if p.chosen else ""] for p in report.quantization.frontier]))
     if report.notes:
         parts.append("<ul>" + "".join(f"<li>{escaping.escape(note)}</li>" for note in report.notes) + "</ul>")
-    return "<div>" + "".join(parts) + "</div>"
+    return "".join(parts)

@@ -39,7 +39,7 @@ class _Protos:
 
     def arrive(self, model: Any, folder: pathlib.Path) -> Form:
         if model.ByteSize() <= MOST_BYTES:
-            return model.SerializeToString()
+            return bytes(model.SerializeToString())
         import onnx
         copy = onnx.ModelProto()
         copy.CopyFrom(model)

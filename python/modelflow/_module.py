@@ -13,7 +13,7 @@ from torch.utils import _pytree as tree
 from . import errors
 
 
-def on_cpu(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any], notes: list[str]) -> tuple[torch.nn.Module, tuple, dict[str, Any]]:
+def on_cpu(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], notes: list[str]) -> tuple[torch.nn.Module, tuple[Any, ...], dict[str, Any]]:
     """The call on the CPU, where ONNX Runtime computes: what lies elsewhere is copied, the caller's module stays there."""
     held = [*module.parameters(), *module.buffers(), *(leaf for leaf in tree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor))]
     elsewhere = sorted({tensor.device.type for tensor in held} - {"cpu"})

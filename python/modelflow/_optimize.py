@@ -15,14 +15,14 @@ from ._session import session
 from .report import Miss, Report
 
 
-def optimize(model: Any, output: Union[None, str, os.PathLike] = None, *, level: Union[str, int] = "O2", target: Optional[str] = None,
+def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, level: Union[str, int] = "O2", target: Optional[str] = None,
              precision: str = "float32", calibration: Any = None, observer: Optional[str] = None,
              score: Optional[Callable[[Any], float]] = None, max_drop: Optional[float] = None, metric: Optional[str] = None,
              inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, disable: Iterable[str] = (),
              enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
              verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
              timeout: Optional[float] = None, max_nodes: Optional[int] = None, max_depth: Optional[int] = None,
-             reproducer: Union[None, str, os.PathLike] = None, external_data: Optional[str] = None,
+             reproducer: Union[None, str, os.PathLike[str]] = None, external_data: Optional[str] = None,
              progress: Optional[Callable[[str, float], Any]] = None) -> Result:
     """Makes an ONNX model faster on this machine without changing what it computes; verified and measured.
 
@@ -114,7 +114,7 @@ def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> Non
         raise errors.UsageError(f"calibration: for precision 'int8', 'int4-weights' and 'auto', not for '{precision}'")
 
 
-def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike]) -> Result:
+def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]]) -> Result:
     kind = kind_of(model)
     folder = Folder()  # until nothing needs it
     form = kind.arrive(model, folder.path)

@@ -20,7 +20,7 @@ class Result:
         self.model, self.report = model, report
         self._form, self._folder = form, folder
 
-    def save(self, path: Union[str, os.PathLike]) -> pathlib.Path:
+    def save(self, path: Union[str, os.PathLike[str]]) -> pathlib.Path:
         """Writes the model, weights of more than 1 MiB beside it as PATH.data (ONNX Runtime maps those without a copy).
         What was there before stays until the new file is complete. OutputError."""
         output = pathlib.Path(os.fspath(path))

@@ -96,7 +96,8 @@ class _Names:
 
     def __call__(self) -> Optional[bytes]:
         self._position += 1
-        return library().modelflow_sample_input(self._sample, self._position)
+        name: Optional[bytes] = library().modelflow_sample_input(self._sample, self._position)
+        return name
 
 
 def put(target: int, name: str, value: np.ndarray) -> None:

@@ -248,13 +248,14 @@ class Report:
     @classmethod
     def from_json(cls, text: str) -> Report:
         """From what the library gives and `optimize --json` prints."""
-        return from_data(cls, {**json.loads(text), "_text": text})
+        made: Report = from_data(cls, {**json.loads(text), "_text": text})
+        return made
 
     def to_json(self) -> str:
         """The report as the library wrote it."""
         return self._text
 
-    def save_html(self, path: Union[str, os.PathLike]) -> pathlib.Path:
+    def save_html(self, path: Union[str, os.PathLike[str]]) -> pathlib.Path:
         """Writes the report as a page for browsers, one file that needs nothing else; what was there is replaced."""
         from ._library import page
         file = pathlib.Path(os.fspath(path))

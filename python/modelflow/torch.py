@@ -50,7 +50,7 @@ class Exported(Result):
         return f"{super()._repr_html_()}<p>Beside the module</p><ul>{rows}</ul>"
 
 
-def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.PathLike] = None, *,
+def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.PathLike[str]] = None, *,
            kwargs: Optional[Mapping[str, Any]] = None, dynamic_shapes: Any = None, input_names: Optional[Sequence[str]] = None,
            output_names: Optional[Sequence[str]] = None, dynamo: Optional[bool] = None, exporter: Optional[Mapping[str, Any]] = None,
            check: bool = True, max_difference: Optional[float] = None, **options: Any) -> Exported:

@@ -13,6 +13,10 @@ BUILD = pathlib.Path(os.environ.get("MODELFLOW_BUILD", "build")).resolve()
 PLUGIN = BUILD / "libmodelflow_ort.so"
 
 
+EXTRAS = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "modelflow/deps/extras/bin/python"
+needs_extras = pytest.mark.skipif(not EXTRAS.exists(), reason="tools/setup --extras installs what this needs")
+
+
 class Run:
     def __init__(self, done):
         self.code, self.out, self.err = done.returncode, done.stdout, done.stderr

@@ -21,7 +21,7 @@ def test_passes_page_is_the_list(optimize):
         assert all(line in page for line in listed.splitlines()), stale
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md", "docs/report.md", "docs/commands.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md", "docs/report.md", "docs/commands.md", "docs/deploy.md"])
 def test_commands_of_the_pages(cnn, optimize, bench, tmp_path, page):
     """Every `build/...` line runs as written, in a folder with a model.onnx, a sample.npz, some samples/ and an accuracy.py."""
     (tmp_path / "model.onnx").write_bytes(cnn.read_bytes())

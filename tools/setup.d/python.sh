@@ -56,6 +56,14 @@ install_accuracy_venv() { install_venv_beside accuracy "nncf, openvino, sklearn,
 install_models_venv() { install_venv_beside models ""; }  # wanted for the files in the packages: none is imported
 install_torch_venv() { install_venv_beside torch "torch, onnxscript, skl2onnx"; }
 
+# Where tests and tools look for it, whatever is in it: deps/extras.
+install_extras_venv() {
+  local base=$VENV python=$PYTHON
+  install_venv_beside extras "mkdocs, material, uvicorn, starlette, prometheus_client, mypy, auditwheel"
+  ln -sfn "$VENV" "$DEPS/extras"
+  VENV=$base PYTHON=$python
+}
+
 # Beside torch: its environment sees no further one, so they lie in a folder for PYTHONPATH.
 install_exports_packages() {
   EXPORTS_PACKAGES="$SETUP_CACHE/exports-$(hash_of "$(cat "$HERE/setup.d/python-exports.lock")")"
