@@ -23,8 +23,7 @@ const std::vector<Mode>& modes() {
   static const std::vector<Mode> all = {
       {"--inline",
        "only writes functions out",
-       {"MODEL", "OUT", "--output", "--external-data", "--quiet", "--timeout", "--max-memory", "--max-nodes",
-        "--max-depth"}},
+       {"MODELS", "--output", "--external-data", "--quiet", "--timeout", "--max-memory", "--max-nodes", "--max-depth"}},
       {"--list", "only prints names", {"--level", "--portable", "--target", "--precision", "--calibration", "--json"}},
   };
   return all;

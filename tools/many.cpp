@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/core/printable.h"
@@ -32,21 +33,43 @@ struct Row {
   Told told;
 };
 
-std::vector<fs::path> models_below(const fs::path& folder, const fs::path& output) {
-  std::vector<fs::path> models;
+/// A model and its place below the folder of results.
+struct Found {
+  fs::path model, place;
+};
+
+void add_models_below(const fs::path& folder, const fs::path& output, std::vector<Found>& all) {
+  const std::size_t before = all.size();
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     if (at->is_directory() && fs::equivalent(at->path(), output, error)) at.disable_recursion_pending();
     error.clear();  // the results need not be there yet
-    if (at->path().extension() == ".onnx" && at->is_regular_file()) models.push_back(at->path());
+    if (at->path().extension() == ".onnx" && at->is_regular_file())
+      all.push_back({at->path(), at->path().lexically_relative(folder)});
   }
   if (error)
     throw Error(ErrorKind::invalid_input,
                 fmt::format("cannot read the folder '{}': {}", folder.string(), error.message()));
-  if (models.empty())
+  if (all.size() == before)
     throw Error(ErrorKind::usage, fmt::format("there is no .onnx file in the folder '{}'", folder.string()));
-  std::ranges::sort(models);
-  return models;
+  std::ranges::sort(all.begin() + static_cast<std::ptrdiff_t>(before), all.end(), {}, &Found::model);
+}
+
+/// In the order in which they were given; a model by itself keeps its name.
+std::vector<Found> models_of(const Arguments& arguments) {
+  std::vector<Found> all;
+  std::error_code error;
+  for (const fs::path& given : arguments.models)
+    if (fs::is_directory(given, error))
+      add_models_below(given, arguments.output, all);
+    else
+      all.push_back({given, given.filename()});
+  std::map<fs::path, fs::path> by_place;
+  for (const Found& found : all)
+    if (const auto [at, fresh] = by_place.emplace(found.place, found.model); !fresh)
+      throw Error(ErrorKind::usage, fmt::format("the results of '{}' and '{}' would have one name", at->second.string(),
+                                                found.model.string()));
+  return all;
 }
 
 void make_folder(const fs::path& folder) {
@@ -60,13 +83,20 @@ void check(const Arguments& arguments) {
   std::error_code error;
   if (arguments.output.empty() && arguments.triton.empty())
     throw Error(ErrorKind::usage, "no output given; add -o FOLDER for the results");
-  if (fs::equivalent(arguments.input, arguments.output, error))
-    throw Error(ErrorKind::usage, "the results would take the place of the models: give another folder with -o");
+  for (const fs::path& given : arguments.models)
+    if (const fs::path folder = fs::is_directory(given, error) ? given : fs::absolute(given).parent_path();
+        fs::equivalent(folder, arguments.output, error))
+      throw Error(ErrorKind::usage, "the results would take the place of the models: give another folder with -o");
+  if (arguments.output.extension() == ".onnx" && !fs::is_directory(arguments.output, error))
+    throw Error(ErrorKind::usage,
+                fmt::format("several models need a folder for the results, and '{}' is named as a model",
+                            arguments.output.string()));
   for (const fs::path& folder : {arguments.output, arguments.report_file})
     if (!folder.empty() && fs::exists(folder, error) && !fs::is_directory(folder, error))
-      throw Error(ErrorKind::usage, fmt::format("'{}' is no folder, and MODEL is one", folder.string()));
+      throw Error(ErrorKind::usage,
+                  fmt::format("'{}' is no folder, and there is more than one model", folder.string()));
   if (arguments.explain || !arguments.inputs.empty() || !arguments.triton.empty())
-    throw Error(ErrorKind::usage, "--explain, --inputs and --triton are for one model, not for a folder of them");
+    throw Error(ErrorKind::usage, "--explain, --inputs and --triton are for one model, not for several");
 }
 
 std::string text_of(const Row& row) {
@@ -114,15 +144,14 @@ Told& shared() {
   return *new (memory) Told;
 }
 
-Arguments for_model(const Arguments& all, const fs::path& model, Told& told) {
+Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   Arguments one = all;
-  const fs::path place = model.lexically_relative(all.input);
-  one.input = model;
-  one.output = all.output / place;
-  if (!all.report_file.empty()) (one.report_file = all.report_file / place).replace_extension(".html");
+  one.input = found.model;
+  one.output = all.output / found.place;
+  if (!all.report_file.empty()) (one.report_file = all.report_file / found.place).replace_extension(".html");
   one.quiet = true;
   one.json = false;
-  one.who = "optimize: " + model.string();
+  one.who = "optimize: " + found.model.string();
   one.done = [&told](const Report& report) {
     told = {report.before.nodes, report.after.nodes, report.stock_ms,
             report.optimized_ms, report.speedup,     report.verified};
@@ -132,20 +161,20 @@ Arguments for_model(const Arguments& all, const fs::path& model, Told& told) {
 
 }  // namespace
 
-int optimize_folder(const Arguments& arguments, const std::function<int(Arguments&, Step&)>& one) {
+int optimize_many(const Arguments& arguments, const std::function<int(Arguments&, Step&)>& one) {
   check(arguments);
   constexpr int kInterrupted = 130;
   const pid_t parent = getpid();
   const bool table = !arguments.json && !arguments.quiet;
   std::vector<Row> rows;
   Told& told = shared();
-  for (const fs::path& model : models_below(arguments.input, arguments.output)) {
+  for (const Found& found : models_of(arguments)) {
     told = {};
-    Arguments here = for_model(arguments, model, told);
+    Arguments here = for_model(arguments, found, told);
     make_folder(here.output.parent_path());
     if (!here.report_file.empty()) make_folder(here.report_file.parent_path());
     const auto start = std::chrono::steady_clock::now();
-    Row row{.model = model.lexically_relative(arguments.input).string(), .output = here.output.string(), .told = {}};
+    Row row{.model = found.place.string(), .output = here.output.string(), .told = {}};
     row.code = supervised(arguments.options.limits, [&](Step& at) { return one(here, at); });
     if (getpid() != parent) return row.code;  // this is the process of the model
     row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
     std::signal(SIGTERM, on_interrupt);
     std::signal(SIGXFSZ, SIG_IGN);            // a file beyond the limit of this process is an error like any other
     setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // newer runtimes keep a database of their use, and send it
-    if (is_folder(arguments)) return optimize_folder(arguments, guarded);
+    if (are_many(arguments)) return optimize_many(arguments, guarded);
     return supervised(arguments.options.limits, [&](Step& at) { return guarded(arguments, at); });
   } catch (const Error& error) {
     fmt::print(stderr, "optimize: {}\n", error.what());

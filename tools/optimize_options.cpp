@@ -27,7 +27,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
-  optimize models/ -o fast/                                 every .onnx file of a folder, with one table
+  optimize models/ more.onnx -o fast/                       every .onnx file of a folder and another, with one table
   optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
   optimize model.onnx --triton repository/ --triton-root /models    for tritonserver --model-repository /models
   optimize model.onnx --explain                             why rules did not fire; writes nothing
@@ -42,9 +42,9 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 7 limit of memory, time or size reached (see --timeout and what follows it), 130 interrupted.)";
 
 struct Raw {
-  std::string input, output, second, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto",
-                                     report, calibration, observer, metric, score, reproducer, triton, triton_root;
-  std::vector<std::string> shapes, disable, enable;
+  std::string output, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto", report,
+                      calibration, observer, metric, score, reproducer, triton, triton_root;
+  std::vector<std::string> models, shapes, disable, enable;
   bool portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
   std::optional<double> tolerance;
@@ -90,11 +90,21 @@ void add_limits(CLI::App& app, Raw& raw, Limits& limits) {
       ->check(CLI::Range(1, 1000));
 }
 
-void add_options(CLI::App& app, Raw& raw, Arguments& out) {
-  app.add_option("MODEL", raw.input,
-                 "the ONNX model to optimize, or a folder of them (with a folder for -o and --report)");
-  app.add_option("OUT", raw.second, "where to write it (or -o)");
+/// What goes in and what comes out.
+void add_places(CLI::App& app, Raw& raw) {
+  app.add_option(
+      "MODELS", raw.models,
+      "the ONNX model to optimize, and where to write it (or -o); with a folder for -o (and --report) any number "
+      "of models and folders of them");
   app.add_option("-o,--output", raw.output, "where to write the optimized model");
+  app.add_option("--triton", raw.triton,
+                 "in place of -o: DIR, a model repository for Triton, with the plugin, config.pbtxt and what is "
+                 "measured of sessions, threads and batches");
+  app.add_option("--triton-root", raw.triton_root,
+                 "where the server finds DIR, as /models (default: where it is here)");
+}
+
+void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
@@ -132,11 +142,6 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "also write the report to FILE: as a page for browsers where it ends in .html, else as JSON");
   app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_option("--triton", raw.triton,
-                 "in place of -o: DIR, a model repository for Triton, with the plugin, config.pbtxt and what is "
-                 "measured of sessions, threads and batches");
-  app.add_option("--triton-root", raw.triton_root,
-                 "where the server finds DIR, as /models (default: where it is here)");
   app.add_flag("--fast", raw.fast,
                "in a few seconds: the cost model decides instead of the clock, and the report has no times");
   app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
@@ -190,10 +195,14 @@ Level parse_level(const Raw& raw) {
 
 void check_paths(const Raw& raw, Arguments& out) {
   if (out.list) return;
-  if (raw.input.empty()) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
-  if (!raw.output.empty() && !raw.second.empty()) throw Error(ErrorKind::usage, "the output is given twice");
-  out.input = raw.input;
-  out.output = raw.output.empty() ? raw.second : raw.output;
+  if (raw.models.empty()) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
+  out.models.assign(raw.models.begin(), raw.models.end());
+  out.output = raw.output;
+  if (out.output.empty() && out.models.size() == 2 && raw.triton.empty()) {  // in and out, as other tools have it
+    out.output = out.models.back();
+    out.models.pop_back();
+  }
+  out.input = out.models.front();
   out.triton = raw.triton;
   out.triton_root = raw.triton_root;
   if (!raw.triton_root.empty() && raw.triton.empty()) throw Error(ErrorKind::usage, "--triton-root is for --triton");
@@ -202,7 +211,7 @@ void check_paths(const Raw& raw, Arguments& out) {
   if (out.output.empty() && raw.triton.empty() && !out.explain)
     throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
   out.report_file = raw.report;
-  if (!is_folder(out)) refuse_shared_files(out);
+  if (!are_many(out)) refuse_shared_files(out);
 }
 
 void convert(const Raw& raw, Arguments& out) {
@@ -230,9 +239,9 @@ void convert(const Raw& raw, Arguments& out) {
 
 }  // namespace
 
-bool is_folder(const Arguments& arguments) {
+bool are_many(const Arguments& arguments) {
   std::error_code error;
-  return !arguments.list && std::filesystem::is_directory(arguments.input, error);
+  return !arguments.list && (arguments.models.size() > 1 || std::filesystem::is_directory(arguments.input, error));
 }
 
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
@@ -243,6 +252,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   Raw raw;
   describes_itself(app, words());
   arguments.command = command_line(argc, argv);
+  add_places(app, raw);
   add_options(app, raw, arguments);
   try {
     app.parse(argc, argv);

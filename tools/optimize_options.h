@@ -16,6 +16,7 @@ struct Arguments {
   std::string command;                           ///< as a shell would take it
   std::string who = "optimize";                  ///< who speaks on stderr
   std::function<void(const Report&)> done = {};  ///< called when everything is written
+  std::vector<std::filesystem::path> models;     ///< as given: `input` is the first of them, or the one that is at work
   std::filesystem::path input, output, report_file, inputs;
   std::filesystem::path triton, triton_root;  ///< a repository to write, and where the server finds it (empty: there)
   WriteOptions write;
@@ -23,8 +24,8 @@ struct Arguments {
   bool explain = false, json = false, quiet = false, list = false, inline_only = false;
 };
 
-/// Whether MODEL is a folder of models.
-bool is_folder(const Arguments& arguments);
+/// Whether there are several models, or a folder of them.
+bool are_many(const Arguments& arguments);
 
 /// Parses argv; on --help, --version or a usage error prints and returns the exit code instead.
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments);

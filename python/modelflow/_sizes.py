@@ -40,7 +40,8 @@ class Sizes:
 
     def larger(self, ranges: Mapping[str, tuple[int, int]]) -> Iterator[dict[str, int]]:
         """Values above the given ones, those that say most first: unlike ones, one more for all, twice as many for all."""
-        for rule in (lambda value, position: value + 1 + position, lambda value, position: value + 1, lambda value, position: 2 * value):
+        rules: tuple[Callable[[int, int], int], ...] = (lambda value, position: value + 1 + position, lambda value, position: value + 1, lambda value, position: 2 * value)
+        for rule in rules:
             yield {symbol: min(rule(value, position), ranges.get(symbol, (0, value + 99))[1])
                    for position, (symbol, value) in enumerate(self.values.items())}
 

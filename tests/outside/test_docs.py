@@ -21,18 +21,20 @@ def test_passes_page_is_the_list(optimize):
         assert all(line in page for line in listed.splitlines()), stale
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md", "docs/report.md", "docs/commands.md", "docs/deploy.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/measuring.md", "docs/quantization.md", "docs/report.md", "docs/commands.md", "docs/deploy.md", "docs/peers.md"])
 def test_commands_of_the_pages(cnn, optimize, bench, tmp_path, page):
     """Every `build/...` line runs as written, in a folder with a model.onnx, a sample.npz, some samples/ and an accuracy.py."""
     (tmp_path / "model.onnx").write_bytes(cnn.read_bytes())
     np.savez(tmp_path / "sample.npz", x=np.zeros((2, 3, 32, 32), np.float32))
     (tmp_path / "models").mkdir()
     (tmp_path / "models/model.onnx").write_bytes(cnn.read_bytes())
+    (tmp_path / "models/more").mkdir()
+    (tmp_path / "models/more/other.onnx").write_bytes(cnn.read_bytes())
     (tmp_path / "samples").mkdir()
     for i in range(6):
         np.savez(tmp_path / f"samples/{i:04}.npz", x=np.random.default_rng(i).standard_normal((2, 3, 32, 32), dtype=np.float32))
     (tmp_path / "accuracy.py").write_text("import os, sys\nassert os.path.exists(sys.argv[1]) and os.path.exists(os.environ['MODELFLOW_PLUGIN'])\nprint('accuracy', 0.9)\n")
-    if page in ("docs/measuring.md", "docs/report.md"):  # begins where fast.onnx is there
+    if page in ("docs/measuring.md", "docs/report.md", "docs/deploy.md", "docs/peers.md"):  # begins where fast.onnx is there
         assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
     commands = re.findall(r"^build/(.+?)(?:\s+#.*|\s+>.*)?$", (ROOT / page).read_text(), re.M)
     assert len(commands) >= 3

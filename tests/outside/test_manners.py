@@ -6,6 +6,7 @@ import re
 import select
 import shutil
 import subprocess
+import time
 
 import onnx
 import pytest
@@ -41,6 +42,19 @@ def test_a_folder_of_models(folder, optimize, tmp_path):
     done = optimize(folder, "-o", tmp_path / "out", "--no-measure", "--json")
     rows = json.loads(done.out)
     assert done.code == 0 and [row["code"] for row in rows] == [0, 0] and all(row["verified"] and row["nodes_after"] < row["nodes_before"] for row in rows)
+
+
+def test_several_models_and_folders(folder, optimize, tmp_path):
+    done = optimize(folder / "more", folder / "a.onnx", "-o", tmp_path / "out", "--no-measure")
+    assert done.code == 0 and [line.split()[0] for line in done.out.splitlines()[1:3]] == ["c.onnx", "a.onnx"], done.err
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.onnx")) == ["a.onnx", "c.onnx"]
+    assert optimize(folder / "a.onnx", tmp_path / "pair.onnx", "--no-measure").code == 0 and (tmp_path / "pair.onnx").is_file()
+    (tmp_path / "a.onnx").write_bytes((folder / "a.onnx").read_bytes())
+    for arguments, words in (([folder / "a.onnx", tmp_path / "a.onnx", "-o", tmp_path / "two"], "one name"), ([folder / "a.onnx", folder / "b.onnx", tmp_path / "o.onnx"], "-o"),
+                             ([folder / "a.onnx", folder / "b.onnx", "-o", tmp_path / "o.onnx"], "need a folder"), ([folder / "a.onnx", folder / "b.onnx", "-o", folder], "another folder")):
+        done = optimize(*arguments)
+        assert done.code == 2 and done.err.count("\n") == 1 and words in done.err and not done.out, done.err
+    assert not (tmp_path / "two").exists() and not (tmp_path / "o.onnx").exists()
 
 
 def test_results_inside_of_the_folder_are_no_models(folder, optimize):
@@ -93,6 +107,55 @@ def test_bash_completes_options_and_their_words():
     assert completed("optimize", "--precision", "int4") == ["int4-weights"]
     assert completed("optimize", "--external-data", "n") == ["never"]
     assert completed("optimize", "--threads", "''") == []
+
+
+def in_fish(line):
+    """What fish offers for a line."""
+    script = f"{BUILD}/optimize --completion fish | source; complete --do-complete '{line}'"
+    return [offer.split("\t")[0] for offer in subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True).stdout.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish here: tools/setup --extras installs it")
+def test_fish_completes_options_and_their_words():
+    assert set(in_fish("optimize --no-")) == {"--no-measure", "--no-verify"}
+    assert in_fish("optimize --precision int4") == ["int4-weights"]
+    assert in_fish("optimize --external-data n") == ["never"]
+
+
+def in_zsh(line, folder):
+    """What a line becomes when TAB is pressed in zsh on a terminal."""
+    (folder / "_optimize").write_text(run(BUILD / "optimize", "--completion", "zsh").out)
+    ours, theirs = pty.openpty()
+    shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True, env={**os.environ, "PS1": "> ", "TERM": "dumb"})
+    os.close(theirs)
+
+    def say(text, until, patience=30):
+        os.write(ours, text.encode())
+        seen = ""
+        while until not in seen:
+            if not select.select([ours], [], [], patience)[0]:
+                raise AssertionError(f"zsh said {seen!r}, and not {until!r}")
+            seen += os.read(ours, 65536).decode(errors="replace")
+        return seen
+
+    try:
+        say(f"unsetopt zle_bracketed_paste; fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D; print re''ady\n", "ready")
+        say(line + "\t", line)
+        time.sleep(1)
+        # the line as it stands, printed instead of run
+        seen = say("\x01print -r -- '[\x05]'\n", "]'") + say("print do''ne\n", "done")
+        return re.findall(r"^\[(.*?)\]\r?$", seen, re.M)[-1].strip()
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh here: tools/setup --extras installs it")
+@pytest.mark.parametrize("typed, completed_to", [("optimize --precision int4", "optimize --precision int4-weights"), ("optimize --no-m", "optimize --no-measure"),
+                                                 ("optimize --external-data n", "optimize --external-data never")])
+def test_zsh_completes_options_and_their_words(tmp_path, typed, completed_to):
+    assert in_zsh(typed, tmp_path) == completed_to
 
 
 @pytest.mark.parametrize("command", COMMANDS)

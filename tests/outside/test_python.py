@@ -1,6 +1,7 @@
 """The Python package: kinds of models, data and scores from Python, errors, Ctrl-C and threads. It is the installed one, or
 this checkout's on the library that was built."""
 import gc
+import html
 import importlib.util
 import os
 import pathlib
@@ -176,6 +177,7 @@ def test_progress_and_report(cnn):
     report = result.report
     assert report.fused and report.summary in repr(result) and report == modelflow.Report.from_json(report.to_json())
     page = report._repr_html_()
+    assert f"srcdoc='{html.escape(modelflow._library.page(report.to_json()))}'" in page, "the page of save_html in a frame"
     assert report.fused[0].kernel in page and page.count("<table>") == page.count("</table>") >= 3
     with pytest.raises(AttributeError):
         report.verified = False

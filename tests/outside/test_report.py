@@ -1,4 +1,5 @@
 """The report as a page: what it says, in headless Chromium (Debian's package) what it does, and that it asks nobody for anything."""
+import html
 import json
 import re
 import time
@@ -204,6 +205,21 @@ def test_hostile_names_stay_text(browser, optimize, tmp_path):
     assert browser.run("window.taken") is None and browser.problems == []
     assert HOSTILE in browser.run("document.querySelector('.picked').textContent")
     assert browser.run("document.querySelectorAll('img').length") == 0
+
+
+@needs_browser
+def test_a_notebook_shows_the_page_in_a_frame(browser, cnn, tmp_path):
+    """Which has scripts of its own and reaches nothing else: neither the notebook nor the network."""
+    from test_python import modelflow
+    shown = modelflow.optimize(str(cnn), measure=False)._repr_html_()
+    told = "<script>addEventListener('message', e => { window.told = e.data })</script>"
+    ask = "<script>parent.postMessage({sections: document.querySelectorAll('section.card').length, width: document.documentElement.scrollWidth - innerWidth}, '*')</script>"
+    (tmp_path / "notebook.html").write_text(told + shown.replace("&lt;/body&gt;", html.escape(ask + "</body>"), 1))
+    browser.open(tmp_path / "notebook.html")
+    browser.run("new Promise(done => setTimeout(done, 500))")
+    assert browser.problems == []
+    assert browser.run("window.told.sections") >= 4 and browser.run("window.told.width") <= 0
+    assert browser.run("(() => { try { return document.querySelector('iframe').contentDocument } catch (e) { return null } })()") is None
 
 
 @needs_browser
