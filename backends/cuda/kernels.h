@@ -25,7 +25,8 @@ std::unique_ptr<Implementation> create(const Call& call, const Target&) {
 }
 
 extern const Kernel layer_norm, matmul;
+extern const Kernel conv;
 
-inline constexpr std::array kKernels = {&layer_norm, &matmul};
+inline constexpr std::array kKernels = {&layer_norm, &matmul, &conv};
 
 }  // namespace modelflow::cuda

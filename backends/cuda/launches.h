@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "backends/activation.h"
-
 namespace modelflow::cuda {
 
 /// Type of the elements, one for all floats of a launch; kernels compute in float32.
@@ -28,28 +26,6 @@ struct LayerNormLaunch {
   void *y, *sum;                            ///< sum may be null
   Places places;                            ///< of x and the residual
   float epsilon;
-};
-
-/// activation(sum * scale + bias, the residual before) and the residual after it.
-struct EpilogueLaunch {
-  enum class Residual : std::int32_t { none, before, after, times };
-  const void *bias, *residual;  ///< null where there is none
-  Residual use;
-  float scale;
-  ActivationSpec activation;
-};
-
-/// y = epilogue(a b): products of [m, k] and [k, n], either of which may lie transposed, on tensor cores or not.
-struct MatMulLaunch {
-  Number number;
-  std::int64_t m, n, k, products;
-  const void *a, *b;
-  void* y;
-  bool trans_a, trans_b;
-  bool tensor_cores, large;     ///< in tiles of 128 x 128, where there are enough of them for all multiprocessors
-  bool wide_a, wide_b, wide_y;  ///< may be moved 16 bytes at a time; the launcher sets them
-  Places batches;               ///< of the matrices of a and b, by product
-  EpilogueLaunch epilogue;
 };
 
 }  // namespace modelflow::cuda

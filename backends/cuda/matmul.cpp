@@ -89,8 +89,6 @@ Verdict accepts(const Call& call, const Target&) {
   return yes();
 }
 
-double cost(const Call& call, const Target& target) { return product_seconds(call, target); }
-
 }  // namespace
 
 const Kernel matmul = {
@@ -99,7 +97,7 @@ const Kernel matmul = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = cost,
+    .cost = product_seconds,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<MatMul>(call, library_at_hand(), target);
     },

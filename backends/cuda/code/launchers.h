@@ -2,10 +2,12 @@
 #pragma once
 
 #include "backends/cuda/launches.h"
+#include "backends/cuda/launches/products.h"
 
 namespace modelflow::cuda {
 
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
+const char* start_conv(const ConvLaunch& launch, void* stream);
 
 }  // namespace modelflow::cuda

@@ -17,6 +17,7 @@ constexpr DeviceLibrary kLibrary = {
     .synchronize = synchronize,
     .layer_norm = start_layer_norm,
     .matmul = start_matmul,
+    .conv = start_conv,
 };
 
 }  // namespace

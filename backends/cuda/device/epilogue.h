@@ -3,7 +3,7 @@
 
 #include "backends/cuda/device/activation.h"
 #include "backends/cuda/device/rows.h"
-#include "backends/cuda/launches.h"
+#include "backends/cuda/launches/products.h"
 
 namespace modelflow::cuda {
 

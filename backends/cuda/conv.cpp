@@ -1,0 +1,157 @@
+// Conv on a GPU: images of one or two axes in either layout; weights are laid out for the device once, when the session
+// is made.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "backends/cuda/invocation.h"
+#include "backends/cuda/kernels.h"
+#include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
+#include "backends/ops/conv_attrs.h"
+
+namespace modelflow::cuda {
+namespace {
+
+using ops::ConvAttrs;
+
+constexpr const char* kOp = "Conv";
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
+}
+
+/// Weights with their axes in this order: [filter, row, column, channel], or filters last.
+Tensor turned(const Tensor& w, std::int64_t places, bool filters_last) {
+  const std::int64_t filters = w.dims()[0], channels = w.dims()[1];
+  const auto size = static_cast<std::int64_t>(byte_count(w.dtype(), std::array<std::int64_t, 1>{1}));
+  return Tensor::make(w.dtype(), w.dims(), [&](std::byte* to) {
+    for (std::int64_t f = 0; f < filters; ++f)
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t p = 0; p < places; ++p) {
+          const std::int64_t at = filters_last ? (p * channels + c) * filters + f : (f * places + p) * channels + c;
+          std::memcpy(to + at * size, w.data() + ((f * channels + c) * places + p) * size,
+                      static_cast<std::size_t>(size));
+        }
+  });
+}
+
+DeviceMemory uploaded(const DeviceLibrary& library, const Tensor& tensor) {
+  const std::size_t bytes = byte_count(tensor.dtype(), tensor.dims());
+  DeviceMemory memory(library, bytes);
+  check("copy", library.copy(memory.data(), tensor.data(), bytes, nullptr));
+  check("copy", library.synchronize(nullptr));
+  return memory;
+}
+
+ImageStrides strides_of(bool last, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
+  const std::int64_t area = rows * columns;
+  if (last) return {area * channels, 1, columns * channels, channels};
+  return {area * channels, area, columns, 1};
+}
+
+class Conv : public Implementation {
+ public:
+  Conv(const Call& call, const DeviceLibrary& library, const Target& target)
+      : library_(library),
+        target_(target),
+        conv_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        weights_(call.in(1).constant->dims()),
+        direct_(conv_.group > 1),
+        w_(uploaded(library, turned(*call.in(1).constant, places(), direct_))) {}
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != conv_.inputs()) fail("takes " + std::to_string(conv_.inputs()) + " inputs");
+    ConvLaunch c = {};
+    c.number = shared_number(kOp, call);
+    const Dims y = read(call.input(0).dims, c);
+    if (conv_.has_bias) {
+      const View bias = call.input(2);
+      if (bias.dims.size() != 1 || bias.dims[0] != weights_[0]) fail("bias does not fit the filters");
+      c.epilogue.bias = bias.data;
+    }
+    if (conv_.residual != ops::Residual::none) {
+      const View residual = call.input(conv_.residual_index());
+      if (!std::ranges::equal(residual.dims, y)) fail("residual is not of the shape of the result");
+      c.epilogue.residual = residual.data;
+      c.epilogue.use = static_cast<EpilogueLaunch::Residual>(conv_.residual);
+    }
+    c.epilogue.scale = 1;
+    c.epilogue.activation = activation_;
+    c.x = call.input(0).data;
+    c.w = w_.data();
+    c.y = call.output(0, y);
+    if (element_count(y) == 0) return;
+    c.direct = direct_;
+    c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores && conv_.x_last;
+    constexpr std::int64_t kSide = 128;
+    c.large = (c.batch * c.rows * c.columns + kSide - 1) / kSide * ((c.filters + kSide - 1) / kSide) >= target_.cores;
+    check(kOp, library_.conv(c, call.stream()));
+  }
+
+ private:
+  std::int64_t places() const { return element_count(std::span(weights_).subspan(2)); }
+
+  /// Geometry from x; one axis is an image of one row.
+  Dims read(std::span<const std::int64_t> x, ConvLaunch& c) const {
+    const std::size_t rank = conv_.rank(), last = rank - 1, first = conv_.x_last ? 1 : 2;
+    if (x.size() != rank + 2) fail("x is not of the rank of the weights");
+    const std::int64_t channels = x[conv_.x_last ? rank + 1 : 1];
+    if (channels != weights_[1] * conv_.group) fail("x has other channels than the weights");
+    const Dims y = conv_.output_dims(x, weights_[0]);
+    const std::size_t first_y = conv_.y_last ? 1 : 2;
+    const auto small = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
+    c.batch = x[0], c.channels = small(channels), c.filters = small(weights_[0]), c.group = small(conv_.group);
+    c.width = x[first + last], c.columns = y[first_y + last];
+    c.kernel_w = small(conv_.kernel[last]), c.stride_w = small(conv_.strides[last]);
+    c.dilation_w = small(conv_.dilations[last]), c.left = small(conv_.pads[last]);
+    c.height = c.rows = c.kernel_h = c.stride_h = c.dilation_h = 1;
+    if (rank > 1) {
+      c.height = x[first], c.rows = y[first_y], c.kernel_h = small(conv_.kernel[0]);
+      c.stride_h = small(conv_.strides[0]), c.dilation_h = small(conv_.dilations[0]), c.top = small(conv_.pads[0]);
+    }
+    c.x_strides = strides_of(conv_.x_last, channels, c.height, c.width);
+    c.y_strides = strides_of(conv_.y_last, weights_[0], c.rows, c.columns);
+    return y;
+  }
+
+  const DeviceLibrary& library_;
+  Target target_;
+  ConvAttrs conv_;
+  ActivationSpec activation_;
+  Dims weights_;
+  bool direct_;
+  DeviceMemory w_;
+};
+
+Verdict accepts(const Call& call, const Target&) {
+  if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
+  const ConvAttrs conv(call.attrs);
+  const Operand& w = call.in(1);
+  if (!w.constant) return no("weights are not constant", w.name);
+  if (conv.rank() > 2) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
+  if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);
+  if (!std::equal(conv.kernel.begin(), conv.kernel.end(), w.constant->dims().begin() + 2))
+    return no("weights do not fit kernel_shape", w.name);
+  if (w.constant->elements() == 0) return no("weights are empty", w.name);
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // numbers of a filter are counted in 32 bits
+  if (w.constant->elements() > kMost) return no("weights are too many", w.name);
+  return w.constant->dims()[0] % conv.group == 0 ? yes() : no("group does not divide the filters", w.name);
+}
+
+}  // namespace
+
+const Kernel conv = {
+    .op = "Conv",
+    .name = "cuda.conv",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts,
+    .cost = product_seconds,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Conv>(call, library_at_hand(), target);
+    },
+};
+
+}  // namespace modelflow::cuda

@@ -1,0 +1,52 @@
+// Products and convolutions, and what follows them.
+#pragma once
+
+#include "backends/activation.h"
+#include "backends/cuda/launches.h"
+
+namespace modelflow::cuda {
+
+/// activation(sum * scale + bias, the residual before) and the residual after it.
+struct EpilogueLaunch {
+  enum class Residual : std::int32_t { none, before, after, times };
+  const void *bias, *residual;  ///< null where there is none
+  Residual use;
+  float scale;
+  ActivationSpec activation;
+};
+
+/// y = epilogue(a b): products of [m, k] and [k, n], either of which may lie transposed, on tensor cores or not.
+struct MatMulLaunch {
+  Number number;
+  std::int64_t m, n, k, products;
+  const void *a, *b;
+  void* y;
+  bool trans_a, trans_b;
+  bool tensor_cores, large;     ///< in tiles of 128 x 128, where there are enough of them for all multiprocessors
+  bool wide_a, wide_b, wide_y;  ///< may be moved 16 bytes at a time; the launcher sets them
+  Places batches;               ///< of the matrices of a and b, by product
+  EpilogueLaunch epilogue;
+};
+
+/// How far apart neighbours along each axis of an image lie, in elements.
+struct ImageStrides {
+  std::int64_t image, channel, row, column;
+};
+
+/// y = epilogue(conv(x, w)) over images of one or two axes. Weights lie as [filter, row, column, channel of the group],
+/// for `direct` as [row, column, channel of the group, filter].
+struct ConvLaunch {
+  Number number;
+  std::int64_t batch, height, width, rows, columns;  ///< of x and of y
+  std::int32_t channels, filters, group;
+  std::int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
+  ImageStrides x_strides, y_strides;
+  const void *x, *w;
+  void* y;
+  bool direct;                  ///< each result by itself: groups
+  bool tensor_cores, large;     ///< as in MatMulLaunch; x has its channels last
+  bool wide_x, wide_w, wide_y;  ///< may be moved 16 bytes at a time; the launcher sets them
+  EpilogueLaunch epilogue;      ///< the residual lies as y does
+};
+
+}  // namespace modelflow::cuda
