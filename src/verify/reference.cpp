@@ -56,17 +56,20 @@ bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RN
 /// Whether NaN is the largest or the smallest depends on its place.
 bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
 
-bool lacks_a_bound(const Node& node) {
-  const auto has = [&](std::size_t i, const char* name) { return node.input(i) || node.attrs.has(name); };
-  return node.is("Clip") && !(has(1, "min") && has(2, "max"));
-}
-
 /// Computed from constants alone, as far as a few steps tell.
 bool is_fixed(const Value* value, int depth = 0) {
   if (!value || value->constant()) return true;
   const Node* node = value->producer();
   return node && depth < 4 && !node->inputs().empty() &&
          std::ranges::all_of(node->inputs(), [&](const Value* input) { return is_fixed(input, depth + 1); });
+}
+
+/// InstanceNormalization whose scale an infinity may reach.
+bool scales_by_data(const Node& node) { return node.is("InstanceNormalization") && !is_fixed(node.input(1)); }
+
+bool lacks_a_bound(const Node& node) {
+  const auto has = [&](std::size_t i, const char* name) { return node.input(i) || node.attrs.has(name); };
+  return node.is("Clip") && !(has(1, "min") && has(2, "max"));
 }
 
 /// What a value is computed from by convolutions, normalizations, factors, and ops that move elements; itself where
@@ -264,6 +267,8 @@ class Maker {
       return keep_row(idea, "Clip without bounds ends at the largest number of the type that it is computed in");
     if (idea.style == Style::infinite && any_node(flat_.graph(), adds_parallel_convolutions))
       return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
+    if (idea.style == Style::infinite && any_node(flat_.graph(), scales_by_data))
+      return keep_row(idea, "ONNX Runtime multiplies the scale of a normalization with the mean first");
     std::string why_not;
     for (const Extents& extents : idea.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
