@@ -1,5 +1,6 @@
 """modelflow.torch.export beside torch itself: both exporters, sizes left open, modules in every state, and what is refused.
 It runs where torch is installed (tools/test-torch makes such a place)."""
+import importlib.util
 import os
 import re
 import sys
@@ -183,11 +184,21 @@ def test_the_example_trains_and_int8_is_faster_within_its_bound(tmp_path):
     assert done.out.count("as fast as float32") == 2 and len(list(tmp_path.glob("*.onnx"))) == 4
 
 
-@pytest.mark.parametrize("section, said", [("From a training script", "from the module"), ("From transformers and scikit-learn", "1.0 agree")])
-def test_the_blocks_of_the_page(tmp_path, section, said):
-    """What docs/python.md says about torch and scikit-learn, as written."""
+def blocks_of(section):
     page = (ROOT / "docs/python.md").read_text().split(f"## {section}\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```python\n(.*?)```", page, re.S)
-    (tmp_path / "page.py").write_text("\n".join(blocks))
-    done = run(sys.executable, "page.py", cwd=tmp_path)
-    assert len(blocks) == 1 and done.code == 0 and said in done.out, done.out + done.err[-2000:]
+    return re.findall(r"```python\n(.*?)```", page, re.S)
+
+
+@pytest.mark.parametrize("section, which, needs, said", [
+    ("From a training script", 0, "torch", "from the module"), ("From transformers, optimum, Keras and scikit-learn", 0, "transformers", "from the module"),
+    ("From transformers, optimum, Keras and scikit-learn", 1, "optimum", "verified"), ("From transformers, optimum, Keras and scikit-learn", 2, "keras", "verified"),
+    ("From transformers, optimum, Keras and scikit-learn", 3, "skl2onnx", "1.0 agree")])
+def test_the_blocks_of_the_page(tmp_path, section, which, needs, said):
+    """What docs/python.md says about torch and other places where models come from, as written."""
+    if importlib.util.find_spec(needs) is None:
+        pytest.skip(f"{needs} is not installed: tools/test-torch runs this")
+    blocks = blocks_of(section)
+    assert len(blocks) == (1 if section == "From a training script" else 4)
+    (tmp_path / "page.py").write_text(blocks[which])
+    done = run(sys.executable, "page.py", cwd=tmp_path, timeout=900)
+    assert done.code == 0 and said in done.out, done.out + done.err[-2000:]

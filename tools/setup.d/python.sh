@@ -64,11 +64,14 @@ install_extras_venv() {
   VENV=$base PYTHON=$python
 }
 
-# Beside torch: its environment sees no further one, so they lie in a folder for PYTHONPATH.
-install_exports_packages() {
-  EXPORTS_PACKAGES="$SETUP_CACHE/exports-$(hash_of "$(cat "$HERE/setup.d/python-exports.lock")")"
-  is_done "$EXPORTS_PACKAGES" && { ready; return; }
-  rm -rf "$EXPORTS_PACKAGES"
-  HINT=$PIP_HINT run_logged pip-exports pip_locked --target "$EXPORTS_PACKAGES" -r "$HERE/setup.d/python-exports.lock"
-  mark_done "$EXPORTS_PACKAGES"
+# Beside torch: its environment sees no further one, so they lie in folders for PYTHONPATH. install_packages NAME (the lock file's) -> PACKAGES
+install_packages() {
+  local lock="$HERE/setup.d/python-$1.lock"
+  PACKAGES="$SETUP_CACHE/$1-$(hash_of "$(cat "$lock")")"
+  is_done "$PACKAGES" && { ready; return; }
+  rm -rf "$PACKAGES"
+  HINT=$PIP_HINT run_logged "pip-$1" pip_locked --target "$PACKAGES" -r "$lock"
+  mark_done "$PACKAGES"
 }
+install_exports_packages() { install_packages exports; EXPORTS_PACKAGES=$PACKAGES; }
+install_recipes_packages() { install_packages recipes; RECIPES_PACKAGES=$PACKAGES; }
