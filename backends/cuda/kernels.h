@@ -25,8 +25,8 @@ std::unique_ptr<Implementation> create(const Call& call, const Target&) {
 }
 
 extern const Kernel layer_norm, matmul;
-extern const Kernel conv;
+extern const Kernel attention, conv;
 
-inline constexpr std::array kKernels = {&layer_norm, &matmul, &conv};
+inline constexpr std::array kKernels = {&layer_norm, &matmul, &conv, &attention};
 
 }  // namespace modelflow::cuda

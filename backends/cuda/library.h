@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/cuda/launches.h"
+#include "backends/cuda/launches/attention.h"
 #include "backends/cuda/launches/products.h"
 #include "modelflow/error.h"
 
@@ -35,6 +36,7 @@ struct DeviceLibrary {
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
   const char* (*conv)(const ConvLaunch& launch, void* stream);
+  const char* (*attention)(const AttentionLaunch& launch, void* stream);
 };
 
 /// Of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this code. Opened

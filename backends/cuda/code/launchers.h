@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/launches.h"
+#include "backends/cuda/launches/attention.h"
 #include "backends/cuda/launches/products.h"
 
 namespace modelflow::cuda {
@@ -9,5 +10,6 @@ namespace modelflow::cuda {
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
 const char* start_conv(const ConvLaunch& launch, void* stream);
+const char* start_attention(const AttentionLaunch& launch, void* stream);
 
 }  // namespace modelflow::cuda

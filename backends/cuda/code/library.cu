@@ -18,6 +18,7 @@ constexpr DeviceLibrary kLibrary = {
     .layer_norm = start_layer_norm,
     .matmul = start_matmul,
     .conv = start_conv,
+    .attention = start_attention,
 };
 
 }  // namespace
