@@ -1,7 +1,8 @@
 # libmodelflow_ort_cuda.so: the code that runs on a GPU, where there is a compiler for it (tests/cuda builds it for the
 # host as well).
-# sm_75 to sm_120, each with code of its own, and PTX for what comes next.
-set(MODELFLOW_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90-real;100-real;120" CACHE STRING
+# Code of 7.5, 8.0 (which 8.6 and 8.9 run) and 9.0, and PTX for what comes next. "75-real;80-real;86-real;89-real;90-real;
+# 100-real;120" has code of its own for every device and compiles twice as long.
+set(MODELFLOW_CUDA_ARCHITECTURES "75-real;80-real;90" CACHE STRING
   "Compute capabilities that the CUDA library has code for")
 option(MODELFLOW_CUDA "Build libmodelflow_ort_cuda.so where there is a CUDA compiler" ON)
 if(MODELFLOW_CUDA)
