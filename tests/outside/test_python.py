@@ -25,6 +25,8 @@ if importlib.util.find_spec("modelflow") is None:
 import modelflow  # noqa: E402
 from modelflow import _kinds  # noqa: E402
 
+_library = sys.modules["modelflow._library"]  # the package has a function of that name
+
 QUICK = {"measure": False, "threads": 1}
 
 
@@ -177,7 +179,7 @@ def test_progress_and_report(cnn):
     report = result.report
     assert report.fused and report.summary in repr(result) and report == modelflow.Report.from_json(report.to_json())
     page = report._repr_html_()
-    assert f"srcdoc='{html.escape(modelflow._library.page(report.to_json()))}'" in page, "the page of save_html in a frame"
+    assert f"srcdoc='{html.escape(_library.page(report.to_json()))}'" in page, "the page of save_html in a frame"
     assert report.fused[0].kernel in page and page.count("<table>") == page.count("</table>") >= 3
     with pytest.raises(AttributeError):
         report.verified = False
