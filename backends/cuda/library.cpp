@@ -41,6 +41,18 @@ Opened open() {
 
 }  // namespace
 
+bool driver_finds_device() {
+  static const bool found = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);  // stays open
+    if (!driver) return false;
+    const auto start = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
+    const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
+    int devices = 0;
+    return start && count && start(0) == 0 && count(&devices) == 0 && devices > 0;
+  }();
+  return found;
+}
+
 const DeviceLibrary* device_library(std::string* why) {
   static const Opened* const opened = new Opened(open());  // sessions use it until the process ends
   if (why) *why = opened->why;

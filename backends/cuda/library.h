@@ -43,6 +43,9 @@ struct DeviceLibrary {
 /// once. Null, with the reason in `why`, when there is none or it finds no device.
 const DeviceLibrary* device_library(std::string* why = nullptr);
 
+/// Whether NVIDIA's driver is there and finds a device.
+bool driver_finds_device();
+
 /// Throws Error(unsupported) naming `op` for a reason that is not null.
 inline void check(const char* op, const char* why) {
   if (why) throw Error(ErrorKind::unsupported, std::string(op) + ": " + why);

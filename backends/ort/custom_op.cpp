@@ -6,6 +6,7 @@
 #include "backends/ort/describe.h"
 #include "backends/ort/device_invocation.h"
 #include "backends/ort/invocation.h"
+#include "backends/ort/on_host.h"
 
 namespace modelflow::ort {
 namespace {
@@ -56,6 +57,21 @@ Choice choice_of(const Call& call, const Registration& registration) {
   return verdict ? Choice{only, {}} : Choice{nullptr, verdict.reason};
 }
 
+std::unique_ptr<Implementation> make_implementation(const CustomOp& op, const Call& call) {
+  const Registration& shared = *op.registration;
+  if (!shared.library && op.floats != DType::f32)
+    return std::make_unique<OnHost>(call, op.floats, shared.target, nullptr);
+  const Choice choice = choice_of(call, shared);
+  const bool asked_for = shared.only && shared.only->op == call.op;
+  // The runtime knows types alone: it gives a device what the device may have no kernel for.
+  if (!choice.kernel && shared.library && !asked_for)
+    return std::make_unique<OnHost>(call, op.floats, *shared.host, shared.library);
+  if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
+  std::unique_ptr<Implementation> made = choice.kernel->create(call, shared.target);
+  if (!made) throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
+  return made;
+}
+
 std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, const OrtKernelInfo* info) {
   const std::string where = label(api, info, op.pool_name);
   try {
@@ -63,16 +79,12 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
     const Call call = describe(api, info, op.pool_name, constants);
     const Target& target = op.registration->target;
     if (op.registration->library) fetch(*op.registration->library, constants);
-    const Choice choice = choice_of(call, *op.registration);
-    if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
     auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration,
                                                           where,
                                                           nullptr,
                                                           known_inputs(call, target),
                                                           {allocator_of(api, info, target), api.ReleaseAllocator}});
-    kernel->implementation = choice.kernel->create(call, target);
-    if (!kernel->implementation)
-      throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
+    kernel->implementation = make_implementation(op, call);
     return kernel;
   } catch (const Error& error) {
     throw error.within(where);
@@ -91,7 +103,7 @@ OrtStatus* compute(void* opaque, OrtKernelContext* context) {
     const Registration& shared = *kernel.registration;
     try {
       if (kernel.allocator) {
-        DeviceInvocation call(api, context, shared.scratch, kernel.inputs, kernel.allocator.get());
+        DeviceInvocation call(api, context, shared.scratch, kernel.inputs, kernel.allocator.get(), shared.threads);
         return kernel.implementation->run(call);
       }
       OrtInvocation call(api, context, shared.scratch, kernel.inputs, shared.threads);
@@ -116,18 +128,20 @@ void release_inplace(int* inputs, int* outputs) {
   delete[] outputs;
 }
 
+// The runtime makes one schema of all overloads of a name and refuses every session where they differ in how many
+// inputs and outputs there may be: these are of all ops that share the name.
 OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size_t i) {
   const auto required = [i](const FusedOp* fused) { return i < static_cast<std::size_t>(fused->min_inputs); };
-  return std::ranges::all_of(self(op).fused, required) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+  return std::ranges::all_of(self(op).pool, required) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
 }
 
 std::size_t input_count(const OrtCustomOp* op) {
-  const auto most = std::ranges::max(self(op).fused, {}, &FusedOp::max_inputs);
+  const auto most = std::ranges::max(self(op).pool, {}, &FusedOp::max_inputs);
   return static_cast<std::size_t>(most->max_inputs);
 }
 
 std::size_t output_count(const OrtCustomOp* op) {
-  const auto most = std::ranges::max(self(op).fused, {}, &FusedOp::max_outputs);
+  const auto most = std::ranges::max(self(op).pool, {}, &FusedOp::max_outputs);
   return static_cast<std::size_t>(most->max_outputs);
 }
 
@@ -138,7 +152,7 @@ OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t
 /// Undefined, which stands for any, where those that share the name differ. The numbers are those of ONNX in both.
 template <class TypeOf>
 ONNXTensorElementDataType common_type(const OrtCustomOp* op, TypeOf type_of) {
-  const std::vector<const FusedOp*>& ops = self(op).fused;
+  const std::vector<const FusedOp*>& ops = self(op).taken;
   DType type = type_of(*ops.front());
   const bool same = std::ranges::all_of(ops, [&](const FusedOp* other) { return type_of(*other) == type; });
   if (type == DType::f32) type = self(op).floats;
@@ -164,8 +178,17 @@ const char* provider(const OrtCustomOp* op) {
 
 }  // namespace
 
-CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared, DType type)
-    : OrtCustomOp(), fused(std::move(ops)), pool_name(std::move(name)), floats(type), registration(&shared) {
+CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared)
+    : CustomOp(ops, std::move(name), shared, ops, DType::f32) {}
+
+CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared,
+                   std::vector<const FusedOp*> there, DType type)
+    : OrtCustomOp(),
+      pool(std::move(ops)),
+      taken(std::move(there)),
+      pool_name(std::move(name)),
+      floats(type),
+      registration(&shared) {
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };
   GetExecutionProviderType = provider;
@@ -181,7 +204,7 @@ CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Regi
   CreateKernelV2 = create_kernel;
   KernelComputeV2 = compute;
   KernelDestroy = destroy;
-  if (std::ranges::all_of(fused, &FusedOp::in_place)) {
+  if (std::ranges::all_of(pool, &FusedOp::in_place)) {
     GetMayInplace = may_inplace;
     ReleaseMayInplace = release_inplace;
   }

@@ -16,18 +16,21 @@ struct Registration {
   Target target;
   std::size_t threads = 1;
   const Kernel* only = nullptr;                  ///< what alone may run its op; null: the best
+  const Target* host = nullptr;                  ///< the machine, where the target is a GPU in it
   const cuda::DeviceLibrary* library = nullptr;  ///< of the target, where that is a GPU
   mutable ScratchPool scratch;
 };
 
 /// One registered name ("Conv_3"): the structure that the runtime calls through.
 struct CustomOp : OrtCustomOp {
-  /// `ops`: those that share the name; a node's attributes say which it calls. `floats` stands where an op says
-  /// float32: a device has an overload of each name for every type that its kernels compute with.
+  CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration);
+  /// For `there` among them, with `type` where an op says float32: a device has an overload of each name for every type
+  /// that its kernels compute with, and so has the CPU, which computes in float32.
   CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration,
-           DType floats = DType::f32);
+           std::vector<const FusedOp*> there, DType type);
 
-  std::vector<const FusedOp*> fused;
+  std::vector<const FusedOp*> pool;   ///< those that share the name; a node's attributes say which it calls
+  std::vector<const FusedOp*> taken;  ///< those of them whose types this overload takes
   std::string pool_name;
   DType floats;
   const Registration* registration;

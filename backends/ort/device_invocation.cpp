@@ -4,17 +4,13 @@
 namespace modelflow::ort {
 
 DeviceInvocation::DeviceInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
-                                   OrtAllocator* allocator)
-    : OrtInvocation(api, context, pool, known, 1), api_(api), context_(context), allocator_(allocator) {
+                                   OrtAllocator* allocator, std::size_t threads)
+    : OrtInvocation(api, context, pool, known, threads), api_(api), context_(context), allocator_(allocator) {
   check(api_, api_.KernelContext_GetGPUComputeStream(context_, &stream_));
 }
 
 DeviceInvocation::~DeviceInvocation() {
   for (void* block : scratch_) allocator_->Free(allocator_, block);
-}
-
-void DeviceInvocation::parallel(std::size_t, const std::function<void(std::size_t)>&) {
-  throw Error(ErrorKind::internal, "kernels of a device have no host threads");
 }
 
 std::byte* DeviceInvocation::scratch(std::size_t bytes) {

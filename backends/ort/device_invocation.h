@@ -9,13 +9,12 @@ namespace modelflow::ort {
 
 class DeviceInvocation : public OrtInvocation {
  public:
-  /// `allocator`: that of the node's provider.
+  /// `allocator`: that of the node's provider. `threads`: of the host, for what runs there after all.
   DeviceInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
-                   OrtAllocator* allocator);
+                   OrtAllocator* allocator, std::size_t threads);
   ~DeviceInvocation() override;
   Device device() const override { return Device::cuda; }
   void* stream() const override { return stream_; }
-  void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override;
   std::byte* scratch(std::size_t bytes) override;
 
  private:

@@ -1,12 +1,16 @@
 // RegisterCustomOps, the one function that this library exports. Session config entries that steer it, to be set before
 // the library is registered:
-//   modelflow.kernels   "off": register nothing, the function bodies in the model run; or the name of a kernel, which
-//                       then runs its op or refuses to: to compare kernels
+//   modelflow.kernels   "off": register nothing, the function bodies in the model run: what is done of itself where
+//                       there is a GPU and no library of kernels for it, and "on" undoes; or the name of a kernel,
+//                       which then runs its op or refuses to: to compare kernels
 //   modelflow.threads   how many threads the session's pool has, when that is not the number of physical cores
 //   modelflow.target    pretend to be another machine ("cpu:avx2"): picks the kernels of that machine, for tests
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
+#include <span>
+#include <string_view>
 #include <utility>
 
 #include "backends/cuda/device_target.h"
@@ -16,6 +20,7 @@ namespace modelflow::ort {
 namespace {
 
 constexpr const char* kRegistered = "modelflow.registered";
+constexpr std::string_view kDeviceProvider = "CUDAExecutionProvider";
 
 std::string config(const OrtApi& api, const OrtSessionOptions* options, const char* key) {
   int has = 0;
@@ -42,6 +47,10 @@ bool runs_here(const FusedOp& op, const Target& target) {
     if (kernel->op == op.kind && kernel->create && kernel->fits(target)) return true;
   }
   return false;
+}
+
+bool all_run_here(const std::vector<const FusedOp*>& ops, const Target& target) {
+  return std::ranges::all_of(ops, [&](const FusedOp* op) { return runs_here(*op, target); });
 }
 
 std::size_t thread_count(const std::string& text, const Target& target) {
@@ -79,23 +88,64 @@ const Kernel* kernel_of(const std::string& name) {
   return *found;
 }
 
-/// The names that kernels of a device run, in each type of float. Names of ops that it has no kernels for are left to
-/// the CPU provider.
+/// Of ops that share a name, those that some GPU has kernels for: what a model for a GPU may have, in any type of
+/// float.
+std::vector<const FusedOp*> on_devices(std::vector<const FusedOp*> ops, const Target& device) {
+  std::erase_if(ops, [&](const FusedOp* op) { return !runs_here(*op, device); });
+  return ops;
+}
+
+/// The overloads of `shared` for every name that has kernels on `device`, in these types. Names that the CPU leaves to
+/// their bodies stay so: a name for one provider alone keeps sessions of the other from loading.
+void add_overloads(const Registration& shared, const Target& device, std::span<const DType> types,
+                   OrtCustomOpDomain* domain) {
+  for (const FusedOp* op : fused_ops()) {
+    const std::vector<const FusedOp*> members = pool(*op), there = on_devices(members, device);
+    if (there.empty() || !all_run_here(members, *shared.host)) continue;
+    for (const DType type : types)
+      for (int i = 0; i < op->names; ++i) {
+        auto* overload = new CustomOp(members, pool_name(op->kind, i), shared, there, type);
+        check(*shared.api, shared.api->CustomOpDomain_Add(domain, overload));
+      }
+  }
+}
+
+/// Models for a GPU run elsewhere too, in float32: their names would not load in other types of float otherwise.
+void add_types_of_devices(const Registration& host, OrtCustomOpDomain* domain) {
+  add_overloads(host, Target::parse("cuda:sm_120"), std::array{DType::f16, DType::bf16}, domain);
+}
+
 void add_device_ops(const Registration& host, const cuda::DeviceLibrary& library, OrtCustomOpDomain* domain) {
   auto* shared = new Registration;  // lives as long as the ops
   shared->api = host.api;
   shared->api_version = host.api_version;
   shared->target = cuda::target_of(library);
+  shared->threads = host.threads;
+  shared->host = &host.target;
   shared->library = &library;
-  for (const FusedOp* op : fused_ops()) {
-    std::vector<const FusedOp*> members = pool(*op);
-    std::erase_if(members, [&](const FusedOp* one) { return !runs_here(*one, shared->target); });
-    if (members.empty()) continue;
-    for (const DType type : {DType::f32, DType::f16, DType::bf16})
-      for (int i = 0; i < op->names; ++i)
-        check(*host.api,
-              host.api->CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), *shared, type)));
+  if (host.only && host.only->device == shared->target.device) shared->only = host.only;
+  add_overloads(*shared, shared->target, std::array{DType::f32, DType::f16, DType::bf16}, domain);
+}
+
+/// True for a runtime that has a provider for NVIDIA's GPUs, and a machine that has such a GPU.
+bool may_run_on_device(const OrtApi& api) {
+  char** names = nullptr;
+  int count = 0;
+  check(api, api.GetAvailableProviders(&names, &count));
+  const bool has = std::any_of(names, names + count, [](const char* name) { return kDeviceProvider == name; });
+  check(api, api.ReleaseAvailableProviders(names, count));
+  return has && cuda::driver_finds_device();
+}
+
+/// Kernels for the device that sessions of this runtime may use; null where there are none.
+const cuda::DeviceLibrary* library_for(const OrtApi& api) {
+  const cuda::DeviceLibrary* library = may_run_on_device(api) ? cuda::device_library() : nullptr;
+  try {
+    if (library) cuda::target_of(*library);
+  } catch (const Error&) {  // a device older than all kernels
+    return nullptr;
   }
+  return library;
 }
 
 OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& settings) {
@@ -103,6 +153,7 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   registration->api = &api;
   registration->api_version = version;
   registration->target = target_of(settings.target);
+  registration->host = &registration->target;
   registration->threads = thread_count(settings.threads, registration->target);
   registration->only = kernel_of(settings.kernels);
   OrtCustomOpDomain* domain = nullptr;
@@ -111,11 +162,12 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   for (const FusedOp* op : fused_ops()) {
     // A name that is registered is the plugin's: no body runs in its place.
     const std::vector<const FusedOp*> members = pool(*op);
-    if (!std::ranges::all_of(members, [&](const FusedOp* one) { return runs_here(*one, shared.target); })) continue;
+    if (!all_run_here(members, shared.target)) continue;
     for (int i = 0; i < op->names; ++i)
       check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
   }
-  if (const cuda::DeviceLibrary* library = cuda::device_library()) add_device_ops(shared, *library, domain);
+  add_types_of_devices(shared, domain);
+  if (const cuda::DeviceLibrary* library = library_for(api)) add_device_ops(shared, *library, domain);
   return domain;
 }
 
@@ -134,7 +186,10 @@ void add_ops(const OrtApi& api, int version, OrtSessionOptions* options) {
   // Twice with the same options would be a conflict of kernels in the runtime.
   if (!config(api, options, kRegistered).empty()) return;
   const std::string kernels = config(api, options, "modelflow.kernels");
-  if (kernels != "off") {
+  // Nobody says whether this will be a session of the GPU, where names that have kernels for the CPU alone would run on
+  // it, between copies: without kernels for the GPU, bodies run wherever the session is.
+  const bool bodies = kernels == "off" || (kernels.empty() && may_run_on_device(api) && !library_for(api));
+  if (!bodies) {
     OrtCustomOpDomain* domain = domain_for(
         api, version, {config(api, options, "modelflow.target"), config(api, options, "modelflow.threads"), kernels});
     check(api, api.AddCustomOpDomain(options, domain));

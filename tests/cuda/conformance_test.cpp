@@ -5,27 +5,16 @@
 
 #include <algorithm>
 #include <iostream>
-#include <random>
 #include <tuple>
 
 #include "backends/cuda/device_target.h"
 #include "backends/cuda/invocation.h"
 #include "modelflow/kernel.h"
-#include "modelflow/modelflow.h"
-#include "tests/call_model.h"
+#include "tests/cuda/cases.h"
 #include "tests/cuda/numbers.h"
 
 namespace modelflow {
 namespace {
-
-Tensor random(const Dims& dims, unsigned seed, DType dtype) {
-  std::mt19937 engine(seed);
-  if (dtype != DType::f32) throw Error(ErrorKind::internal, "samples have constants where they take no floats");
-  std::normal_distribution<float> normal;
-  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
-    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
-  });
-}
 
 class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*, DType>> {
  protected:
@@ -37,55 +26,10 @@ class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*
     target_ = cuda::target_of(*library_);
   }
 
-  /// The call with its floats in this type, and operands that are exact in it.
-  struct Case {
-    Call call;
-    std::vector<Tensor> exact, operands;  ///< in float32, in the type
-  };
-  static Case in_type(const Call& sample, DType type) {
-    Case made{sample, {}, {}};
-    unsigned seed = 1;
-    for (Operand& in : made.call.inputs) {
-      const Tensor values = in.constant ? *in.constant : random(in.shape.values(), seed++, in.dtype);
-      const bool floats = values.dtype() == DType::f32;
-      made.operands.push_back(floats ? cuda::in_type(values, type) : values);
-      made.exact.push_back(floats ? cuda::in_float32(made.operands.back()) : values);
-      if (floats) in.dtype = type;
-    }
-    for (std::size_t i = 0; i < made.call.inputs.size(); ++i) {
-      Operand& in = made.call.inputs[i];
-      if (in.constant) in.constant = &made.operands[i];
-    }
-    for (Operand& out : made.call.outputs)
-      if (out.dtype == DType::f32) out.dtype = type;
-    return made;
-  }
-
-  std::vector<Tensor> reference(const Call& sample, const Case& made) {
-    Call exact = sample;
-    Feeds feeds;
-    for (std::size_t i = 0; i < exact.inputs.size(); ++i) {
-      Operand& in = exact.inputs[i];
-      if (in.constant)
-        in.constant = &made.exact[i];
-      else
-        feeds[in.name] = made.exact[i];
-    }
-    const std::string bytes = model_of(exact, 17).to_bytes();
-    return runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.optimize = false})->run(feeds);
-  }
-
-  /// Layers of real models take the emulator minutes; smaller samples have the same options.
-  bool is_too_much(const Call& call) const {
-    constexpr double kMost = 5e6;
-    const FusedOp& op = *find_fused_op(call.op);
-    return std::string_view(library_->built) == "emulated" && op.flops && op.flops(call) > kMost;
-  }
-
   int walk(const Kernel& kernel, const Call& sample) {
-    const Case made = in_type(sample, std::get<DType>(GetParam()));
-    if (!kernel.takes(made.call, target_) || is_too_much(made.call)) return 0;
-    const std::vector<Tensor> want = reference(sample, made);
+    const Case made = case_of(sample, std::get<DType>(GetParam()));
+    if (!kernel.takes(made.call, target_) || too_much_to_emulate(made.call, *library_)) return 0;
+    const std::vector<Tensor> want = reference(*runtime_, sample, made);
     Target small = target_;  // how work is cut depends on the multiprocessors that there are
     small.cores = 1;
     for (const Target& target : {target_, small}) {

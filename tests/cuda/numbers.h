@@ -5,34 +5,10 @@
 #include <cmath>
 #include <string>
 
-#include "backends/cuda/emulator/numbers.h"
+#include "backends/floats.h"
 #include "modelflow/tensor.h"
 
 namespace modelflow::cuda {
-
-template <class T>
-Tensor narrowed(const Tensor& from, DType type) {
-  return Tensor::make(type, from.dims(), [&](std::byte* bytes) {
-    std::ranges::transform(from.as<float>(), reinterpret_cast<T*>(bytes), [](float x) { return T(x); });
-  });
-}
-
-inline Tensor in_type(const Tensor& from, DType type) {
-  return type == DType::f16 ? narrowed<Half>(from, type) : type == DType::bf16 ? narrowed<BFloat16>(from, type) : from;
-}
-
-template <class T>
-Tensor widened(const Tensor& from) {
-  return Tensor::make(DType::f32, from.dims(), [&](std::byte* bytes) {
-    const auto* first = reinterpret_cast<const T*>(from.data());
-    std::transform(first, first + from.elements(), reinterpret_cast<float*>(bytes), [](T x) { return float(x); });
-  });
-}
-
-inline Tensor in_float32(const Tensor& from) {
-  const DType type = from.dtype();
-  return type == DType::f16 ? widened<Half>(from) : type == DType::bf16 ? widened<BFloat16>(from) : from;
-}
 
 /// The last digit of 1 in this type.
 inline float digit(DType type) { return type == DType::f16 ? 0x1p-10F : type == DType::bf16 ? 0x1p-7F : 0; }
