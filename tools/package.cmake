@@ -3,6 +3,12 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set_target_properties(modelflow_ort PROPERTIES EXPORT_NAME plugin)
 install(TARGETS modelflow modelflow_ort optimize modelflow-bench EXPORT ModelFlowTargets)
+add_custom_target(installed)  # what tools/build builds
+add_dependencies(installed modelflow modelflow_ort optimize modelflow-bench described)
+if(TARGET modelflow_ort_cuda)  # beside the plugin, which opens it
+  add_dependencies(installed modelflow_ort_cuda)
+  install(TARGETS modelflow_ort_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+endif()
 install(DIRECTORY include/modelflow DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT ModelFlowTargets NAMESPACE ModelFlow:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/ModelFlow FILE ModelFlowConfig.cmake)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/ModelFlowConfigVersion.cmake COMPATIBILITY SameMinorVersion)

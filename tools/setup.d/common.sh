@@ -16,7 +16,7 @@ die()  { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 STEP=
 announce_step() { [ -z "$STEP" ] || printf '%s\n' "$STEP"; STEP=; }
 step() {
-  STEP="[$1/7] $2"
+  STEP="[$1/$STEPS] $2"
   [ "$QUIET" = 1 ] || announce_step
 }
 ready() {

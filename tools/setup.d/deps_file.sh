@@ -29,6 +29,7 @@ set(MODELFLOW_OLDEST_ORT_LIBRARY_PATH "$oldest")
 set(MODELFLOW_OLDEST_ORT_PYTHONPATH "$ORT_OLDEST")
 set(Python_EXECUTABLE "$PYTHON")
 set(Python3_EXECUTABLE "$PYTHON")
+$(cuda_deps)
 CMAKE
   cat > "$DEPS_ENV.new" <<ENV
 # Written by tools/setup, for shell scripts: . deps.env
