@@ -235,3 +235,22 @@ def test_models_for_a_cpu_load_and_run(cuda, optimize, tmp_path, precision):
         assert "error" not in said, said
         outputs.append(np.load(tmp_path / "y.npz")["arr_0"])
     assert np.abs(outputs[0] - outputs[1]).max() <= 1e-5 * np.abs(outputs[0]).max()
+
+
+@emulated_only
+def test_the_command_for_gpus_says_when_there_is_none():
+    if not pathlib.Path("/proc/driver/nvidia").exists():
+        done = run(ROOT / "tools/test-gpu")
+        assert done.code == 5 and done.out.count("\n") == 1 and "no GPU here" in done.out
+
+
+def test_what_travels_to_a_gpu_fits(tmp_path):
+    if not (BUILD / "libmodelflow_ort_cuda.so").exists() or not (BUILD / "modelflow_gpu_tests").exists():
+        pytest.skip("no libmodelflow_ort_cuda.so: built without a CUDA compiler")
+    done = run(ROOT / "tools/test-gpu", "--pack", tmp_path / "gpu.tar.gz", env={**os.environ, "MODELFLOW_BUILD": str(BUILD)})
+    assert done.code == 0, done.err
+    assert (tmp_path / "gpu.tar.gz").stat().st_size < 60 << 20
+    assert run("tar", "xf", tmp_path / "gpu.tar.gz", "-C", tmp_path).code == 0
+    environment = {**os.environ, "MODELFLOW_CUDA_LIBRARY": str(EMULATED), "MODELFLOW_ONNXRUNTIME": str(next((tmp_path / "gpu").glob("libonnxruntime*")))}
+    done = run(tmp_path / "gpu/modelflow_gpu_tests", "--gtest_filter=*Times*:*DeviceConformance*float16", env=environment, timeout=900)
+    assert done.code == 0 and "[  PASSED  ] 1 test." in done.out and "the emulator has no times" in done.out, done.out[-2000:]
