@@ -24,9 +24,13 @@ std::unique_ptr<Implementation> create(const Call& call, const Target&) {
   return std::make_unique<T>(call, library_at_hand());
 }
 
-extern const Kernel layer_norm, matmul;
-extern const Kernel attention, conv;
+extern const Kernel attention, conv, matmul;
+extern const Kernel activation, concat, embedding, group_norm, layer_norm, pointwise, pool, reduce, rotary, softmax,
+    squeeze_excite, upsample;
 
-inline constexpr std::array kKernels = {&layer_norm, &matmul, &conv, &attention};
+inline constexpr std::array kKernels = {
+    &attention, &matmul, &conv,   &activation, &concat,  &embedding,      &group_norm, &layer_norm,
+    &pointwise, &pool,   &reduce, &rotary,     &softmax, &squeeze_excite, &upsample,
+};
 
 }  // namespace modelflow::cuda

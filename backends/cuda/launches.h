@@ -15,7 +15,8 @@ struct Places {
   std::int32_t axes = 0;
   std::int64_t extents[kAxes] = {};
   std::int64_t strides[kOperands][kAxes] = {};
-  bool whole[kOperands] = {};  ///< every element has one of its own, at the same place
+  bool whole[kOperands] = {};   ///< every element has one of its own, at the same place
+  bool single[kOperands] = {};  ///< one element for all
 };
 
 /// y = (x + residual normalized over its last n elements) * scale + bias, and the sum.

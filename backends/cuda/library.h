@@ -8,7 +8,10 @@
 
 #include "backends/cuda/launches.h"
 #include "backends/cuda/launches/attention.h"
+#include "backends/cuda/launches/elements.h"
+#include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
+#include "backends/cuda/launches/rows.h"
 #include "modelflow/error.h"
 
 namespace modelflow::cuda {
@@ -33,10 +36,21 @@ struct DeviceLibrary {
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);  ///< in any direction
   const char* (*synchronize)(void* stream);
 
+  const char* (*activation)(const ActivationLaunch& launch, void* stream);
+  const char* (*channel_mean)(const ChannelMeanLaunch& launch, void* stream);
+  const char* (*copy_pixels)(const CopyLaunch& launch, void* stream);
+  const char* (*embedding)(const EmbeddingLaunch& launch, void* stream);
+  const char* (*group_norm)(const GroupNormLaunch& launch, void* stream);
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
   const char* (*conv)(const ConvLaunch& launch, void* stream);
   const char* (*attention)(const AttentionLaunch& launch, void* stream);
+  const char* (*pointwise)(const PointwiseLaunch& launch, void* stream);
+  const char* (*pool)(const PoolLaunch& launch, void* stream);
+  const char* (*reduce)(const ReduceLaunch& launch, void* stream);
+  const char* (*rotary)(const RotaryLaunch& launch, void* stream);
+  const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
+  const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
 };
 
 /// Of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this code. Opened

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/activation.h"
 #include "modelflow/error.h"
 
 namespace modelflow::cuda {
@@ -41,7 +42,24 @@ Verdict accepts_numbers(const Call& call) {
   return yes();
 }
 
+Verdict accepts_activation(const Call& call) {
+  try {
+    activation_of(call.attrs);
+    return yes();
+  } catch (const Error& error) {
+    return no(error.what());
+  }
+}
+
 double element_bytes(const Call& call) { return call.in(0).dtype == DType::f32 ? 4 : 2; }
+
+double operand_bytes(const Call& call) {
+  double bytes = 0;
+  for (const std::vector<Operand>* operands : {&call.inputs, &call.outputs})
+    for (const Operand& operand : *operands)
+      bytes += static_cast<double>(byte_count(operand.dtype, {})) * operand.shape.known_elements();
+  return bytes;
+}
 
 Places places_of(const char* op, const Broadcast& shape, std::size_t operands) {
   const std::vector<std::size_t>& extents = shape.extents();
@@ -53,6 +71,7 @@ Places places_of(const char* op, const Broadcast& shape, std::size_t operands) {
   for (std::size_t i = 0; i < operands; ++i) {
     std::ranges::copy(shape.strides(i), places.strides[i]);
     places.whole[i] = shape.whole(i);
+    places.single[i] = shape.single(i);
   }
   return places;
 }

@@ -17,8 +17,12 @@ std::size_t bytes_of(Number number);
 Number shared_number(const char* op, const Invocation& call);
 /// A no for operands that are not all float32, all float16 or all bfloat16.
 Verdict accepts_numbers(const Call& call);
+/// A no for an activation that kernels do not know.
+Verdict accepts_activation(const Call& call);
 /// Bytes of one element of x.
 double element_bytes(const Call& call);
+/// Bytes of all operands and results, each counted once.
+double operand_bytes(const Call& call);
 
 /// Throws Error(unsupported) for more operands or axes than kernels take.
 Places places_of(const char* op, const Broadcast& shape, std::size_t operands);

@@ -17,20 +17,27 @@ struct Case {
   std::vector<Tensor> exact, operands;  ///< in float32, in the type
 };
 
-inline Tensor normal_numbers(const Dims& dims, unsigned seed, DType dtype) {
+/// `spoiled` in the middle, if it is another number than 0.
+inline Tensor normal_numbers(const Dims& dims, unsigned seed, DType dtype, float spoiled = 0) {
   if (dtype != DType::f32) throw Error(ErrorKind::internal, "samples have constants where they take no floats");
   std::mt19937 engine(seed);
   std::normal_distribution<float> normal;
   return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
-    for (std::int64_t i = 0; i < element_count(dims); ++i) reinterpret_cast<float*>(bytes)[i] = normal(engine);
+    auto* const to = reinterpret_cast<float*>(bytes);
+    const std::int64_t count = element_count(dims);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = normal(engine);
+    if (spoiled != 0 && count > 0) to[count / 2] = spoiled;
   });
 }
 
-inline Case case_of(const Call& sample, DType type) {
+/// `spoiled`: a number in the first operand that is no constant.
+inline Case case_of(const Call& sample, DType type, float spoiled = 0) {
   Case made{sample, {}, {}};
   unsigned seed = 1;
   for (Operand& in : made.call.inputs) {
-    const Tensor values = in.constant ? *in.constant : normal_numbers(in.shape.values(), seed++, in.dtype);
+    const Tensor values =
+        in.constant ? *in.constant : normal_numbers(in.shape.values(), seed, in.dtype, seed == 1 ? spoiled : 0);
+    if (!in.constant) ++seed;
     made.operands.push_back(in_type(values, type));
     made.exact.push_back(in_float32(made.operands.back()));
     if (values.dtype() == DType::f32) in.dtype = type;

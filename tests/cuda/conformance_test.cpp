@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
+#include <limits>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "backends/cuda/device_target.h"
@@ -26,8 +30,8 @@ class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*
     target_ = cuda::target_of(*library_);
   }
 
-  int walk(const Kernel& kernel, const Call& sample) {
-    const Case made = case_of(sample, std::get<DType>(GetParam()));
+  int walk(const Kernel& kernel, const Call& sample, float spoiled = 0) {
+    const Case made = case_of(sample, std::get<DType>(GetParam()), spoiled);
     if (!kernel.takes(made.call, target_) || too_much_to_emulate(made.call, *library_)) return 0;
     const std::vector<Tensor> want = reference(*runtime_, sample, made);
     Target small = target_;  // how work is cut depends on the multiprocessors that there are
@@ -39,7 +43,7 @@ class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*
       for (std::size_t i = 0; i < want.size(); ++i) {
         const Tensor got = invocation.result(i, made.call.outputs[i].dtype);
         const std::string apart = cuda::difference(want[i], got);
-        EXPECT_EQ(apart, "") << kernel.name << " " << describe(sample);
+        EXPECT_EQ(apart, "") << kernel.name << " " << describe(sample) << " with " << spoiled;
       }
     }
     EXPECT_GT(kernel.cost(made.call, target_), 0) << kernel.name;
@@ -59,6 +63,60 @@ TEST_P(DeviceConformance, EqualsTheBody) {
   for (const Call& sample : samples) taken += walk(kernel, sample);
   EXPECT_GT(taken, 0) << "takes no sample of its op";
   std::cout << kernel.name << ": " << taken << " of " << samples.size() << " samples\n";
+}
+
+/// Kernels that compute each number by itself, or sum: what is not finite goes where the body lets it. (What the
+/// largest of numbers is that NaN is one of, ONNX Runtime leaves open: see below.)
+TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
+  const Kernel& kernel = *std::get<const Kernel*>(GetParam());
+  const std::set<std::string_view> ops = {"Activation", "Pointwise", "Softmax",  "Reduce", "Rotary",
+                                          "GroupNorm",  "Concat",    "Upsample", "Pool",   "SqueezeExcite"};
+  if (!kernel.fits(target_) || !ops.contains(kernel.op)) return;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const Call& sample : find_fused_op(kernel.op)->samples()) {
+    constexpr double kFew = 5000;
+    if (sample.in(0).constant || sample.in(0).shape.known_elements() > kFew) continue;
+    const std::string program = sample.attrs.text("program");
+    const bool largest = program.find("ReduceMax") != std::string::npos ||
+                         program.find("ReduceMin") != std::string::npos || sample.attrs.text("mode") == "max";
+    for (const float number : {kInfinity, -kInfinity}) walk(kernel, sample, number);
+    if (!largest) walk(kernel, sample, std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+std::vector<Call> calls_for_the_largest() {
+  std::vector<Call> calls;
+  const auto add = [&](const char* op, const Attrs& attrs, const Dims& dims) {
+    Call call{op, find_fused_op(op)->defaults, {{"x", DType::f32, Shape::of(dims)}}, {}};
+    for (const auto& [name, value] : attrs) call.attrs.set(name, value);
+    if (!find_fused_op(op)->infer(call)) throw Error(ErrorKind::internal, "a call contradicts itself");
+    calls.push_back(std::move(call));
+  };
+  for (const char* op : {"ReduceMax", "ReduceMin"})
+    for (const std::int64_t axis : {-1, -2})
+      for (const Dims& dims : {Dims{5, 7}, Dims{7, 600}, Dims{3, 8}})
+        add("Reduce", {{"program", std::string(op) + " x0; Neg t0"}, {"axis", axis}}, dims);
+  const Ints two = {2, 2}, one = {1, 1}, pads = {1, 1, 0, 0};
+  for (const std::int64_t channels : {1, 8})
+    add("Pool", {{"mode", std::string("max")}, {"kernel_shape", two}, {"strides", one}, {"pads", pads}},
+        {1, 3, 3, channels});
+  return calls;
+}
+
+/// One number that is none spoils what it is part of, a row, a column or four windows, and nothing else.
+TEST_P(DeviceConformance, TheLargestKeepsNan) {
+  const auto [kernel, type] = GetParam();
+  if (!kernel->fits(target_)) return;
+  for (const Call& call : calls_for_the_largest()) {
+    if (call.op != kernel->op) continue;
+    const Case made = case_of(call, type, std::numeric_limits<float>::quiet_NaN());
+    ASSERT_TRUE(kernel->takes(made.call, target_));
+    cuda::DeviceInvocation invocation(*library_, made.operands);
+    kernel->create(made.call, target_)->run(invocation);
+    const Tensor y = in_float32(invocation.result(0, made.call.outputs[0].dtype));
+    const auto spoiled = std::ranges::count_if(y.as<float>(), [](float v) { return std::isnan(v); });
+    EXPECT_EQ(spoiled, call.op == "Pool" ? 4 : 1) << describe(call);
+  }
 }
 
 std::vector<const Kernel*> device_kernels() {

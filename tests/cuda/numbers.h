@@ -16,8 +16,9 @@ inline float digit(DType type) { return type == DType::f16 ? 0x1p-10F : type == 
 /// The first place where they differ, or nothing. Kernels sum in float32 and round what they store: an operand that
 /// they make on the way (a sum with a residual) and the result, half a digit each. Of numbers that are not finite the
 /// kind counts.
-inline std::string difference(const Tensor& want, const Tensor& narrow) {
-  const Tensor got = in_float32(narrow);
+inline std::string difference(const Tensor& exact, const Tensor& narrow) {
+  const Tensor got = in_float32(narrow),
+               want = in_float32(in_type(exact, narrow.dtype()));  // beyond the type: infinity
   if (want.dims() != got.dims()) return "is " + Shape::of(got.dims()).str() + ", not " + Shape::of(want.dims()).str();
   const auto a = want.as<float>(), b = got.as<float>();
   float largest = 1;

@@ -3,13 +3,27 @@
 
 #include "backends/cuda/launches.h"
 #include "backends/cuda/launches/attention.h"
+#include "backends/cuda/launches/elements.h"
+#include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
+#include "backends/cuda/launches/rows.h"
 
 namespace modelflow::cuda {
 
+const char* start_activation(const ActivationLaunch& launch, void* stream);
+const char* start_channel_mean(const ChannelMeanLaunch& launch, void* stream);
+const char* start_copy_pixels(const CopyLaunch& launch, void* stream);
+const char* start_embedding(const EmbeddingLaunch& launch, void* stream);
+const char* start_group_norm(const GroupNormLaunch& launch, void* stream);
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
 const char* start_conv(const ConvLaunch& launch, void* stream);
 const char* start_attention(const AttentionLaunch& launch, void* stream);
+const char* start_pointwise(const PointwiseLaunch& launch, void* stream);
+const char* start_pool(const PoolLaunch& launch, void* stream);
+const char* start_reduce(const ReduceLaunch& launch, void* stream);
+const char* start_rotary(const RotaryLaunch& launch, void* stream);
+const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
+const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
 
 }  // namespace modelflow::cuda

@@ -15,10 +15,21 @@ constexpr DeviceLibrary kLibrary = {
     .release = release,
     .copy = copy,
     .synchronize = synchronize,
+    .activation = start_activation,
+    .channel_mean = start_channel_mean,
+    .copy_pixels = start_copy_pixels,
+    .embedding = start_embedding,
+    .group_norm = start_group_norm,
     .layer_norm = start_layer_norm,
     .matmul = start_matmul,
     .conv = start_conv,
     .attention = start_attention,
+    .pointwise = start_pointwise,
+    .pool = start_pool,
+    .reduce = start_reduce,
+    .rotary = start_rotary,
+    .softmax = start_softmax,
+    .squeeze_excite = start_squeeze_excite,
 };
 
 }  // namespace

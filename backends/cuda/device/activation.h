@@ -1,4 +1,4 @@
-// The activations of fused ops on a device, one number at a time in float32.
+// Activations of fused ops on a device: what backends/activation.cpp says for one number.
 #pragma once
 
 #include "backends/activation.h"
@@ -6,51 +6,72 @@
 
 namespace modelflow::cuda {
 
-/// Comparisons are written so that NaN stays NaN.
-__device__ inline float clipped(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
-__device__ inline float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+__device__ inline float sigmoid(float x) { return 1.0F / (1.0F + expf(-x)); }
+
+/// Comparisons are such that NaN stays NaN.
+__device__ inline float hard_sigmoid(const ActivationSpec& s, float x) {
+  const float y = s.alpha * x + s.beta;
+  return y < 0.0F ? 0.0F : y > 1.0F ? 1.0F : y;
+}
 
 __device__ inline float mish(float x) {
-  if (x > 20) return x;
-  const float e = expf(x), n = e * (e + 2);  // tanh(log(1 + e)) = n / (n + 2)
-  return x * n / (n + 2);
+  if (x > 20.0F) return x;
+  const float e = expf(x), n = e * (e + 2.0F);  // tanh(log(1 + e)) = n / (n + 2)
+  return x * (n / (n + 2.0F));
 }
 
-__device__ inline float plain_activation(const ActivationSpec& s, float x) {
+template <int N, class F>
+__device__ inline void each(float (&v)[N], F f) {
+  for (int k = 0; k < N; ++k) v[k] = f(v[k]);
+}
+
+/// In place, with one choice for all numbers; without scale and shift.
+template <int N>
+__device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) {
   switch (s.kind) {
     case Activation::none:
-      return x;
+      return;
     case Activation::relu:
-      return x < 0 ? 0 : x;
+      return each(v, [](float x) { return x < 0.0F ? 0.0F : x; });
     case Activation::clip:
-      return clipped(x, s.alpha, s.beta);
+      return each(v, [&s](float x) {
+        const float low = x < s.alpha ? s.alpha : x;
+        return s.beta < low ? s.beta : low;
+      });
     case Activation::leaky_relu:
-      return x < 0 ? s.alpha * x : x;
+      return each(v, [&s](float x) { return x < 0.0F ? s.alpha * x : x; });
     case Activation::sigmoid:
-      return sigmoid(x);
+      return each(v, [](float x) { return sigmoid(x); });
     case Activation::silu:
-      return x * sigmoid(x);
+      return each(v, [](float x) { return x * sigmoid(x); });
     case Activation::hard_swish:
-      return x * clipped(s.alpha * x + s.beta, 0, 1);
+      return each(v, [&s](float x) { return x * hard_sigmoid(s, x); });
     case Activation::hard_sigmoid:
-      return clipped(s.alpha * x + s.beta, 0, 1);
+      return each(v, [&s](float x) { return hard_sigmoid(s, x); });
     case Activation::gelu:
-      return 0.5F * x * (1 + erff(x * 0.70710678F));
+      return each(v, [](float x) { return 0.5F * x * (1.0F + erff(x * 0.70710678F)); });
     case Activation::gelu_tanh:
-      return 0.5F * x * (1 + tanhf(0.79788456F * (x + 0.044715F * x * x * x)));
+      return each(v, [](float x) { return 0.5F * x * (1.0F + tanhf(0.79788456F * (x + 0.044715F * x * x * x))); });
     case Activation::quick_gelu:
-      return x * sigmoid(s.alpha * x);
+      return each(v, [&s](float x) { return x * sigmoid(s.alpha * x); });
     case Activation::mish:
-      return mish(x);
+      return each(v, [](float x) { return mish(x); });
     case Activation::tanh:
-      return tanhf(x);
+      return each(v, [](float x) { return tanhf(x); });
   }
-  return x;
 }
 
-/// Also of an activation that is none: scale and shift behind it.
+/// In place. Several numbers at a time spare the choice.
+template <int N>
+__device__ inline void activate_each(const ActivationSpec& s, float (&v)[N]) {
+  activate_plainly(s, v);
+  if (s.scale != 1.0F || s.shift != 0.0F) each(v, [&s](float x) { return x * s.scale + s.shift; });
+}
+
 __device__ inline float activated(const ActivationSpec& s, float x) {
-  return plain_activation(s, x) * s.scale + s.shift;
+  float one[1] = {x};
+  activate_each(s, one);
+  return one[0];
 }
 
 }  // namespace modelflow::cuda

@@ -16,6 +16,9 @@ struct Launch {
   cudaStream_t stream = nullptr;
 };
 
+/// Threads that share out more work than this many blocks have go round in a loop.
+inline constexpr unsigned kMostBlocks = 1U << 16;
+
 inline cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 /// Null, or what went wrong.

@@ -14,6 +14,11 @@ struct Max {
   __device__ float operator()(float a, float b) const { return a > b || a != a ? a : b; }
 };
 
+/// NaN wins here too.
+struct Min {
+  __device__ float operator()(float a, float b) const { return a < b || a != a ? a : b; }
+};
+
 /// Over the 32 lanes of a warp, all of which get it.
 template <class F>
 __device__ inline float warp_reduce(float value, F f) {
@@ -38,6 +43,7 @@ __device__ inline float block_reduce(float value, F f, float* partial) {
 /// The element of operand `i` that belongs to `element` of the result.
 __device__ inline std::int64_t place(const Places& places, int i, std::int64_t element) {
   if (places.whole[i]) return element;
+  if (places.single[i]) return 0;
   std::int64_t at = 0;
   for (int axis = places.axes - 1; axis >= 0; --axis) {
     const std::int64_t extent = places.extents[axis];

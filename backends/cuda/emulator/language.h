@@ -16,6 +16,7 @@
 #define __forceinline__ inline
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(bytes) alignas(bytes)
 /// `name` is the dynamic shared memory of the block, as elements of `type`.
 #define MF_DYNAMIC_SHARED(type, name) \
@@ -47,6 +48,9 @@ struct Launch {
 };
 
 inline void* stream_of(void* stream) { return stream; }
+
+/// Few, so that the loops of their threads go round.
+inline constexpr unsigned kMostBlocks = 8;
 
 /// Null, or what went wrong, in a text of the calling thread.
 template <class... P, class... A>
@@ -87,4 +91,5 @@ T __ldg(const T* at) {
 }
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float a, float b) { return a / b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
 inline float rsqrtf(float x) { return 1.0F / std::sqrt(x); }

@@ -1,0 +1,76 @@
+// Runs programs of elementwise ops on a few numbers of each operand: an interpreter, whose choices are the same for all
+// threads. Values that a later line asks for wait in shared memory.
+#pragma once
+
+#include "backends/cuda/device/activation.h"
+#include "backends/cuda/device/grid.h"
+#include "backends/cuda/launches/elements.h"
+
+namespace modelflow::cuda {
+
+template <int N, class F>
+__device__ inline void each(float (&a)[N], const float (&b)[N], F f) {
+  for (int k = 0; k < N; ++k) a[k] = f(a[k], b[k]);
+}
+
+/// a = op(a, b). Each result is rounded by itself: nothing fuses across lines.
+template <int N>
+__device__ inline void run_line(const Program::Line& line, float (&a)[N], const float (&b)[N]) {
+  constexpr float kHighest = 3.402823466e+38F;
+  switch (line.op) {
+    case LineOp::add:
+      return each(a, b, [](float p, float q) { return p + q; });
+    case LineOp::sub:
+      return each(a, b, [](float p, float q) { return p - q; });
+    case LineOp::mul:
+      return each(a, b, [](float p, float q) { return p * q; });
+    case LineOp::div:
+      return each(a, b, [](float p, float q) { return p / q; });
+    case LineOp::max:
+      return each(a, b, Max());
+    case LineOp::min:
+      return each(a, b, Min());
+    case LineOp::at_least:  // Clip with one bound: the other is the last number in front of infinity
+      return each(a, b, [](float p, float q) { return Min()(Max()(p, q), kHighest); });
+    case LineOp::at_most:
+      return each(a, b, [](float p, float q) { return Min()(Max()(p, -kHighest), q); });
+    case LineOp::neg:
+      return each(a, [](float p) { return -p; });
+    case LineOp::abs:
+      return each(a, [](float p) { return fabsf(p); });
+    case LineOp::sqrt:
+      return each(a, [](float p) { return sqrtf(p); });
+    case LineOp::reciprocal:
+      return each(a, [](float p) { return 1.0F / p; });
+    case LineOp::log:
+      return each(a, [](float p) { return logf(p); });
+    case LineOp::activation:
+      return activate_plainly(ActivationSpec{static_cast<Activation>(line.b)}, a);
+  }
+}
+
+/// read(i, v) gives input `i`. The result is in `v`; `shared` has room for what is kept of all threads.
+template <int N, class Read>
+__device__ inline void run_program(const Program& program, const Read& read, float* shared, float (&v)[N]) {
+  Kept<N> kept(shared);
+  const auto get = [&](std::uint8_t from, float(&to)[N]) {
+    if (from == Program::kBefore) {
+      for (int k = 0; k < N; ++k) to[k] = v[k];
+    } else if (from >= Program::kFirstKept) {
+      kept.get(from - Program::kFirstKept, to);
+    } else {
+      read(static_cast<int>(from), to);
+    }
+  };
+  if (program.lines == 0) read(static_cast<int>(program.first), v);
+  for (int i = 0; i < program.lines; ++i) {
+    const Program::Line line = program.line[i];
+    float b[N] = {};
+    if (line.op <= LineOp::at_most) get(line.b, b);
+    if (line.a != Program::kBefore) get(line.a, v);
+    run_line<N>(line, v, b);
+    if (line.keep != Program::kBefore) kept.put(line.keep - Program::kFirstKept, v);
+  }
+}
+
+}  // namespace modelflow::cuda

@@ -1,0 +1,97 @@
+// Pooling on a GPU, channels last.
+#include <algorithm>
+#include <string>
+
+#include "backends/cuda/image.h"
+#include "backends/cuda/kernels.h"
+#include "backends/ops/pool_extent.h"
+
+namespace modelflow::cuda {
+namespace {
+
+constexpr const char* kOp = "Pool";
+
+class Pool : public Implementation {
+ public:
+  Pool(const Call& call, const DeviceLibrary& library)
+      : library_(library),
+        mode_(call.attrs.text("mode")),
+        kernel_(call.attrs.ints("kernel_shape")),
+        strides_(call.attrs.ints("strides")),
+        pads_(call.attrs.ints("pads")),
+        include_(call.attrs.integer("count_include_pad") != 0) {}
+
+  void run(Invocation& call) const override {
+    const View x = call.input(0);
+    const Image image = image_of(kOp, x, true);
+    if (mode_ == "global_average") return means(call, image);
+    const std::size_t spatial = kernel_.size();
+    if (spatial < 1 || spatial > 2 || x.dims.size() != spatial + 2)
+      throw Error(ErrorKind::invalid_input, "Pool: x has rank " + std::to_string(x.dims.size()) + ", the window " +
+                                                std::to_string(spatial) + " axes");
+    PoolLaunch launch = {};
+    launch.number = image.number;
+    launch.batch = image.batch;
+    launch.channels = image.channels;
+    PoolLaunch::Axis axes[2] = {{1, 1, 1, 1, 0}, {1, 1, 1, 1, 0}};
+    Dims y(x.dims.begin(), x.dims.end());
+    for (std::size_t i = 0; i < spatial; ++i) {
+      const std::int64_t in = x.dims[i + 1], room = in + pads_[i] + pads_[i + spatial] - kernel_[i];
+      y[i + 1] = ops::windows_in(room, strides_[i]);
+      axes[2 - spatial + i] = {in, y[i + 1], kernel_[i], strides_[i], pads_[i]};
+    }
+    launch.high = axes[0];
+    launch.wide = axes[1];
+    launch.max = mode_ == "max";
+    launch.counts_pad = include_;
+    launch.x = x.data;
+    launch.y = call.output(0, y);
+    if (element_count(y) > 0) check(kOp, library_.pool(launch, call.stream()));
+  }
+
+ private:
+  void means(Invocation& call, const Image& image) const {
+    const View x = call.input(0);
+    Dims y(x.dims.size(), 1);
+    y.front() = image.batch;
+    y.back() = image.channels;
+    ChannelMeanLaunch launch = {};
+    launch.image = image;
+    launch.y = call.output(0, y);
+    if (element_count(y) == 0) return;
+    launch.image.parts = parts_of(image.batch * ((image.channels + 31) / 32), 4 * image.rows);
+    const auto sums = static_cast<std::size_t>(image.batch * launch.image.parts * image.channels);
+    launch.sums = reinterpret_cast<float*>(call.scratch(sums * sizeof(float)));
+    check(kOp, library_.channel_mean(launch, call.stream()));
+  }
+
+  const DeviceLibrary& library_;
+  std::string mode_;
+  Ints kernel_, strides_, pads_;
+  bool include_;
+};
+
+Verdict accepts(const Call& call, const Target&) {
+  if (call.inputs.size() != 1) return no("takes one input");
+  if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  return accepts_numbers(call);
+}
+
+double cost(const Call& call, const Target& target) {
+  const double launches = call.attrs.text("mode") == "global_average" ? 2 : 1;
+  return launches * target.launch + target.stream(operand_bytes(call));
+}
+
+}  // namespace
+
+const Kernel pool = {
+    .op = kOp,
+    .name = "cuda.pool",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create<Pool>,
+};
+
+}  // namespace modelflow::cuda
