@@ -1,6 +1,7 @@
 // Finding a fused op by its kind, in another precision, and by the name that a file calls it.
 #include "backends/ops.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -27,6 +28,19 @@ const FusedOp* in_form(const FusedOp& op, Form form) {
 std::string_view name(Form form) {
   constexpr std::array<std::string_view, 6> kNames = {"float32", "bfloat16", "bfloat16", "int8", "int8", "int4"};
   return kNames.at(static_cast<std::size_t>(form));
+}
+
+DType float_type(const Call& call) {
+  const FusedOp* op = find_fused_op(call.op);
+  DType found = DType::undefined;
+  for (std::size_t i = 0; op && i < call.inputs.size(); ++i) {
+    const DType type = call.inputs[i].dtype;
+    const bool counts = op->input_types.at(std::min(i, op->input_types.size() - 1)) == DType::f32;
+    if (!counts || type == DType::undefined) continue;
+    if (found != DType::undefined && type != found) return DType::undefined;
+    found = type;
+  }
+  return found == DType::undefined ? DType::f32 : found;
 }
 
 const FusedOp& pool_of(const FusedOp& op) { return op.names > 0 ? op : *find_fused_op(op.base); }

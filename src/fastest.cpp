@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/measure/region_timing.h"
+#include "src/plugin.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -14,7 +15,7 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   Report scratch;  // the passes run again and again here: only their first run is worth reporting
   if (options.level == Level::O1)
     return {Pipeline::emit(std::move(corrected.forms.portable)), options.precision == Precision::f32};
-  const std::filesystem::path plugin = plugin_path();
+  const std::filesystem::path plugin = plugin_for(options.target);
   const Model& fused = corrected.forms.whole();
   SelectTools tools;
   tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };

@@ -8,6 +8,7 @@
 #include "src/measure/describe.h"
 #include "src/measure/sides.h"
 #include "src/onnx/contradiction.h"
+#include "src/plugin.h"
 #include "src/precision/lower_precision.h"
 #include "src/request.h"
 #include "src/typical.h"
@@ -71,7 +72,8 @@ Result optimize(Model arrived, const Options& given) {
   const auto step = [&](std::string_view what) { options.progress(what, 0); };
 
   step("run the original");
-  const Verifier verifier(runtime, model, options, plugin_path());
+  const std::filesystem::path plugin = plugin_for(options.target);
+  const Verifier verifier(runtime, model, options, plugin);
   report.feeds = verifier.reference().list;
   if (runtime && (options.verify || options.measure) && !verifier.reference().why_not.empty())
     refuse_what_cannot_be_right(model, *runtime);
@@ -90,7 +92,7 @@ Result optimize(Model arrived, const Options& given) {
     step("lower the precision");
     if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
     std::optional<Model> lowered = lower_precision({model, corrected, chosen.model}, options, pipeline, *runtime,
-                                                   plugin_path(), verifier.reference().ordinary(), report);
+                                                   plugin, verifier.reference().ordinary(), report);
     if (lowered) {
       chosen = {.model = std::move(*lowered)};
       report.after = stats(chosen.model);
@@ -100,9 +102,12 @@ Result optimize(Model arrived, const Options& given) {
   if (options.profile && !report.sides.empty()) {
     step("profile");
     const Feeds& feeds = verifier.reference().feeds.front().values;
-    profile_sides(*runtime, {model, chosen.model}, feeds, options, plugin_path(), report);
+    profile_sides(*runtime, {model, chosen.model}, feeds, options, plugin, report);
   }
   report.fused = fused_report(chosen.model, typical, options.target);
+  if (options.target.device != Device::cpu && report.verified && !report.fused.empty())
+    report.notes.push_back("verified on this machine's CPU, by the bodies of the fused ops: no kernel for " +
+                           options.target.str() + " was run");
   return {std::move(chosen.model), std::move(report)};
 }
 

@@ -60,6 +60,11 @@ Model Pipeline::equalize(Model fused, const QuantizationPlan& plan, const std::s
 Model Pipeline::quantize(Model fused, const QuantizationPlan& plan, const std::set<std::string>& disabled,
                          Report& report) const {
   run(fused, route_.quantized, disabled, report, &plan);
+  if (half_type(options_) == DType::undefined) return fused;
+  std::vector<std::string> left;  // ops that have kernels for 16 bits alone, and stay in float32
+  for (const Node* node : fused_nodes(fused.graph()))
+    if (!choose_kernel(call_of(*node), options_.target).kernel) left.push_back(node->name);
+  if (!left.empty()) revert(fused, left);
   return fused;
 }
 

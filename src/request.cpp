@@ -27,15 +27,25 @@ void refuse_wrong_numbers(const Options& options) {
   refuse(!(options.max_drop >= 0 && options.max_drop <= 100), "max_drop must lie between 0 and 100 per cent");
 }
 
-void refuse_what_is_not_there(const Options& options) {
-  const Device device = options.target.device;
-  const bool runs = std::ranges::any_of(
-      kernels(), [device](const Kernel* kernel) { return kernel->device == device && kernel->create; });
-  if (!runs && options.level == Level::O2)
+void refuse_precisions_without_arithmetic(const Options& options) {
+  const Precision precision = options.precision;
+  if (options.target.device == Device::cuda) {
+    if (precision != Precision::f32 && half_type(options) == DType::undefined)
+      throw Error(ErrorKind::unsupported, std::string(name(precision)) + " is for CPUs: a GPU takes fp16 and bf16");
+    if (precision == Precision::bf16 && options.target.sm < 80)
+      throw Error(ErrorKind::unsupported, options.target.str() + " does not compute in bfloat16: it takes fp16");
+    return;
+  }
+  if (precision == Precision::f16)
     throw Error(ErrorKind::unsupported,
-                "no kernels for " + std::string(name(device)) + " yet: use a cpu target, or level O1");
-  if (options.precision == Precision::bf16 && !options.target.has(Isa::avx512_bf16))
+                "float16 would not pay: neither ONNX Runtime nor these kernels have arithmetic for it on a CPU, and "
+                "every op would stand between two casts; bf16 and int8 are what CPUs are fast in");
+  if (precision == Precision::bf16 && !options.target.has(Isa::avx512_bf16))
     throw Error(ErrorKind::unsupported, bf16_price(options));
+}
+
+void refuse_what_is_not_there(const Options& options) {
+  refuse_precisions_without_arithmetic(options);
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.precision != Precision::f32 && options.level == Level::O0)

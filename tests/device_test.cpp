@@ -105,15 +105,54 @@ TEST(Device, AKernelOfEachIsChosenByTheTarget) {
   EXPECT_NE(choose_kernel(find_fused_op("LSTM")->samples()[0], gpu).reason.find("another device"), std::string::npos);
 }
 
-TEST(Device, WhatADeviceHasNoKernelForStays) {
-  const Model model =
-      Model::from_text("<ir_version: 8, opset_import: [\"\" : 17]> g (float[2] x) => (float[2] y) { y = Cos(x) }");
+TEST(Device, OpsWithoutAKernelStayStandard) {
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,8] x, float[8,8] w) => (float[N,8] y) { m = MatMul(x, w)  "
+      "y "
+      "= Relu(m) }");
   Options options;
-  options.measure = options.verify = false;
   options.target = Target::parse("cuda:sm_90");
-  const Model made = optimize(model, options).model;
-  ASSERT_EQ(made.graph().nodes().size(), 1U);
-  EXPECT_TRUE(made.functions.empty());
+  const Result result = optimize(model, options);
+  const auto runs = [](const Kernel* kernel) {
+    return kernel->device == Device::cuda && kernel->op == "MatMul" && kernel->create;
+  };
+  if (std::ranges::none_of(kernels(), runs)) {
+    EXPECT_TRUE(result.report.fused.empty());
+    EXPECT_EQ(result.model.graph().nodes().size(), 2u);
+  }
+  for (const FusedReport& row : result.report.fused) EXPECT_TRUE(row.kernel.starts_with("cuda.")) << row.op;
+  // Nothing of this machine is in what is planned for another one.
+  EXPECT_EQ(optimize(model, options).model.to_bytes(), result.model.to_bytes());
+}
+
+TEST(Device, PrecisionsAreThoseThatItComputesIn) {
+  const Model model = Model::from_text("(float[2] x) => (float[2] y) { y = Relu(x) }");
+  const auto refusal = [&](const char* target, Precision precision) {
+    Options options;
+    options.target = Target::parse(target);
+    options.precision = precision;
+    options.measure = options.verify = false;
+    try {
+      optimize(model, options);
+      return std::string();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+      return std::string(error.what());
+    }
+  };
+  EXPECT_NE(refusal("cpu:amx", Precision::f16).find("CPU"), std::string::npos);
+  EXPECT_NE(refusal("cuda:sm_75", Precision::bf16).find("bfloat16"), std::string::npos);
+  EXPECT_NE(refusal("cuda:sm_90", Precision::i8_dynamic).find("fp16"), std::string::npos);
+  EXPECT_EQ(refusal("cuda:sm_75", Precision::f16), "");
+  EXPECT_EQ(refusal("cuda:sm_90", Precision::bf16), "");
+}
+
+TEST(Device, ProductsOf16BitsAreThoseOfOtherUnits) {
+  const Target gpu = Target::parse("cuda:sm_90"), cpu = Target::parse("cpu:avx2");
+  EXPECT_LT(gpu.compute(DType::f16, 1e12), gpu.compute(DType::f32, 1e12) / 8);
+  EXPECT_EQ(gpu.compute(DType::f32, 1e12), gpu.compute(1e12));
+  EXPECT_EQ(cpu.compute(DType::f16, 1e12), cpu.compute(1e12));
+  EXPECT_EQ(Target::parse("cuda:sm_90,half_flops=1e12").half_flops, 1e12);
 }
 
 }  // namespace

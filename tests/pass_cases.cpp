@@ -87,6 +87,7 @@ void make_up(QuantizationPlan& plan, const Graph& graph) {
 
 double tolerance_of(Precision precision, int products) {
   if (precision == Precision::f32) return 1e-5;
+  if (precision == Precision::f16) return products / 1024.0;
   if (precision == Precision::bf16 || precision == Precision::bf16_weights) return products / 256.0;
   return products * (precision == Precision::i4_weights ? 0.5 / 7 + 0.5 / 127 : 1.0 / 127);
 }

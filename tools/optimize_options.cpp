@@ -108,11 +108,12 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
   app.add_flag("--portable", raw.portable, "same as --level O1: the result needs no plugin to be fast");
-  app.add_option("--target", raw.target,
-                 "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, cpu:avx2+avx_vnni, ...");
+  app.add_option(
+      "--target", raw.target,
+      "machine that will run it: cpu, cpu:avx2, cpu:avx512_vnni,cores=4, cpu:avx2+avx_vnni, cuda:sm_90, ...");
   app.add_option("--precision", raw.precision,
-                 "float32 (default); int8 (needs --calibration), int8-dynamic, bf16 (for CPUs that multiply it), "
-                 "bf16-weights, int8-weights, int4-weights, auto");
+                 "float32 (default); int8 (needs --calibration), int8-dynamic, bf16 (for CPUs that multiply it, and "
+                 "GPUs), fp16 (GPUs), bf16-weights, int8-weights, int4-weights, auto");
   app.add_option(
       "--calibration", raw.calibration,
       "DIR of .npz files, one sample each (or FILE.npz): typical inputs to take the ranges of int8 from, and to "
@@ -161,12 +162,6 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
 }
 
 void convert_precision(const Raw& raw, bool list, Options& options) {
-  const auto is_any_of = [&](std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), raw.precision) != names.end();
-  };
-  if (is_any_of({"float16", "fp16"}))
-    throw Error(ErrorKind::unsupported,
-                "--precision float16: no CPU is faster in it; there are int8 and others, see --help");
   options.precision = parse_precision(raw.precision);
   const bool full = options.precision == Precision::f32;
   if (full && (!raw.observer.empty() || !raw.metric.empty() || !raw.score.empty() || raw.max_drop >= 0))

@@ -93,7 +93,7 @@ Verdict infer(Call& call) {
   dims.push_back(width);
   call.outputs.resize(embedding->keep_sum ? 2 : 1);
   for (Operand& output : call.outputs) {
-    output.dtype = call.in(1).dtype;
+    output.dtype = float_type(call);
     output.shape = known ? Shape(dims) : Shape();
   }
   return yes();

@@ -96,7 +96,7 @@ Verdict infer_recurrent(Call& call) {
   const Dim dirs(read->dirs()), hidden(read->hidden);
   call.outputs.resize(read->outputs());
   for (Operand& output : call.outputs) {
-    output.dtype = DType::f32;
+    output.dtype = float_type(call);
     output.shape = Shape({dirs, e.batch, hidden});
   }
   if (!read->y) return yes();

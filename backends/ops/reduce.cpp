@@ -73,7 +73,7 @@ Verdict infer(Call& call) {
       return no("the result is neither of the reduced shape nor, with keepdims, of the whole one");
     std::reverse(dims.begin(), dims.end());
     call.outputs.resize(1);
-    call.outputs[0].dtype = call.in(0).dtype;
+    call.outputs[0].dtype = float_type(call);
     call.outputs[0].shape = known ? Shape(std::move(dims)) : Shape();
     return yes();
   } catch (const Error& error) {

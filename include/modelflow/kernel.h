@@ -106,7 +106,8 @@ struct FusedOp {
   int min_inputs, max_inputs;
   int max_outputs = 1;
   /// Element types by position, the last for all inputs that follow. A runtime tells ops apart by their names alone, so
-  /// the quantized form of an op is an op of its own.
+  /// the quantized form of an op is an op of its own. Where float32 stands here (and as output_type) a GPU takes
+  /// float16 and bfloat16 as well, all such operands of a call alike: see float_type.
   std::vector<DType> input_types;
   /// The function body for this call at this opset of the default domain, in ONNX text between the braces:
   /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs: `inputs`; outputs: y, y1, ...
@@ -176,6 +177,9 @@ struct Choice {
   std::string reason;
 };
 Choice choose_kernel(const Call& call, const Target& target);
+/// The type that a call computes in, and its body: that of the operands which its op has as float32, as far as their
+/// types are known. Undefined where two of them differ.
+DType float_type(const Call& call);
 /// The op under whose names this one goes into files: itself, or its base where both give one type (a runtime knows one
 /// type for each name); then the attribute kPrecision says which of them is called.
 const FusedOp& pool_of(const FusedOp& op);

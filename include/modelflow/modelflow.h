@@ -21,8 +21,9 @@ namespace modelflow {
 /// O0: read, check, write. O1: clean-ups in standard ops, runs in any runtime. O2: fused ops for the target.
 enum class Level { O0 = 0, O1 = 1, O2 = 2 };
 /// i8: static, calibrated on data. i8_dynamic: products only, activations quantized row by row at run time; no data.
-/// bf16: products and convolutions on targets with arithmetic for it; no data. *_weights: what is stored, and read.
-enum class Precision { f32, bf16, bf16_weights, i8, i8_dynamic, i8_weights, i4_weights, automatic };
+/// bf16: products and convolutions on CPUs with arithmetic for it; no data. *_weights: what is stored, and read.
+/// f16, and bf16 for a GPU: all values between ops that a GPU computes so, inputs and outputs stay float32; no data.
+enum class Precision { f32, bf16, bf16_weights, f16, i8, i8_dynamic, i8_weights, i4_weights, automatic };
 
 /// Samples for calibration, one by one so that they need not fit in memory together; nullopt behind the last.
 using CalibrationData = std::function<std::optional<Feeds>(std::size_t index)>;
@@ -80,8 +81,8 @@ std::pair<std::string, Dims> parse_input_shape(std::string_view text);
 std::string_view name(Precision precision);
 std::string_view name(Observer observer);
 std::string_view name(Metric metric);
-/// The other way round ("fp32", "bfloat16" and "bfloat16-weights" are known as well); throws Error(usage) with the
-/// names there are.
+/// The other way round ("fp32", "float16", "bfloat16" and "bfloat16-weights" are known as well); throws Error(usage)
+/// with the names there are.
 Precision parse_precision(std::string_view text);
 Observer parse_observer(std::string_view text);
 Metric parse_metric(std::string_view text);

@@ -104,8 +104,12 @@ Pass rewrite(std::string name, std::string doc, std::vector<Rule> rules);
 
 /// The Call of a fused node (domain modelflow), for kernels.
 Call call_of(const Node& node);
-/// Whether a fused node that was made and typed may stay: some kernel of the target takes it, its body can be written
-/// at the model's opset, and there is something to compute.
+/// The same call with `type` for every operand of float32.
+Call in_type(Call call, DType type);
+/// What values become in the precision that is asked for: f16, or bf16 on a GPU; undefined where they stay float32.
+DType half_type(const Options& options);
+/// Whether a fused node that was made and typed may stay: some kernel of the target takes it, now or in the type that
+/// its values will have, its body can be written at the model's opset, and there is something to compute.
 Verdict may_stay(const Node& fused, const Context& context);
 /// The op of a fused node; null for any other node.
 const FusedOp* fused_op(const Node& node);

@@ -8,6 +8,8 @@
 
 namespace modelflow {
 
+enum class DType : std::int32_t;
+
 /// Where a kernel runs and the memory of its operands lies.
 enum class Device : std::uint8_t { cpu, cuda };
 std::string_view name(Device device);
@@ -67,7 +69,8 @@ struct Target {
   std::int64_t l1 = 32 << 10, l2 = 1 << 20, l3 = 32 << 20;  ///< bytes; l1 and l2 per core. GPU: l1 is the memory that a
                                                             ///< block may share, l2 that of the device
   double flops = 40e9;                                      ///< float32 FLOP/s per core at full rate
-  double bandwidth = 10e9;                                  ///< DRAM bytes/s per core
+  double half_flops = 0;    ///< the same of products in float16 and bfloat16 where units multiply these; 0: none do
+  double bandwidth = 10e9;  ///< DRAM bytes/s per core
   double l2_bandwidth = 60e9;
   double launch = 0;     ///< seconds that a kernel costs beside its work
   std::string cpu_name;  ///< keys the timing cache; empty for a machine that is not this one
@@ -82,6 +85,8 @@ struct Target {
   double stream(double bytes) const { return bytes / (bandwidth * cores); }
   /// Seconds for `flops` at the share of peak that the caller expects, on all cores.
   double compute(double work, double share = 0.7) const { return work / (flops * share * cores); }
+  /// The same for products of numbers of this type.
+  double compute(DType type, double work, double share = 0.7) const;
 };
 
 /// The instruction sets of the CPU that runs this process, as far as the environment variable MODELFLOW_MAX_ISA (a text

@@ -18,7 +18,7 @@ Stage layout(const Options& options) {
                   absorb_upsamples(),    // repeated pixels that a Concat reads
                   unit_transposes(),     // Transposes that move nothing
               }};
-  if (options.precision == Precision::bf16 || mixes_bf16(options))
+  if ((options.precision == Precision::bf16 && half_type(options) == DType::undefined) || mixes_bf16(options))
     stage.passes.push_back(bf16_values());  // what lies between ops in bfloat16, some of which layout made
   return stage;
 }

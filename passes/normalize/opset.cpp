@@ -66,7 +66,8 @@ int run(Graph& graph, Context& context) {
   if (opset >= kTo) return 0;
   const Precision precision = context.options.precision;
   const bool bf16 = precision == Precision::bf16 || precision == Precision::bf16_weights;
-  if (precision == Precision::f32 && !arrives_quantized(graph)) return 0;
+  const bool any_opset = precision == Precision::f32 || precision == Precision::f16;
+  if (any_opset && !arrives_quantized(graph)) return 0;
   Verdict verdict = opset < kFrom ? no("the model has opset " + std::to_string(opset)) : yes();
   if (verdict && !context.model.functions.empty()) verdict = no("the model has functions of its own");
   if (verdict) {

@@ -10,6 +10,7 @@ namespace modelflow::passes {
 namespace {
 
 std::vector<Pass> quantizing(Precision precision, const Options& options) {
+  if (const DType half = half_type(options); half != DType::undefined) return {to_half(half)};
   switch (precision) {
     case Precision::i8:
       return {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "modelflow/error.h"
+#include "modelflow/tensor.h"
 #include "src/core/nearest.h"
 
 namespace modelflow {
@@ -30,16 +31,16 @@ Target generic(IsaSet isas) {
 /// 5090.
 struct Gpu {
   int sm, cores;
-  std::int64_t shared, l2;  ///< bytes of a multiprocessor and of the device
-  double flops, bandwidth;  ///< float32 FLOP/s and bytes/s of the device
+  std::int64_t shared, l2;              ///< bytes of a multiprocessor and of the device
+  double flops, half_flops, bandwidth;  ///< FLOP/s in float32 and in float16 summed in float32, bytes/s
 };
-constexpr std::array<Gpu, 7> kGpus = {{{75, 40, 64 << 10, 4 << 20, 8.1e12, 320e9},
-                                       {80, 108, 163 << 10, 40 << 20, 19.5e12, 1555e9},
-                                       {86, 72, 99 << 10, 6 << 20, 31.2e12, 600e9},
-                                       {89, 58, 99 << 10, 48 << 20, 30.3e12, 300e9},
-                                       {90, 132, 227 << 10, 50 << 20, 67e12, 3350e9},
-                                       {100, 148, 227 << 10, 126 << 20, 75e12, 8000e9},
-                                       {120, 170, 99 << 10, 96 << 20, 105e12, 1792e9}}};
+constexpr std::array<Gpu, 7> kGpus = {{{75, 40, 64 << 10, 4 << 20, 8.1e12, 65e12, 320e9},
+                                       {80, 108, 163 << 10, 40 << 20, 19.5e12, 312e12, 1555e9},
+                                       {86, 72, 99 << 10, 6 << 20, 31.2e12, 125e12, 600e9},
+                                       {89, 58, 99 << 10, 48 << 20, 30.3e12, 121e12, 300e9},
+                                       {90, 132, 227 << 10, 50 << 20, 67e12, 989e12, 3350e9},
+                                       {100, 148, 227 << 10, 126 << 20, 75e12, 2250e12, 8000e9},
+                                       {120, 170, 99 << 10, 96 << 20, 105e12, 209e12, 1792e9}}};
 constexpr double kLaunch = 3e-6;  // 2 to 4 microseconds in a stream
 
 struct Field {
@@ -49,12 +50,13 @@ struct Field {
   double Target::*rate = nullptr;
 };
 
-constexpr std::array<Field, 8> kFields = {{
+constexpr std::array<Field, 9> kFields = {{
     {.name = "cores", .whole = &Target::cores},
     {.name = "l1", .bytes = &Target::l1},
     {.name = "l2", .bytes = &Target::l2},
     {.name = "l3", .bytes = &Target::l3},
     {.name = "flops", .rate = &Target::flops},
+    {.name = "half_flops", .rate = &Target::half_flops},
     {.name = "bandwidth", .rate = &Target::bandwidth},
     {.name = "l2_bandwidth", .rate = &Target::l2_bandwidth},
     {.name = "launch", .rate = &Target::launch},
@@ -134,6 +136,7 @@ Target preset_gpu(std::string_view sm) {
     target.l1 = gpu.shared;
     target.l2 = target.l3 = gpu.l2;
     target.flops = gpu.flops / gpu.cores;
+    target.half_flops = gpu.half_flops / gpu.cores;
     target.bandwidth = gpu.bandwidth / gpu.cores;
     target.l2_bandwidth = 3 * target.bandwidth;
     target.launch = kLaunch;
@@ -154,6 +157,11 @@ Target preset(std::string_view text) {
 }
 
 }  // namespace
+
+double Target::compute(DType type, double work, double share) const {
+  const bool half = half_flops > 0 && (type == DType::f16 || type == DType::bf16);
+  return work / ((half ? half_flops : flops) * share * cores);
+}
 
 Target Target::parse(std::string_view text) {
   if (text == "cpu" || text == "host") return host();

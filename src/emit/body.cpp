@@ -8,12 +8,16 @@
 #include <algorithm>
 
 #include "modelflow/function.h"
+#include "src/emit/typed_body.h"
 #include "src/graph/op_name.h"
 #include "src/onnx/read.h"
+#include "src/text/print.h"
 
 namespace modelflow {
 
-std::string body_text(const FusedOp& op, const Call& call, int opset) {
+namespace {
+
+std::string float_body_text(const FusedOp& op, const Call& call, int opset) {
   const std::vector<std::string> attributes = op.attributes(call, opset);
   const std::string formals = attributes.empty() ? "" : fmt::format("<{}> ", fmt::join(attributes, ", "));
   std::vector<std::string> outputs = {"y"};  // then y1, y2
@@ -21,8 +25,6 @@ std::string body_text(const FusedOp& op, const Call& call, int opset) {
   return fmt::format("{}({}) => ({}) {}", formals, fmt::join(op.inputs(call), ", "), fmt::join(outputs, ", "),
                      op.body(call, opset));
 }
-
-namespace {
 
 /// An operand or result that never has an element; constants stand for options that are not there (the roi of Resize).
 const Value* empty_value(const Node& node) {
@@ -38,7 +40,7 @@ const Value* empty_value(const Node& node) {
 Verdict can_write(const Node& fused, std::int64_t opset) {
   constexpr std::int64_t kAnyConstant = 9;  // before, a Constant was of floats
   try {
-    const std::string body = find_fused_op(fused.op())->body(call_of(fused), static_cast<int>(opset));
+    const std::string body = body_text(*find_fused_op(fused.op()), call_of(fused), static_cast<int>(opset));
     const bool integers = body.find("int64") != std::string::npos || body.find("uint8") != std::string::npos;
     return opset >= kAnyConstant || !integers ? yes() : no("its body needs constants of opset 9");
   } catch (const Error& error) {
@@ -49,10 +51,25 @@ Verdict can_write(const Node& fused, std::int64_t opset) {
 
 }  // namespace
 
+std::string body_text(const FusedOp& op, const Call& call, int opset) {
+  const std::string text = float_body_text(op, call, opset);
+  const DType type = float_type(call);
+  if (op.form != Form::f32 || type == DType::f32) return text;
+  if ((type != DType::f16 && type != DType::bf16) || op.output_type != DType::f32)
+    throw Error(ErrorKind::unsupported,
+                "its operands are of " + (type == DType::undefined ? "several float types" : std::string(name(type))));
+  Function body = make_function("body", text, opset);
+  compute_in(type, body, call, opset);
+  return function_body_text(body);
+}
+
 Verdict may_stay(const Node& fused, const Context& context) {
   if (const Value* empty = empty_value(fused)) return no("has no elements", empty->name());
-  const Choice choice = choose_kernel(call_of(fused), context.target);
+  Choice choice = choose_kernel(call_of(fused), context.target);
+  const DType half = half_type(context.options);  // what values become later
+  if (!choice.kernel && half != DType::undefined) choice = choose_kernel(in_type(call_of(fused), half), context.target);
   if (!choice.kernel) return no("no kernel takes " + joined_op(fused) + ": " + choice.reason);
+  if (!choice.kernel->create) return no(std::string(choice.kernel->name) + " can plan only");
   return can_write(fused, context.model.opset());
 }
 

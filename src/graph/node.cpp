@@ -108,6 +108,13 @@ Value* weight_scales_in(const Node& node) {
   return op ? input_as(node, std::string(op->weights) + "_scale") : nullptr;
 }
 
+Call in_type(Call call, DType type) {
+  for (auto* operands : {&call.inputs, &call.outputs})
+    for (Operand& operand : *operands)
+      if (operand.dtype == DType::f32) operand.dtype = type;
+  return call;
+}
+
 Call call_of(const Node& node) {
   Call call;
   call.op = node.op();

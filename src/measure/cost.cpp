@@ -16,18 +16,28 @@ double flops(const Call& call) {
   return op && op->flops ? op->flops(call) : 0;
 }
 
+namespace {
+
+/// Of one whose type is unknown as of float32.
+double bytes_of(const Operand& operand) {
+  const int width = operand.dtype == DType::undefined ? bits(DType::f32) : bits(operand.dtype);
+  return width / 8.0 * operand.shape.known_elements();
+}
+
+}  // namespace
+
 double plain_seconds(const Call& call, const Target& target) {
   const FusedOp* op = find_fused_op(call.op);
-  double bytes = 4 * call.outputs.at(0).shape.known_elements();
-  for (const Operand& input : call.inputs) bytes += 4 * input.shape.known_elements();
+  const double result = bytes_of(call.outputs.at(0));
+  double bytes = result;
+  for (const Operand& input : call.inputs) bytes += bytes_of(input);
   // Stock float kernels reach about half of the peak (measured on BERT and ResNet layers).
-  const double compute = target.compute(flops(call), 0.5);
+  const double compute = target.compute(float_type(call), flops(call), 0.5);
   if (op && op->plain_bytes) return compute + target.stream(bytes + op->plain_bytes(call));
   double passes = 0;  // over the output, in place: read and write
   if (call.attrs.text("activation", "None") != "None") passes += 1;
   if (call.attrs.text("residual", "none") != "none") passes += 1;
-  return std::max(compute, target.stream(bytes)) +
-         target.stream(passes * 8 * call.outputs.at(0).shape.known_elements());
+  return std::max(compute, target.stream(bytes)) + target.stream(passes * 2 * result);
 }
 
 namespace {
@@ -35,12 +45,27 @@ namespace {
 /// What one more node costs in a session (measured: 0.7 to 1.3 us on a core of 3 GHz).
 constexpr double kNode = 1e-6;
 
+/// On a GPU a node costs a launch, which the costs of kernels hold already.
+double node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : target.launch; }
+double fused_node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : 0; }
+
+/// Runs on no data: constants, and on a GPU what shows its input in other extents, or is computed of extents.
+bool costs_nothing(const Node& node, const FusedOp& op, const Target& target) {
+  if (node.is("Constant")) return true;
+  if (target.device == Device::cpu) return false;
+  // Between channels first and last ONNX Runtime turns nothing: it drops the Transposes of bodies that meet.
+  if (node.is("Transpose") && !op.layouts.empty()) return true;
+  for (const char* view : {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Gather", "Concat"})
+    if (node.is(view)) return true;
+  return false;
+}
+
 /// Nodes of the body that run: what the fused node stands for.
-double plain_nodes(const Call& call, std::int64_t opset) {
+double plain_nodes(const Call& call, std::int64_t opset, const Target& target) {
   const FusedOp& op = *find_fused_op(call.op);
   const Function body = make_function(call.op, body_text(op, call, static_cast<int>(opset)), opset);
   return static_cast<double>(
-      std::ranges::count_if(body.body->nodes(), [](const auto& node) { return !node->is("Constant"); }));
+      std::ranges::count_if(body.body->nodes(), [&](const auto& node) { return !costs_nothing(*node, op, target); }));
 }
 
 /// Both models are rough: only a clear verdict takes something back.
@@ -67,8 +92,9 @@ Selected select_by_cost(const Model& fused, Model laid_out, const SelectTools& t
       const Value* same = sized ? sized->graph().find(node->output()->name()) : nullptr;
       const Call call = call_of(same && same->producer() ? *same->producer() : *node);
       const Choice choice = choose_kernel(call_of(*node), target);
-      row.stock_seconds += plain_seconds(call, target) + kNode * plain_nodes(call, laid_out.opset());
-      row.fused_seconds += choice.kernel ? choice.kernel->cost(call, target) + kNode : 0;
+      row.stock_seconds +=
+          plain_seconds(call, target) + node_seconds(target) * plain_nodes(call, laid_out.opset(), target);
+      row.fused_seconds += choice.kernel ? choice.kernel->cost(call, target) + fused_node_seconds(target) : 0;
       row.kept = row.kept && choice.kernel;
       known = known && extents_known(call);
     }

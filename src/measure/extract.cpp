@@ -116,14 +116,26 @@ void revert(Model& model, const std::vector<std::string>& names) {
   infer_types(model);
 }
 
+namespace {
+
+/// A name that no other node has, from its own or its output's.
+void name_anew(Node& node, std::set<std::string>& taken) {
+  const Value* first = node.output();
+  const std::string stem = !node.name.empty() ? node.name : first ? first->name() : node.op();
+  node.name = stem;
+  for (int i = 1; !taken.insert(node.name).second; ++i) node.name = stem + "_" + std::to_string(i);
+}
+
+}  // namespace
+
 void name_fused_nodes(Model& model) {
   std::set<std::string> taken;
-  for (Node* node : fused_nodes(model.graph())) {
-    const Value* first = node->output();
-    const std::string stem = !node->name.empty() ? node->name : first ? first->name() : node->op();
-    node->name = stem;
-    for (int i = 1; !taken.insert(node->name).second; ++i) node->name = stem + "_" + std::to_string(i);
-  }
+  for (Node* node : fused_nodes(model.graph())) name_anew(*node, taken);
+}
+
+void name_nodes(Model& model) {
+  std::set<std::string> taken;
+  for (const auto& node : model.graph().nodes()) name_anew(*node, taken);
 }
 
 }  // namespace modelflow

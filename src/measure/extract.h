@@ -18,6 +18,8 @@ void revert(Model& model, Node& fused);
 void revert(Model& model, const std::vector<std::string>& names);
 /// Gives every fused node a name of its own, subgraphs included.
 void name_fused_nodes(Model& model);
+/// The same for all nodes of the main graph, after what they make.
+void name_nodes(Model& model);
 /// Every fused node, subgraphs included.
 std::vector<Node*> fused_nodes(Graph& graph);
 

@@ -1,6 +1,7 @@
 // A model in lower precision from beginning to end: plan, choice, verification, time.
 #include "src/precision/lower_precision.h"
 
+#include "src/measure/select.h"
 #include "src/measure/sides.h"
 #include "src/precision/choose.h"
 #include "src/precision/plan.h"
@@ -41,6 +42,19 @@ bool is_faster(const Trials& trials, const Trial& made, Report& report) {
   return true;
 }
 
+/// Where nothing can be timed, what pays in float32 need not in another type: the cost model decides once more.
+Model by_cost(const Trials& trials, Trial made, Report& report) {
+  const Lowering& work = trials.work;
+  const std::set<std::string>& disabled = work.precise.corrected.disabled;
+  Report scratch;
+  SelectTools tools;
+  tools.lay_out = [&](Model fused) { return work.pipeline.lay_out(std::move(fused), disabled, scratch); };
+  tools.emit = Pipeline::emit;
+  tools.typical = work.pipeline.typical();
+  report.regions.clear();
+  return select_by_cost(made.fused, tools.lay_out(made.fused), tools, work.options.target, report).model;
+}
+
 }  // namespace
 
 std::optional<Model> lower_precision(const Precise& precise, const Options& options, const Pipeline& pipeline,
@@ -64,6 +78,7 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
   if (const std::string why = kernels_differ(trials, made); !why.empty()) return refuse(why);
   precision_report.describe(made, chooser.why());
   if (options.level == Level::O1) return inline_functions(std::move(made.runnable));
+  if (options.target.device != Device::cpu) return by_cost(trials, std::move(made), report);
   if (work.measurable() && !is_faster(trials, made, report)) return refuse("in lower precision it is not faster here");
   return std::move(made.runnable);
 }

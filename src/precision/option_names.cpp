@@ -12,6 +12,7 @@ using Named = std::pair<std::string_view, T>;
 constexpr std::array kPrecisions = {Named<Precision>{"float32", Precision::f32},
                                     Named<Precision>{"bf16", Precision::bf16},
                                     Named<Precision>{"bf16-weights", Precision::bf16_weights},
+                                    Named<Precision>{"fp16", Precision::f16},
                                     Named<Precision>{"int8", Precision::i8},
                                     Named<Precision>{"int8-dynamic", Precision::i8_dynamic},
                                     Named<Precision>{"int8-weights", Precision::i8_weights},
@@ -43,12 +44,19 @@ T parse_in(const std::array<Named<T>, n>& names, std::string_view what, std::str
 
 }  // namespace
 
+DType half_type(const Options& options) {
+  if (options.precision == Precision::f16) return DType::f16;
+  const bool bf16 = options.precision == Precision::bf16 && options.target.device == Device::cuda;
+  return bf16 ? DType::bf16 : DType::undefined;
+}
+
 std::string_view name(Precision precision) { return name_in(kPrecisions, precision); }
 std::string_view name(Observer observer) { return name_in(kObservers, observer); }
 std::string_view name(Metric metric) { return name_in(kMetrics, metric); }
 
 Precision parse_precision(std::string_view text) {
   if (text == "fp32" || text == "f32") return Precision::f32;
+  if (text == "float16" || text == "f16") return Precision::f16;
   if (text == "bfloat16") return Precision::bf16;
   if (text == "bfloat16-weights") return Precision::bf16_weights;
   return parse_in(kPrecisions, "precision", text);

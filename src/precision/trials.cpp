@@ -5,8 +5,10 @@
 #include <cmath>
 #include <set>
 
+#include "passes/graph/facts.h"
 #include "src/measure/extract.h"
 #include "src/precision/output_errors.h"
+#include "src/precision/rounded.h"
 
 namespace modelflow {
 namespace {
@@ -21,6 +23,20 @@ Precision precision_of(const Node& node, Precision asked) {
   if (node.op().ends_with("Bf16")) return Precision::bf16;
   const bool by_rows = node.input(0)->dtype() == DType::f32 && node.attrs.number("a_scale", 0) == 0;
   return by_rows ? Precision::i8_dynamic : Precision::i8;
+}
+
+/// Of a model whose values are in 16 bits: what computes in them, less what moves them only.
+std::map<std::string, Precision> half_nodes(const Model& made, const Model& base, Precision asked, DType half) {
+  std::map<std::string, const Node*> before;
+  for (const auto& node : base.graph().nodes()) before.emplace(node->name, node.get());
+  std::map<std::string, Precision> found;
+  for (const auto& node : made.graph().nodes()) {
+    const auto was = before.find(node->name);
+    const bool changed = node->output() && node->output()->dtype() == half && was != before.end() &&
+                         was->second->output() && was->second->output()->dtype() != half;
+    if (changed && !passes::is_view(*node) && !node->is("Cast")) found.emplace(node->name, asked);
+  }
+  return found;
 }
 
 /// Fused nodes that compute in less than those of `base`: on numbers of 16 bits or fewer, or, where these never leave
@@ -42,7 +58,7 @@ std::map<std::string, Precision> lowered_nodes(Model& made, Model& base, Precisi
 
 bool in_low_precision(const Value& value) {
   const DType dtype = value.dtype();
-  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::bf16;
+  return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::bf16 || dtype == DType::f16;
 }
 
 bool Lowering::measurable() const { return options.measure && options.target.is_host() && !plugin.empty(); }
@@ -51,16 +67,21 @@ Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
     : work(work),
       samples(work.options, synthetic),
       reference(work.runtime, work.precise.original, samples.evaluation(), work.options.threads),
-      base(work.precise.corrected.forms.whole()) {}
+      base(work.precise.corrected.forms.whole()) {
+  if (half_type(work.options) != DType::undefined) name_nodes(base);
+}
 
 Trial Trials::make(Allowed allowed, std::size_t most_samples) {
   plan.allowed = std::move(allowed);
   Trial made;
   made.fused = work.pipeline.quantize(base, plan, work.precise.corrected.disabled, made.report);
-  made.lowered = lowered_nodes(made.fused, base, work.options.precision);
+  const DType half = half_type(work.options);
+  made.lowered = half == DType::undefined ? lowered_nodes(made.fused, base, work.options.precision)
+                                          : half_nodes(made.fused, base, work.options.precision, half);
   if (made.lowered.empty()) return made;
   made.runnable = runnable(made.fused);
-  made.errors = reference.errors_of(made.runnable, work.plugin, most_samples);
+  const Model here = half == DType::bf16 ? rounded_in_float32(made.runnable) : made.runnable;
+  made.errors = reference.errors_of(here, work.plugin, most_samples);
   made.drop = drop(made.errors, work.options.metric);
   return made;
 }

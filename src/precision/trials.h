@@ -13,7 +13,7 @@
 
 namespace modelflow {
 
-/// Whether a value is kept in what low precision keeps numbers in: 8 bits, bfloat16.
+/// Whether a value is kept in what low precision keeps numbers in: 8 bits, 16 bits.
 bool in_low_precision(const Value& value);
 
 /// One choice of precisions, and what comes of it.

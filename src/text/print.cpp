@@ -1,5 +1,7 @@
 // Models in ONNX text form, as the parser of libonnx reads it. What that form has no words for is left out: node names,
 // doc strings, types of inner values, sparse tensors.
+#include "src/text/print.h"
+
 #include <onnx/defs/parser.h>
 
 #include <algorithm>
@@ -187,19 +189,10 @@ std::string opsets_text(const std::map<std::string, std::int64_t>& opsets) {
 }
 
 std::string function_text(const Function& function) {
-  Printer printer;
   std::string text = "<domain: " + quoted_text(function.domain) + ", " + opsets_text(function.opsets);
   if (!function.overload.empty()) text += ", overload: " + quoted_text(function.overload);
   if (!function.doc.empty()) text += ", doc_string: " + quoted_text(function.doc);
-  text += ">\n" + id(function.name) + " ";
-  std::string formals = joined(function.attributes, id);
-  for (const auto& [name, attr] : function.defaults) {
-    formals += (formals.empty() ? "" : ", ") + printer.attribute(name, attr, "");
-  }
-  if (!formals.empty()) text += "<" + formals + "> ";
-  auto name = [](const Value* value) { return id(value->name()); };
-  text += "(" + joined(function.body->inputs(), name) + ") => (" + joined(function.body->outputs(), name) + ") ";
-  return text + printer.nodes(*function.body, "");
+  return text + ">\n" + id(function.name) + " " + function_body_text(function);
 }
 
 std::string header(const Model& model) {
@@ -222,6 +215,16 @@ std::string header(const Model& model) {
 }
 
 }  // namespace
+
+std::string function_body_text(const Function& function) {
+  Printer printer;
+  std::string formals = joined(function.attributes, id);
+  for (const auto& [name, attr] : function.defaults)
+    formals += (formals.empty() ? "" : ", ") + printer.attribute(name, attr, "");
+  auto name = [](const Value* value) { return id(value->name()); };
+  return (formals.empty() ? "" : "<" + formals + "> ") + "(" + joined(function.body->inputs(), name) + ") => (" +
+         joined(function.body->outputs(), name) + ") " + printer.nodes(*function.body, "");
+}
 
 std::string Model::to_text() const {
   std::string text = header(*this) + id(graph().name.empty() ? "main_graph" : graph().name) + " ";

@@ -35,10 +35,7 @@ class Judge {
         optimized_(optimized),
         options_(options),
         setting_(setting),
-        session_{.threads = options.threads,
-                 .optimize = setting.optimize,
-                 .plugin = setting.plugin,
-                 .device = options.target.device} {}
+        session_{.threads = options.threads, .optimize = setting.optimize, .plugin = setting.plugin} {}
 
   Comparison judge() {
     for (const std::string& name : reference_.names) found_.diffs.push_back({.output = name});

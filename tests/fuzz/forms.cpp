@@ -35,6 +35,7 @@ Options options_of(const Settings& settings) {
 
 /// Half a step of the coarsest operand, as a share of its largest magnitude.
 double share_of(Precision precision) {
+  if (precision == Precision::f16) return 0x1p-11;
   if (precision == Precision::bf16 || precision == Precision::bf16_weights) return 0x1p-8;
   return precision == Precision::i4_weights ? 0.5 / 7 : 1.0 / 127;
 }

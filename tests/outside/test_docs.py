@@ -14,9 +14,9 @@ def test_passes_page_is_the_list(optimize):
     page = (ROOT / "docs/passes.md").read_text()
     stale = "docs/passes.md is stale: run tools/passes-page"
     assert optimize("--list").out in page, stale
-    for precision in ("int8", "int8-dynamic", "int4-weights", "bf16"):
-        added = page.split(f"--precision {precision}`")[1].split("```")[1]
-        listed = optimize("--list", "--precision", precision).out
+    for options in ("int8", "int8-dynamic", "int4-weights", "bf16", "fp16 --target cuda:sm_90"):
+        added = page.split(f"--precision {options}`")[1].split("```")[1]
+        listed = optimize("--list", "--precision", *options.split()).out
         assert all(line in listed for line in added.splitlines()), stale
         assert all(line in page for line in listed.splitlines()), stale
 

@@ -1,0 +1,143 @@
+"""Models for a GPU in float16: planned on any machine, run here by the bodies of their ops in stock ONNX Runtime."""
+import json
+
+import numpy as np
+import onnx
+import pytest
+from conftest import session
+from onnx import TensorProto, helper, numpy_helper
+
+INFO = helper.make_tensor_value_info
+
+
+def made(nodes, inputs, outputs, weights, opset=17):
+    constants = [numpy_helper.from_array(v if v.dtype == np.int64 else v.astype(np.float32), k) for k, v in weights.items()]
+    graph = helper.make_graph(nodes, "half", inputs, outputs, constants)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8, producer_name="tests")
+
+
+def convnet(width=32, blocks=3):
+    """A stem, residual blocks, a pooled classifier."""
+    rng, weights, nodes = np.random.default_rng(3), {}, []
+
+    def conv(x, y, n, k, c, stride=1):
+        weights[f"{y}_w"] = rng.standard_normal((n, c, k, k)) * (2 / (c * k * k)) ** 0.5
+        weights[f"{y}_b"] = rng.standard_normal(n) * 0.1
+        nodes.append(helper.make_node("Conv", [x, f"{y}_w", f"{y}_b"], [y], pads=[k // 2] * 4, strides=[stride] * 2))
+
+    conv("x", "stem", width, 3, 3, 2)
+    nodes.append(helper.make_node("Relu", ["stem"], ["h0"]))
+    for i in range(blocks):
+        conv(f"h{i}", f"a{i}", width, 3, width)
+        nodes.append(helper.make_node("Relu", [f"a{i}"], [f"r{i}"]))
+        conv(f"r{i}", f"c{i}", width, 3, width)
+        nodes += [helper.make_node("Add", [f"c{i}", f"h{i}"], [f"s{i}"]), helper.make_node("Relu", [f"s{i}"], [f"h{i + 1}"])]
+    weights["fc"], weights["fb"] = rng.standard_normal((width, 10)) / width**0.5, rng.standard_normal(10)
+    nodes += [helper.make_node("GlobalAveragePool", [f"h{blocks}"], ["p"]), helper.make_node("Flatten", ["p"], ["f"]),
+              helper.make_node("Gemm", ["f", "fc", "fb"], ["y"])]
+    return made(nodes, [INFO("x", TensorProto.FLOAT, ["N", 3, 32, 32])], [INFO("y", TensorProto.FLOAT, ["N", 10])], weights)
+
+
+def transformer(width=64, heads=4, layers=2):
+    """Token ids, a padding mask, two layers of BERT's kind."""
+    rng, nodes = np.random.default_rng(4), []
+    weights = {"table": rng.standard_normal((100, width)), "one": np.array(1.0), "low": np.array(np.finfo(np.float32).min),
+               "axes": np.array([1, 2]), "split": np.array([0, 0, heads, width // heads]), "join": np.array([0, 0, width]),
+               "scale": np.array((width // heads) ** -0.5), "sqrt2": np.array(2**0.5), "half": np.array(0.5)}
+
+    def op(kind, inputs, output, **attributes):
+        nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def linear(x, y, n, k):
+        weights[f"{y}_w"], weights[f"{y}_b"] = rng.standard_normal((k, n)) / k**0.5, rng.standard_normal(n) * 0.1
+        return op("Add", [op("MatMul", [x, f"{y}_w"], f"{y}_m"), f"{y}_b"], y)
+
+    def norm(x, y):
+        weights[f"{y}_s"], weights[f"{y}_o"] = rng.uniform(0.5, 1.5, width), rng.standard_normal(width) * 0.1
+        return op("LayerNormalization", [x, f"{y}_s", f"{y}_o"], y)
+
+    def split(x, y, perm):
+        return op("Transpose", [op("Reshape", [x, "split"], f"{y}_r")], y, perm=perm)
+
+    h = norm(op("Gather", ["table", "ids"], "e"), "n")
+    wide = op("Unsqueeze", [op("Cast", ["mask"], "floats", to=1), "axes"], "m4")
+    bias = op("Mul", [op("Sub", ["one", wide], "hidden"), "low"], "bias")
+    for i in range(layers):
+        q, k, v = (split(linear(h, f"{p}{i}", width, width), f"{p}h{i}", [0, 2, 3, 1] if p == "k" else [0, 2, 1, 3]) for p in "qkv")
+        scores = op("Mul", [op("MatMul", [q, k], f"qk{i}"), "scale"], f"scores{i}")
+        p = op("Softmax", [op("Add", [scores, bias], f"masked{i}")], f"p{i}", axis=-1)
+        c = op("Reshape", [op("Transpose", [op("MatMul", [p, v], f"pv{i}")], f"t{i}", perm=[0, 2, 1, 3]), "join"], f"c{i}")
+        h = norm(op("Add", [linear(c, f"o{i}", width, width), h], f"a{i}"), f"na{i}")
+        u = linear(h, f"u{i}", 4 * width, width)
+        g = op("Add", [op("Erf", [op("Div", [u, "sqrt2"], f"d{i}")], f"erf{i}"), "one"], f"g{i}")
+        g = op("Mul", [op("Mul", [u, g], f"ug{i}"), "half"], f"gelu{i}")
+        h = norm(op("Add", [linear(g, f"w{i}", width, 4 * width), h], f"b{i}"), f"nb{i}")
+    nodes.append(helper.make_node("Identity", [h], ["y"]))
+    ids = [INFO(name, TensorProto.INT64, ["N", "S"]) for name in ("ids", "mask")]
+    return made(nodes, ids, [INFO("y", TensorProto.FLOAT, ["N", "S", width])], weights)
+
+
+def feeds(kind, rng=np.random.default_rng(5)):
+    if kind == "convnet":
+        return {"x": rng.standard_normal((2, 3, 32, 32), dtype=np.float32)}
+    mask = np.ones((2, 11), np.int64)
+    mask[1, 7:] = 0
+    return {"ids": rng.integers(0, 100, (2, 11)), "mask": mask}
+
+
+@pytest.fixture
+def plan(optimize, tmp_path):
+    def run(what, *arguments):
+        source, out, report = tmp_path / "in.onnx", tmp_path / "out.onnx", tmp_path / "report.json"
+        onnx.save(what, source)
+        done = optimize(source, "-o", out, "--report", report, "--target", "cuda:sm_90", *arguments)
+        assert (done.code, done.err) == (0, "")
+        return source, out, json.loads(report.read_text())
+    return run
+
+
+def kinds(path):
+    """How many values between nodes there are of each float type, and the Casts."""
+    model = onnx.shape_inference.infer_shapes(onnx.load(path))
+    types = [v.type.tensor_type.elem_type for v in model.graph.value_info]
+    return types.count(TensorProto.FLOAT), types.count(TensorProto.FLOAT16), [n for n in model.graph.node if n.op_type == "Cast"]
+
+
+@pytest.mark.parametrize("kind", ["convnet", "transformer"])
+def test_float16_from_end_to_end(plan, kind):
+    source, out, report = plan(convnet() if kind == "convnet" else transformer(), "--precision", "fp16")
+    written = onnx.load(out)
+    for before, after in zip(onnx.load(source).graph.input, written.graph.input):
+        assert before == after
+    assert [o.type.tensor_type.elem_type for o in written.graph.output] == [TensorProto.FLOAT]
+    weights = [i for i in written.graph.initializer if i.data_type in (TensorProto.FLOAT, TensorProto.FLOAT16) and np.prod(i.dims) > 1]
+    assert weights and all(i.data_type == TensorProto.FLOAT16 for i in weights), [i.name for i in weights]
+    singles, halves, casts = kinds(out)
+    assert halves > singles and len(casts) <= (2 if kind == "convnet" else 3), casts
+    given = feeds(kind)
+    want, got = (session(path, optimized=optimized).run(None, given)[0] for path, optimized in ((source, False), (out, True)))
+    assert 0 < np.abs(want - got).max() < 2e-3 * np.abs(want).max()
+    assert report["quantization"]["precision"] == "fp16" and report["quantization"]["ops"]
+    assert report["verified"] and report["target"].startswith("cuda:sm_90")
+
+
+def test_the_same_bytes_every_time(plan):
+    first = plan(transformer(), "--precision", "fp16")[1].read_bytes()
+    assert plan(transformer(), "--precision", "fp16")[1].read_bytes() == first
+
+
+def test_float32_is_planned_too(plan):
+    source, out, report = plan(convnet())
+    given = feeds("convnet")
+    np.testing.assert_allclose(session(source, optimized=False).run(None, given)[0], session(out).run(None, given)[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("arguments, why", [(["--precision", "fp16"], "float16 would not pay"),
+                                            (["--precision", "int8-dynamic", "--target", "cuda:sm_90"], "a GPU takes fp16 and bf16"),
+                                            (["--precision", "bf16", "--target", "cuda:sm_75"], "does not compute in bfloat16"),
+                                            (["--target", "cuda"], "needs the kind of the device")])
+def test_refusals(optimize, tmp_path, arguments, why):
+    onnx.save(convnet(), tmp_path / "in.onnx")
+    done = optimize(tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", *arguments)
+    assert done.code in (2, 4) and why in done.err and not (tmp_path / "out.onnx").exists()
