@@ -159,6 +159,10 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   OrtCustomOpDomain* domain = nullptr;
   check(api, api.CreateCustomOpDomain("modelflow", &domain));
   const Registration& shared = *registration.release();
+  // First those of one type of float: the runtime infers types from the first overload that takes a node's, and names
+  // that several ops share take any on the CPU.
+  add_types_of_devices(shared, domain);
+  if (const cuda::DeviceLibrary* library = library_for(api)) add_device_ops(shared, *library, domain);
   for (const FusedOp* op : fused_ops()) {
     // A name that is registered is the plugin's: no body runs in its place.
     const std::vector<const FusedOp*> members = pool(*op);
@@ -166,8 +170,6 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
     for (int i = 0; i < op->names; ++i)
       check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
   }
-  add_types_of_devices(shared, domain);
-  if (const cuda::DeviceLibrary* library = library_for(api)) add_device_ops(shared, *library, domain);
   return domain;
 }
 

@@ -75,7 +75,11 @@ Fiber::~Fiber() {
 #if defined(MODELFLOW_TSAN)
   if (context_.tsan) __tsan_destroy_fiber(context_.tsan);
 #endif
-  if (stack_) munmap(stack_, kStack);
+  if (!stack_) return;
+#if defined(__SANITIZE_ADDRESS__)
+  __asan_unpoison_memory_region(stack_, kStack);  // what comes to lie there next knows nothing of it
+#endif
+  munmap(stack_, kStack);
 }
 
 Fiber::Fiber(Fiber&& other) noexcept
