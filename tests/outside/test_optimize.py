@@ -87,7 +87,7 @@ def test_measured_run_is_verified_and_keeps_only_what_is_faster(cnn, optimize, t
 
 
 @pytest.mark.parametrize("arguments", [[], ["m.onnx"], ["--nonsense"], ["m.onnx", "-o", "x", "--level", "O9"],
-                                       ["m.onnx", "-o", "x", "--target", "toaster"], ["m.onnx", "a", "-o", "b"]])
+                                       ["m.onnx", "-o", "x", "--target", "toaster"], ["m.onnx", "a.onnx", "-o", "b.onnx"]])
 def test_usage_errors(optimize, arguments):
     done = optimize(*arguments)
     assert done.code == 2 and len(done.err.strip().splitlines()) == 1 and not done.out
