@@ -219,7 +219,7 @@ def test_exceptions_of_callbacks_come_out(cnn, callback):
 def test_errors_have_classes(cnn, tmp_path, monkeypatch):
     cases = [(modelflow.UsageError, dict(level="O7")), (modelflow.UsageError, dict(precision="int7")), (modelflow.UsageError, dict(score=len)),
              (modelflow.UsageError, dict(precision="int8")), (modelflow.UsageError, dict(precision="int8-dynamic", calibration=batches())),
-             (modelflow.UsageError, dict(disable="nothing")), (modelflow.UnsupportedError, dict(target="cuda:sm_90")),
+             (modelflow.UsageError, dict(disable="nothing")), (modelflow.UnsupportedError, dict(target="cuda:sm_90", precision="int8-dynamic")),
              (modelflow.LimitError, dict(max_nodes=2)), (modelflow.OutputError, dict(output=tmp_path / "no/folder/fast.onnx"))]
     for kind, options in cases:
         with pytest.raises(kind) as caught:
