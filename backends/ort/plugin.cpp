@@ -110,9 +110,9 @@ void add_overloads(const Registration& shared, const Target& device, std::span<c
   }
 }
 
-/// Models for a GPU run elsewhere too, in float32: their names would not load in other types of float otherwise.
-void add_types_of_devices(const Registration& host, OrtCustomOpDomain* domain) {
-  add_overloads(host, Target::parse("cuda:sm_120"), std::array{DType::f16, DType::bf16}, domain);
+/// Models for a GPU run elsewhere too, in float32: their names would not load in this type of float otherwise.
+void add_type_of_devices(const Registration& host, DType type, OrtCustomOpDomain* domain) {
+  add_overloads(host, Target::parse("cuda:sm_120"), std::array{type}, domain);
 }
 
 void add_device_ops(const Registration& host, const cuda::DeviceLibrary& library, OrtCustomOpDomain* domain) {
@@ -159,10 +159,11 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   OrtCustomOpDomain* domain = nullptr;
   check(api, api.CreateCustomOpDomain("modelflow", &domain));
   const Registration& shared = *registration.release();
-  // First those of one type of float: the runtime infers types from the first overload that takes a node's, and names
-  // that several ops share take any on the CPU.
-  add_types_of_devices(shared, domain);
+  // The runtime infers types from the first overload that takes a node's, and names that several ops share take any on
+  // the CPU: what is for one type of float comes first. Not so bfloat16 where there is no GPU, since products of the
+  // CPU take it too and give float32.
   if (const cuda::DeviceLibrary* library = library_for(api)) add_device_ops(shared, *library, domain);
+  add_type_of_devices(shared, DType::f16, domain);
   for (const FusedOp* op : fused_ops()) {
     // A name that is registered is the plugin's: no body runs in its place.
     const std::vector<const FusedOp*> members = pool(*op);
@@ -170,6 +171,7 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
     for (int i = 0; i < op->names; ++i)
       check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
   }
+  add_type_of_devices(shared, DType::bf16, domain);
   return domain;
 }
 
