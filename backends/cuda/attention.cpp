@@ -176,9 +176,7 @@ const Kernel attention = {
     .sm = 75,
     .accepts = accepts,
     .cost = product_seconds,
-    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Attention>(call, library_at_hand(), target);
-    },
+    .create = create<Attention>,
 };
 
 }  // namespace modelflow::cuda

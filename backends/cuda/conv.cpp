@@ -149,9 +149,7 @@ const Kernel conv = {
     .sm = 75,
     .accepts = accepts,
     .cost = product_seconds,
-    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Conv>(call, library_at_hand(), target);
-    },
+    .create = create<Conv>,
 };
 
 }  // namespace modelflow::cuda

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <type_traits>
 
 #include "backends/cuda/library.h"
 #include "modelflow/kernel.h"
@@ -18,10 +19,14 @@ inline const DeviceLibrary& library_at_hand() {
   return *library;
 }
 
-/// A kernel's `create` for an implementation that is made of the call and the library.
+/// A kernel's `create` for an implementation that is made of the call and the library, and of the target where it asks.
 template <class T>
-std::unique_ptr<Implementation> create(const Call& call, const Target&) {
-  return std::make_unique<T>(call, library_at_hand());
+std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
+  if constexpr (std::is_constructible_v<T, const Call&, const DeviceLibrary&, const Target&>) {
+    return std::make_unique<T>(call, library_at_hand(), target);
+  } else {
+    return std::make_unique<T>(call, library_at_hand());
+  }
 }
 
 extern const Kernel attention, conv, matmul;

@@ -74,12 +74,7 @@ Verdict accepts(const Call& call, const Target& target) {
   return 4 * n <= target.l1 ? yes() : no("a row does not fit into shared memory", call.in(0).name);
 }
 
-double cost(const Call& call, const Target& target) {
-  double elements = 0;
-  for (const Operand& operand : call.inputs) elements += operand.shape.known_elements();
-  for (const Operand& operand : call.outputs) elements += operand.shape.known_elements();
-  return target.launch + target.stream(element_bytes(call) * elements);
-}
+double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
 
 }  // namespace
 

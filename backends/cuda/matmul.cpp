@@ -98,9 +98,7 @@ const Kernel matmul = {
     .sm = 75,
     .accepts = accepts,
     .cost = product_seconds,
-    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return std::make_unique<MatMul>(call, library_at_hand(), target);
-    },
+    .create = create<MatMul>,
 };
 
 }  // namespace modelflow::cuda

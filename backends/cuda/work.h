@@ -8,9 +8,6 @@ namespace modelflow::cuda {
 /// The oldest devices whose tensor cores kernels use.
 inline constexpr int kTensorCores = 80;
 
-/// Multiplications and additions of 16-bit floats per second, dense, all multiprocessors together.
-double tensor_flops(const Target& target);
-
 /// Of a call whose work FusedOp::flops counts.
 double product_seconds(const Call& call, const Target& target);
 

@@ -22,6 +22,18 @@ inline std::uint16_t to_f16(float x) {
   return static_cast<std::uint16_t>(sign | ((size + 0xfffU + (size >> 13 & 1U) - 0x38000000U) >> 13));
 }
 
+inline float from_f16(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1fU, fraction = bits & 0x3ffU;
+  if (exponent == 0) {
+    const float small = std::ldexp(static_cast<float>(fraction), -24);
+    return sign ? -small : small;
+  }
+  const std::uint32_t word = sign | (exponent == 31 ? 0xffU : exponent + 112) << 23 | fraction << 13;
+  float x;
+  std::memcpy(&x, &word, sizeof x);
+  return x;
+}
+
 /// The largest finite number of a float of 16 bits.
 inline float largest(DType half) { return half == DType::f16 ? 65504.0F : 0x1.fep127F; }
 /// What is nearer to 0 than to this becomes 0.

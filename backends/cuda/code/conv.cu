@@ -3,6 +3,7 @@
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/epilogue.h"
 #include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/plain_tile.h"
 #include "backends/cuda/device/rows.h"
 
 namespace modelflow::cuda {
@@ -103,47 +104,29 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_conv(const ConvLaunch 
   });
 }
 
-constexpr int kSide = 64, kDepth = 16, kEach = 4;  // a block of 16 x 16 threads, 4 x 4 results for each
-
 /// The same in plain arithmetic, whichever way images lie.
 template <class T>
-__global__ void __launch_bounds__(256) plain_conv(const ConvLaunch c) {
-  __shared__ float a[kDepth][kSide + 1], b[kDepth][kSide + 1];
+__global__ void __launch_bounds__(kPlainThreads) plain_conv(const ConvLaunch c) {
   const T *const x = static_cast<const T*>(c.x), *const w = static_cast<const T*>(c.w);
-  const std::int64_t pixels = c.batch * c.rows * c.columns, pixel0 = static_cast<std::int64_t>(blockIdx.x) * kSide;
-  const int filter0 = static_cast<int>(blockIdx.y) * kSide, depth = c.kernel_h * c.kernel_w * c.channels;
-  const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
-  float sums[kEach][kEach] = {};
-  for (int k0 = 0; k0 < depth; k0 += kDepth) {
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const int e = static_cast<int>(threadIdx.x) + 256 * i, k = k0 + e % kDepth, r = e / kDepth;
-      const int in_filter = k / c.channels;
+  const std::int64_t pixels = c.batch * c.rows * c.columns, pixel0 = static_cast<std::int64_t>(blockIdx.x) * kPlainSide;
+  const int filter0 = static_cast<int>(blockIdx.y) * kPlainSide, depth = c.kernel_h * c.kernel_w * c.channels;
+  const auto fetch = [&](PlainSlice& a, PlainSlice& b, std::int64_t k0) {
+    for (int e = static_cast<int>(threadIdx.x); e < kPlainSide * kPlainDepth; e += kPlainThreads) {
+      const int d = e % kPlainDepth, r = e / kPlainDepth, k = static_cast<int>(k0) + d, in_filter = k / c.channels;
       const std::int64_t at =
           k < depth ? Window(c, pixel0 + r).at(c, in_filter / c.kernel_w, in_filter % c.kernel_w) : -1;
-      a[e % kDepth][r] = at < 0 ? 0 : static_cast<float>(x[at + k % c.channels * c.x_strides.channel]);
+      a[d][r] = at < 0 ? 0 : static_cast<float>(x[at + k % c.channels * c.x_strides.channel]);
       const std::int64_t filter = filter0 + r;
-      b[e % kDepth][r] = k < depth && filter < c.filters ? static_cast<float>(w[filter * depth + k]) : 0;
+      b[d][r] = k < depth && filter < c.filters ? static_cast<float>(w[filter * depth + k]) : 0;
     }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kDepth; ++k)
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) sums[i][j] += a[k][ty + 16 * i] * b[k][tx + 16 * j];
-    __syncthreads();
-  }
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const std::int64_t pixel = pixel0 + ty + 16 * i;
-      const int filter = filter0 + tx + 16 * j;
-      if (pixel >= pixels || filter >= c.filters) continue;
-      const std::int64_t at = Window(c, pixel).y + filter * c.y_strides.channel;
-      static_cast<T*>(c.y)[at] = static_cast<T>(finished<T>(c.epilogue, sums[i][j], filter, at));
-    }
+  };
+  plain_block(depth, fetch, [&](int r, int f, float sum) {
+    const std::int64_t pixel = pixel0 + r;
+    const int filter = filter0 + f;
+    if (pixel >= pixels || filter >= c.filters) return;
+    const std::int64_t at = Window(c, pixel).y + filter * c.y_strides.channel;
+    static_cast<T*>(c.y)[at] = static_cast<T>(finished<T>(c.epilogue, sum, filter, at));
+  });
 }
 
 /// One result for each thread; threads side by side have what lies side by side in y.
@@ -195,7 +178,8 @@ const char* start(ConvLaunch c, void* stream) {
     const auto grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
     return launch(direct_conv<T>, {grid, 256, 0, stream_of(stream)}, c);
   }
-  if (!c.tensor_cores) return launch(plain_conv<T>, {grid_of(c, kSide, kSide), 256, 0, stream_of(stream)}, c);
+  if (!c.tensor_cores)
+    return launch(plain_conv<T>, {grid_of(c, kPlainSide, kPlainSide), kPlainThreads, 0, stream_of(stream)}, c);
   if constexpr (sizeof(T) == 2) {
     c.wide_x = c.channels % 8 == 0 && aligned(c.x, 16);
     c.wide_w = c.kernel_h * c.kernel_w * c.channels % 8 == 0 && aligned(c.w, 16);

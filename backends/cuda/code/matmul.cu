@@ -3,6 +3,7 @@
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/epilogue.h"
 #include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/plain_tile.h"
 #include "backends/cuda/device/rows.h"
 
 namespace modelflow::cuda {
@@ -46,45 +47,27 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulLa
   });
 }
 
-constexpr int kSide = 64, kDepth = 16, kEach = 4;  // a block of 16 x 16 threads, 4 x 4 results for each
-
 /// In plain arithmetic: float32 has no tensor cores that keep its digits.
 template <class T>
-__global__ void __launch_bounds__(256) plain_product(const MatMulLaunch g) {
-  __shared__ float a[kDepth][kSide + 1], b[kDepth][kSide + 1];
+__global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulLaunch g) {
   const Matrices<T> at(g, blockIdx.z);
-  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kSide;
-  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * kSide;
-  const int tx = static_cast<int>(threadIdx.x) % 16, ty = static_cast<int>(threadIdx.x) / 16;
-  float sums[kEach][kEach] = {};
-  for (std::int64_t k0 = 0; k0 < g.k; k0 += kDepth) {
-    for (int i = static_cast<int>(threadIdx.x); i < kSide * kDepth; i += 256) {
+  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kPlainSide;
+  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * kPlainSide;
+  const auto fetch = [&](PlainSlice& a, PlainSlice& b, std::int64_t k0) {
+    for (int i = static_cast<int>(threadIdx.x); i < kPlainSide * kPlainDepth; i += kPlainThreads) {
       // Neighbouring threads read neighbouring numbers, whichever way the matrix lies.
-      const int ka = g.trans_a ? i / kSide : i % kDepth, r = g.trans_a ? i % kSide : i / kDepth;
-      const int kb = g.trans_b ? i % kDepth : i / kSide, c = g.trans_b ? i / kDepth : i % kSide;
+      const int ka = g.trans_a ? i / kPlainSide : i % kPlainDepth, r = g.trans_a ? i % kPlainSide : i / kPlainDepth;
+      const int kb = g.trans_b ? i % kPlainDepth : i / kPlainSide, c = g.trans_b ? i / kPlainDepth : i % kPlainSide;
       const std::int64_t row = row0 + r, column = column0 + c;
       const bool in_a = row < g.m && k0 + ka < g.k, in_b = column < g.n && k0 + kb < g.k;
       a[ka][r] = in_a ? static_cast<float>(at.a[g.trans_a ? (k0 + ka) * g.m + row : row * g.k + k0 + ka]) : 0;
       b[kb][c] = in_b ? static_cast<float>(at.b[g.trans_b ? column * g.k + k0 + kb : (k0 + kb) * g.n + column]) : 0;
     }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kDepth; ++k)
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) sums[i][j] += a[k][ty + 16 * i] * b[k][tx + 16 * j];
-    __syncthreads();
-  }
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const std::int64_t row = row0 + ty + 16 * i, column = column0 + tx + 16 * j;
-      if (row >= g.m || column >= g.n) continue;
-      const std::int64_t y = at.y + row * g.n + column;
-      static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sums[i][j], column, y));
-    }
+  };
+  plain_block(g.k, fetch, [&](int r, int c, float sum) {
+    const std::int64_t row = row0 + r, column = column0 + c, y = at.y + row * g.n + column;
+    if (row < g.m && column < g.n) static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sum, column, y));
+  });
 }
 
 dim3 grid_of(const MatMulLaunch& g, std::int64_t rows, std::int64_t columns) {
@@ -108,7 +91,8 @@ const char* start_shape(const MatMulLaunch& g, void* stream) {
 
 template <class T>
 const char* start(MatMulLaunch g, void* stream) {
-  if (!g.tensor_cores) return launch(plain_product<T>, {grid_of(g, kSide, kSide), 256, 0, stream_of(stream)}, g);
+  if (!g.tensor_cores)
+    return launch(plain_product<T>, {grid_of(g, kPlainSide, kPlainSide), kPlainThreads, 0, stream_of(stream)}, g);
   if constexpr (sizeof(T) == 2) {
     g.wide_a = (g.trans_a ? g.m : g.k) % 8 == 0 && aligned(g.a, 16);
     g.wide_y = g.n % 8 == 0 && aligned(g.y, 16);
