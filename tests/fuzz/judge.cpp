@@ -17,6 +17,7 @@ namespace modelflow::fuzz {
 namespace {
 
 constexpr std::size_t kNoisyRuns = 8;
+constexpr std::size_t kRunsBeforeBlame = 64;
 constexpr double kMargin = 8;  // eight runs do not meet the worst order of a sum
 constexpr double kIllConditioned = 0.01;
 constexpr double kNoise = 0.5;  // of the largest: such a result says nothing in 8 bits (1 / x near a zero of x)
@@ -71,7 +72,7 @@ std::string at_text(const Tensor& a, const Tensor& b, std::size_t i) {
 }  // namespace
 
 Judge::Judge(Runtime& runtime, const Model& original, std::uint64_t seed, bool kinds, bool empty)
-    : runtime_(runtime), original_(original), kinds_(kinds) {
+    : runtime_(runtime), original_(original), kinds_(kinds), runs_(kNoisyRuns) {
   try {
     look_at(inline_functions(original).graph());
     // The transforms of ONNX Runtime in float32 are rougher than ours.
@@ -110,7 +111,7 @@ void Judge::look_at(const Graph& graph) {
 /// Random numbers are other ones in each run of a session; where there are none (see noise.cpp), in each session.
 Judge::Sessions Judge::open(const std::function<Model(std::uint64_t seed)>& noisy) const {
   Sessions sessions;
-  for (std::uint64_t i = 0; i < (original_.opset() < 22 ? 1 : kNoisyRuns); ++i)
+  for (std::uint64_t i = 0; i < (original_.opset() < 22 ? 1 : runs_); ++i)
     sessions.push_back(open_session(runtime_, noisy(i), {.threads = 1, .optimize = false}));
   return sessions;
 }
@@ -124,8 +125,8 @@ const std::string& Judge::left_open(std::size_t sample) {
 Judge::Moved Judge::moved(const Sessions& noisy, const Sessions& once, std::size_t sample) const {
   const std::vector<Tensor>& reference = references_[sample];
   Moved result{std::vector<double>(reference.size(), 0), std::vector<bool>(reference.size(), false)};
-  for (std::size_t run = 0; run < kNoisyRuns + once.size(); ++run) {
-    const auto& session = run < kNoisyRuns ? noisy[run % noisy.size()] : once[run - kNoisyRuns];
+  for (std::size_t run = 0; run < runs_ + once.size(); ++run) {
+    const auto& session = run < runs_ ? noisy[run % noisy.size()] : once[run - runs_];
     const std::vector<Tensor> results = session->run(samples_[sample].feeds);
     for (std::size_t k = 0; k < results.size(); ++k) {
       if (reference[k].dims() != results[k].dims()) {
@@ -153,7 +154,32 @@ const Judge::Moved& Judge::rounding(std::size_t sample) {
   return rounding_[sample] = result;
 }
 
+void Judge::forget_noise() {
+  noisy_.clear(), rounding_.clear();
+  coarse_.clear(), in_steps_.clear(), coarse_moved_.clear();
+}
+
+std::string Judge::certain(const std::function<std::string()>& found) {
+  const int excused = excused_;
+  if (found().empty()) return "";
+  excused_ = excused;
+  runs_ = kRunsBeforeBlame;
+  forget_noise();
+  const std::string still = found();
+  runs_ = kNoisyRuns;
+  forget_noise();
+  return still;
+}
+
 std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& results) {
+  return certain([&] { return difference_now(sample, results); });
+}
+
+std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tensor>& results, double share) {
+  return certain([&] { return coarse_difference_now(sample, results, share); });
+}
+
+std::string Judge::difference_now(std::size_t sample, const std::vector<Tensor>& results) {
   const std::vector<Tensor>& reference = references_[sample];
   if (results.size() != reference.size()) return "the number of outputs has changed";
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -187,7 +213,7 @@ std::string Judge::difference(std::size_t sample, const std::vector<Tensor>& res
   return "";
 }
 
-std::string Judge::coarse_difference(std::size_t sample, const std::vector<Tensor>& results, double share) {
+std::string Judge::coarse_difference_now(std::size_t sample, const std::vector<Tensor>& results, double share) {
   const std::vector<Tensor>& reference = references_[sample];
   if (results.size() != reference.size()) return "the number of outputs has changed";
   for (std::size_t k = 0; k < results.size(); ++k) {

@@ -40,9 +40,14 @@ class Judge {
   };
   using Sessions = std::vector<std::unique_ptr<Session>>;
   void look_at(const Graph& graph);
+  std::string difference_now(std::size_t sample, const std::vector<Tensor>& results);
+  std::string coarse_difference_now(std::size_t sample, const std::vector<Tensor>& results, double share);
+  /// Whether `found` stays when noise is drawn often: two signs come out alike eight times in a row once in 128.
+  std::string certain(const std::function<std::string()>& found);
   Moved moved(const Sessions& noisy, const Sessions& once, std::size_t sample) const;
   Sessions open(const std::function<Model(std::uint64_t seed)>& noisy) const;
   const Moved& rounding(std::size_t sample);
+  void forget_noise();
   /// Of an output by its largest number: Sigmoid in ONNX Runtime's recurrent layers is 0 below -18, and near 1 as exact
   /// as 1 is.
   double scale_of(double largest) const { return recurrent_ ? std::max(largest, 1.0) : largest; }
@@ -61,6 +66,7 @@ class Judge {
   std::map<std::size_t, std::string> left_open_;
   std::map<std::size_t, Moved> rounding_, coarse_moved_;
   std::string no_noise_;  ///< why noise could not be added
+  std::size_t runs_;      ///< with noise
   int excused_ = 0;
 };
 

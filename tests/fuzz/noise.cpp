@@ -223,8 +223,10 @@ void either_zero(Graph& graph, Node& node, Noise& noise) {
   };
   const double least = dtype == DType::f32 ? 1e-37 : dtype == DType::f16 ? 0x1p-14 : 1e-307;
   Value* tiny = op("Less", {op("Abs", {by}), noise.constant(graph, dtype, least)});
-  Value* zero = op("Mul", {noise.draws(graph, *by, -1, 1, &node), noise.constant(graph, dtype, 0)});
-  Value* either = op("Where", {tiny, zero, by});
+  // ONNX Runtime's Where makes 0 of -0, so the sign comes through a product.
+  Value* drawn = op("Where", {tiny, noise.draws(graph, *by, -1, 1, &node), by});
+  Value* factor = op("Where", {tiny, noise.constant(graph, dtype, 0), noise.constant(graph, dtype, 1)});
+  Value* either = op("Mul", {drawn, factor});
   either->type = by->type;
   graph.set_input(node, index, either);
 }
