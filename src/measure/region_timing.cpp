@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "modelflow/modelflow.h"
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
 #include "src/verify/compare.h"
@@ -110,6 +111,8 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
   }
   const Feeds captured = capture(runtime, laid_out, wanted, tools, feeds, options, plugin);
   RegionTimer timer(runtime, options, plugin);
+  Model typed = original;  // exporters leave out the types of what lies within; a part's inputs need them
+  infer_types(typed);
   std::vector<Timing> timings;
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -124,7 +127,7 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
       if (const auto found = captured.find(input->name()); found != captured.end()) inputs.insert(*found);
     const double share = std::min(2.0, (tools.budget - spent) / static_cast<double>(parts.size() - i));
     try {
-      timings.push_back(timer.time(original, parts[i], tools, inputs, share));
+      timings.push_back(timer.time(typed, parts[i], tools, inputs, share));
     } catch (const Error& error) {  // a cut that the runtime does not take is no reason to fail
       timings.emplace_back().why_not = error.what();
     }

@@ -300,24 +300,30 @@ void add_sources(Value& value, std::vector<Value*>& sources) {
     if (input && takes_noise(*input)) add_sources(*input, sources);
 }
 
-void coarsen(Graph& graph, Coarseness coarse, Noise& noise) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  if (nodes.empty()) return;
-  std::vector<Value*> kept = graph.inputs();
-  for (Node* node : nodes) {
-    for (Graph* inner : node->subgraphs()) coarsen(*inner, coarse, noise);
+/// What products of this graph and those within it read, wherever it is made.
+void add_kept(Graph& graph, bool results, std::vector<Value*>& kept) {
+  for (Value* input : graph.inputs()) kept.push_back(input);
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs()) add_kept(*inner, results, kept);
     if (!is_product(*node)) continue;
     for (Value* input : node->inputs())
       if (input && takes_noise(*input)) add_sources(*input, kept);
-    if (coarse.steps)
+    if (results)
       for (Value* output : node->outputs())
         if (output) add_sources(*output, kept);
   }
+}
+
+void coarsen(Graph& main, Coarseness coarse, Noise& noise) {
+  std::vector<Value*> kept;
+  add_kept(main, coarse.steps, kept);
   for (Value* value : kept) {
-    const auto made = std::ranges::find(nodes, value->producer());
-    Node* before = made == nodes.end() ? nodes.front() : made + 1 == nodes.end() ? nullptr : *(made + 1);
-    if (&value->graph() == &graph) coarsen(graph, *value, coarse, before, noise);
+    Graph& graph = value->graph();
+    const auto& nodes = graph.nodes();
+    auto place = nodes.begin();
+    if (value->producer())
+      place = std::next(std::ranges::find(nodes, value->producer(), [](const auto& node) { return node.get(); }));
+    coarsen(graph, *value, coarse, place == nodes.end() ? nullptr : place->get(), noise);
   }
 }
 
