@@ -19,6 +19,7 @@ class Pool : public Implementation {
         kernel_(call.attrs.ints("kernel_shape")),
         strides_(call.attrs.ints("strides")),
         pads_(call.attrs.ints("pads")),
+        ceil_(call.attrs.integer("ceil_mode") != 0),
         include_(call.attrs.integer("count_include_pad") != 0) {}
 
   void run(Invocation& call) const override {
@@ -36,8 +37,8 @@ class Pool : public Implementation {
     PoolLaunch::Axis axes[2] = {{1, 1, 1, 1, 0}, {1, 1, 1, 1, 0}};
     Dims y(x.dims.begin(), x.dims.end());
     for (std::size_t i = 0; i < spatial; ++i) {
-      const std::int64_t in = x.dims[i + 1], room = in + pads_[i] + pads_[i + spatial] - kernel_[i];
-      y[i + 1] = ops::windows_in(room, strides_[i]);
+      const std::int64_t in = x.dims[i + 1];
+      y[i + 1] = ops::windows_in({in, pads_[i], pads_[i + spatial], kernel_[i], strides_[i], ceil_});
       axes[2 - spatial + i] = {in, y[i + 1], kernel_[i], strides_[i], pads_[i]};
     }
     launch.high = axes[0];
@@ -68,7 +69,7 @@ class Pool : public Implementation {
   const DeviceLibrary& library_;
   std::string mode_;
   Ints kernel_, strides_, pads_;
-  bool include_;
+  bool ceil_, include_;
 };
 
 Verdict accepts(const Call& call, const Target&) {

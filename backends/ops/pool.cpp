@@ -14,6 +14,8 @@ std::string mode(const Call& call) { return call.attrs.text("mode"); }
 
 bool bytes(const Call& call) { return call.op == "QPool"; }
 
+constexpr int kCeilOpset = 10;  ///< poolings know ceil_mode from this opset on
+
 }  // namespace
 
 std::vector<std::string> pool_inputs(const Call&) { return {"x"}; }
@@ -24,7 +26,8 @@ std::string pool_body(const Call& call, int opset) {
     throw Error(ErrorKind::unsupported, "MaxPool of bytes needs opset 12, the model has " + std::to_string(opset));
   const std::size_t rank = call.in(0).shape.rank();
   const bool rounds = bytes(call) && mode(call) != "max";
-  const std::string window = "kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads";
+  std::string window = "kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads";
+  if (opset >= kCeilOpset) window += ", ceil_mode: int = @ceil_mode";
   const std::string x = rounds ? "x_float" : "x_first", y = rounds ? "y_float" : "y_first";
   std::string text = "{\n" + transpose_text("x_first", "x", rank, false);
   if (rounds)
@@ -39,10 +42,12 @@ std::string pool_body(const Call& call, int opset) {
   return text + transpose_text("y", "y_first", rank, true) + "}";
 }
 
-std::vector<std::string> pool_attributes(const Call& call, int) {
+std::vector<std::string> pool_attributes(const Call& call, int opset) {
   if (mode(call) == "global_average") return {};
-  if (mode(call) == "max") return {"kernel_shape", "strides", "pads"};
-  return {"kernel_shape", "strides", "pads", "count_include_pad"};
+  std::vector<std::string> names = {"kernel_shape", "strides", "pads"};
+  if (opset >= kCeilOpset) names.emplace_back("ceil_mode");
+  if (mode(call) == "average") names.emplace_back("count_include_pad");
+  return names;
 }
 
 Attrs pool_defaults() {
@@ -50,6 +55,7 @@ Attrs pool_defaults() {
           {"kernel_shape", Ints{}},
           {"strides", Ints{}},
           {"pads", Ints{}},
+          {"ceil_mode", std::int64_t{0}},
           {"count_include_pad", std::int64_t{0}}};
 }
 
@@ -66,6 +72,9 @@ Verdict infer_pool(Call& call) {
   const Ints pads = call.attrs.ints("pads");
   if (!global && (kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial))
     return no("kernel_shape, strides and pads do not fit the rank", call.in(0).name);
+  const bool ceil = call.attrs.integer("ceil_mode") != 0;
+  if (ceil && call.attrs.integer("count_include_pad"))
+    return no("runtimes do not agree on what counts of a window that hangs over the padding");
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::vector<Dim> y = x.dims();
   for (std::size_t i = 0; i < spatial; ++i) {
@@ -75,8 +84,7 @@ Verdict infer_pool(Call& call) {
     if (global) {
       y[i + 1] = 1;
     } else if (y[i + 1].known()) {
-      const std::int64_t room = y[i + 1].value() + pads[i] + pads[i + spatial] - kernel[i];
-      y[i + 1] = windows_in(room, strides[i]);
+      y[i + 1] = windows_in({y[i + 1].value(), pads[i], pads[i + spatial], kernel[i], strides[i], ceil});
     } else {
       y[i + 1] = strides[i] == 1 ? y[i + 1] + (pads[i] + pads[i + spatial] - kernel[i] + 1) : Dim();
     }
@@ -90,9 +98,9 @@ Verdict infer_pool(Call& call) {
 std::vector<Call> pool_samples(const char* kind, DType dtype) {
   std::vector<Call> calls;
   const auto add = [&](Dims x, const char* mode, Ints kernel = {}, Ints strides = {}, Ints pads = {},
-                       std::int64_t include = 0) {
+                       std::int64_t include = 0, std::int64_t ceil = 0) {
     Attrs attrs{{"mode", std::string(mode)}, {"kernel_shape", kernel}, {"strides", strides}, {"pads", pads}};
-    attrs.set("count_include_pad", Attr(include));
+    attrs.set("count_include_pad", Attr(include)).set("ceil_mode", Attr(ceil));
     calls.push_back({kind, std::move(attrs), {{"x", dtype, Shape::of(x)}}, {}});
     if (!infer_pool(calls.back())) throw Error(ErrorKind::internal, "a sample of Pool contradicts itself");
     calls.back().outputs[0].name = "y";
@@ -107,6 +115,8 @@ std::vector<Call> pool_samples(const char* kind, DType dtype) {
   add({3, 33, 5}, "global_average");
   add({1, 30, 30, 37}, "global_average");
   add({2, 33, 5}, "max", {4}, {3}, {1, 2});
+  add({1, 111, 54, 64}, "max", {3, 3}, {2, 2}, {0, 0, 0, 0}, 0, 1);
+  add({1, 6, 7, 20}, "average", {2, 3}, {3, 2}, {1, 0, 1, 1}, 0, 1);
   add({0, 8, 8, 4}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
   add({1, 1, 5, 6}, "max", {2, 2}, {2, 2}, {0, 0, 0, 0});
   add({1, 5, 2, 6}, "average", {2, 3}, {2, 3}, {0, 0, 0, 0});

@@ -53,14 +53,14 @@ std::optional<Role> pool_role(const Node& node, Facts& facts) {
   if (rank < 3 || node.outputs().size() != 1) return {};
   if (node.is("GlobalAveragePool")) return global(node, facts);
   const std::string auto_pad = node.attrs.text("auto_pad", "NOTSET");
-  if (node.attrs.integer("ceil_mode") || !all_are(node.attrs.ints("dilations"), 1)) return {};
+  if (!all_are(node.attrs.ints("dilations"), 1)) return {};
   if (auto_pad != "NOTSET" && auto_pad != "VALID") return {};
   const Ints pads(2 * (rank - 2), 0);
   Attrs attrs{{"mode", std::string(node.is("MaxPool") ? "max" : "average")}};
   attrs.set("kernel_shape", node.attrs.ints("kernel_shape"));
   attrs.set("strides", node.attrs.ints("strides", Ints(rank - 2, 1)));
   attrs.set("pads", auto_pad == "VALID" ? pads : node.attrs.ints("pads", pads));
-  attrs.set("count_include_pad", Attr(node.attrs.integer("count_include_pad")));
+  for (const char* name : {"ceil_mode", "count_include_pad"}) attrs.set(name, Attr(node.attrs.integer(name)));
   const std::string op = node.input(0)->dtype() == DType::u8 ? "QPool" : "Pool";
   if (!runs(node, facts, op, attrs, 1)) return {};
   return role_for(op, std::move(attrs), 1);

@@ -28,6 +28,7 @@ bool pool(const Chosen& c, Operands& made) {
   for (std::size_t i = 0; i < rank; ++i) kernel.push_back(i ? c.number("wide") : c.number("high"));
   for (std::size_t i = 0; i < 2 * rank; ++i)
     pads.push_back(std::min(c.number(i < rank ? "before" : "behind"), kernel[i % rank] - 1));
+  if (c.is("ceil_mode") && c.is("count_include_pad")) return false;  // refused
   for (std::size_t i = 0; i < rank; ++i)
     if (x[i + 1] + pads[i] + pads[i + rank] - kernel[i] <= -strides[i]) return false;  // no window at all
   // ONNX Runtime drops a NaN from the windows that it is not the first of, and begins with the lowest number instead of
@@ -136,6 +137,7 @@ std::vector<Axis> pool_axes() {
           numbers("stride", {1, 2, 3}),
           numbers("before", {0, 1, 2}),
           numbers("behind", {0, 1, 2}),
+          flag("ceil_mode"),
           flag("count_include_pad"),
           flag("narrow")};
 }

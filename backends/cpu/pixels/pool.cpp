@@ -161,6 +161,7 @@ class Pool : public Implementation {
         kernel_(call.attrs.ints("kernel_shape")),
         strides_(call.attrs.ints("strides")),
         pads_(call.attrs.ints("pads")),
+        ceil_(call.attrs.integer("ceil_mode") != 0),
         include_(call.attrs.integer("count_include_pad") != 0) {}
 
   void run(Invocation& call) const override {
@@ -177,8 +178,7 @@ class Pool : public Implementation {
     for (std::size_t i = 0; i < spatial; ++i) {
       Axis& axis = axes[2 - spatial + i];
       axis = {x.dims[i + 1], 0, kernel_[i], strides_[i], pads_[i], pads_[i + spatial]};
-      const std::int64_t room = axis.in + axis.begin + axis.end - axis.kernel;
-      axis.out = y[i + 1] = ops::windows_in(room, axis.stride);
+      axis.out = y[i + 1] = ops::windows_in({axis.in, axis.begin, axis.end, axis.kernel, axis.stride, ceil_});
     }
     windows(x, axes[0], axes[1], y, call);
   }
@@ -227,7 +227,7 @@ class Pool : public Implementation {
   const VectorCode& code_;
   Mode mode_;
   Ints kernel_, strides_, pads_;
-  bool include_;
+  bool ceil_, include_;
 };
 
 template <class Type>
