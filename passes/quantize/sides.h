@@ -35,7 +35,7 @@ std::optional<QuantizedWeights> weights_of(Value& weights, const Context& contex
                                            std::span<const float> least = {});
 /// The inputs of a convolution in 8 bits: x, weights, their scales and the bias (null: 0) in 32 bits. `axis`: that of
 /// the output channels in the weights. Nothing where the weights do not allow it, or a bias that arrived would move
-/// the result by more than half a step of y.
+/// the result by more than a small part of a step of y.
 std::optional<std::vector<Value*>> conv_inputs(Graph& graph, const Side& x, Value& weights, std::size_t axis,
                                                const Tensor* bias, float y_scale, const Context& context);
 

@@ -210,9 +210,9 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
   return instead(value, readers, op("Where", {tiny, noise.constant(graph, dtype, 0), &value}));
 }
 
-/// The sign of a 0 is nobody's promise, and numbers that nearly vanish are 0 to some kernels: what divides by them gets
-/// either infinity.
-void either_zero(Graph& graph, Node& node, Noise& noise) {
+/// The sign of a 0 is nobody's promise, and numbers that nearly vanish are 0 to some kernels, or with a `share` all that
+/// are such a part of the largest: what divides by them gets either infinity.
+void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
   const std::size_t index = node.is("Div") ? 1 : 0;
   Value* by = node.input(index);
   if (!(node.is("Div") || node.is("Reciprocal")) || !by || by->constant() || !takes_noise(*by) || !noise.has_where())
@@ -222,7 +222,13 @@ void either_zero(Graph& graph, Node& node, Noise& noise) {
     return graph.add(name, std::move(inputs), {.before = &node}).output();
   };
   const double least = dtype == DType::f32 ? 1e-37 : dtype == DType::f16 ? 0x1p-14 : 1e-307;
-  Value* tiny = op("Less", {op("Abs", {by}), noise.constant(graph, dtype, least)});
+  Value* size = op("Abs", {by});
+  Value* limit = noise.constant(graph, dtype, least);
+  if (share > 0) {
+    Value* largest = graph.add("ReduceMax", {size}, {.before = &node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
+    limit = op("Mul", {largest, noise.constant(graph, dtype, share)});
+  }
+  Value* tiny = op("Less", {size, limit});
   // ONNX Runtime's Where makes 0 of -0, so the sign comes through a product.
   Value* drawn = op("Where", {tiny, noise.draws(graph, *by, -1, 1, &node), by});
   Value* factor = op("Where", {tiny, noise.constant(graph, dtype, 0), noise.constant(graph, dtype, 1)});
@@ -300,23 +306,43 @@ void add_sources(Value& value, std::vector<Value*>& sources) {
     if (input && takes_noise(*input)) add_sources(*input, sources);
 }
 
-/// What products of this graph and those within it read, wherever it is made.
-void add_kept(Graph& graph, bool results, std::vector<Value*>& kept) {
+/// A result of a product, and what becomes of it in the same kernel (bias, activation): all of it ends in 8 bits.
+void add_results(Value& result, std::vector<Value*>& kept) {
+  constexpr int kMostSteps = 3;
+  Value* value = &result;
+  for (int i = 0; value && takes_noise(*value) && i < kMostSteps; ++i) {
+    add_sources(*value, kept);
+    const bool alone = value->uses().size() == 1 && value->uses()[0].node->outputs().size() == 1;
+    value = alone ? value->uses()[0].node->output() : nullptr;
+  }
+}
+
+/// What products of this graph and those within it read and make, wherever it is made.
+void add_kept(Graph& graph, std::vector<Value*>& kept) {
   for (Value* input : graph.inputs()) kept.push_back(input);
   for (const auto& node : graph.nodes()) {
-    for (Graph* inner : node->subgraphs()) add_kept(*inner, results, kept);
+    for (Graph* inner : node->subgraphs()) add_kept(*inner, kept);
     if (!is_product(*node)) continue;
     for (Value* input : node->inputs())
       if (input && takes_noise(*input)) add_sources(*input, kept);
-    if (results)
-      for (Value* output : node->outputs())
-        if (output) add_sources(*output, kept);
+    for (Value* output : node->outputs())
+      if (output) add_results(*output, kept);
+  }
+}
+
+void add_divisions(Graph& graph, std::vector<Node*>& found) {
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs()) add_divisions(*inner, found);
+    if (node->is("Div") || node->is("Reciprocal")) found.push_back(node.get());
   }
 }
 
 void coarsen(Graph& main, Coarseness coarse, Noise& noise) {
+  std::vector<Node*> divisions;
+  add_divisions(main, divisions);
+  for (Node* node : divisions) either_zero(node->graph(), *node, noise, 2 * coarse.share);
   std::vector<Value*> kept;
-  add_kept(main, coarse.steps, kept);
+  add_kept(main, kept);
   for (Value* value : kept) {
     Graph& graph = value->graph();
     const auto& nodes = graph.nodes();
