@@ -90,6 +90,7 @@ class Upsample : public Implementation {
 
 Verdict accepts_concat(const Call& call, const Target&) {
   if (call.inputs.size() < 2 || call.inputs.size() > CopyLaunch::kImages) return no("takes two to eight inputs");
+  if (call.attrs.ints("groups") != Ints{1}) return no("takes no channels in turn");
   return accepts_numbers(call);
 }
 

@@ -1,4 +1,4 @@
-// The fused op Concat: channels of several images side by side, smaller images upsampled.
+// The fused op Concat: channels of several images side by side or in turn, smaller images upsampled.
 #include "backends/ops.h"
 #include "backends/ops/layout_text.h"
 
@@ -13,7 +13,23 @@ std::vector<std::string> inputs(const Call& call) {
 
 bool grows(const Ints& factors, std::size_t input) { return factors[2 * input] != 1 || factors[2 * input + 1] != 1; }
 
+bool shuffles(const Call& call) { return call.attrs.ints("groups") != Ints{1}; }
+
+/// ONNX text of [n, h, w, groups * each] to [n, h, w, each * groups], the channels of the groups in turn.
+std::string shuffle_text(const std::string& y, const std::string& x) {
+  return "zero = Constant <value_ints = [0]> ()\nthree = Constant <value_ints = [3]> ()\n"
+         "four = Constant <value_ints = [4]> ()\ngroups = Constant <value_ints: ints = @groups> ()\n"
+         "dims = Shape (" +
+         x +
+         ")\nlead = Slice (dims, zero, three)\nchannels = Slice (dims, three, four)\neach = Div (channels, groups)\n"
+         "apart = Concat <axis = 0> (lead, groups, each)\nturn = Concat <axis = 0> (lead, channels)\n" +
+         x + "_apart = Reshape (" + x + ", apart)\n" + x + "_turned = Transpose <perm = [0, 1, 2, 4, 3]> (" + x +
+         "_apart)\n" + y + " = Reshape (" + x + "_turned, turn)\n";
+}
+
 std::string body(const Call& call, int opset) {
+  if (shuffles(call) && opset < 12)
+    throw Error(ErrorKind::unsupported, "Concat in groups needs opset 12, not " + std::to_string(opset));
   const Ints factors = call.attrs.ints("factors");
   std::string text = "{\n", list;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -29,14 +45,34 @@ std::string body(const Call& call, int opset) {
             "\"floor\"> (" +
             x + "_first, " + x + "_roi, " + x + "_scales)\n";
   }
-  return text + "y_first = Concat <axis = 1> (" + list + ")\n" + transpose_text("y", "y_first", 4, true) + "}";
+  text += "y_first = Concat <axis = 1> (" + list + ")\n";
+  if (!shuffles(call)) return text + transpose_text("y", "y_first", 4, true) + "}";
+  return text + transpose_text("y_side", "y_first", 4, true) + shuffle_text("y", "y_side") + "}";
 }
 
-std::vector<std::string> attributes(const Call&, int) { return {}; }
+std::vector<std::string> attributes(const Call& call, int) {
+  return shuffles(call) ? std::vector<std::string>{"groups"} : std::vector<std::string>{};
+}
+
+/// One image, or one of as many channels for each group: what kernels can take in turn without a copy.
+Verdict check_groups(const Call& call) {
+  const Ints groups = call.attrs.ints("groups");
+  if (groups.size() != 1 || groups[0] < 1) return no("groups is not one number");
+  if (groups[0] == 1) return yes();
+  const auto count = static_cast<std::int64_t>(call.inputs.size());
+  if (count != 1 && count != groups[0]) return no("takes one image, or one for each group");
+  for (const Operand& operand : call.inputs) {
+    const Dim &channels = operand.shape[3], &first = call.in(0).shape[3];
+    if (!channels.known()) continue;
+    if (count == 1 && channels.value() % groups[0] != 0) return no("channels do not fit the groups", operand.name);
+    if (first.known() && !(channels == first)) return no("groups differ in size", operand.name);
+  }
+  return yes();
+}
 
 Verdict infer(Call& call) {
   const Ints factors = call.attrs.ints("factors");
-  if (call.inputs.size() < 2 || factors.size() != 2 * call.inputs.size()) return no("factors do not fit the inputs");
+  if (call.inputs.empty() || factors.size() != 2 * call.inputs.size()) return no("factors do not fit the inputs");
   std::vector<Dim> y(4);
   y[3] = 0;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -50,6 +86,7 @@ Verdict infer(Call& call) {
     }
     y[3] = y[3] + x[3];
   }
+  if (Verdict v = check_groups(call); !v) return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
   call.outputs[0].shape = Shape(std::move(y));
@@ -58,8 +95,8 @@ Verdict infer(Call& call) {
 
 std::vector<Call> samples() {
   std::vector<Call> calls;
-  const auto add = [&](std::vector<Dims> shapes, Ints factors) {
-    calls.push_back({"Concat", {{"factors", factors}}, {}, {}});
+  const auto add = [&](std::vector<Dims> shapes, Ints factors, std::int64_t groups = 1) {
+    calls.push_back({"Concat", {{"factors", factors}, {"groups", Ints{groups}}}, {}, {}});
     for (std::size_t i = 0; i < shapes.size(); ++i)
       calls.back().inputs.push_back({"x" + std::to_string(i), DType::f32, Shape::of(shapes[i])});
     if (!infer(calls.back())) throw Error(ErrorKind::internal, "a sample of Concat contradicts itself");
@@ -69,6 +106,8 @@ std::vector<Call> samples() {
   add({{2, 5, 7, 3}, {2, 5, 7, 19}}, {1, 1, 1, 1});
   add({{2, 4, 6, 5}, {2, 2, 2, 1}, {2, 4, 6, 16}}, {1, 1, 2, 3, 1, 1});
   add({{0, 4, 6, 5}, {0, 4, 6, 16}}, {1, 1, 1, 1});
+  add({{1, 28, 28, 58}, {1, 28, 28, 58}}, {1, 1, 1, 1}, 2);
+  add({{2, 14, 14, 240}}, {1, 1}, 3);
   return calls;
 }
 
@@ -76,9 +115,10 @@ std::vector<Call> samples() {
 
 const FusedOp concat_op = {
     .kind = "Concat",
-    .doc = "Channels of several images side by side, channels last; smaller images are repeated to size.",
+    .doc = "Channels of several images side by side, or in turn (channel shuffle), channels last; smaller images are "
+           "repeated to size.",
     .names = 3,
-    .min_inputs = 2,
+    .min_inputs = 1,
     .max_inputs = 8,
     .input_types = {DType::f32},
     .body = body,
@@ -86,7 +126,7 @@ const FusedOp concat_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
-    .defaults = {{"factors", Ints{}}},
+    .defaults = {{"factors", Ints{}}, {"groups", Ints{1}}},
 };
 
 }  // namespace modelflow::ops

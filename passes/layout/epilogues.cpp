@@ -1,5 +1,7 @@
 // What can be fused only once it runs channels last: the activation behind a ConvTranspose, the repetition of pixels in
-// front of a Concat.
+// front of a Concat, channels in turn behind one.
+#include <algorithm>
+
 #include "passes/graph/edits.h"
 #include "passes/graph/epilogue.h"
 #include "passes/graph/facts.h"
@@ -44,10 +46,31 @@ int absorb_into(Node& concat, Context& context) {
   return taken;
 }
 
+/// A Concat of one image, which takes its channels in turn, over one that puts images side by side: one that takes the
+/// images in turn.
+int join_shuffle(Node& shuffle, const std::vector<Node*>& concats, Context& context) {
+  Graph& graph = shuffle.graph();
+  Node* side = shuffle.inputs().size() == 1 ? shuffle.input(0)->producer() : nullptr;
+  if (std::ranges::find(concats, side) == concats.end() || only_reader(*side->output()) != &shuffle) return 0;
+  if (side->attrs.ints("groups") != Ints{1} || shuffle.attrs.ints("factors") != Ints{1, 1}) return 0;
+  Attrs attrs = side->attrs;
+  attrs.set("groups", shuffle.attrs.ints("groups"));
+  Node* made = make_fused(graph, context, "concat-shuffle", "modelflow.Concat", side->inputs(), attrs, shuffle);
+  if (!made) return 0;
+  made->name = shuffle.name;
+  graph.replace(*shuffle.output(), *made->output());
+  graph.erase(shuffle);
+  context.hit("concat-shuffle");
+  return 1;
+}
+
 int run_upsamples(Graph& graph, Context& context) {
-  const std::vector<Node*> nodes = nodes_of(graph, {"modelflow.Concat"});
+  const auto concats = [&graph] { return nodes_of(graph, {"modelflow.Concat"}); };
+  const std::vector<Node*> before = concats();
   int changes = 0;
-  for (Node* node : nodes) changes += absorb_into(*node, context);
+  for (Node* node : before) changes += join_shuffle(*node, before, context);
+  if (changes) graph.prune();
+  for (Node* node : concats()) changes += absorb_into(*node, context);
   if (changes) graph.prune();
   return changes;
 }
@@ -56,7 +79,7 @@ int run_upsamples(Graph& graph, Context& context) {
 
 Pass absorb_upsamples() {
   return {.name = "absorb-upsamples",
-          .doc = "Pixels repeated in front of a channels-last Concat are repeated by the Concat",
+          .doc = "Pixels repeated in front of a channels-last Concat, or channels in turn behind it, become part of it",
           .run = run_upsamples};
 }
 

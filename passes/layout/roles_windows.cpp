@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "passes/graph/facts.h"
+#include "passes/graph/shuffle.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
@@ -12,7 +13,9 @@ using Outputs = std::vector<Value*>;
 
 /// Whether some kernel runs this call on the channels-last form of the node's inputs; a refusal is noted as a miss.
 bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, std::size_t inputs) {
-  Call call{std::move(op), attrs, {}, {}};
+  const FusedOp* fused = find_fused_op(op);
+  Call call{std::move(op), fused ? fused->defaults : Attrs(), {}, {}};
+  for (const auto& [name, value] : attrs) call.attrs.set(name, value);
   for (std::size_t i = 0; i < inputs; ++i) {
     const Value& value = *node.input(i);
     call.inputs.push_back({value.name(), value.dtype(), value.shape(), value.constant()});
@@ -20,7 +23,6 @@ bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, st
   for (std::size_t i = 0; i < inputs; ++i) {
     if (!call.inputs[i].constant) call.inputs[i].shape = last_shape(facts.extents.of(*node.input(i)));
   }
-  const FusedOp* fused = find_fused_op(call.op);
   Verdict verdict = fused ? fused->infer(call) : no("not an op of this build");
   if (verdict) {
     const Choice choice = choose_kernel(call, facts.context.target);
@@ -80,6 +82,17 @@ std::optional<Role> concat_role(const Node& node, Facts& facts) {
   Role role = role_for("Concat", attrs, count);
   for (std::size_t i = 1; i < count; ++i) role.inputs.push_back(i);
   return role;
+}
+
+/// Channels in turn from groups of them (see shuffle-channels), which standard ops pick one after the other.
+std::optional<Role> shuffle_role(const Node& node, Facts& facts) {
+  const Tensor* order = node.input(1) ? node.input(1)->constant() : nullptr;
+  if (facts.rank(node.input(0)) != 4 || node.attrs.integer("axis") != 1 || !order || order->rank() != 1) return {};
+  const std::int64_t groups = groups_of(order->to_ints());
+  if (groups < 2) return {};
+  const Attrs attrs{{"factors", Ints{1, 1}}, {"groups", Ints{groups}}};
+  if (!runs(node, facts, "Concat", attrs, 1)) return {};
+  return role_for("Concat", attrs, 1);
 }
 
 /// Windows that do not overlap.
@@ -184,6 +197,7 @@ std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return gl
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);
+  if (node.is("Gather")) return shuffle_role(node, facts);
   if (fused_op(node)) return fused_role(node, facts);
   if (node.is("ConvTranspose")) return conv_transpose_role(node, facts);
   if (node.is("MaxPool") || node.is("AveragePool") || node.is("GlobalAveragePool")) return pool_role(node, facts);

@@ -24,6 +24,7 @@ Stage normalize(const Options&) {
                   drop_unit_axes(),         // convolutions over more axes than they work along -> over those alone
                   widen_over_blocks(),      // a convolution over blocks of an image (Focus) -> one over the image
                   group_convolutions(),     // Split, convolutions, Concat -> a convolution in groups
+                  shuffle_channels(),       // channels in turn from groups of them -> one Gather
                   recurrent_loops(),        // a Loop or Scan over the steps of an LSTM or a GRU -> the standard op
                   merge_directions(),       // two LSTM, GRU or RNN nodes, one for each direction -> one for both
                   unroll_loops(),           // loops of a few steps -> their steps

@@ -23,6 +23,7 @@ Pass normalize_softmax();
 Pass drop_unit_axes();
 Pass widen_over_blocks();
 Pass group_convolutions();
+Pass shuffle_channels();
 Pass recurrent_loops();
 Pass merge_directions();
 Pass unroll_loops();

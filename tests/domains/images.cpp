@@ -49,19 +49,21 @@ bool upsample(const Chosen& c, Operands& made) {
   return true;
 }
 
+/// Images side by side; channels in turn, of one image or of one for each group.
 bool concat(const Chosen& c, Operands& made) {
-  const std::int64_t batch = c.number("batch"), inputs = c.number("inputs");
+  const std::int64_t groups = c.number("in_turn"), each = c.number("channels");
+  const std::int64_t inputs = groups == 1 ? c.number("inputs") : c.is("one") ? 1 : groups;
   const Dims image = c.list("size"), growing = c.list("factors");
   Ints factors;
   for (std::int64_t i = 0; i < inputs; ++i) {
     const bool grows = i % 2 == c.number("first");
     const std::int64_t down = grows ? growing[0] : 1, across = grows ? growing[1] : 1;
     factors.insert(factors.end(), {down, across});
-    const std::int64_t channels = i == 0 ? c.number("channels") : 1 + made.below(40);
+    const std::int64_t channels = groups > 1 ? each * groups / inputs : i == 0 ? each : 1 + made.below(40);
     made.feed(("x" + std::to_string(i)).c_str(),
-              made.normal({batch, image[0] * growing[0] / down, image[1] * growing[1] / across, channels}));
+              made.normal({c.number("batch"), image[0] * growing[0] / down, image[1] * growing[1] / across, channels}));
   }
-  made.call.attrs.set("factors", factors);
+  made.call.attrs.set("factors", factors).set("groups", Ints{groups});
   return true;
 }
 
@@ -165,7 +167,8 @@ std::vector<Domain> image_domains() {
       {"QUpsample", upsampled, upsample},
       {"Concat",
        {numbers("batch", {0, 1, 2}), numbers("inputs", {2, 3, 5, 8}), words("size", {"1,1", "2,3", "5,2", "8,8"}),
-        words("factors", {"1,1", "2,2", "1,3", "4,2"}), flag("first"), kChannels},
+        words("factors", {"1,1", "2,2", "1,3", "4,2"}), flag("first"), kChannels, numbers("in_turn", {1, 1, 2, 3, 4}),
+        flag("one")},
        concat,
        kAll},
       {"SqueezeExcite", excite_axes(false), squeeze_excite, {Special::nan, Special::huge, Special::tiny}},

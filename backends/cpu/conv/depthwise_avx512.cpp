@@ -21,6 +21,7 @@ struct Strip {
   const float* added;
   std::ptrdiff_t y_pixel, y_row;
   std::int64_t channels;
+  std::int64_t from, to;  ///< columns of x that exist, counted from the first tap of the first result
 };
 
 /// `offset` is the channel, plus y_row in a second row of results.
@@ -42,9 +43,9 @@ MODELFLOW_INLINE void store_strip(__m512 (&acc)[T], const Strip& s, std::int64_t
   for (int t = 0; t < T; ++t) _mm512_mask_storeu_ps(s.y + t * s.y_pixel + offset, mask, acc[t]);
 }
 
-/// T results with all taps inside x: every vector of x is loaded once per kernel row and used by each result that
-/// covers it. Measured: loads, not products, would bound the simple loop.
-template <int W, int S, int T>
+/// T results: every vector of x is loaded once per kernel row and used by each result that covers it. Measured: loads,
+/// not products, would bound the simple loop. With `Edge` taps may lie outside of x, to the left or right.
+template <int W, int S, int T, bool Edge = false>
 void run_strip(const Strip& s, const Epilogue& epilogue) {
   for (std::int64_t c = 0; c < s.channels; c += 16) {
     const __mmask16 mask = first_lanes(static_cast<std::size_t>(s.channels - c));
@@ -59,6 +60,7 @@ void run_strip(const Strip& s, const Epilogue& epilogue) {
       for (int k = 0; k < W; ++k) weights[k] = _mm512_loadu_ps(w + k * s.w_tap);
 #pragma GCC unroll 32
       for (int j = 0; j < (T - 1) * S + W; ++j) {
+        if (Edge && (j < s.from || j >= s.to)) continue;
         const __m512 v = _mm512_maskz_loadu_ps(mask, x + j * s.x_column);
 #pragma GCC unroll 8
         for (int t = 0; t < T; ++t) {
@@ -106,7 +108,7 @@ void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
   }
 }
 
-/// One result with any number of taps: borders, dilations, odd kernels.
+/// One result with any number of taps: dilations, odd kernels.
 void run_single(const Strip& s, const Epilogue& epilogue) {
   for (std::int64_t c = 0; c < s.channels; c += 16) {
     const __mmask16 mask = first_lanes(static_cast<std::size_t>(s.channels - c));
@@ -124,30 +126,34 @@ void run_single(const Strip& s, const Epilogue& epilogue) {
 using StripFunction = void (*)(const Strip&, const Epilogue&);
 constexpr std::int64_t kStrip = 8;
 
+enum class Reach { inside, two_rows, edge };
+
 template <int W, int S>
-StripFunction strip_of(std::int64_t results, bool pair) {
-  static constexpr StripFunction kBySize[2][kStrip] = {
+StripFunction strip_of(std::int64_t results, Reach reach) {
+  static constexpr StripFunction kBySize[3][kStrip] = {
       {run_strip<W, S, 1>, run_strip<W, S, 2>, run_strip<W, S, 3>, run_strip<W, S, 4>, run_strip<W, S, 5>,
        run_strip<W, S, 6>, run_strip<W, S, 7>, run_strip<W, S, 8>},
       {run_strip_pair<W, S, 1>, run_strip_pair<W, S, 2>, run_strip_pair<W, S, 3>, run_strip_pair<W, S, 4>,
-       run_strip_pair<W, S, 5>, run_strip_pair<W, S, 6>, run_strip_pair<W, S, 7>, run_strip_pair<W, S, 8>}};
-  return kBySize[pair][results - 1];
+       run_strip_pair<W, S, 5>, run_strip_pair<W, S, 6>, run_strip_pair<W, S, 7>, run_strip_pair<W, S, 8>},
+      {run_strip<W, S, 1, true>, run_strip<W, S, 2, true>, run_strip<W, S, 3, true>, run_strip<W, S, 4, true>,
+       run_strip<W, S, 5, true>, run_strip<W, S, 6, true>, run_strip<W, S, 7, true>, run_strip<W, S, 8, true>}};
+  return kBySize[static_cast<int>(reach)][results - 1];
 }
 
 /// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
-StripFunction strip_function(const ConvProblem& p, std::int64_t results, bool pair) {
+StripFunction strip_function(const ConvProblem& p, std::int64_t results, Reach reach) {
   if (p.dilation_w != 1) return nullptr;
   if (p.kernel_w == 3) {
-    if (p.stride_w == 1) return strip_of<3, 1>(results, pair);
-    if (p.stride_w == 2) return strip_of<3, 2>(results, pair);
+    if (p.stride_w == 1) return strip_of<3, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<3, 2>(results, reach);
   }
   if (p.kernel_w == 5) {
-    if (p.stride_w == 1) return strip_of<5, 1>(results, pair);
-    if (p.stride_w == 2) return strip_of<5, 2>(results, pair);
+    if (p.stride_w == 1) return strip_of<5, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<5, 2>(results, reach);
   }
   if (p.kernel_w == 7) {
-    if (p.stride_w == 1) return strip_of<7, 1>(results, pair);
-    if (p.stride_w == 2) return strip_of<7, 2>(results, pair);
+    if (p.stride_w == 1) return strip_of<7, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<7, 2>(results, reach);
   }
   return nullptr;
 }
@@ -217,42 +223,32 @@ struct RowTask {
   const Epilogue& epilogue;
 };
 
-/// Results [from, from + count) of one row, or of two; all taps of more than one lie inside x.
+/// Results [from, from + count) of one row, or of two. More than one at a time only where strips are there for them.
 void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
   const ConvProblem& p = task.run.problem;
   const Source& source = task.source;
   const std::int64_t left = from * p.stride_w - p.left;
-  const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
-  s.taps_w = w.to - w.from;
-  s.x += (left + w.from * p.dilation_w) * source.band.pixel;
-  s.w += w.from * s.w_tap;
+  s.from = source.first_column - left, s.to = source.last_column - left;
+  const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
+  const bool together = pair && inside;
+  const StripFunction strip =
+      strip_function(p, count, together ? Reach::two_rows : inside ? Reach::inside : Reach::edge);
+  if (!strip) {
+    const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
+    s.taps_w = w.to - w.from;
+    s.x += w.from * p.dilation_w * source.band.pixel;
+    s.w += w.from * s.w_tap;
+  }
+  s.x += left * source.band.pixel;
   s.y += (from - column0) * s.y_pixel;
   if (s.added) s.added += (from - column0) * s.y_pixel;
-  const StripFunction strip = s.taps_w == p.kernel_w ? strip_function(p, count, pair) : nullptr;
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
-    if (i == 0 || !strip) (strip ? strip : run_single)(s, task.epilogue);
+    if (i == 0 || !together) (strip ? strip : run_single)(s, task.epilogue);
     if (!runs_in_registers(task.epilogue.activation.kind))
       activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
     s.x += source.band.row, s.y += s.y_row;
     if (s.added) s.added += s.y_row;
   }
-}
-
-/// Columns whose taps all lie inside x: left edge at or behind its first column, right edge before its last.
-struct Columns {
-  std::int64_t from, to;
-};
-
-Columns columns_inside(const ConvProblem& p, const Source& source, const ConvBlock& block) {
-  const std::int64_t reach = (p.kernel_w - 1) * p.dilation_w;
-  const std::int64_t first = source.first_column + p.left, last = source.last_column + p.left - reach;
-  const auto clamp = [](std::int64_t v, std::int64_t low, std::int64_t high) {
-    return v < low ? low : v > high ? high : v;
-  };
-  const std::int64_t from = first <= 0 ? 0 : (first + p.stride_w - 1) / p.stride_w;
-  const std::int64_t to = last <= 0 ? 0 : (last - 1) / p.stride_w + 1;
-  const std::int64_t begin = clamp(from, block.column0, block.column1);
-  return {begin, clamp(to, begin, block.column1)};
 }
 
 /// One row of results, or two where that is possible; returns how many.
@@ -264,18 +260,15 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
   s.taps_h = h.to - h.from;
   s.x += (top + h.from * p.dilation_h) * source.band.row;
   s.w += h.from * s.w_row;
-  const bool strips = strip_function(p, 1, false);
+  const bool strips = strip_function(p, 1, Reach::inside);
   const bool pair = strips && p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 &&
                     row + 1 < block.row1 && s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
-  const Columns inside = columns_inside(p, source, block);
-  const std::int64_t width = strips ? kStrip : 1, count = (inside.to - inside.from + width - 1) / width;
-  for (std::int64_t c = block.column0; c < inside.from; ++c) run_results(task, s, pair, c, 1, block.column0);
-  for (std::int64_t i = 0, c = inside.from; i < count; ++i) {
-    const std::int64_t results = (inside.to - c) / (count - i);
+  const std::int64_t width = strips ? kStrip : 1, count = (block.columns() + width - 1) / width;
+  for (std::int64_t i = 0, c = block.column0; i < count; ++i) {
+    const std::int64_t results = (block.column1 - c) / (count - i);
     run_results(task, s, pair, c, results, block.column0);
     c += results;
   }
-  for (std::int64_t c = inside.to; c < block.column1; ++c) run_results(task, s, pair, c, 1, block.column0);
   return pair ? 2 : 1;
 }
 
@@ -308,6 +301,8 @@ struct BandSizes {
 
 }  // namespace
 
+bool reads_in_place(const ConvProblem& p) { return p.x_last && p.y_last && p.filters == p.channels; }
+
 std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
   const ConvProblem& p = run.problem;
   const std::int64_t result = p.y_last ? 0 : block.rows() * block.columns() * p.filters;
@@ -315,8 +310,9 @@ std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
   return static_cast<std::size_t>(sizes.copy + sizes.repeated + result) * sizeof(float);
 }
 
-void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch) {
+void depthwise_block_avx512(const DepthwiseRun& run, const DepthwiseTask& task, std::byte* scratch) {
   const ConvProblem& p = run.problem;
+  const ConvBlock& block = task.block;
   auto* memory = reinterpret_cast<float*>(scratch);
   const BandSizes sizes(p, block);
   Source source = source_of(p, block, memory);
@@ -325,13 +321,13 @@ void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std
   const bool late = !p.y_last && p.added;
   const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
   Strip s{};
-  s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
+  s.x = source.band.data + task.from, s.w = run.weights + task.from, s.bias = p.bias + task.from;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
   s.w_tap = (p.filters + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
-  s.y_pixel = s.channels = p.filters;
+  s.y_pixel = p.filters, s.channels = task.to - task.from;
   s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
   for (std::int64_t row = block.row0; row < block.row1;) {
-    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
+    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters + task.from;
     s.y = p.y_last ? p.y + at : result + (row - block.row0) * block.columns() * p.filters;
     s.added = p.y_last && p.added ? p.added + at : nullptr;
     row += run_rows({run, source, epilogue}, block, row, s);

@@ -1,0 +1,68 @@
+// Channels in turn from groups of them, as Reshape, Transpose, Reshape (ShuffleNet) -> one Gather of channels: a node
+// that copies whole channels where they come second, and an op of ours where they come last.
+#include "modelflow/modelflow.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/shuffle.h"
+#include "passes/graph/strided_view.h"
+#include "passes/normalize/normalize.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Whether an axis of a view is this axis of the source, as it is.
+bool whole(const StridedView::Axis& axis, std::size_t place, const Dim& extent) {
+  const StridedView::Axis runs = StridedView::joined(axis);
+  if (runs.empty()) return extent == Dim(1);
+  return runs.size() == 1 && runs[0].axis == place && runs[0].extent == extent && runs[0].stride == Dim(1);
+}
+
+/// How many groups the second axis takes its indices in turn from; 0 where the view is anything else.
+std::int64_t groups_in(const StridedView& view, const Shape& source) {
+  if (view.axes().size() != source.rank() || !source[1].known()) return 0;
+  for (std::size_t i = 0; i < source.rank(); ++i)
+    if (i != 1 && !whole(view.axes()[i], i, source[i])) return 0;
+  const StridedView::Axis runs = StridedView::joined(view.axes()[1]);
+  if (runs.size() != 2 || runs[0].axis != 1 || runs[1].axis != 1) return 0;
+  const Dim &each = runs[0].extent, &groups = runs[1].extent;
+  const bool in_turn = runs[0].stride == Dim(1) && runs[1].stride == each;
+  if (!in_turn || !each.known() || !groups.known() || each.value() * groups.value() != source[1].value()) return 0;
+  return groups.value();
+}
+
+bool shuffle(Node& last, Context& context) {
+  const Node* turn = last.is("Reshape") ? last.input(0)->producer() : nullptr;
+  const Node* first = turn && turn->is("Transpose") ? turn->input(0)->producer() : nullptr;
+  if (!first || !first->is("Reshape")) return false;
+  Value& x = *first->input(0);
+  if (!x.shape().has_rank() || x.shape().rank() < 3 || x.constant()) return false;
+  StridedView view(x.shape());
+  if (!view.follow(*first->output()) || !view.follow(*turn->output()) || !view.follow(*last.output())) return false;
+  const std::int64_t groups = groups_in(view, x.shape());
+  if (groups < 2) return false;
+  Graph& graph = last.graph();
+  Value& order = graph.add_constant(tensor_of(shuffled(x.shape()[1].value(), groups)), "channels");
+  Node& made = graph.add("Gather", {&x, &order}, {.before = &last, .attrs = {{"axis", std::int64_t{1}}}});
+  made.name = last.name;
+  made.output()->type = last.output()->type;
+  graph.replace(*last.output(), *made.output());
+  graph.erase(last);
+  context.hit("channel-shuffle");
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  int changes = 0;
+  for (Node* node : nodes_of(graph, {"Reshape"})) changes += shuffle(*node, context);
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass shuffle_channels() {
+  return {.name = "shuffle-channels",
+          .doc = "Reshape, Transpose, Reshape that take channels in turn from groups of them become one Gather",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
