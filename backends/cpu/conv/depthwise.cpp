@@ -22,14 +22,10 @@ void pack(const float* w, std::int64_t channels, std::int64_t taps, float* to) {
   }
 }
 
-// Rows (or columns of a single row), or filters, per task: some 5 us of work at least, and more tasks than threads.
+// Rows (or columns of a single row) per task: some 5 us of work at least, and more tasks than threads.
 struct Cut {
-  std::int64_t rows, columns, filters;
+  std::int64_t rows, columns;
 };
-
-// An image of so many floats stays in L2. There every thread takes channels of its own, in which nobody else reads: the
-// rows that blocks share would come from another core's cache, and so would the weights.
-constexpr std::int64_t kImageFloats = 128 << 10, kLeastFilters = 64;
 
 Cut cut(const ConvProblem& p, std::int64_t threads) {
   const double products =
@@ -37,10 +33,8 @@ Cut cut(const ConvProblem& p, std::int64_t threads) {
   const std::int64_t wanted =
       threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 1.5e5), 1, 6 * threads);
   const std::int64_t per_image = ceil_div(wanted, p.batch);
-  if (reads_in_place(p) && p.height * p.width * p.channels <= kImageFloats && p.filters >= 2 * kLeastFilters)
-    return {p.rows, p.columns, std::max(ceil_div(ceil_div(p.filters, per_image), 16) * 16, kLeastFilters)};
-  if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16))), p.filters};
-  return {ceil_div(p.rows, per_image), p.columns, p.filters};
+  if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16)))};
+  return {ceil_div(p.rows, per_image), p.columns};
 }
 
 class Depthwise : public Implementation {
@@ -60,19 +54,15 @@ class Depthwise : public Implementation {
     if (p.batch * p.rows * p.columns == 0) return;
     const Cut c = cut(p, static_cast<std::int64_t>(call.threads()));
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
-    const std::int64_t deep = ceil_div(p.filters, c.filters), tasks = across * down * deep;
-    const auto task_of = [&](std::int64_t i) {
-      const std::int64_t filter = i % deep * c.filters, column = i / deep % across * c.columns;
-      const std::int64_t row = i / deep / across % down * c.rows;
-      return DepthwiseTask{
-          {i / tasks, row, std::min(p.rows, row + c.rows), column, std::min(p.columns, column + c.columns)},
-          filter,
-          std::min(p.filters, filter + c.filters)};
+    const auto block_of = [&](std::int64_t i) {
+      const std::int64_t column = i % across * c.columns, row = i / across % down * c.rows;
+      return ConvBlock{i / across / down, row, std::min(p.rows, row + c.rows), column,
+                       std::min(p.columns, column + c.columns)};
     };
     std::size_t bytes = 0;
-    for (std::int64_t i = 0; i < tasks; ++i) bytes = std::max(bytes, depthwise_scratch(run, task_of(i).block));
-    run_with_scratch(call, p.batch * tasks, bytes,
-                     [&](std::int64_t i, std::byte* scratch) { depthwise_block_avx512(run, task_of(i), scratch); });
+    for (std::int64_t i = 0; i < across * down; ++i) bytes = std::max(bytes, depthwise_scratch(run, block_of(i)));
+    run_with_scratch(call, p.batch * across * down, bytes,
+                     [&](std::int64_t i, std::byte* scratch) { depthwise_block_avx512(run, block_of(i), scratch); });
   }
 
  private:

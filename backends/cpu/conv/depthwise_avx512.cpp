@@ -301,8 +301,6 @@ struct BandSizes {
 
 }  // namespace
 
-bool reads_in_place(const ConvProblem& p) { return p.x_last && p.y_last && p.filters == p.channels; }
-
 std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
   const ConvProblem& p = run.problem;
   const std::int64_t result = p.y_last ? 0 : block.rows() * block.columns() * p.filters;
@@ -310,9 +308,8 @@ std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
   return static_cast<std::size_t>(sizes.copy + sizes.repeated + result) * sizeof(float);
 }
 
-void depthwise_block_avx512(const DepthwiseRun& run, const DepthwiseTask& task, std::byte* scratch) {
+void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch) {
   const ConvProblem& p = run.problem;
-  const ConvBlock& block = task.block;
   auto* memory = reinterpret_cast<float*>(scratch);
   const BandSizes sizes(p, block);
   Source source = source_of(p, block, memory);
@@ -321,13 +318,13 @@ void depthwise_block_avx512(const DepthwiseRun& run, const DepthwiseTask& task, 
   const bool late = !p.y_last && p.added;
   const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
   Strip s{};
-  s.x = source.band.data + task.from, s.w = run.weights + task.from, s.bias = p.bias + task.from;
+  s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
   s.w_tap = (p.filters + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
-  s.y_pixel = p.filters, s.channels = task.to - task.from;
+  s.y_pixel = s.channels = p.filters;
   s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
   for (std::int64_t row = block.row0; row < block.row1;) {
-    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters + task.from;
+    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
     s.y = p.y_last ? p.y + at : result + (row - block.row0) * block.columns() * p.filters;
     s.added = p.y_last && p.added ? p.added + at : nullptr;
     row += run_rows({run, source, epilogue}, block, row, s);

@@ -12,18 +12,9 @@ struct DepthwiseRun {
   const float* weights;  ///< [kh, kw, filters rounded up to 16]
 };
 
-/// Filters [from, to) of a block; only whole blocks where something is copied (see reads_in_place).
-struct DepthwiseTask {
-  ConvBlock block;
-  std::int64_t from, to;
-};
-
-/// Whether x is read and y is written where they are: both channels last, and one filter per channel.
-bool reads_in_place(const ConvProblem& p);
-
 /// Scratch memory that depthwise_block_avx512 needs for this block.
 std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block);
 /// Only where host_isas().has(Isa::avx512).
-void depthwise_block_avx512(const DepthwiseRun& run, const DepthwiseTask& task, std::byte* scratch);
+void depthwise_block_avx512(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
 
 }  // namespace modelflow::cpu
