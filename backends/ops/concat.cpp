@@ -115,8 +115,9 @@ std::vector<Call> samples() {
 
 const FusedOp concat_op = {
     .kind = "Concat",
-    .doc = "Channels of several images side by side, or in turn (channel shuffle), channels last; smaller images are "
-           "repeated to size.",
+    .doc =
+        "Channels of several images side by side, or in turn (channel shuffle), channels last; smaller images are "
+        "repeated to size.",
     .names = 3,
     .min_inputs = 1,
     .max_inputs = 8,

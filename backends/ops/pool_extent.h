@@ -11,8 +11,9 @@ struct PoolAxis {
   bool ceil;  ///< a last window may hang over the border behind
 };
 
-/// How many windows of a pooling fit. ONNX Runtime rounds to 0: where the window is the longer one by less than a stride
-/// there is one all the same, cut to the image. A window that ceil_mode adds must not begin in the padding behind.
+/// How many windows of a pooling fit. ONNX Runtime rounds to 0: where the window is the longer one by less than a
+/// stride there is one all the same, cut to the image. A window that ceil_mode adds must not begin in the padding
+/// behind.
 inline std::int64_t windows_in(const PoolAxis& axis) {
   const std::int64_t room = axis.in + axis.begin + axis.end - axis.kernel;
   if (room <= -axis.stride) return 0;

@@ -10,8 +10,8 @@
 namespace modelflow::passes {
 namespace {
 
-/// How much of a step of y a bias in steps of x_scale * w_scale may be off by. Biases that arrived in float32 are off by
-/// a few thousandths; one in 32 bits with other scales may be off by much more, and moves results by a whole step.
+/// How much of a step of y a bias in steps of x_scale * w_scale may be off by. Biases that arrived in float32 are off
+/// by a few thousandths; one in 32 bits with other scales may be off by much more, and moves results by a whole step.
 constexpr double kMostOff = 1.0 / 64;
 
 bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tensor& w_scales, float y_scale) {

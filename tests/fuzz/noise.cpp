@@ -210,8 +210,8 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
   return instead(value, readers, op("Where", {tiny, noise.constant(graph, dtype, 0), &value}));
 }
 
-/// The sign of a 0 is nobody's promise, and numbers that nearly vanish are 0 to some kernels, or with a `share` all that
-/// are such a part of the largest: what divides by them gets either infinity.
+/// The sign of a 0 is nobody's promise, and numbers that nearly vanish are 0 to some kernels, or with a `share` all
+/// that are such a part of the largest: what divides by them gets either infinity.
 void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
   const std::size_t index = node.is("Div") ? 1 : 0;
   Value* by = node.input(index);
@@ -225,7 +225,8 @@ void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
   Value* size = op("Abs", {by});
   Value* limit = noise.constant(graph, dtype, least);
   if (share > 0) {
-    Value* largest = graph.add("ReduceMax", {size}, {.before = &node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
+    Value* largest =
+        graph.add("ReduceMax", {size}, {.before = &node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
     limit = op("Mul", {largest, noise.constant(graph, dtype, share)});
   }
   Value* tiny = op("Less", {size, limit});

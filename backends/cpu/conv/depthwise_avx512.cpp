@@ -231,8 +231,10 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   s.from = source.first_column - left, s.to = source.last_column - left;
   const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
   const bool together = pair && inside;
-  const StripFunction strip =
-      strip_function(p, count, together ? Reach::two_rows : inside ? Reach::inside : Reach::edge);
+  const StripFunction strip = strip_function(p, count,
+                                             together ? Reach::two_rows
+                                             : inside ? Reach::inside
+                                                      : Reach::edge);
   if (!strip) {
     const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
     s.taps_w = w.to - w.from;

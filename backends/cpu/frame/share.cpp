@@ -7,7 +7,7 @@ namespace modelflow::cpu {
 
 std::size_t tasks_for(std::size_t floats, const Invocation& call) {
   constexpr std::size_t kLeast = 16384;  // some microseconds
-  return std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2);
+  return even_tasks(std::clamp<std::size_t>(floats / kLeast, 1, call.threads() * 2), call.threads());
 }
 
 }  // namespace modelflow::cpu

@@ -12,6 +12,11 @@ void share(Invocation& call, std::size_t items, std::size_t tasks, const Body& b
   call.parallel(tasks, [&](std::size_t i) { body(items * i / tasks, items * (i + 1) / tasks, i); });
 }
 
+/// So many tasks or a few less: where there are more than threads, no thread is left with one more than the others.
+constexpr std::size_t even_tasks(std::size_t tasks, std::size_t threads) {
+  return tasks > threads ? tasks - tasks % threads : tasks;
+}
+
 /// How many tasks a pass over `floats` is worth.
 std::size_t tasks_for(std::size_t floats, const Invocation& call);
 

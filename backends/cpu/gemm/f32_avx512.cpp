@@ -234,9 +234,11 @@ void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::siz
       const std::size_t least = tiles ? (m1 - m0) / tiles : 0, more = m1 - m0 - least * tiles;
       for (std::size_t n = n_begin; n < n_end; n += kMaxColumns) {
         const std::size_t columns = n_end - n < kMaxColumns ? n_end - n : kMaxColumns;
-        Ahead ahead = n + kMaxColumns < n_end ? fetch_ahead(g, n + kMaxColumns, begin, size, tiles)
-                      : !depth.last           ? fetch_ahead(g, n_begin, begin + size, size, tiles)
-                                              : Ahead{};
+        const bool streams = rows <= kMaxRows;  // the machine fetches these by itself, and is held up by more (8 %)
+        Ahead ahead = streams                   ? Ahead{}
+                      : n + kMaxColumns < n_end ? fetch_ahead(g, n + kMaxColumns, begin, size, tiles)
+                      : !depth.last             ? fetch_ahead(g, n_begin, begin + size, size, tiles)
+                                                : Ahead{};
         std::size_t rest = 0;
         for (std::size_t m = m0, height; m < m1; m += height) {  // equal tiles: 32 rows are 5 + 5 + 6 + 5 + 5 + 6
           rest += more;

@@ -1,6 +1,7 @@
 // The kernel of MatMul in float32 on AVX-512.
 #include <algorithm>
 
+#include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32_avx512.h"
 #include "backends/cpu/gemm/kernels.h"
@@ -23,8 +24,8 @@ struct Split {
 Split split(const Gemm& g, std::size_t threads) {
   const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (threads == 1 || flops < 1e6) return {};
-  const std::size_t wanted =
-      std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2));
+  const std::size_t wanted = even_tasks(
+      std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2)), threads);
   const std::size_t most_columns = (panels(g.n) + 1) / 2, most_rows = std::max<std::size_t>(g.m / 12, 1);
   const bool small_b = g.k * g.n * sizeof(float) <= 256 << 10;
   Split s;
