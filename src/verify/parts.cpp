@@ -8,10 +8,12 @@
 #include <set>
 #include <unordered_set>
 
+#include "modelflow/error.h"
 #include "modelflow/pass.h"
 #include "src/verify/bounded.h"
 #include "src/verify/difference.h"
 #include "src/verify/nudge.h"
+#include "src/verify/probe.h"
 
 namespace modelflow {
 namespace {
@@ -20,6 +22,7 @@ using Names = std::vector<std::string>;
 using Values = std::map<std::string, Tensor>;
 
 constexpr double kOften = 32;
+constexpr double kMostElements = 1 << 29;  // of all values together, which both models give out
 
 bool decides(const Node& node) {
   static const std::set<std::string, std::less<>> ops = {
@@ -195,6 +198,8 @@ class Comparison {
 
 Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session) {
+  if (outlook(original, feeds).all > kMostElements)
+    throw Error(ErrorKind::limit, "the values of the model are too large to compare its parts");
   return Comparison(runtime, original, other, feeds, reference, session).parts();
 }
 

@@ -19,7 +19,8 @@ struct Parts {
 /// has at its borders: a rounding that the rest enlarges, or that decides between two entries of a TopK, has no effect
 /// there, while a part that computes something else shows, be it that the rest hides it again. A part may also be off
 /// by what a last digit of its inputs and constants changes, and one without decisions by some such digits. Without
-/// graph optimisation; `session` says threads and plugin for the other model.
+/// graph optimisation; `session` says threads and plugin for the other model. Throws Error(limit) where all values
+/// together are larger than 2 GiB in float32.
 Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session);
 

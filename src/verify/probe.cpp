@@ -115,7 +115,9 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;
       found.empty = found.empty || (!node->inputs().empty() && value->shape().elements() == Dim(0));
-      if (value->shape().known()) found.largest = std::max(found.largest, value->shape().known_elements());
+      if (!value->shape().known()) continue;
+      found.largest = std::max(found.largest, value->shape().known_elements());
+      found.all += value->shape().known_elements();
     }
   }
   return found;
