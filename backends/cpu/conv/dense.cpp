@@ -96,15 +96,15 @@ Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
   return c;
 }
 
-// More tasks than threads, when the work is worth it: about 1 MFLOP or 64 KiB of weights (some 5 us) each. Of the ways
-// to get there the one that moves the fewest bytes: every block reads all weights, every group of panels all pixels.
+// More tasks than threads, when the work is worth it: about 1 MFLOP or 64 KiB of weights (some 5 us) each, and three
+// such tasks: waking a thread takes as long. Of the ways to get there the one that moves the fewest bytes: every block
+// reads all weights, every group of panels all pixels.
 Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
   const auto products = static_cast<double>(p.kernel_h * p.kernel_w * p.channels);
   const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
   const double flops = 2 * pixels * products * static_cast<double>(p.filters);
   const double worth = std::max(flops / 1e6, products * static_cast<double>(p.filters) / (16 << 10));
-  const std::int64_t wanted =
-      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(worth), 1, 6 * threads);
+  const std::int64_t wanted = threads < 2 || worth < 3 ? 1 : std::min(static_cast<std::int64_t>(worth), 6 * threads);
   Cut best{};
   double least = 0;
   for (std::int64_t count = 1; count <= ceil_div(wanted, p.batch); ++count) {
