@@ -75,23 +75,22 @@ class Concat : public Implementation {
       parts.push_back({static_cast<const float*>(x.data), size(x.dims[1]), size(x.dims[2]), size(x.dims[3]),
                        size(factors_[2 * i]), size(factors_[2 * i + 1]), size(x.dims[3])});
     }
-    if (groups_ > 1 && parts.size() == 1) {  // the groups of one image
-      parts[0].channels /= groups_;
-      for (std::size_t g = 1; g < groups_; ++g) {
-        parts.push_back(parts[0]);
-        if (parts[0].data) parts[g].data += g * parts[0].channels;
-      }
-    }
-    check_groups(parts);
-    return parts;
+    return groups_ == 1 ? parts : grouped(std::move(parts));
   }
 
-  void check_groups(const std::vector<Part>& parts) const {
-    if (groups_ == 1) return;
-    bool alike = parts.size() == groups_;
-    for (const Part& part : parts) alike = alike && part.channels == parts[0].channels;
-    if (!alike || parts[0].pixel % parts[0].channels != 0)
-      throw Error(ErrorKind::invalid_input, "Concat: the channels do not fit the groups");
+  /// The groups of one image, or the images as they are, one for each group.
+  std::vector<Part> grouped(std::vector<Part> parts) const {
+    const Part first = parts[0];
+    bool fits = parts.size() == 1 ? first.channels % groups_ == 0 : parts.size() == groups_;
+    for (const Part& part : parts) fits = fits && part.channels == first.channels;
+    if (!fits) throw Error(ErrorKind::invalid_input, "Concat: the channels do not fit the groups");
+    if (parts.size() > 1 || first.channels == 0) return parts;
+    parts[0].channels /= groups_;
+    for (std::size_t g = 1; g < groups_; ++g) {
+      parts.push_back(parts[0]);
+      if (first.data) parts[g].data += g * parts[0].channels;  // none where the batch is empty
+    }
+    return parts;
   }
 
   /// One line of the result, of `height` lines to an image: channel i of every group, then channel i + 1.
