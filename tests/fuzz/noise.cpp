@@ -23,6 +23,7 @@ class Noise {
 
   bool axes_are_inputs() const { return opset_ >= 18; }
   bool has_where() const { return opset_ >= 9; }
+  bool has_is_inf() const { return opset_ >= 10; }
 
   /// Random numbers of the value's shape between low and high.
   Value* draws(Graph& graph, Value& like, double low, double high, Node* before) {
@@ -176,7 +177,13 @@ Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, No
     made->type.dtype = value.dtype();
     return made;
   };
-  Value* largest = op("ReduceMax", {op("Abs", {&value})}, {{"keepdims", std::int64_t{0}}});
+  Value* size = op("Abs", {&value});
+  // A share of an infinity (masks) would be infinite for every element.
+  if (noise.has_is_inf() && value.dtype() == DType::f32) {
+    Value* infinite = graph.add("IsInf", {size}, {.before = before}).output();
+    size = op("Where", {infinite, noise.constant(graph, value.dtype(), 0), size});
+  }
+  Value* largest = op("ReduceMax", {size}, {{"keepdims", std::int64_t{0}}});
   if (coarse.steps) {
     Value* step = op("Mul", {largest, noise.constant(graph, value.dtype(), 2 * coarse.share)});
     Value* some = op("Max", {step, noise.constant(graph, value.dtype(), 1e-7)});  // also where all of it is 0
