@@ -24,9 +24,7 @@ std::optional<std::size_t> axis_before(const Node& view, std::size_t axis) {
   const Shape& shape = view.input(0)->shape();
   StridedView seen(shape);
   if (!seen.follow(*view.output()) || axis >= seen.axes().size()) return {};
-  const StridedView::Axis runs = StridedView::joined(seen.axes()[axis]);
-  if (runs.size() != 1 || runs[0].axis == StridedView::kRepeated || runs[0].stride.number() != 1) return {};
-  return runs[0].extent == shape[runs[0].axis] ? std::optional(runs[0].axis) : std::nullopt;
+  return seen.source_axis(axis, shape);
 }
 
 /// A constant of one axis does not widen what it is added to, except perhaps along the last axis.

@@ -16,6 +16,12 @@ StridedView::StridedView(const Shape& source) : offsets_(source.rank(), Dim(0)) 
   }
 }
 
+std::optional<std::size_t> StridedView::source_axis(std::size_t axis, const Shape& source) const {
+  const Axis runs = joined(axes_[axis]);
+  if (runs.size() != 1 || runs[0].axis == kRepeated || runs[0].stride.number() != 1) return {};
+  return runs[0].extent == source[runs[0].axis] ? std::optional(runs[0].axis) : std::nullopt;
+}
+
 StridedView::Axis StridedView::joined(const Axis& axis) {
   Axis out;
   for (const Run& run : axis) {

@@ -9,18 +9,13 @@
 namespace modelflow::passes {
 namespace {
 
-/// Whether an axis of a view is this axis of the source, as it is.
-bool whole(const StridedView::Axis& axis, std::size_t place, const Dim& extent) {
-  const StridedView::Axis runs = StridedView::joined(axis);
-  if (runs.empty()) return extent == Dim(1);
-  return runs.size() == 1 && runs[0].axis == place && runs[0].extent == extent && runs[0].stride == Dim(1);
-}
-
 /// How many groups the second axis takes its indices in turn from; 0 where the view is anything else.
 std::int64_t groups_in(const StridedView& view, const Shape& source) {
   if (view.axes().size() != source.rank() || !source[1].known()) return 0;
-  for (std::size_t i = 0; i < source.rank(); ++i)
-    if (i != 1 && !whole(view.axes()[i], i, source[i])) return 0;
+  for (std::size_t i = 0; i < source.rank(); ++i) {
+    const bool unit = view.axes()[i].empty() && source[i] == Dim(1);
+    if (i != 1 && !unit && view.source_axis(i, source) != i) return 0;
+  }
   const StridedView::Axis runs = StridedView::joined(view.axes()[1]);
   if (runs.size() != 2 || runs[0].axis != 1 || runs[1].axis != 1) return 0;
   const Dim &each = runs[0].extent, &groups = runs[1].extent;

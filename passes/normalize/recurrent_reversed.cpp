@@ -43,12 +43,9 @@ Value* reversed(Value& value, std::int64_t axis, Build& build) {
 }
 
 /// Where the steps, the first axis of Y, stand in a view of it; nothing where they are mixed with others.
-std::optional<std::int64_t> steps_in(const StridedView& view, const Dim& steps) {
-  for (std::size_t i = 0; i < view.axes().size(); ++i) {
-    const StridedView::Axis runs = StridedView::joined(view.axes()[i]);
-    if (runs.size() == 1 && runs[0].axis == 0 && runs[0].extent == steps && runs[0].stride.number() == 1)
-      return static_cast<std::int64_t>(i);
-  }
+std::optional<std::int64_t> steps_in(const StridedView& view, const Shape& y) {
+  for (std::size_t i = 0; i < view.axes().size(); ++i)
+    if (view.source_axis(i, y) == 0) return static_cast<std::int64_t>(i);
   return {};
 }
 
@@ -61,7 +58,7 @@ Node* reversed_back(Value& y) {
   for (Node* node = only_reader(*value); node; node = only_reader(*value)) {
     if (node->input(0) != value || !node->output()) return nullptr;
     if (reverses(*node, steps)) return node;
-    const auto at = view.follow(*node->output()) ? steps_in(view, y.shape()[0]) : std::nullopt;
+    const auto at = view.follow(*node->output()) ? steps_in(view, y.shape()) : std::nullopt;
     if (!at) return nullptr;
     steps = *at;
     value = node->output();

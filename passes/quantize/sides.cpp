@@ -14,6 +14,7 @@ namespace {
 /// by a few thousandths; one in 32 bits with other scales may be off by much more, and moves results by a whole step.
 constexpr double kMostOff = 1.0 / 64;
 
+/// Whether no element of the bias is off by more.
 bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tensor& w_scales, float y_scale) {
   const auto q = steps.as<std::int32_t>();
   const auto b = bias.as<float>(), w = w_scales.as<float>();

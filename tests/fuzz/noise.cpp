@@ -170,6 +170,17 @@ struct Coarseness {
   bool steps;
 };
 
+/// The largest magnitude in a value: a share of an infinity (masks) would be infinite for every element.
+Value* largest_finite(Graph& graph, Value& value, Node* before, Noise& noise) {
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
+  };
+  Value* size = op("Abs", {&value});
+  if (noise.has_is_inf() && value.dtype() == DType::f32)
+    size = op("Where", {op("IsInf", {size}), noise.constant(graph, value.dtype(), 0), size});
+  return op("ReduceMax", {size}, {{"keepdims", std::int64_t{0}}});
+}
+
 Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
   const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
     Value* made = graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
@@ -177,13 +188,7 @@ Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, No
     made->type.dtype = value.dtype();
     return made;
   };
-  Value* size = op("Abs", {&value});
-  // A share of an infinity (masks) would be infinite for every element.
-  if (noise.has_is_inf() && value.dtype() == DType::f32) {
-    Value* infinite = graph.add("IsInf", {size}, {.before = before}).output();
-    size = op("Where", {infinite, noise.constant(graph, value.dtype(), 0), size});
-  }
-  Value* largest = op("ReduceMax", {size}, {{"keepdims", std::int64_t{0}}});
+  Value* largest = largest_finite(graph, value, before, noise);
   if (coarse.steps) {
     Value* step = op("Mul", {largest, noise.constant(graph, value.dtype(), 2 * coarse.share)});
     Value* some = op("Max", {step, noise.constant(graph, value.dtype(), 1e-7)});  // also where all of it is 0
@@ -229,14 +234,9 @@ void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
     return graph.add(name, std::move(inputs), {.before = &node}).output();
   };
   const double least = dtype == DType::f32 ? 1e-37 : dtype == DType::f16 ? 0x1p-14 : 1e-307;
-  Value* size = op("Abs", {by});
-  Value* limit = noise.constant(graph, dtype, least);
-  if (share > 0) {
-    Value* largest =
-        graph.add("ReduceMax", {size}, {.before = &node, .attrs = {{"keepdims", std::int64_t{0}}}}).output();
-    limit = op("Mul", {largest, noise.constant(graph, dtype, share)});
-  }
-  Value* tiny = op("Less", {size, limit});
+  Value* limit = noise.constant(graph, dtype, share > 0 ? share : least);
+  if (share > 0) limit = op("Mul", {largest_finite(graph, *by, &node, noise), limit});
+  Value* tiny = op("Less", {op("Abs", {by}), limit});
   // ONNX Runtime's Where makes 0 of -0, so the sign comes through a product.
   Value* drawn = op("Where", {tiny, noise.draws(graph, *by, -1, 1, &node), by});
   Value* factor = op("Where", {tiny, noise.constant(graph, dtype, 0), noise.constant(graph, dtype, 1)});

@@ -104,7 +104,7 @@ Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
   const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
   const double flops = 2 * pixels * products * static_cast<double>(p.filters);
   const double worth = std::max(flops / 1e6, products * static_cast<double>(p.filters) / (16 << 10));
-  const std::int64_t wanted = threads < 2 || worth < 3 ? 1 : std::min(static_cast<std::int64_t>(worth), 6 * threads);
+  const std::int64_t wanted = conv_tasks(worth, threads, 3);
   Cut best{};
   double least = 0;
   for (std::int64_t count = 1; count <= ceil_div(wanted, p.batch); ++count) {

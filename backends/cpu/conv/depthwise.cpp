@@ -30,9 +30,7 @@ struct Cut {
 Cut cut(const ConvProblem& p, std::int64_t threads) {
   const double products =
       static_cast<double>(p.batch * p.rows * p.columns * p.filters) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
-  const double worth = products / 1.5e5;
-  const std::int64_t wanted = threads < 2 || worth < 3 ? 1 : std::min(static_cast<std::int64_t>(worth), 6 * threads);
-  const std::int64_t per_image = ceil_div(wanted, p.batch);
+  const std::int64_t per_image = ceil_div(conv_tasks(products / 1.5e5, threads, 3), p.batch);
   if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16)))};
   return {ceil_div(p.rows, per_image), p.columns};
 }

@@ -230,11 +230,8 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   const std::int64_t left = from * p.stride_w - p.left;
   s.from = source.first_column - left, s.to = source.last_column - left;
   const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
-  const bool together = pair && inside;
-  const StripFunction strip = strip_function(p, count,
-                                             together ? Reach::two_rows
-                                             : inside ? Reach::inside
-                                                      : Reach::edge);
+  const Reach reach = !inside ? Reach::edge : pair ? Reach::two_rows : Reach::inside;
+  const StripFunction strip = strip_function(p, count, reach);
   if (!strip) {
     const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
     s.taps_w = w.to - w.from;
@@ -245,7 +242,7 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   s.y += (from - column0) * s.y_pixel;
   if (s.added) s.added += (from - column0) * s.y_pixel;
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
-    if (i == 0 || !together) (strip ? strip : run_single)(s, task.epilogue);
+    if (i == 0 || reach != Reach::two_rows) (strip ? strip : run_single)(s, task.epilogue);
     if (!runs_in_registers(task.epilogue.activation.kind))
       activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
     s.x += source.band.row, s.y += s.y_row;

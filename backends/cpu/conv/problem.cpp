@@ -124,6 +124,10 @@ Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_
   return yes();
 }
 
+std::int64_t conv_tasks(double worth, std::int64_t threads, double least) {
+  return threads < 2 || worth < least ? 1 : std::min(static_cast<std::int64_t>(worth), 6 * threads);
+}
+
 double conv_bytes(const Call& call) {
   double bytes = 0;
   const auto add = [&](const Operand& operand) {

@@ -73,6 +73,9 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank);
 Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank);
 /// The part of it that is the same for all element types.
 Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
+/// How many tasks work that is worth so many of them is cut into: several for each thread at most, and one alone below
+/// `least`.
+std::int64_t conv_tasks(double worth, std::int64_t threads, double least = 1);
 /// Bytes of all operands, float32 where no type is known.
 double conv_bytes(const Call& call);
 

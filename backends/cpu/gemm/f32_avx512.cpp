@@ -222,8 +222,9 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
 
 void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
   const std::size_t rows = m_end - m_begin, chunks = (rows + kMaxChunkRows - 1) / kMaxChunkRows;
-  // A single tile of rows reads B once, best in long streams.
-  const std::size_t passes = g.k && rows > kMaxRows ? (g.k + kMaxDepth - 1) / kMaxDepth : 1;
+  // A single tile of rows reads B once, best in long streams, which the machine fetches by itself (8 % faster).
+  const bool streams = rows <= kMaxRows;
+  const std::size_t passes = g.k && !streams ? (g.k + kMaxDepth - 1) / kMaxDepth : 1;
   const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const std::size_t begin = pass * depth_size, size = g.k - begin < depth_size ? g.k - begin : depth_size;
@@ -234,7 +235,6 @@ void gemm_avx512(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::siz
       const std::size_t least = tiles ? (m1 - m0) / tiles : 0, more = m1 - m0 - least * tiles;
       for (std::size_t n = n_begin; n < n_end; n += kMaxColumns) {
         const std::size_t columns = n_end - n < kMaxColumns ? n_end - n : kMaxColumns;
-        const bool streams = rows <= kMaxRows;  // the machine fetches these by itself, and is held up by more (8 %)
         Ahead ahead = streams                   ? Ahead{}
                       : n + kMaxColumns < n_end ? fetch_ahead(g, n + kMaxColumns, begin, size, tiles)
                       : !depth.last             ? fetch_ahead(g, n_begin, begin + size, size, tiles)

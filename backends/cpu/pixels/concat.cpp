@@ -17,6 +17,12 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 struct Part {
   const float* data;
   std::size_t height, width, channels, up, across, pixel;
+
+  /// The first pixel of the line that is read for this line of the result.
+  const float* line(std::size_t of_result) const {
+    const std::size_t high = height * up;
+    return data + (of_result / high * height + of_result % high / up) * width * pixel;
+  }
 };
 
 /// Two groups in turn: a vectorizing compiler knows this loop.
@@ -51,12 +57,12 @@ class Concat : public Implementation {
     share(call, lines, tasks, [&](std::size_t begin, std::size_t end, std::size_t) {
       for (std::size_t l = begin; l < end; ++l) {
         if (groups_ > 1) {
-          shuffle(parts, l, height, to + l * line);
+          shuffle(parts, l, to + l * line);
           continue;
         }
         float* at = to + l * line;
         for (const Part& part : parts) {
-          copy(part, l / height * part.height + l % height / part.up, at, channels);
+          copy(part, l, at, channels);
           at += part.channels;
         }
       }
@@ -93,12 +99,9 @@ class Concat : public Implementation {
     return parts;
   }
 
-  /// One line of the result, of `height` lines to an image: channel i of every group, then channel i + 1.
-  void shuffle(const std::vector<Part>& parts, std::size_t l, std::size_t height, float* y) const {
-    const auto at = [&](const Part& part, std::size_t w) {
-      const std::size_t line = l / height * part.height + l % height / part.up;
-      return part.data + (line * part.width + w / part.across) * part.pixel;
-    };
+  /// One line of the result: channel i of every group, then channel i + 1.
+  void shuffle(const std::vector<Part>& parts, std::size_t l, float* y) const {
+    const auto at = [&](const Part& part, std::size_t w) { return part.line(l) + w / part.across * part.pixel; };
     const std::size_t width = parts[0].width * parts[0].across, channels = parts[0].channels;
     for (std::size_t w = 0; w < width; ++w, y += groups_ * channels) {
       if (groups_ == 2) {
@@ -112,8 +115,8 @@ class Concat : public Implementation {
     }
   }
 
-  static void copy(const Part& part, std::size_t line, float* y, std::size_t stride) {
-    const float* x = part.data + line * part.width * part.channels;
+  static void copy(const Part& part, std::size_t l, float* y, std::size_t stride) {
+    const float* x = part.line(l);
     for (std::size_t w = 0; w < part.width; ++w, x += part.channels) {
       for (std::size_t again = 0; again < part.across; ++again, y += stride)
         std::memcpy(y, x, part.channels * sizeof(float));

@@ -107,8 +107,7 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
         std::int64_t block_bytes, const QDenseCode& code) {
   const std::int64_t pixels = g.batch * g.rows * g.columns;
   const double results = static_cast<double>(pixels) * static_cast<double>(g.filters);
-  const auto worth = static_cast<std::int64_t>(seconds_of(2 * products * results, results, code) / 2.5e-6);
-  const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
+  const std::int64_t wanted = conv_tasks(seconds_of(2 * products * results, results, code) / 2.5e-6, threads);
   const std::int64_t steps = g.channels * (g.kernel_h == 1 ? 1 : g.stride_h) * (g.kernel_w == 1 ? 1 : g.stride_w);
   const std::int64_t per_pixel = steps * 4 / code.word;  // words of two have steps of 16 bits
   const std::int64_t by_cache = std::max(block_bytes / per_pixel / unit, std::int64_t{1}) * unit;

@@ -53,9 +53,8 @@ struct Cut {
 Cut cut(const ConvGeometry& g, std::int64_t blocks, std::int64_t threads) {
   const double products = static_cast<double>(g.batch * g.rows * g.columns * blocks) * 64 *
                           static_cast<double>(g.kernel_h * g.kernel_w + 9);
-  const std::int64_t wanted =
-      threads < 2 ? 1 : std::clamp<std::int64_t>(static_cast<std::int64_t>(products / 2.5e5), 1, 6 * threads);
-  const std::int64_t per_image = ceil_div(wanted, g.batch), groups = std::min(per_image, blocks);
+  const std::int64_t per_image = ceil_div(conv_tasks(products / 2.5e5, threads), g.batch),
+                     groups = std::min(per_image, blocks);
   const std::int64_t at_once = depthwise_rows(g).results, rows = ceil_div(g.rows, ceil_div(per_image, groups));
   return {ceil_div(rows, at_once) * at_once, ceil_div(blocks, groups)};
 }

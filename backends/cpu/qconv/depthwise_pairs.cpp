@@ -69,8 +69,7 @@ class DepthwisePairs : public Implementation {
   static std::int64_t rows_of_task(const ConvGeometry& g, std::int64_t threads) {
     const double row = static_cast<double>(g.columns * g.channels) * static_cast<double>(g.kernel_h * g.kernel_w + 9);
     const double all = row * static_cast<double>(g.batch * g.rows);
-    const auto worth = static_cast<std::int64_t>(all / 1e5);
-    const std::int64_t wanted = threads < 2 ? 1 : std::clamp<std::int64_t>(worth, 1, 6 * threads);
+    const std::int64_t wanted = conv_tasks(all / 1e5, threads);
     const std::int64_t by_cache = std::max<std::int64_t>(kCopyBytes / (g.width * g.channels * g.stride_h), 1);
     return std::min(by_cache, ceil_div(g.rows, ceil_div(wanted, g.batch)));
   }
