@@ -19,9 +19,19 @@ int run(Graph& graph, Context& context) {
   return changes;
 }
 
+/// Another Concat in place of this one; false where no kernel takes it.
+bool remake(Node& concat, std::string_view rule, std::vector<Value*> inputs, Attrs attrs, Context& context) {
+  Graph& graph = concat.graph();
+  Node* made = make_fused(graph, context, rule, "modelflow.Concat", std::move(inputs), std::move(attrs), concat);
+  if (!made) return false;
+  made->name = concat.name;
+  graph.replace(*concat.output(), *made->output());
+  graph.erase(concat);
+  return true;
+}
+
 /// The Concat with what its Upsamples read instead of what they write.
 int absorb_into(Node& concat, Context& context) {
-  Graph& graph = concat.graph();
   std::vector<Value*> inputs = concat.inputs();
   Ints factors = concat.attrs.ints("factors");
   int taken = 0;
@@ -36,12 +46,9 @@ int absorb_into(Node& concat, Context& context) {
     ++taken;
   }
   if (taken == 0) return 0;
-  Node* made =
-      make_fused(graph, context, "concat-upsample", "modelflow.Concat", inputs, {{"factors", factors}}, concat);
-  if (!made) return 0;
-  made->name = concat.name;
-  graph.replace(*concat.output(), *made->output());
-  graph.erase(concat);
+  Attrs attrs = concat.attrs;
+  attrs.set("factors", factors);
+  if (!remake(concat, "concat-upsample", std::move(inputs), std::move(attrs), context)) return 0;
   context.hit("concat-upsample", taken);
   return taken;
 }
@@ -49,17 +56,12 @@ int absorb_into(Node& concat, Context& context) {
 /// A Concat of one image, which takes its channels in turn, over one that puts images side by side: one that takes the
 /// images in turn.
 int join_shuffle(Node& shuffle, const std::vector<Node*>& concats, Context& context) {
-  Graph& graph = shuffle.graph();
   Node* side = shuffle.inputs().size() == 1 ? shuffle.input(0)->producer() : nullptr;
   if (std::ranges::find(concats, side) == concats.end() || only_reader(*side->output()) != &shuffle) return 0;
   if (side->attrs.ints("groups") != Ints{1} || shuffle.attrs.ints("factors") != Ints{1, 1}) return 0;
   Attrs attrs = side->attrs;
   attrs.set("groups", shuffle.attrs.ints("groups"));
-  Node* made = make_fused(graph, context, "concat-shuffle", "modelflow.Concat", side->inputs(), attrs, shuffle);
-  if (!made) return 0;
-  made->name = shuffle.name;
-  graph.replace(*shuffle.output(), *made->output());
-  graph.erase(shuffle);
+  if (!remake(shuffle, "concat-shuffle", side->inputs(), std::move(attrs), context)) return 0;
   context.hit("concat-shuffle");
   return 1;
 }
