@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "modelflow/compose.h"
 #include "modelflow/data.h"
 #include "src/c_api_handle.h"
 #include "src/flow/report_json.h"
@@ -15,14 +16,6 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 constexpr double kMostNodes = 1e12, kMostDepth = 1000;
-
-char* duplicate(std::string_view text) {
-  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
-  if (out == nullptr) return nullptr;
-  std::memcpy(out, text.data(), text.size());
-  out[text.size()] = '\0';
-  return out;
-}
 
 double number(const std::string& text) {
   char* end = nullptr;
@@ -100,6 +93,9 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
       {"max_drop", [&] { options.max_drop = per_cent(value); }},
       {"reproducer", [&] { options.reproducer = value; }},
       {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
+      {"bind", [&] { handle.bind.push_back(value); }},
+      {"output", [&] { options.outputs.push_back(value); }},
+      {"drop_output", [&] { options.drop_outputs.push_back(value); }},
       {"external_data", [&] { handle.write.external_data = external_data(value); }},
   };
   const auto it = setters.find(key);
@@ -110,7 +106,9 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
 Result run(Model model, const modelflow_options* handle) {
   if (handle == nullptr) return optimize(std::move(model));
   const std::vector<std::string> names = input_names(model);
-  Result result = optimize(std::move(model), with_callbacks(*handle, names));
+  Options options = with_callbacks(*handle, names);
+  for (const std::string& text : handle->bind) options.bind.merge(parse_bind(model, text));
+  Result result = optimize(std::move(model), options);
   stop_if_cancelled(*handle);  // nothing is written then
   return result;
 }
@@ -118,6 +116,14 @@ Result run(Model model, const modelflow_options* handle) {
 Limits limits_of(const modelflow_options* handle) { return handle != nullptr ? handle->options.limits : Limits{}; }
 
 }  // namespace
+
+char* duplicate(std::string_view text) {
+  auto* out = static_cast<char*>(std::malloc(text.size() + 1));
+  if (out == nullptr) return nullptr;
+  std::memcpy(out, text.data(), text.size());
+  out[text.size()] = '\0';
+  return out;
+}
 
 int guarded(char** error, const std::function<void()>& body) {
   const auto fail = [&](ErrorKind kind, std::string_view message) {

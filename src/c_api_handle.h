@@ -19,6 +19,7 @@ struct modelflow_callback {
 struct modelflow_options {
   modelflow::Options options;
   modelflow::WriteOptions write;
+  std::vector<std::string> bind;  ///< as modelflow::parse_bind reads it, once there is a model
   modelflow_callback<modelflow_next_sample> calibration, inputs;
   modelflow_callback<modelflow_progress> progress;
   modelflow_callback<modelflow_score> score;
@@ -39,6 +40,9 @@ namespace modelflow {
 /// Thrown through a run, whose code catches Error only, to its C function.
 struct Cancelled {};
 void stop_if_cancelled(const modelflow_options& handle);
+
+/// For the caller to free; null without memory.
+char* duplicate(std::string_view text);
 
 /// Runs `body`; what it throws becomes a number and a message, since nothing may be thrown across the C boundary.
 int guarded(char** error, const std::function<void()>& body);

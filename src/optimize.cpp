@@ -3,6 +3,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
+#include "src/compose/specialize.h"
 #include "src/emit/foreign.h"
 #include "src/fastest.h"
 #include "src/measure/describe.h"
@@ -52,11 +53,13 @@ Route route(const Options& options) {
   return route;
 }
 
-Result optimize(Model arrived, const Options& given) {
+Result optimize(Model arrived, const Options& asked) {
+  Report report;
+  Options given = asked;
+  arrived = specialized(std::move(arrived), given, report.notes);
   const std::optional<Model> plain = without_foreign_functions(arrived);
   const Model& model = plain ? *plain : arrived;
   const Options options = accepted(given, model);
-  Report report;
   report.version = version();
   report.target = options.target.str();
   report.level = name(options.level);

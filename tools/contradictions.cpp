@@ -69,9 +69,11 @@ void refuse_shared_files(const Arguments& arguments) {
   if (!arguments.output.empty()) (void)end_of_links(arguments.output);
   if (report.empty()) return;
   (void)end_of_links(report);
-  for (const fs::path& model : {arguments.input, arguments.output}) {
+  std::vector<fs::path> models = arguments.models;
+  models.push_back(arguments.output);
+  for (const fs::path& model : models) {
     std::error_code error;
-    if (model.empty() || (model == arguments.input && !fs::is_regular_file(model, error))) continue;
+    if (model.empty() || (model != arguments.output && !fs::is_regular_file(model, error))) continue;
     if (same_file(report, model))
       throw Error(ErrorKind::usage, fmt::format("--report '{}' is the model '{}'", report.string(), model.string()));
     if (is_data_of(report, model))

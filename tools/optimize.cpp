@@ -9,6 +9,8 @@
 #include <optional>
 
 #include "many.h"
+#include "merging.h"
+#include "modelflow/compose.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
@@ -123,6 +125,14 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
   fmt::print(stderr, "{}: warning: {}\n", arguments.who, printable(why));
 }
 
+/// The model, or those that became one.
+std::string named(const Arguments& arguments) {
+  if (!arguments.merge) return arguments.input.string();
+  std::string all;
+  for (const std::filesystem::path& model : arguments.models) all += (all.empty() ? "" : " + ") + model.string();
+  return all;
+}
+
 int run(Arguments& arguments, Step& at) {
   if (arguments.list) {
     print(arguments.json ? json_list_of(arguments.options) : list_of(arguments.options));
@@ -130,7 +140,11 @@ int run(Arguments& arguments, Step& at) {
   }
   Progress progress(arguments.quiet || arguments.json);
   if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
-  Model model = Model::load(arguments.input, arguments.options.limits);
+  std::vector<std::string> notes;
+  Model model = arguments.merge ? load_merged(arguments, progress, notes)
+                                : Model::load(arguments.input, arguments.options.limits);
+  arguments.options.bind.clear();
+  for (const std::string& text : arguments.bind) arguments.options.bind.merge(parse_bind(model, text));
   if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);
   stop_if_interrupted();
   if (arguments.inline_only) {
@@ -145,7 +159,8 @@ int run(Arguments& arguments, Step& at) {
   };
   Result result = optimize(std::move(model), arguments.options);
   progress.clear();
-  result.report.input = arguments.input.string();
+  result.report.input = named(arguments);
+  result.report.notes.insert(result.report.notes.begin(), notes.begin(), notes.end());
   result.report.command = arguments.command;
   save(arguments, result, at);
   warn_if_unverified(arguments, result.report);

@@ -27,6 +27,8 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o clean.onnx --portable              standard ops only, for any ONNX runtime
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
+  optimize --merge encoder.onnx decoder.onnx -o both.onnx --map encoder.hidden=decoder.memory    two models as one
+  optimize model.onnx -o fast.onnx --bind sr=16000 --outputs prob    an input that never changes, one output of many
   optimize models/ more.onnx -o fast/                       every .onnx file of a folder and another, with one table
   optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
   optimize model.onnx --triton repository/ --triton-root /models    for tritonserver --model-repository /models
@@ -44,8 +46,8 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 struct Raw {
   std::string output, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto", report,
                       calibration, observer, metric, score, reproducer, triton, triton_root;
-  std::vector<std::string> models, shapes, disable, enable;
-  bool portable = false, fast = false, no_measure = false, no_verify = false;
+  std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs;
+  bool merge = false, portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
   std::optional<double> tolerance;
   double max_seconds = 600, max_drop = -1;
@@ -102,6 +104,23 @@ void add_places(CLI::App& app, Raw& raw) {
                  "measured of sessions, threads and batches");
   app.add_option("--triton-root", raw.triton_root,
                  "where the server finds DIR, as /models (default: where it is here)");
+}
+
+/// Several models as one, and what of a model is wanted.
+void add_composition(CLI::App& app, Raw& raw) {
+  app.add_flag("--merge", raw.merge,
+               "make one model of all that are given (as FILE or NAME=FILE): what one gives goes into another");
+  app.add_option("--map", raw.maps,
+                 "A.OUTPUT=B.INPUT, with --merge: what goes where (default: what has the same name); A.INPUT=B.INPUT "
+                 "gives one input to both; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--bind", raw.bind,
+                 "INPUT=NUMBER (or NUMBERS,...), or FILE.npz: these inputs become constants; repeatable")
+      ->allow_extra_args(false);
+  app.add_option("--outputs", raw.outputs, "only these outputs, or values inside of the model: y,z")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--drop-outputs", raw.drop_outputs, "all outputs but these")->delimiter(',')->allow_extra_args(false);
 }
 
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
@@ -193,7 +212,12 @@ void check_paths(const Raw& raw, Arguments& out) {
   if (raw.models.empty()) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
   out.models.assign(raw.models.begin(), raw.models.end());
   out.output = raw.output;
-  if (out.output.empty() && out.models.size() == 2 && raw.triton.empty()) {  // in and out, as other tools have it
+  out.merge = raw.merge;
+  out.maps = raw.maps;
+  out.bind = raw.bind;
+  if (!raw.maps.empty() && !raw.merge) throw Error(ErrorKind::usage, "--map is for --merge");
+  if (out.output.empty() && out.models.size() == 2 && raw.triton.empty() &&
+      !raw.merge) {  // in and out, as other tools have it
     out.output = out.models.back();
     out.models.pop_back();
   }
@@ -223,6 +247,8 @@ void convert(const Raw& raw, Arguments& out) {
   options.max_seconds = raw.max_seconds;
   options.disabled.insert(raw.disable.begin(), raw.disable.end());
   options.enabled.insert(raw.enable.begin(), raw.enable.end());
+  options.outputs = raw.outputs;
+  options.drop_outputs = raw.drop_outputs;
   for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
   out.inputs = raw.inputs;
   if (!raw.max_memory.empty()) options.limits.max_memory = parse_bytes(raw.max_memory);
@@ -236,7 +262,8 @@ void convert(const Raw& raw, Arguments& out) {
 
 bool are_many(const Arguments& arguments) {
   std::error_code error;
-  return !arguments.list && (arguments.models.size() > 1 || std::filesystem::is_directory(arguments.input, error));
+  return !arguments.list && !arguments.merge &&
+         (arguments.models.size() > 1 || std::filesystem::is_directory(arguments.input, error));
 }
 
 std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) {
@@ -248,6 +275,7 @@ std::optional<int> parse_arguments(int argc, char** argv, Arguments& arguments) 
   describes_itself(app, words());
   arguments.command = command_line(argc, argv);
   add_places(app, raw);
+  add_composition(app, raw);
   add_options(app, raw, arguments);
   try {
     app.parse(argc, argv);

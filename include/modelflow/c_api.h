@@ -38,7 +38,8 @@ void modelflow_options_free(modelflow_options* options);
  * ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto, minmax,
  * average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
  * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
- * smallest model and inputs that show what verification found wrong), external_data (auto, always, never: weights in
+ * smallest model and inputs that show what verification found wrong), bind ("sr=16000", or an .npz file; may be set
+ * again), output and drop_output (a name; may be set again), external_data (auto, always, never: weights in
  * a file beside the one that is written). Unknown keys and values are ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
 
@@ -82,6 +83,13 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
 /* From and to the bytes of a ModelProto; external data is refused. */
 int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_options* options, void** output,
                              size_t* output_size, char** report, char** error);
+
+/* Several models as one, written to `output`. `names`: what the edges call them; null: the stems of their files.
+ * `edges`: "encoder.hidden=decoder.memory", as `optimize --map` has them; none: what has the same name. Unless `verify`
+ * is 0 the whole is run beside its parts. `signature`, when not null, receives what goes where, a line each, and notes.
+ */
+int modelflow_merge_files(const char* const* files, const char* const* names, size_t count, const char* const* edges,
+                          size_t edge_count, int verify, const char* output, char** signature, char** error);
 
 /* The page for browsers of a report: one file that needs nothing else. */
 int modelflow_report_page(const char* report, char** page, char** error);

@@ -14,8 +14,12 @@ const Function* find_function(const Model& model, const Node& node);
 /// The functions that calls lead to, in bodies of functions as well.
 std::set<const Function*> called_functions(const Model& model);
 
-/// Writes the function's body in place of the node that calls it; the node is erased. Values keep unique names, the
-/// results the names of the call's outputs.
-void inline_call(Node& call, const Function& function);
+/// What nodes and values of a body are called where it is written out: after the call, or as in the body. Either way
+/// names that are taken get a number.
+enum class InnerNames { from_call, kept };
+
+/// Writes the function's body in place of the node that calls it; the node is erased. The results have the names of the
+/// call's outputs.
+void inline_call(Node& call, const Function& function, InnerNames names = InnerNames::from_call);
 
 }  // namespace modelflow

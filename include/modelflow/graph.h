@@ -165,7 +165,8 @@ class Graph {
   void sort();
   void move_before(Node& node, Node& other);
   void rename(Value& value, std::string name);
-  void remove_input(std::size_t index);  ///< of this graph's input list; the value stays if it is an initializer
+  void remove_input(std::size_t index);   ///< of this graph's input list; the value stays if it is an initializer
+  void remove_output(std::size_t index);  ///< of this graph's output list; the value stays
 
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
   const std::vector<Value*>& inputs() const { return inputs_; }

@@ -46,6 +46,9 @@ struct Options {
   double max_drop = 1;                       ///< per cent of the metric that a lower precision may cost; 100: no bound
   std::vector<Feeds> inputs;                 ///< user data for verification and timing; empty: synthetic
   std::map<std::string, Dims> input_shapes;  ///< by input name, for synthetic data of dynamic models
+  Feeds bind;                                ///< inputs that become constants, with their values
+  std::vector<std::string> outputs;          ///< only these, values inside of the model among them; empty: all
+  std::vector<std::string> drop_outputs;     ///< all but these
   std::set<std::string> disabled, enabled;   ///< pass or rule names
   bool measure = true;                       ///< time on this machine; false: the cost model decides
   bool verify = true;

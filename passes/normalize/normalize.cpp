@@ -10,7 +10,7 @@ Stage normalize(const Options&) {
   return {.name = "normalize",
           .passes =
               {
-                  raise_opset(),            // opset 11 and 12 -> 13 where lower precision is asked for or arrives
+                  raise_opset(),            // opset 7 to 12 -> 13 where lower precision is asked for or arrives
                   normalize_qoperator(),    // QLinearConv, QLinearMatMul, MatMulInteger -> the Q/DQ form
                   import_quantized(),       // weights that arrive in 8 bits -> float constants that remember them
                   widen_float16(),          // float16 -> float32 with a Cast at each float16 input and output, for CPUs

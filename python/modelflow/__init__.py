@@ -11,6 +11,7 @@ from typing import Any
 from . import errors
 from ._bench import Bench, Side, bench
 from ._library import library as _library
+from ._merge import Merged, merge
 from ._optimize import explain, optimize
 from ._result import Result
 from ._session import plug_in, plugin_path, session
@@ -18,8 +19,8 @@ from .errors import (Error, ExportError, InternalError, InvalidInputError, Limit
                      VerificationError)
 from .report import Miss, Report
 
-__all__ = ["Bench", "Error", "ExportError", "InternalError", "InvalidInputError", "LimitError", "Miss", "OutputError", "Report", "Result", "Side",
-           "UnsupportedError", "UsageError", "VerificationError", "bench", "errors", "explain", "optimize", "plug_in", "plugin_path", "session"]
+__all__ = ["Bench", "Error", "ExportError", "InternalError", "InvalidInputError", "LimitError", "Merged", "Miss", "OutputError", "Report", "Result", "Side",
+           "UnsupportedError", "UsageError", "VerificationError", "bench", "errors", "explain", "merge", "optimize", "plug_in", "plugin_path", "session"]
 
 
 def __getattr__(name: str) -> Any:

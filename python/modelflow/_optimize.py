@@ -18,8 +18,8 @@ from .report import Miss, Report
 def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, level: Union[str, int] = "O2", target: Optional[str] = None,
              precision: str = "float32", calibration: Any = None, observer: Optional[str] = None,
              score: Optional[Callable[[Any], float]] = None, max_drop: Optional[float] = None, metric: Optional[str] = None,
-             inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, disable: Iterable[str] = (),
-             enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
+             inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, bind: Optional[Mapping[str, Any]] = None, outputs: Iterable[str] = (), drop_outputs: Iterable[str] = (),
+             disable: Iterable[str] = (), enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
              verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
              timeout: Optional[float] = None, max_nodes: Optional[int] = None, max_depth: Optional[int] = None,
              reproducer: Union[None, str, os.PathLike[str]] = None, external_data: Optional[str] = None,
@@ -45,6 +45,8 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     metric: what max_drop bounds without a score: "cosine", "l2" or "top1".
     inputs: as calibration, held in memory: what original and result are verified and timed on; made up where absent.
     input_shapes: {input name: shape}, for inputs made up for dynamic models.
+    bind: {input name: number or array}: inputs that become constants; unused branches go.
+    outputs, drop_outputs: only these outputs (values inside of the model among them), or all but these.
     disable, enable: names of passes or rules (docs/passes.md).
     tolerance: largest difference of an output, relative to its largest value; default: docs/report.md.
     threads: for timing; default: all cores.
@@ -73,11 +75,14 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     for key, value in named.items():
         if value is not None:
             run.set(key, value)
-    for key, values in (("disable", _names(disable)), ("enable", _names(enable))):
+    for key, values in (("disable", _names(disable)), ("enable", _names(enable)), ("output", _names(outputs)),
+                        ("drop_output", _names(drop_outputs))):
         for value in values:
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():
         run.set("input_shape", shape_text(name, shape))
+    for name, value in (bind or {}).items():
+        run.bind(name, value)
     for what, data in (("calibration", calibration), ("inputs", inputs)):
         if isinstance(data, (str, os.PathLike)):
             run.set(what, os.fspath(data))

@@ -8,6 +8,7 @@ from ctypes import c_size_t, c_void_p
 from typing import Any, Callable, Optional
 
 from . import errors
+from ._bound import text_of
 from ._caller import Caller
 from ._folder import Folder
 from ._kinds import Form
@@ -28,10 +29,15 @@ class Run:
         self._alive = threading.Lock()
         self._caller = Caller(self._cancel)
         self._callbacks: list[Any] = []  # ctypes keeps none
+        self._folder = Folder()
 
     def set(self, key: str, value: Any) -> None:
         """An option in the library's words. UsageError for unknown keys and values."""
         checked("modelflow_options_set", self._options, key.encode(), str(value).encode())
+
+    def bind(self, name: str, value: Any) -> None:
+        """An input that becomes a constant: a number, which fills it, or an array."""
+        self.set("bind", text_of(name, value, self._folder.path))
 
     def set_samples(self, what: str, data: Any) -> None:
         """`calibration` or `inputs`."""

@@ -52,13 +52,14 @@ void resolve_inside(Graph& graph, const Node& call, const Function& function) {
 
 class Inliner {
  public:
-  Inliner(Node& call, const Function& function) : call_(call), function_(function), graph_(call.graph()) {}
+  Inliner(Node& call, const Function& function, InnerNames names)
+      : call_(call), function_(function), graph_(call.graph()), names_stay_(names == InnerNames::kept) {}
 
   void run() {
     const Graph& body = *function_.body;
     for (std::size_t i = 0; i < body.inputs().size(); ++i) bound_[body.inputs()[i]] = call_.input(i);
     for (const Value* value : body.initializers())
-      bound_[value] = &graph_.add_constant(*value->initializer(), value->name());
+      if (!value->is_graph_input()) bound_[value] = &graph_.add_constant(*value->initializer(), value->name());
     for (const auto& node : body.nodes()) copy(*node);
     const std::vector<Value*> outputs = call_.outputs();
     for (std::size_t i = 0; i < outputs.size() && i < body.outputs().size(); ++i)
@@ -72,9 +73,9 @@ class Inliner {
     for (const Value* value : node.inputs()) inputs.push_back(value ? bound_.at(value) : nullptr);
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
     const std::string op = node.domain() + ":" + node.op();
-    const std::string stem = call_.name.empty() ? node.op() : call_.name + "_" + node.op();
-    Node& made = graph_.add(op, std::move(inputs),
-                            {.before = &call_, .outputs = node.outputs().size(), .name = graph_.unique_name(stem)});
+    Node& made =
+        graph_.add(op, std::move(inputs),
+                   {.before = &call_, .outputs = node.outputs().size(), .name = graph_.unique_name(stem(node))});
     made.overload = node.overload;
     made.attrs = resolve(node.attrs, call_, function_);
     made.extras = node.extras;
@@ -83,6 +84,7 @@ class Inliner {
     for (std::size_t i = 0; i < node.outputs().size(); ++i) {
       const Value* value = node.outputs()[i];
       if (value) {
+        if (names_stay_) graph_.rename(*made.output(i), graph_.unique_name(value->name()));
         made.output(i)->type = value->type;
         bound_[value] = made.output(i);
       } else {
@@ -98,6 +100,11 @@ class Inliner {
     }
   }
 
+  std::string stem(const Node& node) const {
+    if (names_stay_ && !node.name.empty()) return node.name;
+    return call_.name.empty() ? node.op() : call_.name + "_" + node.op();
+  }
+
   Subgraph copy(const Graph& subgraph, Node& owner) {
     Subgraph made = subgraph.clone(&owner, bound_);
     resolve_inside(*made, call_, function_);
@@ -108,6 +115,7 @@ class Inliner {
   Node& call_;
   const Function& function_;
   Graph& graph_;
+  bool names_stay_;
   Bound bound_;
 };
 
@@ -164,7 +172,7 @@ std::set<const Function*> called_functions(const Model& model) {
   return called;
 }
 
-void inline_call(Node& call, const Function& function) { Inliner(call, function).run(); }
+void inline_call(Node& call, const Function& function, InnerNames names) { Inliner(call, function, names).run(); }
 
 Model inline_functions(Model model) {
   const Wanted all = [](const Function&) { return true; };

@@ -235,4 +235,11 @@ void Graph::remove_input(std::size_t index) {
   ++version_;
 }
 
+void Graph::remove_output(std::size_t index) {
+  if (index >= outputs_.size()) bug("remove_output: no such output");
+  --outputs_[index]->output_count_;
+  outputs_.erase(outputs_.begin() + static_cast<std::ptrdiff_t>(index));
+  ++version_;
+}
+
 }  // namespace modelflow

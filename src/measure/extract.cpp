@@ -14,10 +14,36 @@ namespace {
 
 using Mapping = std::unordered_map<const Value*, Value*>;
 
-/// The same node in another graph; outputs get new names and the old types.
-Node& copy_node(const Node& node, Graph& to, std::vector<Value*> inputs) {
-  Node& copy = to.add(node.domain() + ":" + node.op(), std::move(inputs),
-                      {.outputs = node.outputs().size(), .attrs = node.attrs, .name = node.name});
+/// Values around a graph that it reads, in the graphs inside of it as well.
+void list_captured(const Graph& graph, const Graph& around, std::vector<Value*>& captured) {
+  const auto see = [&](Value* value) {
+    if (value && &value->graph() == &around) captured.push_back(value);
+  };
+  for (const auto& node : graph.nodes()) {
+    for (Value* input : node->inputs()) see(input);
+    for (const Graph* inner : node->subgraphs()) list_captured(*inner, around, captured);
+  }
+  for (Value* output : graph.outputs()) see(output);
+}
+
+std::vector<Value*> captured_by(const Node& node) {
+  std::vector<Value*> captured;
+  for (const Graph* inner : node.subgraphs()) list_captured(*inner, node.graph(), captured);
+  return captured;
+}
+
+/// The same node in another graph; outputs get new names and the old types. What its subgraphs read around them is in
+/// `known`.
+Node& copy_node(const Node& node, Graph& to, std::vector<Value*> inputs, const Mapping& known) {
+  Node& copy =
+      to.add(node.domain() + ":" + node.op(), std::move(inputs), {.outputs = node.outputs().size(), .name = node.name});
+  for (const auto& [name, attr] : node.attrs) {
+    Attr own = attr;
+    if (auto* one = std::get_if<Subgraph>(&own)) *one = (*one)->clone(&copy, known);
+    if (auto* many = std::get_if<std::vector<Subgraph>>(&own))
+      for (Subgraph& graph : *many) graph = graph->clone(&copy, known);
+    copy.attrs.set(name, std::move(own));
+  }
   for (std::size_t i = 0; i < node.outputs().size(); ++i)
     if (node.output(i)) copy.output(i)->type = node.output(i)->type;
   return copy;
@@ -51,7 +77,8 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
   for (const Node* node : nodes) {
     std::vector<Value*> inputs;
     for (Value* input : node->inputs()) inputs.push_back(bring(input));
-    const Node& copy = copy_node(*node, graph, std::move(inputs));
+    for (Value* value : captured_by(*node)) (void)bring(value);
+    const Node& copy = copy_node(*node, graph, std::move(inputs), known);
     for (std::size_t i = 0; i < node->outputs().size(); ++i)
       if (Value* output = node->output(i)) {
         if (copy.output(i)->name() != output->name()) graph.rename(*copy.output(i), output->name());

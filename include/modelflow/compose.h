@@ -1,0 +1,83 @@
+// Models put together and cut down: several become one, inputs become constants, outputs are chosen.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "modelflow/kernel.h"
+#include "modelflow/model.h"
+#include "modelflow/modelflow.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// A model on its way into another one, and the name that it goes by there: "encoder" of "encoder.hidden".
+struct Part {
+  std::string name;
+  Model model;
+};
+
+/// What one part computes, or is given, goes into an input of another one. `from` is an output or an input of its part:
+/// an input is then given once, for both.
+struct Edge {
+  std::string from_part, from, to_part, to;
+};
+
+/// Where the inputs and outputs of a merged model come from.
+struct Joint {
+  std::string name;  ///< of the merged model; of an edge what it is inside
+  Type type;
+  std::string from;             ///< "encoder.hidden"; of an input that several parts take, the first
+  std::vector<std::string> to;  ///< the inputs that take it
+};
+
+struct Merged {
+  Model model;
+  std::vector<Joint> inputs, edges, outputs;
+  std::vector<std::string> notes;  ///< opsets that were raised, names that were taken twice, functions written out
+  /// One line for each input, edge and output: what goes where.
+  std::string signature() const;
+};
+
+/// Several models as one that computes what they compute in turn. Without edges, what has the same name goes from an
+/// earlier part into a later one; where nothing has, the only output into the only input of the next one. The opset is
+/// the newest of theirs. Names of inputs and outputs stay where only one part has them, else they read "part.name"; so
+/// do names of dynamic dims. A result that another part takes is an output no more (keep_outputs brings it back).
+/// Metadata of all parts is kept. Throws Error(usage) for edges that name nothing or cannot fit, Error(unsupported) for
+/// what cannot be brought together.
+Merged merge(std::vector<Part> parts, const std::vector<Edge>& edges = {});
+
+/// What came of running the parts in turn beside the whole.
+struct MergeCheck {
+  std::size_t feeds = 0;  ///< sets of inputs that were compared
+  double max_rel = 0;     ///< the largest difference: 0 but where an opset was raised to an operator of another kind
+  std::string why_not;    ///< where none was
+};
+
+/// Runs the parts and what was merged from them on Options::inputs, or on made-up ones. Throws Error(verification)
+/// where they differ.
+MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options);
+
+/// "encoder.hidden=decoder.memory", for models of these names; names may hold dots and equals signs themselves. Throws
+/// Error(usage) that says what there is.
+Edge parse_edge(std::string_view text, const std::vector<Part>& parts);
+
+/// These inputs become constants. Throws Error(usage) for what is no input, or of another type or shape.
+Model bind_inputs(Model model, const Feeds& values);
+/// "sr=16000", "state=0", "scale=1,2,3" or "flag=true" for an input with known extents, which one number fills, or the
+/// name of an .npz file with an array for each input to be bound. Throws Error(usage).
+Feeds parse_bind(const Model& model, std::string_view text);
+
+/// Only these results, in this order, inner values of the main graph among them. Inputs that nothing reads any more go
+/// as well. Throws Error(usage).
+Model keep_outputs(Model model, const std::vector<std::string>& outputs);
+/// All but these.
+Model drop_outputs(Model model, const std::vector<std::string>& outputs);
+
+/// The same model in the form of a newer opset, in place; a refusal, with the node, leaves it as it was. Opsets from 7
+/// on. Types of values must be known (infer_types).
+Verdict raise_opset(Model& model, std::int64_t opset);
+
+}  // namespace modelflow

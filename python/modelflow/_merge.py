@@ -1,0 +1,75 @@
+"""modelflow.merge: several models as one, as `optimize --merge` has it."""
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+from ctypes import c_char_p, c_void_p
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+
+from . import errors
+from ._folder import Folder
+from ._kinds import MOST_BYTES, kind_of
+from ._library import checked, taken
+
+
+class Merged:
+    """model: of the kind of the first that went in, or the path where it was written.
+    signature: what goes where, a line for each input, edge and output, and notes behind them."""
+
+    def __init__(self, model: Any, signature: str, folder: Folder) -> None:
+        self.model = model
+        self.signature = signature
+        self._folder = folder  # what `model` may lie in
+
+    def __repr__(self) -> str:
+        return self.signature
+
+
+def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]]], edges: Union[Mapping[str, str], Iterable[str]] = (),
+          output: Union[None, str, os.PathLike[str]] = None, *, verify: bool = True) -> Merged:
+    """Several models become one that computes what they compute in turn; it is optimized as any other.
+
+        merged = modelflow.merge({"encoder": "enc.onnx", "decoder": "dec.onnx"}, {"decoder.memory": "encoder.hidden"})
+        result = modelflow.optimize(merged.model, "both.onnx")
+
+    models: {name: model}, or paths, which are called by their stems; kinds as for optimize().
+    edges: {"decoder.memory": "encoder.hidden"}: what each input takes, or texts "encoder.hidden=decoder.memory". The
+        left side may be an input of another model, which is then given once. Without edges, what has the same name.
+    output: also where the merged model is written.
+    verify: False leaves out running the whole beside its parts.
+
+    Raises UsageError where edges cannot fit, with both ends; UnsupportedError for opsets that cannot be brought together;
+    VerificationError where the whole is not its parts in turn."""
+    named = models if isinstance(models, Mapping) else {pathlib.Path(os.fspath(each)).stem: each for each in models}
+    if not isinstance(models, Mapping) and len(named) != len(models):
+        raise errors.UsageError("two models have the same name: give a dict of names")
+    texts = [f"{source}={target}" for target, source in edges.items()] if isinstance(edges, Mapping) else list(edges)
+    folder = Folder()
+    files = [_file_of(model, folder.path / str(place)) for place, model in enumerate(named.values())]
+    target = pathlib.Path(os.fspath(output)) if output is not None else folder.path / "merged.onnx"
+    signature = c_void_p()
+    checked("modelflow_merge_files", _strings(files), _strings(named), len(files), _strings(texts), len(texts), int(verify),
+            os.fsencode(target), ctypes.byref(signature))
+    text = taken(signature).decode(errors="replace")
+    return Merged(_left(target, next(iter(named.values()))), text, folder)
+
+
+def _file_of(model: Any, folder: pathlib.Path) -> str:
+    folder.mkdir()
+    form = kind_of(model).arrive(model, folder)
+    if isinstance(form, bytes):
+        (folder / "arrived.onnx").write_bytes(form)
+        form = folder / "arrived.onnx"
+    return str(form)
+
+
+def _left(done: pathlib.Path, first: Any) -> Any:
+    """As the first model came; what was bytes is bytes again where it can be."""
+    whole = isinstance(first, (bytes, bytearray, memoryview)) and done.stat().st_size <= MOST_BYTES
+    return done.read_bytes() if whole else kind_of(first).leave(done, first)
+
+
+def _strings(values: Iterable[Any]) -> Optional[Any]:
+    encoded = [str(value).encode() for value in values]
+    return (c_char_p * len(encoded))(*encoded)

@@ -1,0 +1,40 @@
+// Merging through the C interface.
+#include <filesystem>
+
+#include "modelflow/compose.h"
+#include "src/c_api_handle.h"
+
+namespace modelflow {
+namespace {
+
+std::string merge_files(const std::vector<Part>& parts, const std::vector<std::string>& edges, bool verify,
+                        const std::filesystem::path& output) {
+  std::vector<Edge> parsed;
+  for (const std::string& edge : edges) parsed.push_back(parse_edge(edge, parts));
+  const Merged merged = merge(parts, parsed);
+  if (verify)
+    if (const std::shared_ptr<Runtime> runtime = Runtime::find()) (void)check_merge(*runtime, parts, merged, {});
+  merged.model.save(output);
+  std::string signature = merged.signature();
+  for (const std::string& note : merged.notes) signature += note + "\n";
+  return signature;
+}
+
+}  // namespace
+}  // namespace modelflow
+
+using namespace modelflow;  // NOLINT: the C function below
+
+int modelflow_merge_files(const char* const* files, const char* const* names, size_t count, const char* const* edges,
+                          size_t edge_count, int verify, const char* output, char** signature, char** error) {
+  return guarded(error, [&] {
+    if (files == nullptr || output == nullptr || (edges == nullptr && edge_count > 0))
+      throw Error(ErrorKind::usage, "null argument");
+    std::vector<Part> parts;
+    for (size_t i = 0; i < count; ++i)
+      parts.push_back({names ? names[i] : std::filesystem::path(files[i]).stem().string(), Model::load(files[i])});
+    const std::vector<std::string> texts(edges, edges + edge_count);
+    const std::string text = merge_files(parts, texts, verify != 0, output);
+    if (signature != nullptr) *signature = duplicate(text);
+  });
+}

@@ -1,0 +1,111 @@
+// A merged model run beside its parts, one after the other.
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "modelflow/compose.h"
+#include "modelflow/modelflow.h"
+#include "src/verify/difference.h"
+#include "src/verify/reference.h"
+
+namespace modelflow {
+namespace {
+
+constexpr double kSeconds = 2;  // for feeds behind the first
+constexpr std::size_t kMostFeeds = 4;
+
+/// Results of parts and inputs of the whole, by what they are called in the whole.
+using Values = std::map<std::string, Tensor>;
+
+class InTurn {
+ public:
+  InTurn(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged) : parts_(parts) {
+    for (const std::vector<Joint>* joints : {&merged.inputs, &merged.edges, &merged.outputs})
+      for (const Joint& joint : *joints) {
+        names_[joint.from] = joint.name;
+        for (const std::string& to : joint.to) taken_[to] = joint.name;
+      }
+    for (const Part& part : parts) sessions_.push_back(open_session(runtime, part.model, {.optimize = false}));
+  }
+
+  /// False where no order of the parts will do.
+  bool run(Values& values) {
+    std::set<std::size_t> left;
+    for (std::size_t i = 0; i < parts_.size(); ++i) left.insert(i);
+    while (!left.empty()) {
+      const auto ready = std::ranges::find_if(left, [&](std::size_t i) { return is_ready(i, values); });
+      if (ready == left.end()) return false;
+      run(*ready, values);
+      left.erase(ready);
+    }
+    return true;
+  }
+
+ private:
+  /// Inputs with a default value may be given or not.
+  bool is_ready(std::size_t part, const Values& values) const {
+    return std::ranges::all_of(parts_[part].model.graph().inputs(), [&](const Value* input) {
+      return input->is_initializer() || values.contains(taken_.at(parts_[part].name + "." + input->name()));
+    });
+  }
+
+  void run(std::size_t part, Values& values) {
+    Feeds feeds;
+    for (const Value* input : parts_[part].model.graph().inputs()) {
+      const auto found = values.find(taken_.at(parts_[part].name + "." + input->name()));
+      if (found != values.end()) feeds[input->name()] = found->second;
+    }
+    const std::vector<Tensor> results = sessions_[part]->run(feeds);
+    const auto& outputs = parts_[part].model.graph().outputs();
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      values[names_.at(parts_[part].name + "." + outputs[i]->name())] = results[i];
+  }
+
+  const std::vector<Part>& parts_;
+  std::map<std::string, std::string> names_, taken_;  ///< "part.output" and "part.input" to names of the whole
+  std::vector<std::unique_ptr<Session>> sessions_;
+};
+
+void compare(const Merged& merged, const Values& values, const std::vector<Tensor>& results, MergeCheck& check) {
+  for (std::size_t i = 0; i < merged.outputs.size(); ++i) {
+    const std::string& name = merged.outputs[i].name;
+    const OutputDiff diff = difference(name, values.at(name), results[i], kTolerance);
+    check.max_rel = std::max(check.max_rel, diff.max_rel);
+    if (!diff.ok)
+      throw Error(ErrorKind::verification,
+                  "the merged model is not its parts in turn: output '" + name + "' " + describe(diff));
+  }
+}
+
+}  // namespace
+
+MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options) {
+  MergeCheck check;
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  try {
+    InTurn in_turn(runtime, parts, merged);
+    const std::unique_ptr<Session> whole = open_session(runtime, merged.model, {.optimize = false});
+    for (const Feeds& feeds : options.inputs.empty() ? synthetic_feeds(merged.model, options) : options.inputs) {
+      if (check.feeds == kMostFeeds || (check.feeds > 0 && seconds() > kSeconds)) break;
+      Values values(feeds.begin(), feeds.end());
+      try {
+        if (!in_turn.run(values)) {
+          check.why_not = "no order of the models runs them one after the other";
+          return check;
+        }
+      } catch (const Error& error) {
+        check.why_not = error.what();  // data that a part does not take
+        continue;
+      }
+      compare(merged, values, whole->run(feeds), check);
+      ++check.feeds;
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::verification) throw;
+    if (check.feeds == 0) check.why_not = error.what();
+  }
+  return check;
+}
+
+}  // namespace modelflow

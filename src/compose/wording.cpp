@@ -1,0 +1,24 @@
+// Types and names for messages about models that are put together.
+#include "src/compose/wording.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace modelflow {
+
+std::string text(const Type& type) {
+  if (type.kind == Type::Kind::unknown) return "of unknown type";
+  if (!type.is_tensor()) return "(no tensor)";
+  return fmt::format("{}{}", name(type.dtype), type.shape.has_rank() && type.shape.rank() == 0 ? "" : type.shape.str());
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  if (names.empty()) return "nothing";
+  if (names.size() > kMost)
+    return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + kMost, ", "), names.size() - kMost);
+  if (names.size() == 1) return names.front();
+  return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+}  // namespace modelflow

@@ -1,0 +1,50 @@
+// Models read, joined and checked for `optimize --merge`.
+#include "merging.h"
+
+#include <fmt/format.h>
+
+#include "modelflow/compose.h"
+#include "src/core/printable.h"
+
+namespace modelflow::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "NAME=FILE", or a file that is called by its stem.
+Part load_part(const fs::path& given, const Limits& limits) {
+  const std::string text = given.string();
+  const std::size_t equals = text.find('=');
+  std::error_code error;
+  if (equals == std::string::npos || equals == 0 || fs::exists(given, error))
+    return {given.stem().string(), Model::load(given, limits)};
+  return {text.substr(0, equals), Model::load(text.substr(equals + 1), limits)};
+}
+
+std::string checked(const MergeCheck& check) {
+  if (check.feeds == 0) return "the merged model was not compared with its parts: " + check.why_not;
+  return fmt::format(
+      "the merged model gives what its parts give in turn, on {} sets of inputs (largest difference {:.1e})",
+      check.feeds, check.max_rel);
+}
+
+}  // namespace
+
+Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes) {
+  std::vector<Part> parts;
+  for (const fs::path& file : arguments.models) parts.push_back(load_part(file, arguments.options.limits));
+  std::vector<Edge> edges;
+  for (const std::string& text : arguments.maps) edges.push_back(parse_edge(text, parts));
+  Merged merged = merge(parts, edges);
+  if (arguments.explain && !arguments.json && !arguments.quiet) print(printable(merged.signature()) + "\n");
+  for (const std::string& note : merged.notes) notes.push_back(note);
+  if (arguments.options.verify) {
+    progress.show("compare with the parts in turn", 0);
+    std::string why;
+    const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+    notes.push_back(checked(runtime ? check_merge(*runtime, parts, merged, arguments.options) : MergeCheck{0, 0, why}));
+  }
+  return std::move(merged.model);
+}
+
+}  // namespace modelflow::tools

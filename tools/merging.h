@@ -1,0 +1,13 @@
+// Several models of the command line as one.
+#pragma once
+
+#include "optimize_options.h"
+#include "terminal.h"
+
+namespace modelflow::tools {
+
+/// Loads the models of --merge, joins them as --map says and runs the whole beside its parts; prints the signature
+/// where --explain asks for reasons. What is to be told of it goes into `notes`.
+Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes);
+
+}  // namespace modelflow::tools
