@@ -15,7 +15,9 @@ Verdict split_to_input(Node& node) { return ints_to_input(node, "split", 1); }
 
 /// The number of parts was that of the outputs.
 Verdict count_parts(Node& node) {
-  if (!node.input(1)) node.attrs.set("num_outputs", static_cast<std::int64_t>(node.outputs().size()));
+  if (node.input(1)) return yes();
+  node.graph().resize_inputs(node, 1);
+  node.attrs.set("num_outputs", static_cast<std::int64_t>(node.outputs().size()));
   return yes();
 }
 

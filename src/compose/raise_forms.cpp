@@ -132,10 +132,13 @@ Verdict one_axis(Node& node) {
 
 Verdict scales_per_channel(Node& node) {
   const Shape& x = node.input(0)->shape();
+  if (!is_float(node.input(0)->dtype())) return no("the type of its data is not known");
   const std::int64_t groups = node.attrs.integer("num_groups");
   if (!x.has_rank() || x.rank() < 2 || !x[1].known()) return no("its number of channels is not known");
   if (groups <= 0 || x[1].value() % groups != 0) return no("its channels are no multiple of its groups");
   const std::int64_t channels = x[1].value();
+  // It computed in the type of its data, and takes float32 where nothing is said.
+  node.attrs.set("stash_type", static_cast<std::int64_t>(node.input(0)->dtype()));
   for (const std::size_t i : {1, 2}) {
     Value& column = *in_front(node, "Reshape", {node.input(i), &constant(node, {groups, 1})}).output();
     Value& table = *in_front(node, "Expand", {&column, &constant(node, {groups, channels / groups})}).output();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "modelflow/compose.h"
 #include "modelflow/error.h"
 #include "modelflow/modelflow.h"
 #include "src/graph/verify.h"
@@ -93,7 +94,35 @@ class Bench {
       return {{mode, mode == "inline" ? inline_functions(*fused_) : *fused_, mode == "fused", 0, {}, {}}};
     }
     if (mode == "metamorphic") return otherwise(options, checked);
+    if (mode == "raised") return raised();
+    if (mode == "merged") return merged();
     return lowered(mode, options);
+  }
+
+  /// The original in the form of a newer opset, where it has one.
+  std::vector<Form> raised() const {
+    Model copy = inline_functions(model_);
+    infer_types(copy);
+    if (copy.opset() >= kNewestOpset || !raise_opset(copy, kNewestOpset)) return {};
+    return {{"raised", std::move(copy), false, 0, {}, {}}};
+  }
+
+  /// The second of two copies of the original that are one model and have one set of inputs.
+  std::vector<Form> merged() const {
+    std::vector<Edge> shared;
+    for (const Value* input : model_.graph().inputs()) shared.push_back({"a", input->name(), "b", input->name()});
+    if (shared.empty()) return {};
+    Merged both = merge({{"a", model_}, {"b", model_}}, shared);
+    std::vector<std::string> outputs;
+    for (const Value* output : model_.graph().outputs()) outputs.push_back("b." + output->name());
+    Model second = keep_outputs(std::move(both.model), outputs);
+    Graph& graph = second.graph();
+    for (const Joint& input : both.inputs) {  // as the samples have it
+      const std::string name = input.from.substr(2);
+      if (Value* taken = graph.find(name)) graph.rename(*taken, graph.unique_name(name));
+      if (Value* value = graph.find(input.name)) graph.rename(*value, name);
+    }
+    return {{"merged", std::move(second), false, 0, {}, {}}};
   }
 
   Model fused(const Model& model, const Options& options) {
@@ -259,6 +288,8 @@ class Bench {
     return std::nullopt;
   }
 
+  static constexpr std::int64_t kNewestOpset = 21;  // of 22 ONNX Runtime lacks RandomNormalLike and others
+
   const Model& model_;
   const std::uint64_t seed_;
   const Settings& settings_;
@@ -273,8 +304,9 @@ class Bench {
 
 const std::vector<std::string>& all_modes() {
   static const std::vector<std::string> modes = {
-      "types", "O1",   "fused",        "fallback",     "inline",       "O2",       "again",      "int8-dynamic",
-      "int8",  "bf16", "bf16-weights", "int8-weights", "int4-weights", "verified", "metamorphic"};
+      "types",        "O1",           "fused",       "fallback", "inline",       "O2",
+      "again",        "int8-dynamic", "int8",        "bf16",     "bf16-weights", "int8-weights",
+      "int4-weights", "verified",     "metamorphic", "raised",   "merged"};
   return modes;
 }
 
