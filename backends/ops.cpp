@@ -59,7 +59,7 @@ std::string_view in_pool(const FusedOp& owner, const Attrs& attrs) {
 }  // namespace
 
 std::string_view kind_of(std::string_view pool_name, const Attrs& attrs) {
-  if (const FusedOp* op = find_fused_op(pool_name)) return in_pool(*op, attrs);
+  if (const FusedOp* op = find_fused_op(pool_name)) return in_pool(*op, attrs);  // in memory
   const std::size_t bar = pool_name.rfind('_');
   if (bar == std::string_view::npos) return {};
   const FusedOp* op = find_fused_op(pool_name.substr(0, bar));
@@ -67,15 +67,15 @@ std::string_view kind_of(std::string_view pool_name, const Attrs& attrs) {
   int index = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  // "Conv_01" and "Conv_0" are not names that pool_name() makes.
-  if (!op || !whole || digits.front() == '0' || index < 1 || index >= op->names) return {};
+  // "Conv_01" is no name that pool_name() makes.
+  if (!op || !whole || (digits.front() == '0' && digits.size() > 1) || index < 0 || index >= op->names) return {};
   return in_pool(*op, attrs);
 }
 
+// Never the name of an operator of ONNX: ONNX Runtime (1.21 to 1.32 at least) quantizes the weights of whatever is called
+// Conv and stands between DequantizeLinear and QuantizeLinear, in any domain, and then misses an operator there.
 std::string pool_name(std::string_view kind, int index) {
-  std::string name(kind);
-  if (index > 0) name += "_" + std::to_string(index);
-  return name;
+  return std::string(kind) + "_" + std::to_string(index);
 }
 
 }  // namespace modelflow

@@ -133,6 +133,7 @@ TEST_F(KernelsTest, TheTablesHoldTogether) {
     if (&owner != op) attrs.set(kPrecision, std::string(name(op->form)));
     EXPECT_EQ(kind_of(pool_name(owner.kind, owner.names - 1), attrs), op->kind);
     EXPECT_EQ(kind_of(pool_name(owner.kind, owner.names), attrs), "") << op->kind;
+    EXPECT_EQ(find_fused_op(pool_name(owner.kind, 0)), nullptr) << "ONNX Runtime takes Conv of any domain for its own";
     EXPECT_EQ(owner.in_place, op->in_place) << op->kind;
     const bool type_of_input = op->max_inputs == 1 && op->output_type == op->input_types[0];
     EXPECT_TRUE(owner.output_type == op->output_type || type_of_input) << op->kind << " cannot share names";

@@ -72,6 +72,18 @@ TEST(Optimize, LevelTwoFusesAndVerifies) {
   EXPECT_EQ(result.model.graph().outputs()[0]->name(), "scores");
 }
 
+TEST(Optimize, ConvolutionsBetweenNumbersInEightBitsLoad) {
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 13]> g (float[1,2,3,3] x) =>
+    (float[1,2,3,3] y, float[1,2,3,3] z) <float s = {0.1}, uint8 p = {131}, float[2,2,1,1] w = {0.5, -1, 1.5, 2}> {
+      q = QuantizeLinear(x, s, p) d = DequantizeLinear(q, s, p) z = Neg(d) c = Conv(d, w)
+      r = QuantizeLinear(c, s, p) y = DequantizeLinear(r, s, p) })");
+  const Result result = optimize(model, quick(Level::O2));
+  EXPECT_TRUE(result.report.verified);
+  EXPECT_TRUE(result.report.faults.empty());
+  EXPECT_FALSE(result.report.fused.empty());
+}
+
 TEST(Optimize, IsIdempotent) {
   const Result once = optimize(classifier(), quick(Level::O2));
   const Result twice = optimize(once.model, quick(Level::O2));

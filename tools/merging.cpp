@@ -1,15 +1,18 @@
-// Models read, joined and checked for `optimize --merge`.
+// Models read, joined and checked for `optimize --merge` and front ends.
 #include "merging.h"
 
 #include <fmt/format.h>
 
 #include "modelflow/compose.h"
+#include "modelflow/front_end.h"
 #include "src/core/printable.h"
 
 namespace modelflow::tools {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFront = "front";  // what --map calls a front end
 
 /// "NAME=FILE", or a file that is called by its stem.
 Part load_part(const fs::path& given, const Limits& limits) {
@@ -32,9 +35,15 @@ std::string checked(const MergeCheck& check) {
 
 Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes) {
   std::vector<Part> parts;
-  for (const fs::path& file : arguments.models) parts.push_back(load_part(file, arguments.options.limits));
+  if (!arguments.front_end.empty())
+    parts.push_back({kFront, audio_front_end(parse_audio_features(arguments.front_end))});
+  const std::vector<fs::path> files = arguments.merge ? arguments.models : std::vector<fs::path>{arguments.input};
+  for (const fs::path& file : files)
+    if (!file.empty()) parts.push_back(load_part(file, arguments.options.limits));
+  if (parts.size() == 1 && !arguments.merge) return std::move(parts.front().model);
   std::vector<Edge> edges;
   for (const std::string& text : arguments.maps) edges.push_back(parse_edge(text, parts));
+  if (edges.empty() && !arguments.front_end.empty()) edges.push_back(fitting_edge(parts[0], "features", parts[1]));
   Merged merged = merge(parts, edges);
   if (arguments.explain && !arguments.json && !arguments.quiet) print(printable(merged.signature()) + "\n");
   for (const std::string& note : merged.notes) notes.push_back(note);

@@ -6,8 +6,11 @@
 
 namespace modelflow::tools {
 
-/// Loads the models of --merge, joins them as --map says and runs the whole beside its parts; prints the signature
-/// where --explain asks for reasons. What is to be told of it goes into `notes`.
+/// Whether what is optimized is made of several models, or of a front end.
+inline bool is_composed(const Arguments& arguments) { return arguments.merge || !arguments.front_end.empty(); }
+
+/// Loads the models of --merge, with the front end before them, joins them as --map says and runs the whole beside its
+/// parts; prints the signature where --explain asks for reasons. What is to be told of it goes into `notes`.
 Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes);
 
 }  // namespace modelflow::tools

@@ -127,8 +127,8 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
 
 /// The model, or those that became one.
 std::string named(const Arguments& arguments) {
-  if (!arguments.merge) return arguments.input.string();
-  std::string all;
+  if (!is_composed(arguments)) return arguments.input.string();
+  std::string all = arguments.front_end;
   for (const std::filesystem::path& model : arguments.models) all += (all.empty() ? "" : " + ") + model.string();
   return all;
 }
@@ -141,8 +141,8 @@ int run(Arguments& arguments, Step& at) {
   Progress progress(arguments.quiet || arguments.json);
   if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
   std::vector<std::string> notes;
-  Model model = arguments.merge ? load_merged(arguments, progress, notes)
-                                : Model::load(arguments.input, arguments.options.limits);
+  Model model = is_composed(arguments) ? load_merged(arguments, progress, notes)
+                                       : Model::load(arguments.input, arguments.options.limits);
   arguments.options.bind.clear();
   for (const std::string& text : arguments.bind) arguments.options.bind.merge(parse_bind(model, text));
   if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);

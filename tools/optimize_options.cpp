@@ -28,6 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx -o fast.onnx --target cpu:avx512_vnni --no-measure     cross-build
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
   optimize --merge encoder.onnx decoder.onnx -o both.onnx --map encoder.hidden=decoder.memory    two models as one
+  optimize model.onnx -o fast.onnx --audio-front-end whisper                 samples in, the features are part of the model
   optimize model.onnx -o fast.onnx --bind sr=16000 --outputs prob    an input that never changes, one output of many
   optimize models/ more.onnx -o fast/                       every .onnx file of a folder and another, with one table
   optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
@@ -45,7 +46,7 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 
 struct Raw {
   std::string output, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto", report,
-                      calibration, observer, metric, score, reproducer, triton, triton_root;
+                      calibration, observer, metric, score, reproducer, triton, triton_root, front_end;
   std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs;
   bool merge = false, portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
@@ -114,6 +115,9 @@ void add_composition(CLI::App& app, Raw& raw) {
                  "A.OUTPUT=B.INPUT, with --merge: what goes where (default: what has the same name); A.INPUT=B.INPUT "
                  "gives one input to both; repeatable")
       ->allow_extra_args(false);
+  app.add_option("--audio-front-end", raw.front_end,
+                 "samples in, features inside: whisper, kaldi or librosa, with changes as kaldi:n_mels=80, or a .json "
+                 "file; without a model the front end alone (--map calls it front)");
   app.add_option("--bind", raw.bind,
                  "INPUT=NUMBER (or NUMBERS,...), or FILE.npz: these inputs become constants; repeatable")
       ->allow_extra_args(false);
@@ -209,19 +213,21 @@ Level parse_level(const Raw& raw) {
 
 void check_paths(const Raw& raw, Arguments& out) {
   if (out.list) return;
-  if (raw.models.empty()) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
+  out.front_end = raw.front_end;
+  if (raw.models.empty() && raw.front_end.empty())
+    throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
   out.models.assign(raw.models.begin(), raw.models.end());
   out.output = raw.output;
   out.merge = raw.merge;
   out.maps = raw.maps;
   out.bind = raw.bind;
-  if (!raw.maps.empty() && !raw.merge) throw Error(ErrorKind::usage, "--map is for --merge");
+  if (!raw.maps.empty() && !raw.merge && raw.front_end.empty()) throw Error(ErrorKind::usage, "--map is for --merge");
   if (out.output.empty() && out.models.size() == 2 && raw.triton.empty() &&
       !raw.merge) {  // in and out, as other tools have it
     out.output = out.models.back();
     out.models.pop_back();
   }
-  out.input = out.models.front();
+  if (!out.models.empty()) out.input = out.models.front();
   out.triton = raw.triton;
   out.triton_root = raw.triton_root;
   if (!raw.triton_root.empty() && raw.triton.empty()) throw Error(ErrorKind::usage, "--triton-root is for --triton");

@@ -64,6 +64,9 @@ MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const M
 /// Error(usage) that says what there is.
 Edge parse_edge(std::string_view text, const std::vector<Part>& parts);
 
+/// From an output to the only input of another part that takes it. Throws Error(usage) where none does, or several.
+Edge fitting_edge(const Part& from, const std::string& output, const Part& to);
+
 /// These inputs become constants. Throws Error(usage) for what is no input, or of another type or shape.
 Model bind_inputs(Model model, const Feeds& values);
 /// "sr=16000", "state=0", "scale=1,2,3" or "flag=true" for an input with known extents, which one number fills, or the

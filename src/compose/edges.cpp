@@ -124,6 +124,18 @@ std::vector<Edge> edges_by_name(const std::vector<Part>& parts) {
   return edges;
 }
 
+Edge fitting_edge(const Part& from, const std::string& output, const Part& to) {
+  const Value& value = *source(from, output);
+  std::vector<std::string> fit;
+  for (const Value* input : to.model.graph().inputs())
+    if (waits(*input) && misfit(value.type, input->type).empty()) fit.push_back(input->name());
+  if (fit.size() == 1) return {from.name, output, to.name, fit.front()};
+  const std::string given = fmt::format("{}.{} {}", from.name, output, text(value.type));
+  if (fit.empty()) refuse(fmt::format("{} fits no input of '{}': it has {}", given, to.name, listed(input_names(to))));
+  refuse(fmt::format("{} fits {} of '{}': say which with --map {}.{}={}.{}", given, listed(fit), to.name, from.name,
+                     output, to.name, fit.front()));
+}
+
 std::vector<Link> links(const std::vector<Part>& parts, const std::vector<Edge>& edges) {
   std::vector<Link> all;
   std::map<std::pair<std::size_t, std::size_t>, const Edge*> fed;

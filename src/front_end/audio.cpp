@@ -1,0 +1,179 @@
+// Features of sound as a model: frames and spectrum are a convolution, mel filters another one, then a logarithm.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <initializer_list>
+
+#include "modelflow/error.h"
+#include "modelflow/front_end.h"
+#include "src/front_end/spectrum.h"
+
+namespace modelflow {
+namespace {
+
+void check(const AudioFeatures& f) {
+  const auto refuse = [](bool wrong, const char* what) {
+    if (wrong) throw Error(ErrorKind::usage, fmt::format("audio features: {}", what));
+  };
+  constexpr int kMost = 1 << 16;
+  const auto one_of = [](const std::string& name, std::initializer_list<const char*> names) {
+    for (const char* each : names)
+      if (name == each) return true;
+    return false;
+  };
+  refuse(f.n_fft < 2 || f.n_fft > kMost, "n_fft must lie between 2 and 65536");
+  refuse(f.win_length < 0 || f.win_length > f.n_fft, "win_length must not be longer than n_fft");
+  refuse(f.hop_length < 1 || f.hop_length > kMost, "hop_length must lie between 1 and 65536");
+  refuse(f.n_mels < 0 || f.n_mels > 4096, "n_mels must lie between 0 and 4096");
+  refuse(!(f.sample_rate > 0 && std::isfinite(f.sample_rate)), "sample_rate must be positive");
+  refuse(!(f.fmin >= 0) || (f.fmax > 0 && !(f.fmax > f.fmin)) || !(f.fmin < f.sample_rate / 2),
+         "fmin must lie below fmax, and below half of the sample rate");
+  refuse(!one_of(f.window, {"hann", "hamming", "povey", "rectangular"}),
+         "window must be hann, hamming, povey or rectangular");
+  refuse(!one_of(f.pad_mode, {"constant", "reflect"}), "pad_mode must be constant or reflect");
+  refuse(!one_of(f.mel, {"slaney", "htk", "kaldi"}), "mel must be slaney, htk or kaldi");
+  refuse(!one_of(f.log, {"none", "ln", "log10", "db"}), "log must be none, ln, log10 or db");
+  refuse(f.power != 1 && f.power != 2, "power must be 1 or 2");
+  refuse(f.log != "none" && !(f.floor > 0), "floor must be positive");
+  refuse(f.streaming && f.center,
+         "streaming needs center=false: frames that reach beyond what has arrived wait for it");
+  refuse(f.streaming && f.hop_length > frame_length(f), "streaming needs frames that are no shorter than the hop");
+}
+
+Tensor table(const std::vector<std::vector<double>>& rows, bool twice) {
+  const auto columns = static_cast<std::int64_t>(rows.front().size());
+  std::vector<float> all;
+  for (const auto& row : rows)
+    for (int copy = 0; copy <= (twice ? 1 : 0); ++copy)
+      for (const double x : row) all.push_back(static_cast<float>(x));
+  const auto count = static_cast<std::int64_t>(rows.size());
+  return Tensor::of<float>(twice ? Dims{count, 2 * columns, 1} : Dims{count, 1, columns}, std::span<const float>(all));
+}
+
+class Builder {
+ public:
+  explicit Builder(const AudioFeatures& features) : f_(features), graph_(model_.graph()) {
+    model_.ir_version = 8;
+    model_.opsets[""] = 17;
+    graph_.name = "audio_front_end";
+  }
+
+  Model build() {
+    Value* x = framed(samples());
+    x = spectrum(x);
+    if (f_.n_mels > 0 || f_.power == 2) x = filtered(x);
+    if (f_.log != "none") x = logarithm(x);
+    if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &number(f_.top)})});
+    if (f_.shift != 0) x = op("Add", {x, &number(f_.shift)});
+    if (f_.scale != 1) x = op("Mul", {x, &number(f_.scale)});
+    if (f_.drop_last) x = op("Slice", {x, &ints({0}), &ints({-1}), &ints({2})});
+    if (f_.normalize) x = normalized(x);
+    if (f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
+    finish(*x);
+    return std::move(model_);
+  }
+
+ private:
+  Value* op(const char* name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    return graph_.add(name, std::move(inputs), {.attrs = std::move(attrs)}).output();
+  }
+  Value& number(double value) { return graph_.add_constant(Tensor::scalar(static_cast<float>(value))); }
+  Value& ints(const Ints& values) {
+    return graph_.add_constant(
+        Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));
+  }
+
+  /// [N, T], with what the last run left in front.
+  Value* samples() {
+    const Dim n = Dim::symbol("N");
+    Value& x = graph_.add_input("samples", Type::tensor(DType::f32, Shape({n, Dim::symbol("T")})));
+    if (!f_.streaming) return &x;
+    const std::int64_t kept = frame_length(f_) - f_.hop_length;
+    const Type type = Type::tensor(DType::f32, Shape({n, Dim(kept)}));
+    Value* all = op("Concat", {&graph_.add_input("past", type), &x}, {{"axis", Attr(std::int64_t{1})}});
+    constexpr std::int64_t kEnd = INT64_MAX;
+    Value* next = kept > 0 ? op("Slice", {all, &ints({-kept}), &ints({kEnd}), &ints({1})})
+                           : op("Slice", {all, &ints({0}), &ints({0}), &ints({1})});
+    graph_.rename(*next, "next");
+    next->type = type;
+    next_ = next;
+    return all;
+  }
+
+  /// [N, 1, T].
+  Value* framed(Value* x) {
+    x = op("Unsqueeze", {x, &ints({1})});
+    if (!f_.center) return x;
+    const std::int64_t side = f_.n_fft / 2;
+    return op("Pad", {x, &ints({0, 0, side, 0, 0, side})}, {{"mode", Attr(f_.pad_mode)}});
+  }
+
+  /// [N, 2 bins, frames] of squares, or [N, bins, frames] of magnitudes.
+  Value* spectrum(Value* x) {
+    Value& basis = graph_.add_constant(table(frame_basis(f_), false), "basis");
+    x = op("Conv", {x, &basis},
+           {{"strides", Attr(Ints{f_.hop_length})}, {"kernel_shape", Attr(Ints{frame_length(f_)})}});
+    x = op("Mul", {x, x});
+    if (f_.power == 2) return x;
+    Node& parts = graph_.add("Split", {x}, {.outputs = 2, .attrs = {{"axis", Attr(std::int64_t{1})}}});
+    return op("Sqrt", {op("Add", {parts.output(0), parts.output(1)})});
+  }
+
+  /// Sums of squares on the way: a filter weighs real and imaginary parts alike.
+  Value* filtered(Value* x) {
+    std::vector<std::vector<double>> filters = f_.n_mels > 0 ? mel_filters(f_) : identity();
+    const bool squares = f_.power == 2;
+    Tensor weights = table(filters, squares);
+    if (!squares) weights = weights.reshaped({weights.dims()[0], weights.dims()[2], 1});
+    Value& constant = graph_.add_constant(std::move(weights), "filters");
+    return op("Conv", {x, &constant}, {{"kernel_shape", Attr(Ints{1})}});
+  }
+
+  std::vector<std::vector<double>> identity() const {
+    const auto count = static_cast<std::size_t>(bins(f_));
+    std::vector<std::vector<double>> rows(count, std::vector<double>(count, 0.0));
+    for (std::size_t i = 0; i < count; ++i) rows[i][i] = 1;
+    return rows;
+  }
+
+  Value* largest(Value* x) { return op("ReduceMax", {x}, {{"axes", Attr(Ints{1, 2})}}); }
+
+  Value* logarithm(Value* x) {
+    Value* at_least = op("Max", {x, &number(f_.floor)});
+    Value* log = op("Log", {at_least});
+    const double per_e = f_.log == "ln" ? 1 : (f_.log == "db" ? 10 : 1) / std::log(10.0);
+    if (per_e != 1) log = op("Mul", {log, &number(per_e)});
+    if (f_.log != "db" || f_.reference.empty()) return log;
+    if (f_.reference == "max") return op("Sub", {log, largest(log)});
+    return op("Sub", {log, &number(10 * std::log10(std::max(f_.floor, std::stod(f_.reference))))});
+  }
+
+  Value* normalized(Value* x) {
+    const Attrs over_frames = {{"axes", Attr(Ints{2})}};
+    Value* centered = op("Sub", {x, op("ReduceMean", {x}, over_frames)});
+    Value* variance = op("ReduceMean", {op("Mul", {centered, centered})}, over_frames);
+    return op("Div", {centered, op("Sqrt", {op("Add", {variance, &number(1e-10)})})});
+  }
+
+  void finish(Value& features) {
+    graph_.rename(features, "features");
+    const Dim rows(f_.n_mels > 0 ? f_.n_mels : bins(f_)), n = Dim::symbol("N"), frames = Dim::symbol("frames");
+    features.type = Type::tensor(DType::f32, f_.frames_first ? Shape({n, frames, rows}) : Shape({n, rows, frames}));
+    graph_.add_output(features);
+    if (next_) graph_.add_output(*next_);
+  }
+
+  const AudioFeatures& f_;
+  Model model_;
+  Graph& graph_;
+  Value* next_ = nullptr;
+};
+
+}  // namespace
+
+Model audio_front_end(const AudioFeatures& features) {
+  check(features);
+  return Builder(features).build();
+}
+
+}  // namespace modelflow
