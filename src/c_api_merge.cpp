@@ -1,7 +1,8 @@
-// Merging through the C interface.
+// Merging and front ends through the C interface.
 #include <filesystem>
 
 #include "modelflow/compose.h"
+#include "modelflow/front_end.h"
 #include "src/c_api_handle.h"
 
 namespace modelflow {
@@ -23,7 +24,7 @@ std::string merge_files(const std::vector<Part>& parts, const std::vector<std::s
 }  // namespace
 }  // namespace modelflow
 
-using namespace modelflow;  // NOLINT: the C function below
+using namespace modelflow;  // NOLINT: the C functions below
 
 int modelflow_merge_files(const char* const* files, const char* const* names, size_t count, const char* const* edges,
                           size_t edge_count, int verify, const char* output, char** signature, char** error) {
@@ -36,5 +37,12 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
     const std::vector<std::string> texts(edges, edges + edge_count);
     const std::string text = merge_files(parts, texts, verify != 0, output);
     if (signature != nullptr) *signature = duplicate(text);
+  });
+}
+
+int modelflow_audio_front_end(const char* features, const char* output, char** error) {
+  return guarded(error, [&] {
+    if (features == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    audio_front_end(parse_audio_features(features)).save(output);
   });
 }

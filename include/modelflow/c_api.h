@@ -91,6 +91,9 @@ int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_opt
 int modelflow_merge_files(const char* const* files, const char* const* names, size_t count, const char* const* edges,
                           size_t edge_count, int verify, const char* output, char** signature, char** error);
 
+/* A model of features of sound, written to `output`: `features` as `optimize --audio-front-end` has them. */
+int modelflow_audio_front_end(const char* features, const char* output, char** error);
+
 /* The page for browsers of a report: one file that needs nothing else. */
 int modelflow_report_page(const char* report, char** page, char** error);
 

@@ -1,4 +1,4 @@
-"""modelflow.merge: several models as one, as `optimize --merge` has it."""
+"""modelflow.merge: several models as one, as `optimize --merge` has it, and front ends to merge with."""
 from __future__ import annotations
 
 import ctypes
@@ -53,6 +53,19 @@ def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]
             os.fsencode(target), ctypes.byref(signature))
     text = taken(signature).decode(errors="replace")
     return Merged(_left(target, next(iter(named.values()))), text, folder)
+
+
+def audio_front_end(features: str) -> bytes:
+    """A model `samples` float32 [N, T] -> `features` of standard ops, to be merged in front of another one:
+
+        front = modelflow.audio_front_end("kaldi:n_mels=80,input_scale=32768")
+        merged = modelflow.merge({"front": front, "net": open("net.onnx", "rb").read()}, {"net.x": "front.features"})
+
+    features: as `optimize --audio-front-end` has them (docs/compose.md). UsageError for what makes no sense."""
+    folder = Folder()
+    target = folder.path / "front.onnx"
+    checked("modelflow_audio_front_end", features.encode(), os.fsencode(target))
+    return target.read_bytes()
 
 
 def _file_of(model: Any, folder: pathlib.Path) -> str:
