@@ -16,7 +16,7 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where pages of the top folder lie in the site.
 NAMES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
-NAV = [("ModelFlow", ["index", "tutorial", "python", "commands", "deploy", "peers"]),
+NAV = [("ModelFlow", ["index", "tutorial", "python", "commands", "compose", "deploy", "peers"]),
        ("What it does", ["report", "quantization", "accuracy", "coverage", "passes"]),
        ("Why to trust it", ["trust", "measuring", "scale", "security"]),
        ("How it works", ["architecture", "kernels", "text", "files", "building", "changelog"])]

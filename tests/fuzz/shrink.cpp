@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
+#include "modelflow/compose.h"
 #include "modelflow/error.h"
 #include "modelflow/pass.h"
 #include "tests/all_graphs.h"
@@ -14,50 +14,14 @@
 namespace modelflow::fuzz {
 namespace {
 
-/// The main graph with these outputs only: the same nodes in a new graph, since no edit takes an output away.
-void keep_outputs(Model& model, const std::vector<std::string>& names) {
-  Model copy;
-  copy.ir_version = model.ir_version;
-  copy.opsets = model.opsets;
-  copy.functions = model.functions;
-  Graph& to = copy.graph();
-  const Graph& from = model.graph();
-  std::unordered_map<const Value*, Value*> made;
-  for (const Value* input : from.inputs()) {
-    Value& value = to.add_input(input->name(), input->type);
-    if (input->initializer()) to.set_initializer(value, *input->initializer());
-    made[input] = &value;
+/// These outputs, and the inputs that they read.
+void keep_only(Model& model, const std::vector<std::string>& names) {
+  model = keep_outputs(std::move(model), names);
+  Graph& graph = model.graph();
+  for (std::size_t i = graph.inputs().size(); i-- > 0;) {
+    const Value& input = *graph.inputs()[i];
+    if (input.uses().empty() && !input.is_graph_output() && !input.is_initializer()) graph.remove_input(i);
   }
-  for (const Value* value : from.initializers())
-    if (value->constant()) {
-      Value& constant = to.add_value(value->name(), value->type);
-      to.set_initializer(constant, *value->constant());
-      made[value] = &constant;
-    }
-  for (const auto& node : from.nodes()) {
-    std::vector<Value*> inputs;
-    for (const Value* input : node->inputs()) inputs.push_back(input ? made.at(input) : nullptr);
-    Node& twin = to.add((node->domain().empty() ? "" : node->domain() + ":") + node->op(), inputs,
-                        {.outputs = 0, .name = node->name});
-    twin.overload = node->overload;
-    for (std::size_t i = 0; i < node->outputs().size(); ++i) {
-      const Value* output = node->outputs()[i];
-      Value* value = output ? &to.add_value(output->name(), output->type) : nullptr;
-      to.set_output(twin, i, value);
-      if (output) made[output] = value;
-    }
-    for (const auto& [name, attr] : node->attrs) {
-      const auto* inner = std::get_if<Subgraph>(&attr);
-      twin.attrs.set(name, inner ? Attr(Subgraph((*inner)->clone(&twin, made))) : attr);
-    }
-  }
-  for (const std::string& name : names)
-    if (Value* value = to.find(name)) to.add_output(*value);
-  to.prune();
-  for (std::size_t i = to.inputs().size(); i-- > 0;)
-    if (to.inputs()[i]->uses().empty() && !to.inputs()[i]->is_graph_output() && !to.inputs()[i]->is_initializer())
-      to.remove_input(i);
-  model = std::move(copy);
 }
 
 std::vector<std::string> output_names(const Model& model) {
@@ -69,7 +33,7 @@ std::vector<std::string> output_names(const Model& model) {
 bool one_output(Model& model, std::size_t i) {
   const std::vector<std::string> names = output_names(model);
   if (names.size() < 2 || i >= names.size()) return false;
-  keep_outputs(model, {names[i]});
+  keep_only(model, {names[i]});
   return true;
 }
 
@@ -77,7 +41,7 @@ bool without_output(Model& model, std::size_t i) {
   std::vector<std::string> names = output_names(model);
   if (names.size() < 2 || i >= names.size()) return false;
   names.erase(names.begin() + static_cast<std::ptrdiff_t>(i));
-  keep_outputs(model, names);
+  keep_only(model, names);
   return true;
 }
 
@@ -100,7 +64,7 @@ bool cut_above(Model& model, std::size_t i) {
         model.graph().add_input(model.graph().unique_name("x"), Type::tensor(output->dtype(), output->shape()));
     for (const Use& use : std::vector<Use>(output->uses())) use.node->graph().set_input(*use.node, use.index, &input);
   }
-  keep_outputs(model, output_names(model));
+  keep_only(model, output_names(model));
   return true;
 }
 
@@ -109,7 +73,7 @@ bool cut_below(Model& model, std::size_t i) {
   Node* node = node_at(model, i);
   if (!node || !node->output() || !node->output()->type.is_tensor() || node->output()->is_graph_output()) return false;
   node->output()->type.shape = {};
-  keep_outputs(model, {node->output()->name()});
+  keep_only(model, {node->output()->name()});
   return true;
 }
 
@@ -120,7 +84,7 @@ bool skipped(Model& model, std::size_t i) {
     return false;
   if (node->output()->is_graph_output() || node->input(0)->dtype() != node->output()->dtype()) return false;
   model.graph().replace(*node->output(), *node->input(0));
-  keep_outputs(model, output_names(model));
+  keep_only(model, output_names(model));
   return true;
 }
 
