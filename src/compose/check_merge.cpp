@@ -77,33 +77,53 @@ void compare(const Merged& merged, const Values& values, const std::vector<Tenso
   }
 }
 
+/// What the parts give in turn, on the first feeds that they take.
+struct Expected {
+  std::vector<Feeds> feeds;
+  std::vector<Values> values;
+};
+
+Expected run_parts(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options,
+                   std::string& why_not) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  InTurn in_turn(runtime, parts, merged);
+  Expected expected;
+  for (const Feeds& feeds : options.inputs.empty() ? synthetic_feeds(merged.model, options) : options.inputs) {
+    const std::size_t done = expected.feeds.size();
+    if (done == kMostFeeds || (done > 0 && seconds() > kSeconds)) break;
+    Values values(feeds.begin(), feeds.end());
+    try {
+      if (!in_turn.run(values)) {
+        why_not = "no order of the models runs them one after the other";
+        break;
+      }
+    } catch (const Error& error) {
+      why_not = error.what();  // data that a part does not take
+      continue;
+    }
+    expected.feeds.push_back(feeds);
+    expected.values.push_back(std::move(values));
+  }
+  return expected;
+}
+
 }  // namespace
 
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options) {
   MergeCheck check;
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   try {
-    InTurn in_turn(runtime, parts, merged);
+    // The parts' sessions are gone before that of the whole is there: large models are in memory once.
+    const Expected expected = run_parts(runtime, parts, merged, options, check.why_not);
+    if (expected.feeds.empty()) return check;
     const std::unique_ptr<Session> whole = open_session(runtime, merged.model, {.optimize = false});
-    for (const Feeds& feeds : options.inputs.empty() ? synthetic_feeds(merged.model, options) : options.inputs) {
-      if (check.feeds == kMostFeeds || (check.feeds > 0 && seconds() > kSeconds)) break;
-      Values values(feeds.begin(), feeds.end());
-      try {
-        if (!in_turn.run(values)) {
-          check.why_not = "no order of the models runs them one after the other";
-          return check;
-        }
-      } catch (const Error& error) {
-        check.why_not = error.what();  // data that a part does not take
-        continue;
-      }
-      compare(merged, values, whole->run(feeds), check);
+    for (std::size_t i = 0; i < expected.feeds.size(); ++i) {
+      compare(merged, expected.values[i], whole->run(expected.feeds[i]), check);
       ++check.feeds;
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::verification) throw;
-    if (check.feeds == 0) check.why_not = error.what();
+    check.why_not = error.what();
   }
   return check;
 }
