@@ -5,7 +5,7 @@
 
 namespace modelflow {
 
-/// Turns the fused nodes of a graph into what goes into a file: each gets its pool name (Conv, Conv_1, ...: one per
+/// Turns the fused nodes of a graph into what goes into a file: each gets its pool name (Conv_0, Conv_1, ...: one per
 /// distinct body), the model the functions of these names and the opset import of our domain. Where the pool of a kind
 /// runs out, the body is written out in place. Raises the IR version to 8 (functions), never anything else.
 void emit_functions(Model& model);

@@ -66,10 +66,10 @@ def norm(type_name, n=96):
     """One modelflow node, with its body."""
     rng = np.random.default_rng(3)
     weights = {name: bits_of(rng.standard_normal(n, np.float32), type_name) for name in ("scale", "bias")}
-    body = helper.make_function("modelflow", "LayerNorm", ["x", "scale", "bias"], ["y"],
+    body = helper.make_function("modelflow", "LayerNorm_0", ["x", "scale", "bias"], ["y"],
                                 [helper.make_node("LayerNormalization", ["x", "scale", "bias"], ["y"], axis=-1, epsilon=1e-5)],
                                 [helper.make_opsetid("", 17)])
-    node = helper.make_node("LayerNorm", ["x", "scale", "bias"], ["y"], name="norm", domain="modelflow", axis=-1, epsilon=1e-5)
+    node = helper.make_node("LayerNorm_0", ["x", "scale", "bias"], ["y"], name="norm", domain="modelflow", axis=-1, epsilon=1e-5)
     ports = [helper.make_tensor_value_info(name, TYPES[type_name], ["rows", n]) for name in "xy"]
     graph = helper.make_graph([node], "norm", ports[:1], ports[1:],
                               [helper.make_tensor(name, TYPES[type_name], [n], w.tobytes(), raw=True) for name, w in weights.items()])
@@ -103,13 +103,13 @@ class Norm:
 @pytest.mark.parametrize("type_name", TYPES)
 def test_nodes_run_on_the_device(cuda, tmp_path, type_name):
     said = Norm(tmp_path, type_name).ran(cuda)
-    assert said["placed"] == {CUDA: ["modelflow::LayerNorm"]}
+    assert said["placed"] == {CUDA: ["modelflow::LayerNorm_0"]}
 
 
 @pytest.mark.parametrize("type_name", TYPES)
 def test_such_models_run_on_a_cpu(tmp_path, type_name):
     said = Norm(tmp_path, type_name).ran(dict(os.environ), providers=[CPU])
-    assert said["placed"] == {CPU: ["modelflow::LayerNorm"]}
+    assert said["placed"] == {CPU: ["modelflow::LayerNorm_0"]}
 
 
 @needs_provider
@@ -129,7 +129,7 @@ def without_library(cuda, tmp_path, library):
     said = in_session(environment, model.path)
     assert said.get("placed") == {CUDA: ["::LayerNormalization"]}, said
     said = model.ran(environment, config={"modelflow.kernels": "on"})
-    assert said["placed"] == {CPU: ["modelflow::LayerNorm"]}
+    assert said["placed"] == {CPU: ["modelflow::LayerNorm_0"]}
 
 
 @needs_provider
@@ -172,7 +172,7 @@ extern "C" const DeviceLibrary* modelflow_device_library() { return &table; }
 @emulated_only
 def test_without_a_driver_sessions_run_on_the_cpu(tmp_path):
     environment = {**os.environ, "PYTHONPATH": ORT_GPU, "MODELFLOW_CUDA_LIBRARY": str(LIBRARY)}
-    assert Norm(tmp_path).ran(environment)["placed"] == {CPU: ["modelflow::LayerNorm"]}
+    assert Norm(tmp_path).ran(environment)["placed"] == {CPU: ["modelflow::LayerNorm_0"]}
 
 
 @needs_provider
@@ -188,7 +188,7 @@ def test_out_of_memory_is_one_message(cuda, tmp_path):
 def test_what_the_device_has_no_kernel_for_runs_on_the_host(cuda, tmp_path):
     for type_name in TYPES:  # rows that are longer than shared memory is
         said = Norm(tmp_path, type_name, n=80000, rows=2).ran(cuda)
-        assert said["placed"] == {CUDA: ["modelflow::LayerNorm"]}
+        assert said["placed"] == {CUDA: ["modelflow::LayerNorm_0"]}
     said = in_session(cuda, Norm(tmp_path, n=80000).path, config={"modelflow.kernels": "cuda.layer_norm"})
     assert "a row does not fit into shared memory" in said["error"]
 
