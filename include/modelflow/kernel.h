@@ -102,7 +102,7 @@ std::string_view name(Form form);
 struct FusedOp {
   std::string_view kind;  ///< "Conv"
   std::string_view doc;   ///< one sentence
-  int names;              ///< size of the name pool: Conv, Conv_1, ... Conv_{names-1}; 0: it shares that of `base`
+  int names;              ///< size of the name pool: Conv_0, Conv_1, ... Conv_{names-1}; 0: it shares that of `base`
   int min_inputs, max_inputs;
   int max_outputs = 1;
   /// Element types by position, the last for all inputs that follow. A runtime tells ops apart by their names alone, so
