@@ -20,6 +20,8 @@ std::string listed(const std::vector<const Value*>& inputs) {
   return text.empty() ? "none" : text;
 }
 
+}  // namespace
+
 bool fits(const Shape& shape, const Dims& dims) {
   if (!shape.has_rank()) return true;
   if (shape.rank() != dims.size()) return false;
@@ -27,8 +29,6 @@ bool fits(const Shape& shape, const Dims& dims) {
     if (shape[axis].known() && shape[axis].value() != dims[axis]) return false;
   return true;
 }
-
-}  // namespace
 
 bool leaves_extents_open(const Model& model) {
   return std::ranges::any_of(model.graph().inputs(), [](const Value* input) {

@@ -59,7 +59,7 @@ Result optimize(Model arrived, const Options& asked) {
   arrived = specialized(std::move(arrived), given, report.notes);
   const std::optional<Model> plain = without_foreign_functions(arrived);
   const Model& model = plain ? *plain : arrived;
-  const Options options = accepted(given, model);
+  const Options options = accepted(std::move(given), model);
   report.version = version();
   report.target = options.target.str();
   report.level = name(options.level);

@@ -1,7 +1,6 @@
 // Models put together and cut down: several become one, inputs become constants, outputs are chosen.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,7 +5,7 @@ import ctypes
 import os
 import pathlib
 from ctypes import c_char_p, c_void_p
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Mapping, Sequence, Union
 
 from . import errors
 from ._folder import Folder
@@ -83,6 +83,6 @@ def _left(done: pathlib.Path, first: Any) -> Any:
     return done.read_bytes() if whole else kind_of(first).leave(done, first)
 
 
-def _strings(values: Iterable[Any]) -> Optional[Any]:
+def _strings(values: Iterable[Any]) -> Any:
     encoded = [str(value).encode() for value in values]
     return (c_char_p * len(encoded))(*encoded)

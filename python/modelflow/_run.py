@@ -29,7 +29,7 @@ class Run:
         self._alive = threading.Lock()
         self._caller = Caller(self._cancel)
         self._callbacks: list[Any] = []  # ctypes keeps none
-        self._folder = Folder()
+        self._folder: Optional[Folder] = None  # until something is bound
 
     def set(self, key: str, value: Any) -> None:
         """An option in the library's words. UsageError for unknown keys and values."""
@@ -37,6 +37,7 @@ class Run:
 
     def bind(self, name: str, value: Any) -> None:
         """An input that becomes a constant: a number, which fills it, or an array."""
+        self._folder = self._folder or Folder()
         self.set("bind", text_of(name, value, self._folder.path))
 
     def set_samples(self, what: str, data: Any) -> None:

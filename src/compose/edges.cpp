@@ -17,18 +17,6 @@ namespace {
 /// Inputs that wait for data or have a default; initializers that are listed as inputs are weights of old files.
 bool waits(const Value& input) { return !input.is_initializer(); }
 
-std::vector<std::string> input_names(const Part& part) {
-  std::vector<std::string> names;
-  for (const Value* value : part.model.graph().inputs()) names.push_back(value->name());
-  return names;
-}
-
-std::vector<std::string> output_names(const Part& part) {
-  std::vector<std::string> names;
-  for (const Value* value : part.model.graph().outputs()) names.push_back(value->name());
-  return names;
-}
-
 std::size_t part_of(const std::vector<Part>& parts, const std::string& name) {
   const auto found = std::ranges::find(parts, name, &Part::name);
   if (found != parts.end()) return static_cast<std::size_t>(found - parts.begin());
@@ -37,19 +25,17 @@ std::size_t part_of(const std::vector<Part>& parts, const std::string& name) {
   refuse(fmt::format("no model is called '{}': there are {}{}", name, listed(names), did_you_mean(name, names)));
 }
 
+std::string quoted(const Part& part) { return "'" + part.name + "'"; }
+
 Value* source(const Part& part, const std::string& name) {
-  Value* value = part.model.graph().find(name);
-  if (value && (value->is_graph_output() || value->is_graph_input())) return value;
-  const std::vector<std::string> names = output_names(part);
-  refuse(
-      fmt::format("'{}' has no output '{}': it has {}{}", part.name, name, listed(names), did_you_mean(name, names)));
+  const Graph& graph = part.model.graph();
+  Value* value = graph.find(name);
+  if (value && value->is_graph_input()) return value;
+  return graph.outputs()[place_of(graph.outputs(), name, "output", quoted(part))];
 }
 
 std::size_t target(const Part& part, const std::string& name) {
-  const std::vector<std::string> names = input_names(part);
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  refuse(fmt::format("'{}' has no input '{}': it has {}{}", part.name, name, listed(names), did_you_mean(name, names)));
+  return place_of(part.model.graph().inputs(), name, "input", quoted(part));
 }
 
 /// Why a value of the one type cannot be read where the other is expected; empty: it can.
@@ -104,7 +90,8 @@ void join_ends(const Part& from, const Part& to, std::vector<Edge>& edges) {
   const auto& outputs = from.model.graph().outputs();
   if (outputs.size() != 1 || waiting.size() != 1)
     refuse(fmt::format("which of {} of '{}' goes into which of {} of '{}'? Say it with --map {}.{}={}.{}",
-                       listed(output_names(from)), from.name, listed(input_names(to)), to.name, from.name,
+                       listed(names_of(from.model.graph().outputs())), from.name,
+                       listed(names_of(to.model.graph().inputs())), to.name, from.name,
                        outputs.empty() ? "OUTPUT" : outputs.front()->name(), to.name,
                        waiting.empty() ? "INPUT" : waiting.front()->name()));
   edges.push_back({from.name, outputs.front()->name(), to.name, waiting.front()->name()});
@@ -131,7 +118,9 @@ Edge fitting_edge(const Part& from, const std::string& output, const Part& to) {
     if (waits(*input) && misfit(value.type, input->type).empty()) fit.push_back(input->name());
   if (fit.size() == 1) return {from.name, output, to.name, fit.front()};
   const std::string given = fmt::format("{}.{} {}", from.name, output, text(value.type));
-  if (fit.empty()) refuse(fmt::format("{} fits no input of '{}': it has {}", given, to.name, listed(input_names(to))));
+  if (fit.empty())
+    refuse(fmt::format("{} fits no input of '{}': it has {}", given, to.name,
+                       listed(names_of(to.model.graph().inputs()))));
   refuse(fmt::format("{} fits {} of '{}': say which with --map {}.{}={}.{}", given, listed(fit), to.name, from.name,
                      output, to.name, fit.front()));
 }

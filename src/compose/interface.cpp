@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "modelflow/compose.h"
 #include "modelflow/data.h"
@@ -10,6 +11,7 @@
 #include "src/compose/numbers.h"
 #include "src/compose/wording.h"
 #include "src/core/nearest.h"
+#include "src/input_shape.h"
 #include "src/onnx/derived.h"
 
 namespace modelflow {
@@ -17,17 +19,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::usage, why); }
 
-std::vector<std::string> names_of(const std::vector<Value*>& values) {
-  std::vector<std::string> names;
-  for (const Value* value : values) names.push_back(value->name());
-  return names;
-}
-
 std::size_t input_place(const Model& model, const std::string& name) {
-  const std::vector<std::string> names = names_of(model.graph().inputs());
-  const auto found = std::ranges::find(names, name);
-  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
-  refuse(fmt::format("the model has no input '{}': it has {}{}", name, listed(names), did_you_mean(name, names)));
+  return place_of(model.graph().inputs(), name, "input", "the model");
 }
 
 void check_fits(const Value& input, const Tensor& tensor) {
@@ -37,10 +30,7 @@ void check_fits(const Value& input, const Tensor& tensor) {
   };
   if (input.type.kind == Type::Kind::unknown) return;
   if (!input.type.is_tensor() || input.dtype() != tensor.dtype()) differs();
-  if (!input.shape().has_rank()) return;
-  if (input.shape().rank() != tensor.rank()) differs();
-  for (std::size_t i = 0; i < tensor.rank(); ++i)
-    if (input.shape()[i].known() && input.shape()[i].value() != tensor.dims()[i]) differs();
+  if (!fits(input.shape(), tensor.dims())) differs();
 }
 
 Number number(const std::string& input, std::string_view text) {
@@ -78,21 +68,7 @@ void tell_types(const Model& model, const std::vector<Value*>& values) {
   }
 }
 
-/// Inputs that only what is gone has read.
-void drop_unread_inputs(Graph& graph, const std::vector<std::string>& read_before) {
-  for (std::size_t i = graph.inputs().size(); i-- > 0;) {
-    const Value& input = *graph.inputs()[i];
-    const bool read = !input.uses().empty() || input.is_graph_output();
-    if (!read && std::ranges::find(read_before, input.name()) != read_before.end()) graph.remove_input(i);
-  }
-}
-
-std::vector<std::string> read_inputs(const Graph& graph) {
-  std::vector<std::string> names;
-  for (const Value* input : graph.inputs())
-    if (!input->uses().empty() || input->is_graph_output()) names.push_back(input->name());
-  return names;
-}
+bool is_read(const Value& input) { return !input.uses().empty() || input.is_graph_output(); }
 
 }  // namespace
 
@@ -151,7 +127,9 @@ Feeds parse_bind(const Model& model, std::string_view text) {
 
 Model keep_outputs(Model model, const std::vector<std::string>& outputs) {
   Graph& graph = model.graph();
-  const std::vector<std::string> read = read_inputs(graph);
+  std::set<const Value*> were_read;
+  for (const Value* input : graph.inputs())
+    if (is_read(*input)) were_read.insert(input);
   std::vector<Value*> wanted, inner;
   for (const std::string& name : outputs) {
     Value* value = graph.find(name);
@@ -168,18 +146,16 @@ Model keep_outputs(Model model, const std::vector<std::string>& outputs) {
   while (!graph.outputs().empty()) graph.remove_output(graph.outputs().size() - 1);
   for (Value* value : wanted) graph.add_output(*value);
   graph.prune();
-  drop_unread_inputs(graph, read);
+  for (std::size_t i = graph.inputs().size(); i-- > 0;)  // those that only what is gone has read
+    if (!is_read(*graph.inputs()[i]) && were_read.contains(graph.inputs()[i])) graph.remove_input(i);
   return model;
 }
 
 Model drop_outputs(Model model, const std::vector<std::string>& outputs) {
-  std::vector<std::string> names = names_of(model.graph().outputs());
-  for (const std::string& name : outputs) {
-    const auto found = std::ranges::find(names, name);
-    if (found == names.end())
-      refuse(fmt::format("the model has no output '{}': it has {}{}", name, listed(names), did_you_mean(name, names)));
-    names.erase(found);
-  }
+  std::vector<Value*> left = model.graph().outputs();
+  for (const std::string& name : outputs)
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(place_of(left, name, "output", "the model")));
+  const std::vector<std::string> names = names_of(left);
   return keep_outputs(std::move(model), names);
 }
 

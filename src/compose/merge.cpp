@@ -159,13 +159,13 @@ void check_names(const std::vector<Part>& parts) {
 Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
   check_names(parts);
   const std::vector<Edge> edges = given.empty() ? edges_by_name(parts) : given;
-  (void)links(parts, edges);
+  (void)links(parts, edges);  // what is wrong with them is said of the models as they came
   Merged merged;
   merged.model = bring_together(parts, merged.notes);
   separate_symbols(parts);
   for (const Link& link : links(parts, edges))
     join_symbols(parts, link.value->type, parts[link.to].model.graph().inputs()[link.input]->type);
-  const std::vector<Link> tied = links(parts, edges);
+  const std::vector<Link> tied = links(parts, edges);  // joined symbols may contradict each other
   Assembly(parts, tied, merged).run();
   return merged;
 }

@@ -52,7 +52,7 @@ Verdict raise_opset(Model& model, std::int64_t opset) {
   if (from == 0 || from >= opset) return yes();
   if (from < kOldest) return no(fmt::format("opset {} is older than {}", from, kOldest));
   if (!model.functions.empty()) return no("the model has functions of its own");
-  Model trial = model;  // all or nothing
+  Model trial = model;  // all or nothing, in place: passes hold the graph
   if (Verdict verdict = raise(trial.graph(), from, opset); !verdict) return verdict;
   if (Verdict verdict = raise(model.graph(), from, opset); !verdict) return verdict;
   model.opsets[""] = opset;

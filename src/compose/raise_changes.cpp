@@ -9,9 +9,15 @@
 namespace modelflow {
 namespace {
 
-Verdict axes_to_input(Node& node) { return ints_to_input(node, "axes", 1); }
+Verdict axes_to_input(Node& node) {
+  ints_to_input(node, "axes", 1);
+  return yes();
+}
 
-Verdict split_to_input(Node& node) { return ints_to_input(node, "split", 1); }
+Verdict split_to_input(Node& node) {
+  ints_to_input(node, "split", 1);
+  return yes();
+}
 
 /// The number of parts was that of the outputs.
 Verdict count_parts(Node& node) {
@@ -22,14 +28,16 @@ Verdict count_parts(Node& node) {
 }
 
 Verdict slice(Node& node) {
-  for (const auto& [name, index] : {std::pair{"starts", 1}, {"ends", 2}, {"axes", 3}})
-    if (Verdict moved = ints_to_input(node, name, static_cast<std::size_t>(index)); !moved) return moved;
+  ints_to_input(node, "starts", 1);
+  ints_to_input(node, "ends", 2);
+  ints_to_input(node, "axes", 3);
   return yes();
 }
 
 Verdict top_k(Node& node) {
   node.attrs.set("k", Ints{node.attrs.integer("k")});
-  return ints_to_input(node, "k", 1);
+  ints_to_input(node, "k", 1);
+  return yes();
 }
 
 /// Nothing but training reads the ratio.
@@ -75,9 +83,7 @@ Verdict grid_sample(Node& node) {
 
 /// The axis counted from 1 where none was said; the default of the input is the last but one.
 Verdict dft(Node& node) {
-  Value& axis = node.graph().add_constant(Tensor::scalar(node.attrs.integer("axis", 1)), "axis");
-  if (node.inputs().size() < 3) node.graph().resize_inputs(node, 3);
-  node.graph().set_input(node, 2, &axis);
+  constant_input(node, 2, Tensor::scalar(node.attrs.integer("axis", 1)), "axis");
   node.attrs.erase("axis");
   return yes();
 }
@@ -123,16 +129,5 @@ static_assert(std::ranges::is_sorted(kChanges, {}, &Change::opset));
 }  // namespace
 
 std::span<const Change> changes() { return kChanges; }
-
-Verdict ints_to_input(Node& node, const char* name, std::size_t index) {
-  if (!node.attrs.has(name)) return yes();
-  const Ints values = node.attrs.ints(name);
-  Graph& graph = node.graph();
-  if (node.inputs().size() <= index) graph.resize_inputs(node, index + 1);
-  const Dims dims = {static_cast<std::int64_t>(values.size())};
-  graph.set_input(node, index, &graph.add_constant(Tensor::of<std::int64_t>(dims, values), name));
-  node.attrs.erase(name);
-  return yes();
-}
 
 }  // namespace modelflow

@@ -6,16 +6,9 @@
 #include <optional>
 
 #include "src/compose/numbers.h"
-#include "src/compose/raise_changes.h"
 
 namespace modelflow {
 namespace {
-
-void set_input(Node& node, std::size_t index, Tensor tensor, const char* stem) {
-  Graph& graph = node.graph();
-  if (node.inputs().size() <= index) graph.resize_inputs(node, index + 1);
-  graph.set_input(node, index, &graph.add_constant(std::move(tensor), stem));
-}
 
 Tensor scalar(DType dtype, float value) {
   const Number number = value;
@@ -26,10 +19,11 @@ Node& in_front(Node& node, const char* op, std::vector<Value*> inputs, Attrs att
   return node.graph().add(op, std::move(inputs), {.before = &node, .attrs = std::move(attrs)});
 }
 
-Value& constant(Node& node, const Ints& values) {
-  const Dims dims = {static_cast<std::int64_t>(values.size())};
-  return node.graph().add_constant(Tensor::of<std::int64_t>(dims, values));
+Tensor tensor_of(const Ints& values) {
+  return Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values));
 }
+
+Value& constant(Node& node, const Ints& values) { return node.graph().add_constant(tensor_of(values)); }
 
 /// Reshape takes an extent of 0 from the rows that Flatten made: the right one is there for the first axis at most.
 bool keeps_empty(const Shape& x, std::int64_t axis) {
@@ -56,10 +50,20 @@ std::optional<Scales> scales_of(const Node& resize) {
 
 }  // namespace
 
+void constant_input(Node& node, std::size_t index, Tensor tensor, const char* stem) {
+  node.graph().set_input(node, index, &node.graph().add_constant(std::move(tensor), stem));
+}
+
+void ints_to_input(Node& node, const char* name, std::size_t index) {
+  if (!node.attrs.has(name)) return;
+  constant_input(node, index, tensor_of(node.attrs.ints(name)), name);
+  node.attrs.erase(name);
+}
+
 Verdict upsample_scales(Node& node) {
   const Floats scales = node.attrs.floats("scales");
   const Dims dims = {static_cast<std::int64_t>(scales.size())};
-  set_input(node, 1, Tensor::of<float>(dims, scales), "scales");
+  constant_input(node, 1, Tensor::of<float>(dims, scales), "scales");
   node.attrs.erase("scales");
   return yes();
 }
@@ -75,8 +79,8 @@ Verdict clip_bounds(Node& node) {
   // Bounds that nobody gave cut infinity all the same, but where the type ends before them.
   const bool ends_before = dtype == DType::f16;
   const float low = node.attrs.number("min", -kLargest), high = node.attrs.number("max", kLargest);
-  if (!ends_before || low > -kLargest) set_input(node, 1, scalar(dtype, low), "min");
-  if (!ends_before || high < kLargest) set_input(node, 2, scalar(dtype, high), "max");
+  if (!ends_before || low > -kLargest) constant_input(node, 1, scalar(dtype, low), "min");
+  if (!ends_before || high < kLargest) constant_input(node, 2, scalar(dtype, high), "max");
   node.attrs.erase("min");
   node.attrs.erase("max");
   return yes();
@@ -86,9 +90,10 @@ Verdict pad_inputs(Node& node) {
   const DType dtype = node.input(0) ? node.input(0)->dtype() : DType::undefined;
   const float value = node.attrs.number("value", 0);
   if (value != 0 && !is_float(dtype)) return no("the type of its data is not known");
-  if (value != 0) set_input(node, 2, scalar(dtype, value), "value");
+  if (value != 0) constant_input(node, 2, scalar(dtype, value), "value");
   node.attrs.erase("value");
-  return ints_to_input(node, "pads", 1);
+  ints_to_input(node, "pads", 1);
+  return yes();
 }
 
 Verdict resize_coordinates(Node& node) {
@@ -97,8 +102,7 @@ Verdict resize_coordinates(Node& node) {
   if (nearest && !scales) return no("its scales are computed: newer forms say how pixels are picked");
   if (nearest && !scales->none_below && !scales->none_above) return no("it enlarges one axis and reduces another");
   Value* by = node.input(1);
-  set_input(node, 1, Tensor::of<float>({0}, {}), "roi");
-  if (node.inputs().size() < 3) node.graph().resize_inputs(node, 3);
+  constant_input(node, 1, Tensor::of<float>({0}, {}), "roi");
   node.graph().set_input(node, 2, by);
   node.attrs.set("coordinate_transformation_mode", "asymmetric");
   // ONNX Runtime takes the pixel above where an image becomes smaller; the text says nothing.

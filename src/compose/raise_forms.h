@@ -1,10 +1,15 @@
-// The changes between opsets that take more than a line.
+// The changes between opsets that take more than a line, and what all of them are made with.
 #pragma once
 
 #include "modelflow/graph.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow {
+
+/// A constant of its own as input `index`.
+void constant_input(Node& node, std::size_t index, Tensor tensor, const char* stem);
+/// What was the attribute `name` becomes input `index`.
+void ints_to_input(Node& node, const char* name, std::size_t index);
 
 /// Scales from an attribute to an input (9), and the operator that came in its place (10).
 Verdict upsample_scales(Node& node);

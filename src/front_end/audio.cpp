@@ -61,7 +61,7 @@ class Builder {
   Model build() {
     Value* x = framed(samples());
     x = spectrum(x);
-    if (f_.n_mels > 0 || f_.power == 2) x = filtered(x);
+    if (f_.n_mels > 0) x = filtered(x);
     if (f_.log != "none") x = logarithm(x);
     if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &number(f_.top)})});
     if (f_.shift != 0) x = op("Add", {x, &number(f_.shift)});
@@ -108,32 +108,25 @@ class Builder {
     return op("Pad", {x, &ints({0, 0, side, 0, 0, side})}, {{"mode", Attr(f_.pad_mode)}});
   }
 
-  /// [N, 2 bins, frames] of squares, or [N, bins, frames] of magnitudes.
+  /// [N, 2 bins, frames] of squares for filters, which weigh real and imaginary parts alike; else [N, bins, frames].
   Value* spectrum(Value* x) {
     Value& basis = graph_.add_constant(table(frame_basis(f_), false), "basis");
     x = op("Conv", {x, &basis},
            {{"strides", Attr(Ints{f_.hop_length})}, {"kernel_shape", Attr(Ints{frame_length(f_)})}});
     x = op("Mul", {x, x});
-    if (f_.power == 2) return x;
+    if (filters_squares()) return x;
     Node& parts = graph_.add("Split", {x}, {.outputs = 2, .attrs = {{"axis", Attr(std::int64_t{1})}}});
-    return op("Sqrt", {op("Add", {parts.output(0), parts.output(1)})});
+    x = op("Add", {parts.output(0), parts.output(1)});
+    return f_.power == 2 ? x : op("Sqrt", {x});
   }
 
-  /// Sums of squares on the way: a filter weighs real and imaginary parts alike.
+  bool filters_squares() const { return f_.n_mels > 0 && f_.power == 2; }
+
   Value* filtered(Value* x) {
-    std::vector<std::vector<double>> filters = f_.n_mels > 0 ? mel_filters(f_) : identity();
-    const bool squares = f_.power == 2;
-    Tensor weights = table(filters, squares);
-    if (!squares) weights = weights.reshaped({weights.dims()[0], weights.dims()[2], 1});
+    Tensor weights = table(mel_filters(f_), filters_squares());
+    if (!filters_squares()) weights = weights.reshaped({weights.dims()[0], weights.dims()[2], 1});
     Value& constant = graph_.add_constant(std::move(weights), "filters");
     return op("Conv", {x, &constant}, {{"kernel_shape", Attr(Ints{1})}});
-  }
-
-  std::vector<std::vector<double>> identity() const {
-    const auto count = static_cast<std::size_t>(bins(f_));
-    std::vector<std::vector<double>> rows(count, std::vector<double>(count, 0.0));
-    for (std::size_t i = 0; i < count; ++i) rows[i][i] = 1;
-    return rows;
   }
 
   Value* largest(Value* x) { return op("ReduceMax", {x}, {{"axes", Attr(Ints{1, 2})}}); }

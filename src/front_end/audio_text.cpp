@@ -1,12 +1,11 @@
 // Features of sound as users write them: a preset and changes, or a JSON file.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <charconv>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <variant>
 
 #include "modelflow/error.h"
 #include "modelflow/front_end.h"
@@ -90,42 +89,50 @@ bool flag(const std::string& key, const std::string& text) {
   refuse(fmt::format("{}: '{}' is neither true nor false", key, text));
 }
 
+void assign(int& to, const std::string& key, const std::string& text) { to = whole(key, text); }
+void assign(double& to, const std::string& key, const std::string& text) { to = number(key, text); }
+void assign(bool& to, const std::string& key, const std::string& text) { to = flag(key, text); }
+void assign(std::string& to, const std::string&, const std::string& text) { to = text; }
+
+using Field = std::variant<int*, double*, bool*, std::string*>;
+
+std::map<std::string, Field> fields(AudioFeatures& f) {
+  return {{"sample_rate", &f.sample_rate},
+          {"n_fft", &f.n_fft},
+          {"win_length", &f.win_length},
+          {"hop_length", &f.hop_length},
+          {"window", &f.window},
+          {"periodic", &f.periodic},
+          {"center", &f.center},
+          {"pad_mode", &f.pad_mode},
+          {"window_first", &f.window_first},
+          {"input_scale", &f.input_scale},
+          {"remove_dc", &f.remove_dc},
+          {"preemphasis", &f.preemphasis},
+          {"power", &f.power},
+          {"n_mels", &f.n_mels},
+          {"fmin", &f.fmin},
+          {"fmax", &f.fmax},
+          {"mel", &f.mel},
+          {"norm", &f.norm},
+          {"log", &f.log},
+          {"floor", &f.floor},
+          {"reference", &f.reference},
+          {"top", &f.top},
+          {"shift", &f.shift},
+          {"scale", &f.scale},
+          {"normalize", &f.normalize},
+          {"drop_last", &f.drop_last},
+          {"frames_first", &f.frames_first},
+          {"streaming", &f.streaming}};
+}
+
 void set(AudioFeatures& f, const std::string& key, const std::string& text) {
-  const std::map<std::string, int*> ints = {
-      {"n_fft", &f.n_fft}, {"win_length", &f.win_length}, {"hop_length", &f.hop_length}, {"n_mels", &f.n_mels}};
-  const std::map<std::string, double*> numbers = {{"sample_rate", &f.sample_rate},
-                                                  {"input_scale", &f.input_scale},
-                                                  {"preemphasis", &f.preemphasis},
-                                                  {"power", &f.power},
-                                                  {"fmin", &f.fmin},
-                                                  {"fmax", &f.fmax},
-                                                  {"floor", &f.floor},
-                                                  {"top", &f.top},
-                                                  {"shift", &f.shift},
-                                                  {"scale", &f.scale}};
-  const std::map<std::string, bool*> flags = {{"periodic", &f.periodic},
-                                              {"center", &f.center},
-                                              {"window_first", &f.window_first},
-                                              {"remove_dc", &f.remove_dc},
-                                              {"norm", &f.norm},
-                                              {"normalize", &f.normalize},
-                                              {"drop_last", &f.drop_last},
-                                              {"frames_first", &f.frames_first},
-                                              {"streaming", &f.streaming}};
-  const std::map<std::string, std::string*> texts = {
-      {"window", &f.window}, {"pad_mode", &f.pad_mode}, {"mel", &f.mel}, {"log", &f.log}};
-  if (ints.contains(key))
-    *ints.at(key) = whole(key, text);
-  else if (numbers.contains(key))
-    *numbers.at(key) = number(key, text);
-  else if (flags.contains(key))
-    *flags.at(key) = flag(key, text);
-  else if (texts.contains(key))
-    *texts.at(key) = text;
-  else if (key == "reference")
-    f.reference = text == "max" ? text : fmt::format("{}", number(key, text));
-  else
-    refuse(fmt::format("there is nothing called '{}'", key));
+  const std::map<std::string, Field> all = fields(f);
+  const auto field = all.find(key);
+  if (field == all.end()) refuse(fmt::format("there is nothing called '{}'", key));
+  if (key == "reference" && text != "max") (void)number(key, text);
+  std::visit([&](auto* to) { assign(*to, key, text); }, field->second);
 }
 
 AudioFeatures from_json(const std::string& file) {

@@ -287,14 +287,13 @@ class Fuzzer {
   static std::string blamed(const Settings& settings, const std::function<bool(const Settings&)>& fails) {
     Options options;
     const std::string mode = settings.modes.front();
-    if (std::string("types O1 O2 fused fallback inline verified again metamorphic raised merged").find(mode) ==
-        std::string::npos) {
+    if (mode == "raised" || mode == "merged") return "composition";
+    if (std::string("types O1 O2 fused fallback inline verified again metamorphic").find(mode) == std::string::npos) {
       options.precision = parse_precision(mode);
       options.max_drop = 100;
     }
     if (mode == "O1") options.level = Level::O1;
     if (mode == "types") return "inference";
-    if (mode == "raised" || mode == "merged") return "composition";
     if (settings.modes.size() > 1) return "a crash";
     std::vector<std::string> names;
     std::map<std::string, std::vector<std::string>> rules;

@@ -1,12 +1,13 @@
 """Models that become one by the command and from Python, inputs that are bound, outputs that are chosen, front ends."""
 import json
+import re
 
 import numpy as np
 import onnx
 import onnx.parser
 import pytest
 from conftest import close, session
-from test_python import modelflow
+from test_python import ROOT, modelflow
 
 QUICK = {"measure": False, "threads": 1}
 
@@ -95,6 +96,34 @@ def test_python_binds_arrays(parts, tmp_path):
     bound = modelflow.optimize(parts[0], tmp_path / "o.onnx", bind={"x": np.ones((2, 4), np.float32), "flip": True}, **QUICK)
     assert not onnx.load(bound.model).graph.input
     close([-np.ones((2, 4), np.float32)], session(bound.model).run(None, {}))
+
+
+def forms(schema):
+    """What a node of an operator may have: defaults of its attributes, which of its inputs may be left out, its outputs."""
+    defaults = {name: (a.required, onnx.helper.get_attribute_value(a.default_value) if a.default_value.type else None) for name, a in schema.attributes.items()}
+    return defaults, [str(each.option) for each in schema.inputs], [str(each.option) for each in schema.outputs]
+
+
+def test_every_change_between_opsets_has_its_line():
+    """An operator whose older form does not hold in a newer opset stands in the table of raise_changes.cpp."""
+    table = {(op, int(opset)) for op, opset in re.findall(r'{"(\w+)", (\d+), \w+}', (ROOT / "src/compose/raise_changes.cpp").read_text())}
+    history = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            history.setdefault(schema.name, []).append(schema)
+    changed = set()
+    for name, schemas in history.items():
+        schemas.sort(key=lambda schema: schema.since_version)
+        for old, new in zip(schemas, schemas[1:]):
+            (attributes, inputs, outputs), (newer, more, results) = forms(old), forms(new)
+            lost = any(key not in newer or (newer[key] != value and not (value[0] and not newer[key][0])) for key, value in attributes.items())
+            required = any(value[0] for key, value in newer.items() if key not in attributes)
+            moved = any(before != now and now != "FormalParameterOption.Optional" for before, now in zip(inputs, more)) or len(more) < len(inputs)
+            needed = any(now == "FormalParameterOption.Single" for now in more[len(inputs):])
+            if new.since_version > 7 and (lost or required or moved or needed or len(results) < len(outputs) or new.deprecated):
+                changed.add((name, new.since_version))
+    assert table and changed - table == set()
+    assert len(changed) > 25
 
 
 # Features as the libraries document them, in float64.
