@@ -15,6 +15,25 @@ std::int64_t extent(std::span<const std::int64_t> operand, std::size_t axis, std
   return axis < missing ? 1 : operand[axis - missing];
 }
 
+/// Each element `row` times, but the first one only until its row ends.
+template <class T>
+void spread(const T* from, std::size_t left, std::size_t row, std::size_t step, std::size_t n, T* to) {
+  for (; n > 0; from += step, left = row) {
+    const std::size_t count = std::min(n, left);
+    to = std::fill_n(to, count, *from);
+    n -= count;
+  }
+}
+
+/// The same row again and again, from `begin` on: what is written is copied behind itself, twice as much each time.
+template <class T>
+void repeat(const T* from, std::size_t begin, std::size_t row, std::size_t n, T* to) {
+  const std::size_t head = std::min(n, row - begin), tail = std::min(n - head, begin);
+  std::copy_n(from, tail, std::copy_n(from + begin, head, to));
+  for (std::size_t done = head + tail; done < n; done += std::min(done, n - done))
+    std::copy_n(to, std::min(done, n - done), to + done);
+}
+
 }  // namespace
 
 Broadcast::Broadcast(const char* op, const std::vector<std::span<const std::int64_t>>& operands) {
@@ -72,17 +91,21 @@ std::size_t Broadcast::offset(std::size_t operand, std::size_t element) const {
 
 template <class T>
 void Broadcast::gather(std::size_t operand, const T* from, std::size_t first, std::size_t n, T* to) const {
+  const std::size_t rank = extents_.size(), row = extents_.empty() ? 1 : extents_.back();
+  const std::size_t rows = rank < 2 ? 1 : extents_[rank - 2];
+  const std::size_t step = rank < 2 ? 0 : strides_[operand][rank - 2];
   while (n > 0) {
-    const T* const at = from + offset(operand, first);
-    const std::size_t count = std::min(n, run(first));
-    if (repeats(operand)) {
-      std::fill_n(to, count, *at);
-    } else {
-      std::copy_n(at, count, to);
-    }
-    first += count;
-    to += count;
-    n -= count;
+    const std::size_t group = std::min(n, rows * row - first % (rows * row));  // until the axis before the last ends
+    const T* at = from + offset(operand, first);
+    if (repeats(operand))
+      spread(at, run(first), row, step, group, to);
+    else if (step == 0)
+      repeat(from + offset(operand, first - first % row), first % row, row, group, to);
+    else
+      std::copy_n(at, group, to);
+    first += group;
+    to += group;
+    n -= group;
   }
 }
 

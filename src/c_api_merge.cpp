@@ -46,3 +46,10 @@ int modelflow_audio_front_end(const char* features, const char* output, char** e
     audio_front_end(parse_audio_features(features)).save(output);
   });
 }
+
+int modelflow_image_front_end(const char* features, const char* output, char** error) {
+  return guarded(error, [&] {
+    if (features == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    image_front_end(parse_image_features(features)).save(output);
+  });
+}

@@ -24,6 +24,14 @@ Part load_part(const fs::path& given, const Limits& limits) {
   return {text.substr(0, equals), Model::load(text.substr(equals + 1), limits)};
 }
 
+/// Whether there is one; it stands before the models.
+bool begin_with_front_end(const Arguments& arguments, std::vector<Part>& parts) {
+  const std::string &sound = arguments.audio_front_end, &image = arguments.image_front_end;
+  if (!sound.empty()) parts.push_back({kFront, audio_front_end(parse_audio_features(sound))});
+  if (!image.empty()) parts.push_back({kFront, image_front_end(parse_image_features(image))});
+  return !parts.empty();
+}
+
 std::string checked(const MergeCheck& check) {
   if (check.feeds == 0) return "the merged model was not compared with its parts: " + check.why_not;
   return fmt::format(
@@ -35,15 +43,15 @@ std::string checked(const MergeCheck& check) {
 
 Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes) {
   std::vector<Part> parts;
-  if (!arguments.front_end.empty())
-    parts.push_back({kFront, audio_front_end(parse_audio_features(arguments.front_end))});
+  const bool has_front = begin_with_front_end(arguments, parts);
   const std::vector<fs::path> files = arguments.merge ? arguments.models : std::vector<fs::path>{arguments.input};
   for (const fs::path& file : files)
     if (!file.empty()) parts.push_back(load_part(file, arguments.options.limits));
   if (parts.size() == 1 && !arguments.merge) return std::move(parts.front().model);
   std::vector<Edge> edges;
   for (const std::string& text : arguments.maps) edges.push_back(parse_edge(text, parts));
-  if (edges.empty() && !arguments.front_end.empty()) edges.push_back(fitting_edge(parts[0], "features", parts[1]));
+  if (edges.empty() && has_front)
+    edges.push_back(fitting_edge(parts[0], parts[0].model.graph().outputs().front()->name(), parts[1]));
   Merged merged = merge(parts, edges);
   if (arguments.explain && !arguments.json && !arguments.quiet) print(printable(merged.signature()) + "\n");
   for (const std::string& note : merged.notes) notes.push_back(note);

@@ -7,7 +7,9 @@
 namespace modelflow::tools {
 
 /// Whether what is optimized is made of several models, or of a front end.
-inline bool is_composed(const Arguments& arguments) { return arguments.merge || !arguments.front_end.empty(); }
+inline bool is_composed(const Arguments& arguments) {
+  return arguments.merge || !arguments.audio_front_end.empty() || !arguments.image_front_end.empty();
+}
 
 /// Loads the models of --merge, with the front end before them, joins them as --map says and runs the whole beside its
 /// parts; prints the signature where --explain asks for reasons. What is to be told of it goes into `notes`.

@@ -128,7 +128,7 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
 /// The model, or those that became one.
 std::string named(const Arguments& arguments) {
   if (!is_composed(arguments)) return arguments.input.string();
-  std::string all = arguments.front_end;
+  std::string all = arguments.audio_front_end + arguments.image_front_end;
   for (const std::filesystem::path& model : arguments.models) all += (all.empty() ? "" : " + ") + model.string();
   return all;
 }

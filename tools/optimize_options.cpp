@@ -29,6 +29,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize --inline fast.onnx -o plain.onnx                 write fused ops out as standard ops
   optimize --merge encoder.onnx decoder.onnx -o both.onnx --map encoder.hidden=decoder.memory    two models as one
   optimize model.onnx -o fast.onnx --audio-front-end whisper                 samples in, the features are part of the model
+  optimize model.onnx -o fast.onnx --image-front-end preprocessor_config.json  pixels in: resized, cut and normalized inside
   optimize model.onnx -o fast.onnx --bind sr=16000 --outputs prob    an input that never changes, one output of many
   optimize models/ more.onnx -o fast/                       every .onnx file of a folder and another, with one table
   optimize model.onnx -o fast.onnx --report report.html     and a page that shows what happened
@@ -46,7 +47,8 @@ Exit codes: 0 written, 1 internal error, 2 usage, 3 input unreadable or invalid,
 
 struct Raw {
   std::string output, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto", report,
-                      calibration, observer, metric, score, reproducer, triton, triton_root, front_end;
+                      calibration, observer, metric, score, reproducer, triton, triton_root, audio_front_end,
+                      image_front_end;
   std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs;
   bool merge = false, portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
@@ -115,9 +117,14 @@ void add_composition(CLI::App& app, Raw& raw) {
                  "A.OUTPUT=B.INPUT, with --merge: what goes where (default: what has the same name); A.INPUT=B.INPUT "
                  "gives one input to both; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--audio-front-end", raw.front_end,
-                 "samples in, features inside: whisper, kaldi or librosa, with changes as kaldi:n_mels=80, or a .json "
-                 "file; without a model the front end alone (--map calls it front)");
+  auto* sound =
+      app.add_option("--audio-front-end", raw.audio_front_end,
+                     "samples in, features inside: whisper, kaldi or librosa, with changes as "
+                     "kaldi:n_mels=80, or a .json file; without a model the front end alone (--map calls it front)");
+  app.add_option("--image-front-end", raw.image_front_end,
+                 "pixels in (uint8 [N, height, width, 3]): imagenet, clip, yolo or paddleocr, with changes as "
+                 "imagenet:size=232, or a .json file (preprocessor_config.json as well); likewise")
+      ->excludes(sound);
   app.add_option("--bind", raw.bind,
                  "INPUT=NUMBER (or NUMBERS,...), or FILE.npz: these inputs become constants; repeatable")
       ->allow_extra_args(false);
@@ -213,15 +220,16 @@ Level parse_level(const Raw& raw) {
 
 void check_paths(const Raw& raw, Arguments& out) {
   if (out.list) return;
-  out.front_end = raw.front_end;
-  if (raw.models.empty() && raw.front_end.empty())
-    throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
+  out.audio_front_end = raw.audio_front_end;
+  out.image_front_end = raw.image_front_end;
+  const bool has_front = !raw.audio_front_end.empty() || !raw.image_front_end.empty();
+  if (raw.models.empty() && !has_front) throw Error(ErrorKind::usage, "no model given; try 'optimize --help'");
   out.models.assign(raw.models.begin(), raw.models.end());
   out.output = raw.output;
   out.merge = raw.merge;
   out.maps = raw.maps;
   out.bind = raw.bind;
-  if (!raw.maps.empty() && !raw.merge && raw.front_end.empty()) throw Error(ErrorKind::usage, "--map is for --merge");
+  if (!raw.maps.empty() && !raw.merge && !has_front) throw Error(ErrorKind::usage, "--map is for --merge");
   if (out.output.empty() && out.models.size() == 2 && raw.triton.empty() &&
       !raw.merge) {  // in and out, as other tools have it
     out.output = out.models.back();

@@ -94,6 +94,9 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
 /* A model of features of sound, written to `output`: `features` as `optimize --audio-front-end` has them. */
 int modelflow_audio_front_end(const char* features, const char* output, char** error);
 
+/* A model of what is done to pictures, written to `output`: `features` as `optimize --image-front-end` has them. */
+int modelflow_image_front_end(const char* features, const char* output, char** error);
+
 /* The page for browsers of a report: one file that needs nothing else. */
 int modelflow_report_page(const char* report, char** page, char** error);
 

@@ -1,8 +1,9 @@
-// Models that compute what clients compute in front of a model: features of sound.
+// Models that compute what clients compute in front of a model: features of sound, pictures as networks take them.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "modelflow/model.h"
 
@@ -39,11 +40,41 @@ struct AudioFeatures {
 
 /// "whisper", "kaldi" or "librosa" (the defaults of Whisper's feature extractor, torchaudio.compliance.kaldi.fbank and
 /// librosa.feature.melspectrogram), with changes: "kaldi:n_mels=80,input_scale=32768"; or a JSON file of these names,
-/// with "preset". Throws Error(usage).
+/// with "preset", or the preprocessor_config.json of a Whisper model. Throws Error(usage).
 AudioFeatures parse_audio_features(std::string_view text);
 
 /// A model of standard ops (opset 17): `samples` float32 [N, T] -> `features`. What is linear about a frame (offset,
 /// pre-emphasis, window, Fourier transform) is one convolution. Throws Error(usage) for numbers that make no sense.
 Model audio_front_end(const AudioFeatures& features);
+
+/// What is done to pictures before a network. Lists of lengths: one number for both, or height and width.
+struct ImageFeatures {
+  /// none; exact (`size`); shortest (the shorter side becomes `size`, the other one in proportion, cut to whole
+  /// pixels); letterbox (in proportion inside of `size`, the rest is `pad_value`); sides (see `limit`).
+  std::string resize = "shortest";
+  std::vector<int> size = {256};
+  std::string limit = "min";               ///< sides: min (not shorter than `size`) or max (not longer), in proportion
+  int multiple = 32;                       ///< sides: then to the nearest multiple of this
+  std::string library = "pillow";          ///< pillow (antialiased) or opencv (not)
+  std::string interpolation = "bilinear";  ///< nearest, bilinear; bicubic with pillow
+  int pad_value = 114;
+  bool corner = false;                 ///< letterbox: the picture at the upper left and not in the middle
+  std::vector<int> crop = {224};       ///< from the middle; empty: nothing is cut
+  std::string crop_rounding = "even";  ///< half a pixel to the even one (torchvision) or down (transformers)
+  bool swap = false;                   ///< the channels in reverse: pixels are BGR for a network of RGB, or vice versa
+  double scale = 1.0 / 255;            ///< (pixels * scale - mean) / std
+  std::vector<double> mean, std;       ///< of each channel as the network takes them, or one for all; empty: 0 and 1
+  std::string layout = "nchw";         ///< or nhwc
+  std::string dtype = "float32";       ///< or float16
+};
+
+/// "imagenet" (torchvision's evaluation), "clip", "yolo" (Ultralytics) or "paddleocr" (text detection), with changes:
+/// "imagenet:size=232,interpolation=bicubic,mean=0.5/0.5/0.5"; or a JSON file of these names, with "preset", or what
+/// models are published with: preprocessor_config.json of transformers, config.json of timm. Throws Error(usage).
+ImageFeatures parse_image_features(std::string_view text);
+
+/// A model of standard ops (opset 18): `pixels` uint8 [N, height, width, 3] -> `image`. Bilinear pixels of opencv are
+/// those of cv2.resize; those of pillow are one off in few places (docs/compose.md). Throws Error(usage).
+Model image_front_end(const ImageFeatures& features);
 
 }  // namespace modelflow

@@ -62,9 +62,21 @@ def audio_front_end(features: str) -> bytes:
         merged = modelflow.merge({"front": front, "net": open("net.onnx", "rb").read()}, {"net.x": "front.features"})
 
     features: as `optimize --audio-front-end` has them (docs/compose.md). UsageError for what makes no sense."""
+    return _front_end("modelflow_audio_front_end", features)
+
+
+def image_front_end(features: str) -> bytes:
+    """A model `pixels` uint8 [N, height, width, 3] -> `image` of standard ops, to be merged in front of another one.
+
+    features: as `optimize --image-front-end` has them, "imagenet:size=232" or a preprocessor_config.json
+    (docs/compose.md). UsageError for what makes no sense."""
+    return _front_end("modelflow_image_front_end", features)
+
+
+def _front_end(function: str, features: str) -> bytes:
     folder = Folder()
     target = folder.path / "front.onnx"
-    checked("modelflow_audio_front_end", features.encode(), os.fsencode(target))
+    checked(function, features.encode(), os.fsencode(target))
     return target.read_bytes()
 
 

@@ -1,15 +1,26 @@
 // Features of sound as a model: frames and spectrum are a convolution, mel filters another one, then a logarithm.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 
 #include "modelflow/error.h"
 #include "modelflow/front_end.h"
+#include "src/front_end/draft.h"
 #include "src/front_end/spectrum.h"
 
 namespace modelflow {
 namespace {
+
+/// What decibels are above, where it is a number.
+double reference(const AudioFeatures& f) {
+  double value = 0;
+  const char* end = f.reference.data() + f.reference.size();
+  const auto read = std::from_chars(f.reference.data(), end, value);
+  if (read.ec == std::errc() && read.ptr == end && value > 0) return value;
+  throw Error(ErrorKind::usage, "audio features: reference must be max or a positive number");
+}
 
 void check(const AudioFeatures& f) {
   const auto refuse = [](bool wrong, const char* what) {
@@ -35,6 +46,7 @@ void check(const AudioFeatures& f) {
   refuse(!one_of(f.log, {"none", "ln", "log10", "db"}), "log must be none, ln, log10 or db");
   refuse(f.power != 1 && f.power != 2, "power must be 1 or 2");
   refuse(f.log != "none" && !(f.floor > 0), "floor must be positive");
+  if (!f.reference.empty() && f.reference != "max") (void)reference(f);
   refuse(f.streaming && f.center,
          "streaming needs center=false: frames that reach beyond what has arrived wait for it");
   refuse(f.streaming && f.hop_length > frame_length(f), "streaming needs frames that are no shorter than the hop");
@@ -52,7 +64,7 @@ Tensor table(const std::vector<std::vector<double>>& rows, bool twice) {
 
 class Builder {
  public:
-  explicit Builder(const AudioFeatures& features) : f_(features), graph_(model_.graph()) {
+  explicit Builder(const AudioFeatures& features) : f_(features), graph_(model_.graph()), draft_(graph_) {
     model_.ir_version = 8;
     model_.opsets[""] = 17;
     graph_.name = "audio_front_end";
@@ -63,10 +75,10 @@ class Builder {
     x = spectrum(x);
     if (f_.n_mels > 0) x = filtered(x);
     if (f_.log != "none") x = logarithm(x);
-    if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &number(f_.top)})});
-    if (f_.shift != 0) x = op("Add", {x, &number(f_.shift)});
-    if (f_.scale != 1) x = op("Mul", {x, &number(f_.scale)});
-    if (f_.drop_last) x = op("Slice", {x, &ints({0}), &ints({-1}), &ints({2})});
+    if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &draft_.number(f_.top)})});
+    if (f_.shift != 0) x = op("Add", {x, &draft_.number(f_.shift)});
+    if (f_.scale != 1) x = op("Mul", {x, &draft_.number(f_.scale)});
+    if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({2})});
     if (f_.normalize) x = normalized(x);
     if (f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
     finish(*x);
@@ -75,14 +87,8 @@ class Builder {
 
  private:
   Value* op(const char* name, std::vector<Value*> inputs, Attrs attrs = {}) {
-    return graph_.add(name, std::move(inputs), {.attrs = std::move(attrs)}).output();
+    return draft_.op(name, std::move(inputs), std::move(attrs));
   }
-  Value& number(double value) { return graph_.add_constant(Tensor::scalar(static_cast<float>(value))); }
-  Value& ints(const Ints& values) {
-    return graph_.add_constant(
-        Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, std::span<const std::int64_t>(values)));
-  }
-
   /// [N, T], with what the last run left in front.
   Value* samples() {
     const Dim n = Dim::symbol("N");
@@ -92,8 +98,8 @@ class Builder {
     const Type type = Type::tensor(DType::f32, Shape({n, Dim(kept)}));
     Value* all = op("Concat", {&graph_.add_input("past", type), &x}, {{"axis", Attr(std::int64_t{1})}});
     constexpr std::int64_t kEnd = INT64_MAX;
-    Value* next = kept > 0 ? op("Slice", {all, &ints({-kept}), &ints({kEnd}), &ints({1})})
-                           : op("Slice", {all, &ints({0}), &ints({0}), &ints({1})});
+    Value* next = kept > 0 ? op("Slice", {all, &draft_.ints({-kept}), &draft_.ints({kEnd}), &draft_.ints({1})})
+                           : op("Slice", {all, &draft_.ints({0}), &draft_.ints({0}), &draft_.ints({1})});
     graph_.rename(*next, "next");
     next->type = type;
     next_ = next;
@@ -102,10 +108,10 @@ class Builder {
 
   /// [N, 1, T].
   Value* framed(Value* x) {
-    x = op("Unsqueeze", {x, &ints({1})});
+    x = op("Unsqueeze", {x, &draft_.ints({1})});
     if (!f_.center) return x;
     const std::int64_t side = f_.n_fft / 2;
-    return op("Pad", {x, &ints({0, 0, side, 0, 0, side})}, {{"mode", Attr(f_.pad_mode)}});
+    return op("Pad", {x, &draft_.ints({0, 0, side, 0, 0, side})}, {{"mode", Attr(f_.pad_mode)}});
   }
 
   /// [N, 2 bins, frames] of squares for filters, which weigh real and imaginary parts alike; else [N, bins, frames].
@@ -132,20 +138,20 @@ class Builder {
   Value* largest(Value* x) { return op("ReduceMax", {x}, {{"axes", Attr(Ints{1, 2})}}); }
 
   Value* logarithm(Value* x) {
-    Value* at_least = op("Max", {x, &number(f_.floor)});
+    Value* at_least = op("Max", {x, &draft_.number(f_.floor)});
     Value* log = op("Log", {at_least});
     const double per_e = f_.log == "ln" ? 1 : (f_.log == "db" ? 10 : 1) / std::log(10.0);
-    if (per_e != 1) log = op("Mul", {log, &number(per_e)});
+    if (per_e != 1) log = op("Mul", {log, &draft_.number(per_e)});
     if (f_.log != "db" || f_.reference.empty()) return log;
     if (f_.reference == "max") return op("Sub", {log, largest(log)});
-    return op("Sub", {log, &number(10 * std::log10(std::max(f_.floor, std::stod(f_.reference))))});
+    return op("Sub", {log, &draft_.number(10 * std::log10(std::max(f_.floor, reference(f_))))});
   }
 
   Value* normalized(Value* x) {
     const Attrs over_frames = {{"axes", Attr(Ints{2})}};
     Value* centered = op("Sub", {x, op("ReduceMean", {x}, over_frames)});
     Value* variance = op("ReduceMean", {op("Mul", {centered, centered})}, over_frames);
-    return op("Div", {centered, op("Sqrt", {op("Add", {variance, &number(1e-10)})})});
+    return op("Div", {centered, op("Sqrt", {op("Add", {variance, &draft_.number(1e-10)})})});
   }
 
   void finish(Value& features) {
@@ -159,6 +165,7 @@ class Builder {
   const AudioFeatures& f_;
   Model model_;
   Graph& graph_;
+  Draft draft_;
   Value* next_ = nullptr;
 };
 

@@ -1,20 +1,16 @@
 // Features of sound as users write them: a preset and changes, or a JSON file.
 #include <fmt/format.h>
 
-#include <charconv>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <variant>
-
 #include "modelflow/error.h"
 #include "modelflow/front_end.h"
 #include "src/core/nearest.h"
+#include "src/front_end/published.h"
+#include "src/front_end/settings.h"
 
 namespace modelflow {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::usage, "audio features: " + why); }
+constexpr const char* kWhat = "audio features";
 
 /// Whisper's log-mel spectrogram (openai/whisper, audio.py).
 AudioFeatures whisper() {
@@ -65,38 +61,11 @@ AudioFeatures preset(const std::string& name) {
   if (name == "kaldi") return kaldi();
   if (name == "librosa") return librosa();
   const std::vector<std::string> names = {"whisper", "kaldi", "librosa"};
-  refuse(fmt::format("there is no '{}': expected whisper, kaldi, librosa or a .json file{}", name,
-                     did_you_mean(name, names)));
+  throw Error(ErrorKind::usage, fmt::format("{}: there is no '{}': expected whisper, kaldi, librosa or a .json file{}",
+                                            kWhat, name, did_you_mean(name, names)));
 }
 
-double number(const std::string& key, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) refuse(fmt::format("{}: '{}' is no number", key, text));
-  return value;
-}
-
-int whole(const std::string& key, const std::string& text) {
-  const double value = number(key, text);
-  if (!(value >= 0 && value <= 1 << 20 && value == static_cast<int>(value)))
-    refuse(fmt::format("{}: '{}' is no whole number", key, text));
-  return static_cast<int>(value);
-}
-
-bool flag(const std::string& key, const std::string& text) {
-  if (text == "1" || text == "true") return true;
-  if (text == "0" || text == "false") return false;
-  refuse(fmt::format("{}: '{}' is neither true nor false", key, text));
-}
-
-void assign(int& to, const std::string& key, const std::string& text) { to = whole(key, text); }
-void assign(double& to, const std::string& key, const std::string& text) { to = number(key, text); }
-void assign(bool& to, const std::string& key, const std::string& text) { to = flag(key, text); }
-void assign(std::string& to, const std::string&, const std::string& text) { to = text; }
-
-using Field = std::variant<int*, double*, bool*, std::string*>;
-
-std::map<std::string, Field> fields(AudioFeatures& f) {
+Settings settings(AudioFeatures& f) {
   return {{"sample_rate", &f.sample_rate},
           {"n_fft", &f.n_fft},
           {"win_length", &f.win_length},
@@ -127,41 +96,12 @@ std::map<std::string, Field> fields(AudioFeatures& f) {
           {"streaming", &f.streaming}};
 }
 
-void set(AudioFeatures& f, const std::string& key, const std::string& text) {
-  const std::map<std::string, Field> all = fields(f);
-  const auto field = all.find(key);
-  if (field == all.end()) refuse(fmt::format("there is nothing called '{}'", key));
-  if (key == "reference" && text != "max") (void)number(key, text);
-  std::visit([&](auto* to) { assign(*to, key, text); }, field->second);
-}
-
-AudioFeatures from_json(const std::string& file) {
-  std::ifstream in(file);
-  const auto json = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) refuse(fmt::format("'{}' is no JSON object", file));
-  AudioFeatures f = json.contains("preset")
-                        ? preset(json["preset"].is_string() ? json["preset"].get<std::string>() : "")
-                        : AudioFeatures{};
-  for (const auto& [key, value] : json.items())
-    if (key != "preset") set(f, key, value.is_string() ? value.get<std::string>() : value.dump());
-  return f;
-}
-
 }  // namespace
 
 AudioFeatures parse_audio_features(std::string_view text) {
-  if (text.ends_with(".json")) return from_json(std::string(text));
-  const std::size_t colon = text.find(':');
-  AudioFeatures f = preset(std::string(text.substr(0, colon)));
-  std::string_view rest = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  while (!rest.empty()) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view one = rest.substr(0, comma);
-    const std::size_t equals = one.find('=');
-    if (equals == std::string_view::npos) refuse(fmt::format("'{}' is no NAME=VALUE", one));
-    set(f, std::string(one.substr(0, equals)), std::string(one.substr(equals + 1)));
-    rest = comma == std::string_view::npos ? "" : rest.substr(comma + 1);
-  }
+  const Wish wish = read_wish(text, published_audio, kWhat);
+  AudioFeatures f = wish.preset ? preset(*wish.preset) : AudioFeatures{};
+  apply(settings(f), wish, kWhat);
   return f;
 }
 

@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = {"encoder": "(float[N,4] x, int64 lang) => (float[N,4] hidden, float[N] score) <int64 one = {1}> { c = Equal(lang, one) hidden = If(c) <then_branch = t () => "
                     "(float[N,4] r) { r = Relu(x) }, else_branch = e () => (float[N,4] r) { r = Neg(x) }> score = ReduceMax<axes = [1], keepdims = 0>(x) }",
          "decoder": "(float[M,4] memory, float[4] bias) => (float[M,4] y) { h = Add(memory, bias) y = Tanh(h) }",
+         "picture": "(float[N,3,224,224] x) => (float[N,3] y) { m = GlobalAveragePool(x) y = Flatten(m) }",
          "speech": "(float[N,80,T] mels) => (float[N,80] y) { m = ReduceMean<axes = [2], keepdims = 0>(mels) y = Tanh(m) }"}
 
 
@@ -43,6 +44,8 @@ def test_commands_of_the_pages(cnn, optimize, bench, tmp_path, page):
         np.savez(tmp_path / f"samples/{i:04}.npz", x=np.random.default_rng(i).standard_normal((2, 3, 32, 32), dtype=np.float32))
     for name, text in PARTS.items():
         onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {name} {text}'), tmp_path / f"{name}.onnx")
+    (tmp_path / "preprocessor_config.json").write_text('{"image_processor_type": "ViTImageProcessor", "size": {"height": 224, "width": 224}, "resample": 2, '
+                                                       '"image_mean": 0.5, "image_std": 0.5}')
     (tmp_path / "accuracy.py").write_text("import os, sys\nassert os.path.exists(sys.argv[1]) and os.path.exists(os.environ['MODELFLOW_PLUGIN'])\nprint('accuracy', 0.9)\n")
     if page in ("docs/measuring.md", "docs/report.md", "docs/deploy.md", "docs/peers.md"):  # begins where fast.onnx is there
         assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
