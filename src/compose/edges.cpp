@@ -20,8 +20,8 @@ bool waits(const Value& input) { return !input.is_initializer(); }
 std::size_t part_of(const std::vector<Part>& parts, const std::string& name) {
   const auto found = std::ranges::find(parts, name, &Part::name);
   if (found != parts.end()) return static_cast<std::size_t>(found - parts.begin());
-  std::vector<std::string> names;
-  for (const Part& part : parts) names.push_back(part.name);
+  std::vector<std::string> names(parts.size());
+  std::ranges::transform(parts, names.begin(), &Part::name);
   refuse(fmt::format("no model is called '{}': there are {}{}", name, listed(names), did_you_mean(name, names)));
 }
 
@@ -171,7 +171,7 @@ Edge parse_edge(std::string_view text, const std::vector<Part>& parts) {
   if (equals == std::string_view::npos) refuse(fmt::format("'{}' is no edge: expected MODEL.OUTPUT=MODEL.INPUT", text));
   const auto [from_part, from] = split(text.substr(0, equals));
   const auto [to_part, to] = split(text.substr(equals + 1));
-  const Edge edge = {from_part, from, to_part, to};
+  Edge edge = {from_part, from, to_part, to};
   (void)links(parts, {edge});  // says what is not there
   return edge;
 }

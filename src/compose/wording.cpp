@@ -27,8 +27,8 @@ std::string listed(const std::vector<std::string>& names) {
 }
 
 std::vector<std::string> names_of(const std::vector<Value*>& values) {
-  std::vector<std::string> names;
-  for (const Value* value : values) names.push_back(value->name());
+  std::vector<std::string> names(values.size());
+  std::ranges::transform(values, names.begin(), &Value::name);
   return names;
 }
 

@@ -53,6 +53,20 @@ void assign(std::vector<T>& to, std::string_view text) {
   }
 }
 
+void set(const Settings& settings, const std::string& name, std::string_view text) {
+  const auto setting = settings.find(name);
+  if (setting == settings.end()) {
+    std::vector<std::string> names;
+    for (const auto& each : settings) names.push_back(each.first);
+    throw Refused{fmt::format("there is nothing called '{}'{}", name, did_you_mean(name, names))};
+  }
+  try {
+    std::visit([&](auto* to) { assign(*to, text); }, setting->second);
+  } catch (const Refused& refused) {
+    throw Refused{fmt::format("{}: {}", name, refused.why)};
+  }
+}
+
 std::string in_words(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
@@ -104,20 +118,11 @@ Wish read_wish(std::string_view text, Published published, const char* what) {
 }
 
 void apply(const Settings& settings, const Wish& wish, const char* what) {
-  for (const auto& [name, text] : wish.changes) {
-    const auto setting = settings.find(name);
-    if (setting == settings.end()) {
-      std::vector<std::string> names;
-      for (const auto& each : settings) names.push_back(each.first);
-      throw Error(ErrorKind::usage,
-                  fmt::format("{}: there is nothing called '{}'{}", what, name, did_you_mean(name, names)));
-    }
-    try {
-      std::visit([&](auto* to) { assign(*to, text); }, setting->second);
+  for (const auto& change : wish.changes) try {
+      set(settings, change.first, change.second);
     } catch (const Refused& refused) {
-      throw Error(ErrorKind::usage, fmt::format("{}: {}: {}", what, name, refused.why));
+      throw Error(ErrorKind::usage, fmt::format("{}: {}", what, refused.why));
     }
-  }
 }
 
 }  // namespace modelflow

@@ -26,7 +26,8 @@ std::vector<double> placed_window(const AudioFeatures& f) {
   const int length = window_length(f), frame = frame_length(f);
   std::vector<double> window(static_cast<std::size_t>(frame), 0.0);
   const int first = (frame - length) / 2;
-  for (int i = 0; i < length; ++i) window[static_cast<std::size_t>(first + i)] = window_at(f, i, length);
+  for (int i = 0; i < length; ++i)
+    window[static_cast<std::size_t>(first) + static_cast<std::size_t>(i)] = window_at(f, i, length);
   return window;
 }
 
