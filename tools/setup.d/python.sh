@@ -54,7 +54,7 @@ install_venv_beside() {
 
 install_accuracy_venv() { install_venv_beside accuracy "nncf, openvino, sklearn, magika"; }
 install_models_venv() { install_venv_beside models ""; }  # wanted for the files in the packages: none is imported
-install_audio_venv() { install_venv_beside audio "librosa, sklearn"; }
+install_clients_venv() { install_venv_beside clients "librosa, sklearn, pyclipper, shapely"; }
 install_torch_venv() { install_venv_beside torch "torch, onnxscript, skl2onnx"; }
 
 # Where tests and tools look for it, whatever is in it: deps/extras.

@@ -1,4 +1,4 @@
-"""Clients of sound models against one model that does what they do. Called by tools/demo-audio."""
+"""Clients of models against one model that does what they do. Called by tools/demo-clients."""
 import argparse
 import json
 import pathlib
@@ -9,13 +9,16 @@ import warnings
 
 warnings.filterwarnings("ignore")  # a client that asks for CUDA
 import numpy as np  # noqa: E402
-from cases import CASES  # noqa: E402
-from voice import voice  # noqa: E402
+from pictures import Orientation, Text  # noqa: E402
+from quality import Echo, Listeners, Losses, Quality  # noqa: E402
+from wakewords import Wakewords  # noqa: E402
+
+CASES = {case.name: case for case in (Wakewords(), Listeners(), Quality(), Echo(), Losses(), Text(), Orientation())}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="tools/demo-audio", description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder (tools/demo-audio gives it)")
+    parser = argparse.ArgumentParser(prog="tools/demo-clients", description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the build folder (tools/demo-clients gives it)")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="where models go")
     parser.add_argument("--only", default="", help="cases with this in their name")
     parser.add_argument("--seconds", type=float, default=4, help="of load for requests per second")
@@ -32,7 +35,7 @@ def runner(case, side, given):
 def load(given):
     """Prints how many requests this process answered; the first are not counted."""
     case, side = CASES[given.load[0]], given.load[1]
-    requests, answer = case.requests(voice()), runner(case, side, given)
+    requests, answer = case.requests(), runner(case, side, given)
     for request in requests[:3]:
         answer(request)
     print("ready", flush=True)
@@ -58,7 +61,7 @@ def per_second(case, side, given, processes=2):
 
 def latency(case, given, rounds=5):
     """Milliseconds of a request, the median; a side at a time, since idle threads of a runtime go on spinning."""
-    requests, times = case.requests(voice()), {}
+    requests, times = case.requests(), {}
     for _ in range(rounds):
         for side in ("client", "stock", "merged"):
             answer = runner(case, side, given)
@@ -75,7 +78,7 @@ def latency(case, given, rounds=5):
 def difference(case, given):
     """The largest difference of any score over the whole sound."""
     client, merged, worst = runner(case, "client", given), runner(case, "merged", given), 0.0
-    for number, request in enumerate(case.requests(voice())):
+    for number, request in enumerate(case.requests()):
         off = np.abs(np.asarray(merged(request)) - np.asarray(client(request))).max()
         if number >= case.settles:
             worst = max(worst, float(off))
