@@ -44,7 +44,8 @@ struct AudioFeatures {
 AudioFeatures parse_audio_features(std::string_view text);
 
 /// A model of standard ops (opset 17): `samples` float32 [N, T] -> `features`. What is linear about a frame (offset,
-/// pre-emphasis, window, Fourier transform) is one convolution. Throws Error(usage) for numbers that make no sense.
+/// pre-emphasis, window, Fourier transform) is one convolution, or two products of folded frames. Throws Error(usage)
+/// for numbers that make no sense.
 Model audio_front_end(const AudioFeatures& features);
 
 /// What is done to pictures before a network. Lists of lengths: one number for both, or height and width.

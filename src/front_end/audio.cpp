@@ -1,4 +1,4 @@
-// Features of sound as a model: frames and spectrum are a convolution, mel filters another one, then a logarithm.
+// Features of sound as a model: frames and spectrum are products, mel filters another one, then a logarithm.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "modelflow/error.h"
 #include "modelflow/front_end.h"
-#include "src/front_end/draft.h"
+#include "src/front_end/folded.h"
 #include "src/front_end/spectrum.h"
 
 namespace modelflow {
@@ -52,14 +52,12 @@ void check(const AudioFeatures& f) {
   refuse(f.streaming && f.hop_length > frame_length(f), "streaming needs frames that are no shorter than the hop");
 }
 
-Tensor table(const std::vector<std::vector<double>>& rows, bool twice) {
-  const auto columns = static_cast<std::int64_t>(rows.front().size());
+Tensor table(const std::vector<std::vector<double>>& rows) {
   std::vector<float> all;
   for (const auto& row : rows)
-    for (int copy = 0; copy <= (twice ? 1 : 0); ++copy)
-      for (const double x : row) all.push_back(static_cast<float>(x));
+    for (const double x : row) all.push_back(static_cast<float>(x));
   const auto count = static_cast<std::int64_t>(rows.size());
-  return Tensor::of<float>(twice ? Dims{count, 2 * columns, 1} : Dims{count, 1, columns}, std::span<const float>(all));
+  return Tensor::of<float>({count, 1, static_cast<std::int64_t>(rows.front().size())}, std::span<const float>(all));
 }
 
 class Builder {
@@ -71,16 +69,18 @@ class Builder {
   }
 
   Model build() {
-    Value* x = framed(samples());
-    x = spectrum(x);
+    const std::optional<Fold> fold = fold_of(f_);
+    Value* x = padded(samples(), fold ? f_.hop_length : 0);
+    x = fold ? folded_power(draft_, f_, *fold, x) : power(x);
+    if (f_.power == 1) x = op("Sqrt", {x});
     if (f_.n_mels > 0) x = filtered(x);
     if (f_.log != "none") x = logarithm(x);
     if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &draft_.number(f_.top)})});
     if (f_.shift != 0) x = op("Add", {x, &draft_.number(f_.shift)});
     if (f_.scale != 1) x = op("Mul", {x, &draft_.number(f_.scale)});
-    if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({2})});
+    if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({1})});
     if (f_.normalize) x = normalized(x);
-    if (f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
+    if (!f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
     finish(*x);
     return std::move(model_);
   }
@@ -106,33 +106,36 @@ class Builder {
     return all;
   }
 
-  /// [N, 1, T].
-  Value* framed(Value* x) {
-    x = op("Unsqueeze", {x, &draft_.ints({1})});
-    if (!f_.center) return x;
-    const std::int64_t side = f_.n_fft / 2;
-    return op("Pad", {x, &draft_.ints({0, 0, side, 0, 0, side})}, {{"mode", Attr(f_.pad_mode)}});
+  /// [N, T], with half a frame on both sides where they are centered, and `more` zeros at the end.
+  Value* padded(Value* x, std::int64_t more) {
+    const std::int64_t side = f_.center ? f_.n_fft / 2 : 0;
+    const auto pad = [&](std::int64_t before, std::int64_t behind, const std::string& mode) {
+      if (before > 0 || behind > 0) x = op("Pad", {x, &draft_.ints({0, before, 0, behind})}, {{"mode", Attr(mode)}});
+    };
+    const bool zeros = f_.pad_mode == "constant";
+    pad(side, side + (zeros ? more : 0), f_.pad_mode);
+    if (!zeros) pad(0, more, "constant");
+    return x;
   }
 
-  /// [N, 2 bins, frames] of squares for filters, which weigh real and imaginary parts alike; else [N, bins, frames].
-  Value* spectrum(Value* x) {
-    Value& basis = graph_.add_constant(table(frame_basis(f_), false), "basis");
-    x = op("Conv", {x, &basis},
+  /// [N, T] -> the power spectra [N, frames, bins]: all that is linear about a frame is a convolution.
+  Value* power(Value* x) {
+    Value& basis = graph_.add_constant(table(frame_basis(f_)), "basis");
+    x = op("Conv", {op("Unsqueeze", {x, &draft_.ints({1})}), &basis},
            {{"strides", Attr(Ints{f_.hop_length})}, {"kernel_shape", Attr(Ints{frame_length(f_)})}});
     x = op("Mul", {x, x});
-    if (filters_squares()) return x;
     Node& parts = graph_.add("Split", {x}, {.outputs = 2, .attrs = {{"axis", Attr(std::int64_t{1})}}});
-    x = op("Add", {parts.output(0), parts.output(1)});
-    return f_.power == 2 ? x : op("Sqrt", {x});
+    return op("Transpose", {op("Add", {parts.output(0), parts.output(1)})}, {{"perm", Attr(Ints{0, 2, 1})}});
   }
 
-  bool filters_squares() const { return f_.n_mels > 0 && f_.power == 2; }
-
+  /// [N, frames, bins] -> [N, frames, n_mels].
   Value* filtered(Value* x) {
-    Tensor weights = table(mel_filters(f_), filters_squares());
-    if (!filters_squares()) weights = weights.reshaped({weights.dims()[0], weights.dims()[2], 1});
-    Value& constant = graph_.add_constant(std::move(weights), "filters");
-    return op("Conv", {x, &constant}, {{"kernel_shape", Attr(Ints{1})}});
+    const std::vector<std::vector<double>> filters = mel_filters(f_);
+    std::vector<float> weights;
+    for (std::size_t bin = 0; bin < filters.front().size(); ++bin)
+      for (const auto& filter : filters) weights.push_back(static_cast<float>(filter[bin]));
+    Tensor table = Tensor::of<float>({bins(f_), f_.n_mels}, std::span<const float>(weights));
+    return op("MatMul", {x, &graph_.add_constant(std::move(table), "filters")});
   }
 
   Value* largest(Value* x) { return op("ReduceMax", {x}, {{"axes", Attr(Ints{1, 2})}}); }
@@ -148,7 +151,7 @@ class Builder {
   }
 
   Value* normalized(Value* x) {
-    const Attrs over_frames = {{"axes", Attr(Ints{2})}};
+    const Attrs over_frames = {{"axes", Attr(Ints{1})}};
     Value* centered = op("Sub", {x, op("ReduceMean", {x}, over_frames)});
     Value* variance = op("ReduceMean", {op("Mul", {centered, centered})}, over_frames);
     return op("Div", {centered, op("Sqrt", {op("Add", {variance, &draft_.number(1e-10)})})});

@@ -21,16 +21,6 @@ double window_at(const AudioFeatures& f, int i, int length) {
   return 1;
 }
 
-/// The window in a frame.
-std::vector<double> placed_window(const AudioFeatures& f) {
-  const int length = window_length(f), frame = frame_length(f);
-  std::vector<double> window(static_cast<std::size_t>(frame), 0.0);
-  const int first = (frame - length) / 2;
-  for (int i = 0; i < length; ++i)
-    window[static_cast<std::size_t>(first) + static_cast<std::size_t>(i)] = window_at(f, i, length);
-  return window;
-}
-
 /// Row times (1 - preemphasis * shift), where the first sample stands for the one before it.
 void fold_preemphasis(std::vector<double>& row, double by) {
   std::vector<double> folded = row;
@@ -62,8 +52,17 @@ int bins(const AudioFeatures& f) { return f.n_fft / 2 + 1; }
 int window_length(const AudioFeatures& f) { return f.win_length > 0 ? f.win_length : f.n_fft; }
 int frame_length(const AudioFeatures& f) { return f.window_first ? window_length(f) : f.n_fft; }
 
+std::vector<double> frame_window(const AudioFeatures& f) {
+  const int length = window_length(f), frame = frame_length(f);
+  std::vector<double> window(static_cast<std::size_t>(frame), 0.0);
+  const int first = (frame - length) / 2;
+  for (int i = 0; i < length; ++i)
+    window[static_cast<std::size_t>(first) + static_cast<std::size_t>(i)] = window_at(f, i, length);
+  return window;
+}
+
 std::vector<std::vector<double>> frame_basis(const AudioFeatures& f) {
-  const std::vector<double> window = placed_window(f);
+  const std::vector<double> window = frame_window(f);
   std::vector<std::vector<double>> rows;
   for (const bool imaginary : {false, true})
     for (int bin = 0; bin < bins(f); ++bin) {

@@ -14,6 +14,9 @@ std::vector<std::vector<double>> frame_basis(const AudioFeatures& features);
 /// [n_mels][bins]: the weights of the bins in each filter.
 std::vector<std::vector<double>> mel_filters(const AudioFeatures& features);
 
+/// [frame]: the window where it stands in a frame.
+std::vector<double> frame_window(const AudioFeatures& features);
+
 int bins(const AudioFeatures& features);
 int frame_length(const AudioFeatures& features);
 int window_length(const AudioFeatures& features);

@@ -77,6 +77,33 @@ def test_features_are_those_of_the_libraries(optimize, tmp_path, spec):
         assert np.abs(features[0] - expected).max() < 2e-3
 
 
+def spectra(x, n_fft, win_length, hop, window, periodic, center):
+    """Power as a short-time Fourier transform in float64 gives it."""
+    turns = np.arange(win_length) * 2 * np.pi / (win_length - (not periodic))
+    weights = {"hann": 0.5 - 0.5 * np.cos(turns), "hamming": 0.54 - 0.46 * np.cos(turns), "povey": np.abs(0.5 - 0.5 * np.cos(turns)) ** 0.85,
+               "rectangular": np.ones(win_length)}[window]
+    before = (n_fft - win_length) // 2
+    weights = np.pad(weights, (before, n_fft - win_length - before))
+    return np.abs(np.fft.rfft(frames_of(np.pad(x, n_fft // 2 if center else 0), n_fft, hop) * weights)) ** 2
+
+
+def test_spectra_of_any_frames(tmp_path):
+    """Windows that are symmetric, which are folded, and those that are not; hops that are longer and shorter than half a frame."""
+    dice = np.random.default_rng(1)
+    for _ in range(40):
+        n_fft = int(dice.integers(2, 70))
+        win_length, hop = int(dice.integers(2, n_fft + 1)), int(dice.integers(1, 40))
+        window = ("hann", "hamming", "povey", "rectangular")[dice.integers(4)]
+        periodic, center = (bool(dice.integers(2)) for _ in range(2))
+        spec = f"librosa:n_mels=0,n_fft={n_fft},win_length={win_length},hop_length={hop},window={window},periodic={int(periodic)},center={int(center)},frames_first=1"
+        (tmp_path / "front.onnx").write_bytes(modelflow.audio_front_end(spec))
+        for length in (n_fft, n_fft + hop, 333):
+            x = dice.standard_normal((2, length), dtype=np.float32)
+            expected = [spectra(each.astype(np.float64), n_fft, win_length, hop, window, periodic, center) for each in x]
+            features, = session(tmp_path / "front.onnx").run(None, {"samples": x})
+            assert features.shape == np.shape(expected) and np.abs(features - expected).max() <= 1e-5 * np.max(expected), spec
+
+
 def test_a_front_end_runs_on_what_arrives(tmp_path):
     x = sound()[None]
     (tmp_path / "whole.onnx").write_bytes(modelflow.audio_front_end("kaldi:n_mels=40"))
