@@ -13,29 +13,33 @@ namespace modelflow {
 /// samples.
 struct AudioFeatures {
   double sample_rate = 16000;
+  int input_rate = 0;  ///< of the samples as they come, resampled as torchaudio does; 0: sample_rate
   int n_fft = 512, win_length = 0, hop_length = 160;  ///< win_length 0: n_fft
   std::string window = "hann";                        ///< hann, hamming, povey, rectangular
   bool periodic = true;                               ///< windows as of one sample more, without the last
   bool center = true;                                 ///< frames around multiples of the hop; false: whole frames only
   std::string pad_mode = "constant";                  ///< with `center`: constant (zeros) or reflect
-  bool window_first = false;    ///< a window shorter than n_fft stands at the beginning (Kaldi), not in the middle
-  double input_scale = 1;       ///< 32768 for Kaldi's features of samples in -1..1
-  bool remove_dc = false;       ///< each frame without its mean
-  double preemphasis = 0;       ///< x[i] - preemphasis x[i-1], by frame
-  double power = 2;             ///< 2, or 1 for magnitudes
-  int n_mels = 80;              ///< 0: the spectrum itself
-  double fmin = 0, fmax = 0;    ///< fmax 0: half of the sample rate
-  std::string mel = "slaney";   ///< slaney, htk, kaldi (triangles over mels, without the highest bin)
-  bool norm = true;             ///< slaney's, by width
-  std::string log = "none";     ///< none, ln, log10, db (10 log10)
-  double floor = 1e-10;         ///< what the log takes at least
-  std::string reference = "";   ///< with db: "max", or a number; empty: 1
-  double top = 0;               ///< what is so far below the largest of a sample is lifted to that; 0: nothing is
-  double shift = 0, scale = 1;  ///< (features + shift) * scale
-  bool normalize = false;       ///< each feature of a sample without its mean, over its deviation (CMVN)
-  bool drop_last = false;       ///< the last frame is left out
-  bool frames_first = false;    ///< [N, frames, features] and not [N, features, frames]
-  bool streaming = false;       ///< needs center = false: input and output `past` carry the samples between two runs
+  bool window_first = false;  ///< a window shorter than n_fft stands at the beginning (Kaldi), not in the middle
+  double input_scale = 1;     ///< 32768 for Kaldi's features of samples in -1..1
+  bool remove_dc = false;     ///< each frame without its mean
+  double preemphasis = 0;     ///< x[i] - preemphasis x[i-1], by frame
+  double power = 2;           ///< 2, or 1 for magnitudes
+  int n_mels = 80;            ///< 0: the spectrum itself
+  double fmin = 0, fmax = 0;  ///< fmax 0: half of the sample rate
+  std::string mel =
+      "slaney";  ///< slaney, htk, kaldi (triangles over mels, without the highest bin), bark (torchaudio's traunmuller)
+  bool norm = true;              ///< slaney's, by width
+  std::string log = "none";      ///< none, ln, log10, db (10 log10)
+  double floor = 1e-10;          ///< what the log takes at least
+  std::string reference = "";    ///< with db: "max", or a number; empty: 1
+  double top = 0;                ///< what is so far below the largest of a sample is lifted to that; 0: nothing is
+  double shift = 0, scale = 1;   ///< (features + shift) * scale
+  bool normalize = false;        ///< each feature of a sample without its mean, over its deviation (CMVN)
+  bool drop_last = false;        ///< the last frame is left out
+  int stack = 1, stack_hop = 0;  ///< frames side by side, and how far the next ones are (0: as many)
+  bool stack_edges = false;      ///< the first and the last frame are repeated, so that none is left over
+  bool frames_first = false;     ///< [N, frames, features] and not [N, features, frames]
+  bool streaming = false;        ///< needs center = false: input and output `past` carry the samples between two runs
 };
 
 /// "whisper", "kaldi" or "librosa" (the defaults of Whisper's feature extractor, torchaudio.compliance.kaldi.fbank and

@@ -4,11 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
 
 #include "modelflow/error.h"
 #include "modelflow/front_end.h"
 #include "src/front_end/folded.h"
+#include "src/front_end/resampled.h"
 #include "src/front_end/spectrum.h"
+#include "src/front_end/stacked.h"
 
 namespace modelflow {
 namespace {
@@ -42,11 +45,18 @@ void check(const AudioFeatures& f) {
   refuse(!one_of(f.window, {"hann", "hamming", "povey", "rectangular"}),
          "window must be hann, hamming, povey or rectangular");
   refuse(!one_of(f.pad_mode, {"constant", "reflect"}), "pad_mode must be constant or reflect");
-  refuse(!one_of(f.mel, {"slaney", "htk", "kaldi"}), "mel must be slaney, htk or kaldi");
+  refuse(!one_of(f.mel, {"slaney", "htk", "kaldi", "bark"}), "mel must be slaney, htk, kaldi or bark");
   refuse(!one_of(f.log, {"none", "ln", "log10", "db"}), "log must be none, ln, log10 or db");
   refuse(f.power != 1 && f.power != 2, "power must be 1 or 2");
   refuse(f.log != "none" && !(f.floor > 0), "floor must be positive");
   if (!f.reference.empty() && f.reference != "max") (void)reference(f);
+  refuse(f.stack < 1 || f.stack > 1024 || f.stack_hop < 0, "stack must lie between 1 and 1024");
+  refuse(f.input_rate > 0 && f.sample_rate != std::floor(f.sample_rate), "input_rate needs a whole sample_rate");
+  const std::int64_t given = f.input_rate, wanted = static_cast<std::int64_t>(f.sample_rate);
+  const std::int64_t common = std::max<std::int64_t>(std::gcd(given, wanted), 1);
+  refuse(f.input_rate > 0 && (given / common) * (wanted / common) > 1 << 22,
+         "input_rate and sample_rate have hardly a common divisor: that takes too many filters");
+  refuse(f.streaming && (f.input_rate > 0 || f.stack > 1), "streaming goes neither with input_rate nor with stack");
   refuse(f.streaming && f.center,
          "streaming needs center=false: frames that reach beyond what has arrived wait for it");
   refuse(f.streaming && f.hop_length > frame_length(f), "streaming needs frames that are no shorter than the hop");
@@ -70,7 +80,9 @@ class Builder {
 
   Model build() {
     const std::optional<Fold> fold = fold_of(f_);
-    Value* x = padded(samples(), fold ? f_.hop_length : 0);
+    Value* x = samples();
+    if (f_.input_rate > 0) x = resampled(draft_, x, f_.input_rate, static_cast<int>(f_.sample_rate));
+    x = padded(x, fold ? f_.hop_length : 0);
     x = fold ? folded_power(draft_, f_, *fold, x) : power(x);
     if (f_.power == 1) x = op("Sqrt", {x});
     if (f_.n_mels > 0) x = filtered(x);
@@ -80,6 +92,7 @@ class Builder {
     if (f_.scale != 1) x = op("Mul", {x, &draft_.number(f_.scale)});
     if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({1})});
     if (f_.normalize) x = normalized(x);
+    if (f_.stack > 1) x = stacked(draft_, x, f_.stack, f_.stack_hop > 0 ? f_.stack_hop : f_.stack, f_.stack_edges);
     if (!f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
     finish(*x);
     return std::move(model_);
@@ -159,7 +172,8 @@ class Builder {
 
   void finish(Value& features) {
     graph_.rename(features, "features");
-    const Dim rows(f_.n_mels > 0 ? f_.n_mels : bins(f_)), n = Dim::symbol("N"), frames = Dim::symbol("frames");
+    const Dim rows(std::int64_t{f_.stack} * (f_.n_mels > 0 ? f_.n_mels : bins(f_))), n = Dim::symbol("N"),
+                                                                                     frames = Dim::symbol("frames");
     features.type = Type::tensor(DType::f32, f_.frames_first ? Shape({n, frames, rows}) : Shape({n, rows, frames}));
     graph_.add_output(features);
     if (next_) graph_.add_output(*next_);

@@ -67,6 +67,7 @@ AudioFeatures preset(const std::string& name) {
 
 Settings settings(AudioFeatures& f) {
   return {{"sample_rate", &f.sample_rate},
+          {"input_rate", &f.input_rate},
           {"n_fft", &f.n_fft},
           {"win_length", &f.win_length},
           {"hop_length", &f.hop_length},
@@ -92,6 +93,9 @@ Settings settings(AudioFeatures& f) {
           {"scale", &f.scale},
           {"normalize", &f.normalize},
           {"drop_last", &f.drop_last},
+          {"stack", &f.stack},
+          {"stack_hop", &f.stack_hop},
+          {"stack_edges", &f.stack_edges},
           {"frames_first", &f.frames_first},
           {"streaming", &f.streaming}};
 }

@@ -41,7 +41,7 @@ Tensor waves(const AudioFeatures& f, const Fold& fold, bool sums) {
   for (std::int64_t i = 0; i < fold.count; ++i)
     for (std::int64_t bin = 0; bin < bins(f); ++bin) {
       const std::int64_t twice = fold.first - fold.last + 2 * i;  // twice the distance from the middle
-      const double angle = std::numbers::pi * static_cast<double>(bin * twice % (2 * f.n_fft)) / f.n_fft;
+      const double angle = std::numbers::pi * static_cast<double>(bin * twice % (std::int64_t{2} * f.n_fft)) / f.n_fft;
       const double weight = f.input_scale * window[static_cast<std::size_t>(fold.first + i)] * (twice == 0 ? 0.5 : 1);
       table.push_back(static_cast<float>(weight * (sums ? std::cos(angle) : std::sin(angle))));
     }

@@ -1,5 +1,5 @@
 // Tables of a spectrum: windows as scipy and Kaldi have them, the discrete Fourier transform, mel scales of Slaney's
-// Auditory Toolbox (librosa's default), of HTK and of Kaldi.
+// Auditory Toolbox (librosa's default), of HTK and of Kaldi, the Bark scale.
 #include "src/front_end/spectrum.h"
 
 #include <algorithm>
@@ -41,6 +41,30 @@ double slaney_hz(double mel) { return mel < 15 ? mel * 200 / 3 : 1000 * std::exp
 double htk_mel(double hz) { return 1127 * std::log(1 + hz / 700); }
 double htk_hz(double mel) { return 700 * (std::exp(mel / 1127) - 1); }
 
+/// Traunmueller's, with his corrections at both ends.
+double bark(double hz) {
+  const double z = 26.81 * hz / (1960 + hz) - 0.53;
+  if (z < 2) return z + 0.15 * (2 - z);
+  return z > 20.1 ? z + 0.22 * (z - 20.1) : z;
+}
+double bark_hz(double z) {
+  if (z < 2) z = (z - 0.3) / 0.85;
+  if (z > 20.1) z = (z + 4.422) / 1.22;
+  return 1960 * (z + 0.53) / (26.28 - z);
+}
+
+/// A scale, there and back.
+struct Scale {
+  double (*of)(double hz);
+  double (*hz)(double value);
+};
+
+Scale scale(const std::string& name) {
+  if (name == "slaney") return {slaney_mel, slaney_hz};
+  if (name == "bark") return {bark, bark_hz};
+  return {htk_mel, htk_hz};
+}
+
 /// A triangle over `low`, `middle`, `high`.
 double triangle(double x, double low, double middle, double high) {
   return std::max(0.0, std::min((x - low) / (middle - low), (high - x) / (high - middle)));
@@ -80,9 +104,8 @@ std::vector<std::vector<double>> frame_basis(const AudioFeatures& f) {
 }
 
 std::vector<std::vector<double>> mel_filters(const AudioFeatures& f) {
-  const bool slaney = f.mel == "slaney", over_mels = f.mel == "kaldi";
-  const auto mel = [&](double hz) { return slaney ? slaney_mel(hz) : htk_mel(hz); };
-  const auto hz = [&](double m) { return slaney ? slaney_hz(m) : htk_hz(m); };
+  const bool over_mels = f.mel == "kaldi";
+  const auto [mel, hz] = scale(f.mel);
   const double low = mel(f.fmin), high = mel(f.fmax > 0 ? f.fmax : f.sample_rate / 2);
   const auto edge = [&](int i) { return low + (high - low) * i / (f.n_mels + 1); };
   std::vector<std::vector<double>> filters;

@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import onnx
+import onnx.numpy_helper
 import onnx.parser
 import pytest
 from conftest import close, session
@@ -104,6 +105,59 @@ def test_spectra_of_any_frames(tmp_path):
             assert features.shape == np.shape(expected) and np.abs(features - expected).max() <= 1e-5 * np.max(expected), spec
 
 
+def resampled(x, given, wanted):
+    """torchaudio.functional.resample with its defaults, in float64."""
+    given, wanted = (rate // np.gcd(given, wanted) for rate in (given, wanted))
+    cutoff = min(given, wanted) * 0.99
+    width = int(np.ceil(6 * given / cutoff))
+    t = np.clip((np.arange(-width, width + given) / given - np.arange(wanted)[:, None] / wanted) * cutoff, -6, 6)
+    filters = np.sinc(t) * np.cos(t * np.pi / 12) ** 2 * cutoff / given
+    padded = np.pad(x, (width, width + given))
+    return (frames_of(padded, 2 * width + given, given) @ filters.T).ravel()[:-(-len(x) * wanted // given)]
+
+
+@pytest.mark.parametrize("given, wanted", [(22050, 16000), (8000, 16000), (48000, 16000), (16000, 11025)])
+def test_sound_of_another_rate(tmp_path, given, wanted):
+    spec = f"librosa:input_rate={given},sample_rate={wanted},n_fft=64,hop_length=16,n_mels=0"
+    (tmp_path / "front.onnx").write_bytes(modelflow.audio_front_end(spec))
+    for length in (500, 1323):
+        x = np.random.default_rng(2).standard_normal((2, length), dtype=np.float32)
+        features, = session(tmp_path / "front.onnx").run(None, {"samples": x})
+        expected = spectra(resampled(x[1].astype(np.float64), given, wanted), 64, 64, 16, "hann", True, True).T
+        assert features[1].shape == expected.shape and np.abs(features[1] - expected).max() < 1e-5 * expected.max()
+
+
+@pytest.mark.parametrize("count, hop, edges", [(7, 6, True), (3, 1, True), (4, 9, True), (2, 0, False), (5, 3, False), (2, 5, False), (13, 2, False), (9, 1, False)])
+def test_frames_side_by_side(tmp_path, count, hop, edges):
+    spec = "librosa:n_mels=0,n_fft=16,hop_length=8,frames_first=1"
+    (tmp_path / "frames.onnx").write_bytes(modelflow.audio_front_end(spec))
+    (tmp_path / "stacks.onnx").write_bytes(modelflow.audio_front_end(f"{spec},stack={count},stack_hop={hop},stack_edges={int(edges)}"))
+    for length in range(40, 140, 7):
+        x = np.random.default_rng(3).standard_normal((2, length), dtype=np.float32)
+        (frames,), (stacks,) = (session(tmp_path / f"{name}.onnx").run(None, {"samples": x}) for name in ("frames", "stacks"))
+        step = hop or count
+        if edges:
+            want = -(-frames.shape[1] // step)
+            frames = np.pad(frames, ((0, 0), ((count - 1) // 2, count + step), (0, 0)), mode="edge")
+        else:
+            want = max((frames.shape[1] - count) // step + 1, 0)
+        expected = [[each[i * step:i * step + count].ravel() for i in range(want)] for each in frames]
+        assert np.array_equal(stacks, np.reshape(expected, stacks.shape)), (length, stacks.shape, want)
+
+
+def test_bark_filters_cover_the_spectrum(tmp_path):
+    """Traunmueller's scale: where neighbouring triangles meet, their weights add up to one."""
+    (tmp_path / "f.onnx").write_bytes(modelflow.audio_front_end("librosa:mel=bark,norm=0,n_mels=20,n_fft=512,sample_rate=16000,window=rectangular,center=0,hop_length=512"))
+    weights = next(onnx.numpy_helper.to_array(each) for each in onnx.load(tmp_path / "f.onnx").graph.initializer if each.name == "filters")
+    z = np.linspace(*((lambda z: np.where(z < 2, z + 0.15 * (2 - z), np.where(z > 20.1, z + 0.22 * (z - 20.1), z)))(26.81 * f / (1960 + f) - 0.53)
+                      for f in (0.0, 8000.0)), 22)
+    z = np.where(z < 2, (z - 0.3) / 0.85, z)
+    z = np.where(z > 20.1, (z + 4.422) / 1.22, z)
+    edges, bins = 1960 * (z + 0.53) / (26.28 - z), np.fft.rfftfreq(512, 1 / 16000)
+    inside = (bins >= edges[1]) & (bins <= edges[-2])
+    assert np.allclose(weights.sum(1)[inside], 1, atol=1e-6) and np.abs(bins[weights.argmax(0)] - edges[1:-1]).max() <= 16000 / 512
+
+
 def test_a_front_end_runs_on_what_arrives(tmp_path):
     x = sound()[None]
     (tmp_path / "whole.onnx").write_bytes(modelflow.audio_front_end("kaldi:n_mels=40"))
@@ -129,7 +183,7 @@ def test_a_front_end_becomes_part_of_a_model(optimize, tmp_path):
 
 
 @pytest.mark.parametrize("spec", ["wisper", "whisper:mels=80", "whisper:n_mels=many", "whisper:n_fft=0", "kaldi:window=flat", "whisper:streaming=1",
-                                  "librosa:fmin=9000,sample_rate=16000", "none.json", "whisper:n_mels"])
+                                  "librosa:fmin=9000,sample_rate=16000", "whisper:input_rate=44101", "kaldi:streaming=1,stack=2", "whisper:stack=0", "none.json", "whisper:n_mels"])
 def test_features_that_make_no_sense(optimize, tmp_path, spec):
     done = optimize("--audio-front-end", spec, "-o", tmp_path / "o.onnx")
     assert done.code == 2 and done.err.count("\n") == 1 and "audio features" in done.err, done.err
