@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from conftest import close, session
+from conftest import PLUGIN, close, session
 from test_python import ROOT, modelflow
 
 QUICK = {"measure": False, "threads": 1}
@@ -124,3 +124,19 @@ def test_every_change_between_opsets_has_its_line():
                 changed.add((name, new.since_version))
     assert table and changed - table == set()
     assert len(changed) > 25
+
+
+@pytest.mark.parametrize("scale, left", [(0.1, 1), (0.2, 2)])
+def test_rounding_at_the_border_is_done_once_where_scales_agree(optimize, tmp_path, scale, left):
+    rounded = "(float[N,4] {0}) => (float[N,4] {1}) <float s = {{{2}}}, int8 z = {{3}}> {{ {1}q = QuantizeLinear({0}, s, z) {1} = DequantizeLinear({1}q, s, z) }}"
+    a, b = model(tmp_path / "a.onnx", rounded.format("x", "h", 0.1)), model(tmp_path / "b.onnx", rounded.format("h", "y", scale))
+    for level in ("O1", "O2"):
+        out = tmp_path / "m.onnx"
+        assert optimize("--merge", a, b, "-o", out, "--level", level, "--no-measure").code == 0
+        x = np.random.default_rng(0).standard_normal((3, 4), dtype=np.float32)
+        first, = session(a).run(None, {"x": x})
+        expected, = session(b).run(None, {"h": first})
+        got, = session(out, PLUGIN, optimized=False).run(None, {"x": x})  # ONNX Runtime's own optimizations round once
+        assert np.array_equal(got, expected)
+        ops = [node.op_type for node in onnx.load(out).graph.node]
+        assert ops.count("QuantizeLinear") == left or level == "O2" and "QuantizeLinear" not in ops, ops
