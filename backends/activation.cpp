@@ -20,6 +20,7 @@ constexpr std::array kNames = {Name{"None", Activation::none},
                                Name{"Relu", Activation::relu},
                                Name{"Clip", Activation::clip},
                                Name{"LeakyRelu", Activation::leaky_relu},
+                               Name{"BoundedLeakyRelu", Activation::bounded_leaky_relu},
                                Name{"Sigmoid", Activation::sigmoid},
                                Name{"SiLU", Activation::silu},
                                Name{"HardSwish", Activation::hard_swish},
@@ -49,6 +50,8 @@ float plain(const ActivationSpec& s, float x) {
       return std::min(std::max(x, s.alpha), s.beta);
     case Activation::leaky_relu:
       return x < 0 ? s.alpha * x : x;
+    case Activation::bounded_leaky_relu:
+      return std::max(x < 0 ? s.alpha * x : x, s.beta);
     case Activation::sigmoid:
       return sigmoid(x);
     case Activation::silu:
@@ -95,6 +98,7 @@ double activation_flops(Activation kind) {
     case Activation::relu:
     case Activation::clip:
     case Activation::leaky_relu:
+    case Activation::bounded_leaky_relu:
       return 2;
     case Activation::hard_swish:
     case Activation::hard_sigmoid:

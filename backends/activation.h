@@ -10,6 +10,7 @@ enum class Activation {
   relu,
   clip,
   leaky_relu,
+  bounded_leaky_relu,
   sigmoid,
   silu,
   hard_swish,

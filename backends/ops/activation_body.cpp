@@ -30,6 +30,12 @@ std::string clip(const Attrs& attrs, int opset) {
          "$y = Clip ($x, $y_min, $y_max)\n";
 }
 
+std::string bounded_leaky_relu(const Attrs& attrs, int opset) {
+  const std::string bound = opset < 12 ? constant_text("$y_bound", attrs.number("beta"))
+                                       : "$y_bound = Constant <value_float: float = @beta> ()\n";
+  return bound + "$y_leaky = LeakyRelu <alpha: float = @alpha> ($x)\n$y = Max ($y_leaky, $y_bound)\n";
+}
+
 std::string quick_gelu(const Attrs& attrs, int opset) {
   const std::string factor = opset < 12 ? constant_text("$y_alpha", attrs.number("alpha"))
                                         : "$y_alpha = Constant <value_float: float = @alpha> ()\n";
@@ -59,6 +65,7 @@ std::string body(const std::string& activation, const Attrs& attrs, int opset) {
   if (activation == "Relu" || activation == "Sigmoid" || activation == "Tanh") return "$y = " + activation + " ($x)\n";
   if (activation == "Clip") return clip(attrs, opset);
   if (activation == "LeakyRelu") return "$y = LeakyRelu <alpha: float = @alpha> ($x)\n";
+  if (activation == "BoundedLeakyRelu") return bounded_leaky_relu(attrs, opset);
   if (activation == "HardSigmoid") return "$y = HardSigmoid <alpha: float = @alpha, beta: float = @beta> ($x)\n";
   if (activation == "HardSwish") {
     return "$y_gate = HardSigmoid <alpha: float = @alpha, beta: float = @beta> ($x)\n$y = Mul ($x, $y_gate)\n";
@@ -105,9 +112,9 @@ std::vector<std::string> activation_attributes(const Attrs& attrs, int opset) {
 }
 
 const std::vector<std::string>& activation_names() {
-  static const std::vector<std::string> names = {"None",      "Relu",      "Clip",        "LeakyRelu", "Sigmoid",
-                                                 "SiLU",      "HardSwish", "HardSigmoid", "Gelu",      "GeluTanh",
-                                                 "QuickGelu", "Mish",      "Tanh"};
+  static const std::vector<std::string> names = {
+      "None",      "Relu",        "Clip", "LeakyRelu", "BoundedLeakyRelu", "Sigmoid", "SiLU",
+      "HardSwish", "HardSigmoid", "Gelu", "GeluTanh",  "QuickGelu",        "Mish",    "Tanh"};
   return names;
 }
 
@@ -125,6 +132,7 @@ Attrs activation_sample(std::string_view activation) {
   float alpha = 0, beta = 0;
   if (activation == "Clip") beta = 6;
   if (activation == "LeakyRelu") alpha = 0.1f;
+  if (activation == "BoundedLeakyRelu") alpha = 0.2f, beta = -0.4f;
   if (activation == "HardSwish" || activation == "HardSigmoid") alpha = 1.0f / 6, beta = 0.5f;
   if (activation == "QuickGelu") alpha = 1.702f;
   return {{"activation", std::string(activation)}, {"alpha", alpha}, {"beta", beta}};

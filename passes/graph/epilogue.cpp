@@ -1,6 +1,7 @@
 // Activations and sums behind a fused op, taken into it one by one.
 #include "passes/graph/epilogue.h"
 
+#include <cmath>
 #include <limits>
 
 #include "modelflow/modelflow.h"
@@ -40,6 +41,7 @@ class Epilogue {
 
   std::optional<Step> next() {
     if (std::optional<Activation> activation = activation_of(user_)) return take_activation(*activation);
+    if (user_.is("Max")) return take_bound();
     if (user_.is("Add") || user_.is("Sub")) {
       if (std::optional<Step> step = take_affine()) return step;
       if (user_.is("Sub")) return {};
@@ -70,6 +72,23 @@ class Epilogue {
         .set("alpha", Attr(activation.alpha))
         .set("beta", Attr(activation.beta));
     return step;
+  }
+
+  /// Max(LeakyRelu(x), number), as Google's speech embedding has it behind every convolution.
+  std::optional<Step> take_bound() {
+    if (fused_.attrs.text("activation", "None") != "LeakyRelu" || affine() || ends_in_residual()) return {};
+    if (user_.inputs().size() != 2 || user_.input(0) == user_.input(1)) return {};
+    const Value* other = user_.input(user_.input(0) == fused_.output() ? 1 : 0);
+    const std::optional<float> bound = scalar(other);
+    if (!bound || std::isnan(*bound) || !raises_no_rank(*other)) return {};
+    Step step{"-bound", nullptr, false, fused_.attrs};
+    step.attrs.set("activation", "BoundedLeakyRelu").set("beta", Attr(*bound));
+    return step;
+  }
+
+  bool raises_no_rank(const Value& constant) {
+    const Shape y = extents_.of(*fused_.output());
+    return y.has_rank() && constant.constant()->rank() <= y.rank();
   }
 
   /// A constant along the channels, before anything else: [M], or [M,1,1] where the channels are second.
@@ -127,8 +146,7 @@ class Epilogue {
     const bool first = user_.input(0) == fused_.output();
     const std::optional<float> number = scalar(user_.input(first ? 1 : 0));
     if (!number || user_.input(0) == user_.input(1)) return {};
-    const Shape y = extents_.of(*fused_.output());
-    if (!y.has_rank() || user_.input(first ? 1 : 0)->constant()->rank() > y.rank()) return {};  // would raise the rank
+    if (!raises_no_rank(*user_.input(first ? 1 : 0))) return {};
     const std::optional<Affine> both = followed_by(*number, first);
     if (!both) {
       miss("-affine", "folding would overflow or lose digits");

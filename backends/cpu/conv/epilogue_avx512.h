@@ -20,7 +20,8 @@ struct Epilogue {
 /// over the tile while it is in L1.
 constexpr bool runs_in_registers(Activation kind) {
   return kind == Activation::none || kind == Activation::relu || kind == Activation::clip ||
-         kind == Activation::leaky_relu || kind == Activation::hard_swish || kind == Activation::hard_sigmoid;
+         kind == Activation::leaky_relu || kind == Activation::bounded_leaky_relu || kind == Activation::hard_swish ||
+         kind == Activation::hard_sigmoid;
 }
 
 template <class Body>
@@ -34,6 +35,8 @@ MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body 
       return body(Affine<Clip>{{alpha, beta}, scale, shift});
     case Activation::leaky_relu:
       return body(Affine<LeakyRelu>{{alpha}, scale, shift});
+    case Activation::bounded_leaky_relu:
+      return body(Affine<BoundedLeakyRelu>{{alpha, beta}, scale, shift});
     case Activation::hard_swish:
       return body(Affine<HardSwish>{{{alpha, beta}}, scale, shift});
     case Activation::hard_sigmoid:

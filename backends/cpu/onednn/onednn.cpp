@@ -1,6 +1,8 @@
 // oneDNN's engine and streams, activations as post-ops, and weights in the layout that a primitive wants.
 #include "backends/cpu/onednn/onednn.h"
 
+#include <limits>
+
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/parallel.h"
 
@@ -43,6 +45,9 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
       return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
     case Activation::leaky_relu:
       return ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
+    case Activation::bounded_leaky_relu:
+      ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
+      return ops.append_eltwise(algorithm::eltwise_clip, a.beta, std::numeric_limits<float>::infinity());
     case Activation::sigmoid:
       return ops.append_eltwise(algorithm::eltwise_logistic, 0, 0);
     case Activation::silu:
@@ -67,7 +72,8 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
 }  // namespace
 
 int residual_position(bool before, const ActivationSpec& activation) {
-  return before ? 0 : (activation.kind != Activation::none) + activation.affine();
+  const bool two = activation.kind == Activation::bounded_leaky_relu;
+  return before ? 0 : (activation.kind != Activation::none) + two + activation.affine();
 }
 
 void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {

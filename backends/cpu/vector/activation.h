@@ -23,6 +23,10 @@ struct LeakyRelu {
   Floats alpha;
   MODELFLOW_INLINE Floats operator()(Floats x) const { return x < Floats{} ? x * alpha : x; }
 };
+struct BoundedLeakyRelu {
+  Floats alpha, low;
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return max(low, x < Floats{} ? x * alpha : x); }
+};
 struct Sigmoid {
   MODELFLOW_INLINE Floats operator()(Floats x) const { return sigmoid(x); }
 };
@@ -87,6 +91,8 @@ void with_activation(const ActivationSpec& spec, Body plain_body) {
       return body(Clip{alpha, beta});
     case Activation::leaky_relu:
       return body(LeakyRelu{alpha});
+    case Activation::bounded_leaky_relu:
+      return body(BoundedLeakyRelu{alpha, beta});
     case Activation::sigmoid:
       return body(Sigmoid{});
     case Activation::silu:

@@ -40,6 +40,11 @@ __device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) 
       });
     case Activation::leaky_relu:
       return each(v, [&s](float x) { return x < 0.0F ? s.alpha * x : x; });
+    case Activation::bounded_leaky_relu:
+      return each(v, [&s](float x) {
+        const float leaky = x < 0.0F ? s.alpha * x : x;
+        return leaky < s.beta ? s.beta : leaky;
+      });
     case Activation::sigmoid:
       return each(v, [](float x) { return sigmoid(x); });
     case Activation::silu:
