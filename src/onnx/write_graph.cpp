@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "src/onnx/derived.h"
 #include "src/onnx/keep.h"
 #include "src/onnx/tensors.h"
 #include "src/onnx/types.h"
@@ -87,6 +88,16 @@ void restore_declared(const Infos& kept, Infos& infos, Declared place) {
   }
 }
 
+/// Symbols that inference made for extents without a name say nothing to a reader of the interface.
+template <class Infos>
+void leave_unnamed(Infos& infos) {
+  for (ValueInfoProto& info : infos) {
+    if (!info.type().has_tensor_type() || !info.type().tensor_type().has_shape()) continue;
+    for (auto& dim : *info.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim())
+      if (dim.dim_param().starts_with(kUnnamed)) dim.clear_dim_param();
+  }
+}
+
 using ByName = std::unordered_map<std::string, const TensorProto*>;
 
 ByName kept_initializers(const GraphProto& extras) {
@@ -130,6 +141,10 @@ void GraphWriter::write(const Graph& graph, GraphProto& proto) {
   for (const Value* value : graph.outputs()) write_value(*value, *proto.add_output());
   restore_declared(extras.input(), *proto.mutable_input(), graph.parent() ? Declared::input : Declared::main_input);
   restore_declared(extras.output(), *proto.mutable_output(), Declared::output);
+  if (!graph.parent()) {
+    leave_unnamed(*proto.mutable_input());
+    leave_unnamed(*proto.mutable_output());
+  }
   TypedValues types(graph, extras, proto);
   for (const auto& node : graph.nodes()) {
     write(*node, *proto.add_node());

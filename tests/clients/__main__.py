@@ -11,9 +11,9 @@ warnings.filterwarnings("ignore")  # a client that asks for CUDA
 import numpy as np  # noqa: E402
 from pictures import Orientation, Text  # noqa: E402
 from quality import Echo, Listeners, Losses, Quality  # noqa: E402
-from wakewords import Wakewords  # noqa: E402
+from wakewords import Voice, Wakewords  # noqa: E402
 
-CASES = {case.name: case for case in (Wakewords(), Listeners(), Quality(), Echo(), Losses(), Text(), Orientation())}
+CASES = {case.name: case for case in (Wakewords(), Voice(), Listeners(), Quality(), Echo(), Losses(), Text(), Orientation())}
 
 
 def arguments():
