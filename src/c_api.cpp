@@ -96,6 +96,7 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
       {"bind", [&] { handle.bind.push_back(value); }},
       {"output", [&] { options.outputs.push_back(value); }},
       {"drop_output", [&] { options.drop_outputs.push_back(value); }},
+      {"custom_ops", [&] { options.custom_ops.emplace_back(value); }},
       {"external_data", [&] { handle.write.external_data = external_data(value); }},
   };
   const auto it = setters.find(key);

@@ -70,7 +70,7 @@ Result optimize(Model arrived, const Options& asked) {
     return {std::move(arrived), std::move(report)};
   }
   std::string why;
-  const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+  const std::shared_ptr<Runtime> runtime = Runtime::find(&why, options.custom_ops);
   report.runtime = runtime ? "ONNX Runtime " + runtime->version() : why;
   const auto step = [&](std::string_view what) { options.progress(what, 0); };
 

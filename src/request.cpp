@@ -46,6 +46,9 @@ void refuse_precisions_without_arithmetic(const Options& options) {
 
 void refuse_what_is_not_there(const Options& options) {
   refuse_precisions_without_arithmetic(options);
+  for (const std::filesystem::path& library : options.custom_ops)
+    if (std::error_code ignored; !std::filesystem::is_regular_file(library, ignored))
+      throw Error(ErrorKind::usage, "there is no library '" + library.string() + "'");
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.precision != Precision::f32 && options.level == Level::O0)

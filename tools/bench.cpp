@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Settings {
   std::string model, plugin, inputs, page, trace;
-  std::vector<std::string> versus, shapes;
+  std::vector<std::string> versus, shapes, custom_ops;
   int threads = 0, rounds = 10;
   double block = 0.3, warmup = 0.2;
   std::string op, command, streams;
@@ -187,7 +187,7 @@ int run_streams(Runtime& runtime, const Settings& settings, const Model& model) 
 
 int run(const Settings& settings) {
   std::string why;
-  auto runtime = Runtime::find(&why);
+  auto runtime = Runtime::find(&why, {settings.custom_ops.begin(), settings.custom_ops.end()});
   if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
   if (settings.kernels) return run_kernels(*runtime, settings);
   if (settings.model.empty()) throw Error(ErrorKind::usage, "a model is needed, or --kernels");
@@ -241,6 +241,8 @@ int main(int argc, char** argv) {
       ->allow_extra_args(false);
   app.add_option("--plugin", settings.plugin, "libmodelflow_ort.so (default: beside this program)");
   app.add_flag("--no-plugin", settings.no_plugin, "only without the plugin");
+  app.add_option("--custom-ops", settings.custom_ops, "a library of custom operators that the models need; repeatable")
+      ->allow_extra_args(false);
   app.add_option("--inputs", settings.inputs, "FILE.npz with real inputs");
   app.add_option("--input-shapes", settings.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);

@@ -58,7 +58,7 @@ Model load_merged(const Arguments& arguments, Progress& progress, std::vector<st
   if (arguments.options.verify) {
     progress.show("compare with the parts in turn", 0);
     std::string why;
-    const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+    const std::shared_ptr<Runtime> runtime = Runtime::find(&why, arguments.options.custom_ops);
     notes.push_back(checked(runtime ? check_merge(*runtime, parts, merged, arguments.options) : MergeCheck{0, 0, why}));
   }
   return std::move(merged.model);

@@ -49,7 +49,7 @@ struct Raw {
   std::string output, level = "O2", target = "cpu", precision = "float32", inputs, external = "auto", report,
                       calibration, observer, metric, score, reproducer, triton, triton_root, audio_front_end,
                       image_front_end;
-  std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs;
+  std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs, custom_ops;
   bool merge = false, portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
   std::optional<double> tolerance;
@@ -157,6 +157,9 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--metric", raw.metric, "what --max-drop bounds: cosine (default), l2 or top1, of the worst output");
   app.add_option("--score", raw.score,
                  "a command that prints a number for the model {}, higher is better; --max-drop then bounds its loss");
+  app.add_option("--custom-ops", raw.custom_ops,
+                 "a library of custom operators that the model needs, as ONNX Runtime registers it; repeatable")
+      ->allow_extra_args(false);
   app.add_option("--inputs", raw.inputs, "FILE.npz (or a directory of them): real inputs for verifying and timing");
   app.add_option("--input-shapes", raw.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);
@@ -263,6 +266,7 @@ void convert(const Raw& raw, Arguments& out) {
   options.enabled.insert(raw.enable.begin(), raw.enable.end());
   options.outputs = raw.outputs;
   options.drop_outputs = raw.drop_outputs;
+  options.custom_ops.assign(raw.custom_ops.begin(), raw.custom_ops.end());
   for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
   out.inputs = raw.inputs;
   if (!raw.max_memory.empty()) options.limits.max_memory = parse_bytes(raw.max_memory);

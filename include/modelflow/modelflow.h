@@ -49,8 +49,10 @@ struct Options {
   Feeds bind;                                ///< inputs that become constants, with their values
   std::vector<std::string> outputs;          ///< only these, values inside of the model among them; empty: all
   std::vector<std::string> drop_outputs;     ///< all but these
-  std::set<std::string> disabled, enabled;   ///< pass or rule names
-  bool measure = true;                       ///< time on this machine; false: the cost model decides
+  /// Libraries of custom operators that the model needs: sessions that verify and measure register them.
+  std::vector<std::filesystem::path> custom_ops;
+  std::set<std::string> disabled, enabled;  ///< pass or rule names
+  bool measure = true;                      ///< time on this machine; false: the cost model decides
   bool verify = true;
   bool profile = true;               ///< with `measure`: times of nodes and memory for the report, some seconds more
   int threads = 0;                   ///< for timing; 0: all cores

@@ -17,13 +17,14 @@ namespace modelflow {
 using Feeds = std::map<std::string, Tensor>;
 
 struct SessionOptions {
-  int threads = 0;                                 ///< 0: the runtime's default
-  bool optimize = true;                            ///< false: graph optimisation off (the reference)
-  std::filesystem::path plugin = {};               ///< register this custom-op library
-  Device device = Device::cpu;                     ///< of the execution provider that comes first
-  bool profile = false;                            ///< collect per-node times; Session::profile()
-  std::filesystem::path directory = {};            ///< where external data of a model from bytes lies
-  std::map<std::string, std::string> config = {};  ///< session config entries
+  int threads = 0;                                     ///< 0: the runtime's default
+  bool optimize = true;                                ///< false: graph optimisation off (the reference)
+  std::filesystem::path plugin = {};                   ///< register this custom-op library
+  std::vector<std::filesystem::path> custom_ops = {};  ///< and these before it
+  Device device = Device::cpu;                         ///< of the execution provider that comes first
+  bool profile = false;                                ///< collect per-node times; Session::profile()
+  std::filesystem::path directory = {};                ///< where external data of a model from bytes lies
+  std::map<std::string, std::string> config = {};      ///< session config entries
 };
 
 struct NodeTime {
@@ -52,8 +53,10 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
   /// The ORT this process already has, else $MODELFLOW_ONNXRUNTIME, else libonnxruntime.so on the library path, else
-  /// the one of the `onnxruntime` Python package. Null when there is none; `why` then says what was tried.
-  static std::shared_ptr<Runtime> find(std::string* why = nullptr);
+  /// the one of the `onnxruntime` Python package. Null when there is none; `why` then says what was tried. All sessions
+  /// register the libraries `custom_ops`; Error(usage) for one that does not load.
+  static std::shared_ptr<Runtime> find(std::string* why = nullptr,
+                                       const std::vector<std::filesystem::path>& custom_ops = {});
   static std::shared_ptr<Runtime> open(const std::filesystem::path& library);
   virtual std::string version() const = 0;
   virtual std::unique_ptr<Session> load(const std::filesystem::path& model, const SessionOptions& options) = 0;

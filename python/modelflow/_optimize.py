@@ -19,6 +19,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
              precision: str = "float32", calibration: Any = None, observer: Optional[str] = None,
              score: Optional[Callable[[Any], float]] = None, max_drop: Optional[float] = None, metric: Optional[str] = None,
              inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, bind: Optional[Mapping[str, Any]] = None, outputs: Iterable[str] = (), drop_outputs: Iterable[str] = (),
+             custom_ops: Iterable[Union[str, os.PathLike[str]]] = (),
              disable: Iterable[str] = (), enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
              verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
              timeout: Optional[float] = None, max_nodes: Optional[int] = None, max_depth: Optional[int] = None,
@@ -46,6 +47,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     inputs: as calibration, held in memory: what original and result are verified and timed on; made up where absent.
     input_shapes: {input name: shape}, for inputs made up for dynamic models.
     bind: {input name: number or array}: inputs that become constants; unused branches go.
+    custom_ops: libraries of custom operators that the model needs, as onnxruntime.SessionOptions registers them.
     outputs, drop_outputs: only these outputs (values inside of the model among them), or all but these.
     disable, enable: names of passes or rules (docs/passes.md).
     tolerance: largest difference of an output, relative to its largest value; default: docs/report.md.
@@ -76,7 +78,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
         if value is not None:
             run.set(key, value)
     for key, values in (("disable", _names(disable)), ("enable", _names(enable)), ("output", _names(outputs)),
-                        ("drop_output", _names(drop_outputs))):
+                        ("drop_output", _names(drop_outputs)), ("custom_ops", map(os.fspath, custom_ops))):
         for value in values:
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():

@@ -36,6 +36,31 @@ class OrtRuntime : public Runtime {
   OrtEnv* env_;  // never released: ORT keeps one per process and other users may share it
 };
 
+/// Another runtime, with libraries that every session registers.
+class WithCustomOps : public Runtime {
+ public:
+  WithCustomOps(std::shared_ptr<Runtime> runtime, const std::vector<fs::path>& custom_ops)
+      : runtime_(std::move(runtime)) {
+    for (const fs::path& library : custom_ops) custom_ops_.push_back(fs::absolute(library));
+  }
+  std::string version() const override { return runtime_->version(); }
+  std::unique_ptr<Session> load(const fs::path& model, const SessionOptions& options) override {
+    return runtime_->load(model, with(options));
+  }
+  std::unique_ptr<Session> load_bytes(std::span<const std::byte> model, const SessionOptions& options) override {
+    return runtime_->load_bytes(model, with(options));
+  }
+
+ private:
+  SessionOptions with(SessionOptions options) const {
+    options.custom_ops.insert(options.custom_ops.begin(), custom_ops_.begin(), custom_ops_.end());
+    return options;
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  std::vector<fs::path> custom_ops_;
+};
+
 std::shared_ptr<Runtime> make_runtime(const OrtApiBase* base) {
   const std::string version = base->GetVersionString();
   const OrtApi* api = nullptr;
@@ -93,7 +118,7 @@ std::shared_ptr<Runtime> Runtime::open(const fs::path& library) {
   return make_runtime(symbol());
 }
 
-std::shared_ptr<Runtime> Runtime::find(std::string* why) {
+std::shared_ptr<Runtime> Runtime::find(std::string* why, const std::vector<fs::path>& custom_ops) {
   std::string tried;
   std::shared_ptr<Runtime> runtime;
   try {
@@ -102,7 +127,10 @@ std::shared_ptr<Runtime> Runtime::find(std::string* why) {
     tried += (tried.empty() ? "" : "; ") + std::string(error.what());
   }
   if (why) *why = runtime ? "" : "no ONNX Runtime: " + tried;
-  return runtime;
+  if (!runtime || custom_ops.empty()) return runtime;
+  for (const fs::path& library : custom_ops)  // said once, and not as a reason why each session failed
+    if (!dlopen(fs::absolute(library).c_str(), RTLD_NOW | RTLD_LOCAL)) throw Error(ErrorKind::usage, dlerror());
+  return std::make_shared<WithCustomOps>(std::move(runtime), custom_ops);
 }
 
 fs::path plugin_path() {

@@ -46,10 +46,10 @@ OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   for (const auto& [key, value] : options.config)
     ort.check(ort->AddSessionConfigEntry(raw, key.c_str(), value.c_str()));
   append_provider(ort, raw, options.device);
-  if (!options.plugin.empty()) {
-    const std::filesystem::path plugin = std::filesystem::absolute(options.plugin);
-    ort.check(ort->RegisterCustomOpsLibrary_V2(raw, plugin.c_str()));
-  }
+  std::vector<std::filesystem::path> libraries = options.custom_ops;
+  if (!options.plugin.empty()) libraries.push_back(options.plugin);
+  for (const std::filesystem::path& library : libraries)
+    ort.check(ort->RegisterCustomOpsLibrary_V2(raw, std::filesystem::absolute(library).c_str()));
   return held;
 }
 

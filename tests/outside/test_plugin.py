@@ -129,3 +129,22 @@ def test_many_sessions_leak_nothing(fast):
     for _ in range(60):
         session(fast, PLUGIN, threads=1).run(None, feeds())
     assert resident() - before < 16 << 20
+
+
+def test_models_that_need_other_libraries(optimize, cnn, tmp_path):
+    """Custom operators that only a library knows: here our own, in a file without the functions that say what they mean."""
+    assert optimize(cnn, "-o", tmp_path / "fast.onnx", "--no-measure").code == 0
+    needs = onnx.load(tmp_path / "fast.onnx")
+    del needs.functions[:]
+    tail = needs.graph.node.add(op_type="Identity", input=[needs.graph.output[0].name], output=["copied"])
+    tail.name = "tail"
+    needs.graph.output[0].name = "copied"
+    onnx.save(needs, tmp_path / "needs.onnx")
+    out = tmp_path / "out.onnx"
+    without = optimize(tmp_path / "needs.onnx", "-o", out, "--portable")
+    assert without.code == 0 and "not verified" in without.err, without.err
+    done = optimize(tmp_path / "needs.onnx", "-o", out, "--portable", "--custom-ops", PLUGIN)
+    assert done.code == 0 and "verified: 1 outputs" in done.out and not done.err, done.out + done.err
+    assert optimize(tmp_path / "needs.onnx", "-o", out, "--custom-ops", tmp_path / "none.so").code == 2
+    broken = optimize(tmp_path / "needs.onnx", "-o", out, "--custom-ops", cnn)
+    assert broken.code == 2 and broken.err.count("\n") == 1, broken.err
