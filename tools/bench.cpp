@@ -200,6 +200,7 @@ int run(const Settings& settings) {
                      .peak = {}};
   std::vector<Side>& sides = report.sides;
   std::vector<std::unique_ptr<Session>> sessions;
+  sessions.reserve(sides.size());
   for (Side& side : sides) sessions.push_back(load(*runtime, side, settings, false));
   const Feeds feeds = feeds_of(settings, options, model, *sessions.front());
   measure(sides, sessions, feeds, settings);

@@ -195,6 +195,7 @@ class OrtSessionObject : public Session {
     OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, binding.names.data(), inputs.data(), inputs.size(),
                                      output_names_.data(), output_names_.size(), outputs.data());
     std::vector<OrtValueHeld> held;
+    held.reserve(outputs.size());
     for (OrtValue* output : outputs) held.push_back(OrtCalls::hold(output, (*ort_)->ReleaseValue));
     ort_->check(status);
     return held;
