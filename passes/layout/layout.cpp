@@ -17,6 +17,7 @@ Stage layout(const Options& options) {
                   absorb_activations(),  // what follows an op that only layout makes
                   absorb_upsamples(),    // repeated pixels that a Concat reads
                   unit_transposes(),     // Transposes that move nothing
+                  pick_slices(),         // Slice and Squeeze that pick one element
               }};
   if ((options.precision == Precision::bf16 && half_type(options) == DType::undefined) || mixes_bf16(options))
     stage.passes.push_back(bf16_values());  // what lies between ops in bfloat16, some of which layout made

@@ -14,5 +14,6 @@ Pass absorb_transposes();
 Pass absorb_activations();
 Pass absorb_upsamples();
 Pass unit_transposes();
+Pass pick_slices();
 
 }  // namespace modelflow::passes
