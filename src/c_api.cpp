@@ -79,6 +79,7 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
       {"threads", [&] { options.threads = thread_count(value); }},
       {"tolerance", [&] { options.tolerance = positive(value); }},
       {"max_seconds", [&] { options.max_seconds = positive(value); }},
+      {"verify_seconds", [&] { options.verify_seconds = positive(value); }},
       {"max_memory", [&] { options.limits.max_memory = parse_bytes(value); }},
       {"timeout", [&] { options.limits.timeout = seconds(value); }},
       {"max_nodes", [&] { options.limits.max_nodes = static_cast<std::size_t>(count(value, kMostNodes)); }},

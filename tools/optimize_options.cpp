@@ -52,7 +52,7 @@ struct Raw {
   std::vector<std::string> models, shapes, disable, enable, maps, bind, outputs, drop_outputs, custom_ops;
   bool merge = false, portable = false, fast = false, no_measure = false, no_verify = false;
   int threads = 0;
-  std::optional<double> tolerance;
+  std::optional<double> tolerance, verify_seconds;
   double max_seconds = 600, max_drop = -1;
   std::string max_memory;
 };
@@ -80,6 +80,7 @@ CLI::Validator between(double least, double most) {
 }
 
 constexpr std::size_t kMostNodes = 1'000'000'000'000;
+constexpr double kFastVerification = 0.5;  // seconds
 constexpr double kSmallest = std::numeric_limits<double>::min(), kLargest = std::numeric_limits<double>::max();
 
 void add_limits(CLI::App& app, Raw& raw, Limits& limits) {
@@ -134,6 +135,27 @@ void add_composition(CLI::App& app, Raw& raw) {
   app.add_option("--drop-outputs", raw.drop_outputs, "all outputs but these")->delimiter(',')->allow_extra_args(false);
 }
 
+/// What is timed and compared.
+void add_checks(CLI::App& app, Raw& raw) {
+  app.add_flag("--fast", raw.fast,
+               "in a few seconds: the cost model decides instead of the clock, and the report has no times");
+  app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
+  app.add_flag("--no-verify", raw.no_verify, "do not run original and result against each other");
+  app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
+  app.add_option("--tolerance", raw.tolerance,
+                 "largest difference allowed, relative to the output's largest value (default: 1e-4, and what rounding "
+                 "becomes where every part of the model agrees)")
+      ->check(between(kSmallest, kLargest));
+  app.add_option("--reproducer", raw.reproducer,
+                 "DIR for the smallest model and inputs that show a fault, should verification find one");
+  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
+      ->check(between(kSmallest, kLargest));
+  app.add_option("--verify-seconds", raw.verify_seconds,
+                 "how long the original may run on made-up inputs, 4 runs at least: more inputs, surer results "
+                 "(default: 2; 0.5 with --fast)")
+      ->check(between(kSmallest, kLargest));
+}
+
 void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--level", raw.level, "O0 copy, O1 clean-ups in standard ops, O2 fused ops (default)")
       ->check(CLI::IsMember({"O0", "O1", "O2", "0", "1", "2"}));
@@ -176,20 +198,8 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
                  "also write the report to FILE: as a page for browsers where it ends in .html, else as JSON");
   app.add_option("--external-data", raw.external, "auto, always or never: weights in OUT.data beside the model")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_flag("--fast", raw.fast,
-               "in a few seconds: the cost model decides instead of the clock, and the report has no times");
-  app.add_flag("--no-measure", raw.no_measure, "do not time anything; the cost model decides");
-  app.add_flag("--no-verify", raw.no_verify, "do not run original and result against each other");
   app.add_flag("--inline", out.inline_only, "only write local functions (our fused ops) out as standard ops");
-  app.add_option("--threads", raw.threads, "threads for timing (default: all cores)")->check(CLI::Range(0, 1024));
-  app.add_option("--tolerance", raw.tolerance,
-                 "largest difference allowed, relative to the output's largest value (default: 1e-4, and what rounding "
-                 "becomes where every part of the model agrees)")
-      ->check(between(kSmallest, kLargest));
-  app.add_option("--reproducer", raw.reproducer,
-                 "DIR for the smallest model and inputs that show a fault, should verification find one");
-  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
-      ->check(between(kSmallest, kLargest));
+  add_checks(app, raw);
   add_limits(app, raw, out.options.limits);
   app.add_flag("-q,--quiet", out.quiet, "print nothing but errors and warnings");
 }
@@ -258,6 +268,8 @@ void convert(const Raw& raw, Arguments& out) {
   options.target = Target::parse(raw.target);
   options.measure = !raw.no_measure && !raw.fast;
   options.verify = !raw.no_verify;
+  if (raw.fast) options.verify_seconds = kFastVerification;
+  options.verify_seconds = raw.verify_seconds.value_or(options.verify_seconds);
   options.threads = raw.threads;
   options.tolerance = raw.tolerance;
   options.reproducer = raw.reproducer;

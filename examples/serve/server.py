@@ -5,68 +5,25 @@
     curl localhost:8000/v2/health/ready
     curl localhost:8000/metrics                             for Prometheus: requests, failures, seconds
 
-Tensors travel as JSON, or as bytes behind it (the protocol's binary extension). So many sessions as `--sessions` says run at the same
-time, each with `--threads` threads; `modelflow-bench --streams best` says how many of each serve most. On SIGTERM the server takes
-no more requests, answers those that it has, and ends. Needs onnxruntime, numpy, starlette, uvicorn and prometheus_client."""
+Tensors travel as JSON, or as bytes behind it (the protocol's binary extension); with `--grpc-port` over gRPC as well. So many sessions as
+`--sessions` says run at the same time, each with `--threads` threads; `modelflow-bench --streams best` says how many of each serve most. On
+SIGTERM the server takes no more requests, answers those that it has, and ends. Needs onnxruntime, numpy, starlette, uvicorn and prometheus_client."""
 import argparse
 import asyncio
 import concurrent.futures
+import contextlib
 import json
-import queue
-import time
+import signal
 
 import numpy as np
-import onnxruntime as ort
 import prometheus_client
 import uvicorn
+from models import NAMES, TYPES, Model, Refused, counted
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-TYPES = {"BOOL": np.bool_, "UINT8": np.uint8, "INT8": np.int8, "UINT16": np.uint16, "INT16": np.int16, "UINT32": np.uint32, "INT32": np.int32,
-         "UINT64": np.uint64, "INT64": np.int64, "FP16": np.float16, "FP32": np.float32, "FP64": np.float64}
-NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
-OF_ONNX = {"tensor(float)": "FP32", "tensor(double)": "FP64", "tensor(float16)": "FP16", "tensor(bool)": "BOOL",
-           **{f"tensor({name.lower()})": name for name in TYPES if "INT" in name}}
 LENGTH = "Inference-Header-Content-Length"
-REQUESTS = prometheus_client.Counter("infer_requests", "Requests that were answered", ["model"])
-FAILURES = prometheus_client.Counter("infer_failures", "Requests that were refused", ["model"])
-SECONDS = prometheus_client.Histogram("infer_seconds", "Seconds from a request to its answer", ["model"],
-                                      buckets=[0.001 * 2 ** i for i in range(14)])
-
-
-class Refused(Exception):
-    """What is wrong with a request."""
-
-
-class Model:
-    """So many sessions of one model; each runs one request at a time."""
-
-    def __init__(self, name, path, plugin, sessions, threads):
-        self.name, self._free = name, queue.SimpleQueue()
-        for _ in range(sessions):
-            options = ort.SessionOptions()
-            options.intra_op_num_threads = threads
-            if plugin:
-                options.register_custom_ops_library(plugin)  # the only line that optimized models add
-            self._free.put(ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]))
-        session = self._free.get()
-        self.inputs, self.outputs = session.get_inputs(), session.get_outputs()
-        self._free.put(session)
-
-    def run(self, feeds, wanted):
-        session = self._free.get()
-        try:
-            return session.run(wanted, feeds)
-        except Exception as error:  # of ONNX Runtime: shapes and types that the model does not take
-            raise Refused(str(error)) from error
-        finally:
-            self._free.put(session)
-
-    def described(self):
-        def tensors(values):
-            return [{"name": v.name, "datatype": OF_ONNX.get(v.type, v.type), "shape": [d if isinstance(d, int) else -1 for d in v.shape]} for v in values]
-        return {"name": self.name, "versions": ["1"], "platform": "onnxruntime_onnx", "inputs": tensors(self.inputs), "outputs": tensors(self.outputs)}
 
 
 def tensors_of(body, length):
@@ -104,12 +61,13 @@ def answer_to(model, head, found):
 
 
 def infer(model, body, length):
-    try:
-        head, feeds = tensors_of(body, length)
-        names = [item["name"] for item in head.get("outputs", [])] or [output.name for output in model.outputs]
-    except (KeyError, ValueError, TypeError) as error:
-        raise Refused(f"no request for a model: {type(error).__name__}: {error}") from error
-    return answer_to(model, head, list(zip(names, model.run(feeds, names))))
+    with counted(model):
+        try:
+            head, feeds = tensors_of(body, int(length))
+            names = [item["name"] for item in head.get("outputs", [])]
+        except (KeyError, ValueError, TypeError) as error:
+            raise Refused(f"no request for a model: {type(error).__name__}: {error}") from error
+        return answer_to(model, head, model.run(feeds, names))
 
 
 def application(models, most_at_once):
@@ -119,15 +77,11 @@ def application(models, most_at_once):
         model = models.get(request.path_params["name"])
         if model is None:
             return JSONResponse({"error": f"there is no model '{request.path_params['name']}'"}, 404)
-        start, length = time.perf_counter(), int(request.headers.get(LENGTH, 0))
+        length = request.headers.get(LENGTH, 0)
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(pool, infer, model, await request.body(), length)
+            return await asyncio.get_running_loop().run_in_executor(pool, infer, model, await request.body(), length)
         except Refused as error:
-            FAILURES.labels(model.name).inc()
             return JSONResponse({"error": str(error)}, 400)
-        REQUESTS.labels(model.name).inc()
-        SECONDS.labels(model.name).observe(time.perf_counter() - start)
-        return answer
 
     async def describe(request):
         model = models.get(request.path_params["name"])
@@ -151,13 +105,27 @@ def main():
     parser.add_argument("--sessions", type=int, default=1, help="of each model (default: 1)")
     parser.add_argument("--threads", type=int, default=0, help="of each session (default: all cores)")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument("--grpc-port", type=int, help="also over gRPC (needs grpcio and tritonclient)")
     parser.add_argument("--host", default="127.0.0.1")
     given = parser.parse_args()
     models = {}
     for item in given.models:
         name, _, path = item.partition("=")
         models[name] = Model(name, path, given.plugin, given.sessions, given.threads)
-    uvicorn.run(application(models, given.sessions * len(models)), host=given.host, port=given.port, log_level="warning", timeout_graceful_shutdown=30)
+    with over_grpc(models, given) if given.grpc_port else contextlib.nullcontext():
+        uvicorn.run(application(models, given.sessions * len(models)), host=given.host, port=given.port, log_level="warning",
+                    timeout_graceful_shutdown=30)
+
+
+@contextlib.contextmanager
+def over_grpc(models, given):
+    import over_grpc as front
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # uvicorn hears it; when it is done it sends it to this process again
+    server = front.serve(models, f"{given.host}:{given.grpc_port}", given.sessions * len(models))
+    try:
+        yield
+    finally:
+        server.stop(30).wait()
 
 
 if __name__ == "__main__":

@@ -54,6 +54,8 @@ struct Options {
   std::set<std::string> disabled, enabled;  ///< pass or rule names
   bool measure = true;                      ///< time on this machine; false: the cost model decides
   bool verify = true;
+  /// Verification adds made-up inputs until the original has run so long on them, or four times as long as on the first.
+  double verify_seconds = 2;
   bool profile = true;               ///< with `measure`: times of nodes and memory for the report, some seconds more
   int threads = 0;                   ///< for timing; 0: all cores
   double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total

@@ -21,7 +21,8 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
              inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None, bind: Optional[Mapping[str, Any]] = None, outputs: Iterable[str] = (), drop_outputs: Iterable[str] = (),
              custom_ops: Iterable[Union[str, os.PathLike[str]]] = (),
              disable: Iterable[str] = (), enable: Iterable[str] = (), tolerance: Optional[float] = None, threads: Optional[int] = None, measure: bool = True,
-             verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, max_memory: Union[None, int, str] = None,
+             verify: bool = True, profile: bool = True, max_seconds: Optional[float] = None, verify_seconds: Optional[float] = None,
+             max_memory: Union[None, int, str] = None,
              timeout: Optional[float] = None, max_nodes: Optional[int] = None, max_depth: Optional[int] = None,
              reproducer: Union[None, str, os.PathLike[str]] = None, external_data: Optional[str] = None,
              progress: Optional[Callable[[str, float], Any]] = None) -> Result:
@@ -55,6 +56,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     measure, verify: False leaves timing (the cost model decides) or the comparison out.
     profile: False leaves times of nodes and memory out of the report, which take some seconds of what `measure` takes.
     max_seconds, timeout: seconds for measuring (600), and for all (7200; 0: none).
+    verify_seconds: how long the original may run on made-up inputs (2; 4 runs at least): more inputs, surer results.
     max_memory: bytes, or "8G"; default: nine tenths of the machine.
     max_nodes, max_depth: bounds of what a model may hold.
     reproducer: a folder for the smallest model that shows a fault, should verification find one.
@@ -72,7 +74,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     run = Run()
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
              "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": int(measure),
-             "verify": int(verify), "profile": int(profile), "max_seconds": max_seconds, "max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes,
+             "verify": int(verify), "profile": int(profile), "max_seconds": max_seconds, "verify_seconds": verify_seconds, "max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes,
              "max_depth": max_depth, "reproducer": reproducer and os.fspath(reproducer), "external_data": external_data}
     for key, value in named.items():
         if value is not None:

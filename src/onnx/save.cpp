@@ -44,11 +44,19 @@ void measure(const Graph& graph, Facts& facts) {
   }
 }
 
-bool wants_external(const Model& model, WriteOptions::ExternalData choice) {
-  if (choice != WriteOptions::ExternalData::automatic) return choice == WriteOptions::ExternalData::always;
+}  // namespace
+
+bool keeps_weights_outside(const Model& model) {
   Facts facts;
   measure(model.graph(), facts);
   return model.had_external_data || facts.bytes > kInlineLimit || (facts.fused && facts.bytes > kFusedWeights);
+}
+
+namespace {
+
+bool wants_external(const Model& model, WriteOptions::ExternalData choice) {
+  if (choice != WriteOptions::ExternalData::automatic) return choice == WriteOptions::ExternalData::always;
+  return keeps_weights_outside(model);
 }
 
 // Where each tensor goes in the data file. Tensors that share their bytes share their place.

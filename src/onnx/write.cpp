@@ -74,9 +74,10 @@ std::string Model::to_bytes() const {
   const Error too_large(ErrorKind::limit, "the model has more than 2 GiB; save it with external data");
   if (weight_bytes(graph()) > proto::kMaxBytes) throw too_large;
   proto::ModelProto model = proto::write_model(*this);
-  if (model.ByteSizeLong() > proto::kMaxBytes) throw too_large;
-  std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
+  const std::size_t size = model.ByteSizeLong();
+  if (size > proto::kMaxBytes) throw too_large;
+  std::string bytes(size, '\0');  // a stream that grows would copy it again and again
+  google::protobuf::io::ArrayOutputStream stream(bytes.data(), static_cast<int>(size));
   google::protobuf::io::CodedOutputStream out(&stream);
   out.SetSerializationDeterministic(true);
   model.SerializePartialToCodedStream(&out);

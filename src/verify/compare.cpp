@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "src/onnx/model_folder.h"
 #include "src/verify/parts.h"
 #include "src/verify/probe.h"
 
@@ -53,14 +54,14 @@ class Judge {
   /// Without ONNX Runtime's own optimizations where these do not even load the original.
   std::unique_ptr<Session> open() {
     try {
-      return open_session(runtime_, optimized_, session_);
+      return open_session(runtime_, optimized_, session_, *reference_.folder);
     } catch (const Error& error) {
       std::string why;
       if (!session_.optimize || loads(runtime_, original_, why)) throw;
       found_.note = std::string("ONNX Runtime's own optimizations do not load the original: the result is judged ") +
                     "without them (" + error.what() + ")";
       session_.optimize = false;
-      return open_session(runtime_, optimized_, session_);
+      return open_session(runtime_, optimized_, session_, *reference_.folder);
     }
   }
 
@@ -75,7 +76,7 @@ class Judge {
     const Feed& feed = reference_.feeds[i];
     std::vector<Tensor> results;
     try {
-      if (feed.empty && !survives(runtime_, optimized_, feed.values, session_))
+      if (feed.empty && !survives(runtime_, optimized_, feed.values, session_, *reference_.folder))
         throw Error(ErrorKind::unsupported, "it ends the process");
       results = session.run(feed.values);
     } catch (const Error& error) {
@@ -156,8 +157,8 @@ class Judge {
     if (!known.contains(i)) {
       try {
         const Feed& feed = reference_.feeds[i];
-        if (!feed.empty || survives(runtime_, model, feed.values, session))
-          known[i] = open_session(runtime_, model, session)->run(feed.values);
+        if (!feed.empty || survives(runtime_, model, feed.values, session, *reference_.folder))
+          known[i] = open_session(runtime_, model, session, *reference_.folder)->run(feed.values);
       } catch (const Error&) {
         known[i].clear();
       }

@@ -24,13 +24,14 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thread held when the process forked
 
 /// In the child: nothing of what happens here is to be seen.
-[[noreturn]] void try_it(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session) {
+[[noreturn]] void try_it(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+                         ModelFolder& folder) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   for (const int fatal : {SIGFPE, SIGSEGV, SIGABRT, SIGBUS, SIGILL}) std::signal(fatal, SIG_DFL);
   try {
-    open_session(runtime, model, session)->run(feeds);
+    open_session(runtime, model, session, folder)->run(feeds);
   } catch (...) {  // a refusal is no death
   }
   _exit(0);
@@ -123,10 +124,11 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   return found;
 }
 
-bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session) {
+bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              ModelFolder& folder) {
   const pid_t child = fork();
   if (child < 0) return false;
-  if (child == 0) try_it(runtime, model, feeds, session);
+  if (child == 0) try_it(runtime, model, feeds, session, folder);
   int status = 0;
   const auto start = Clock::now();
   for (auto pause = std::chrono::microseconds(200); waitpid(child, &status, WNOHANG) == 0;) {

@@ -6,6 +6,8 @@
 
 namespace modelflow {
 
+class ModelFolder;
+
 /// Whether some input has no elements.
 bool has_empty_input(const Feeds& feeds);
 
@@ -22,6 +24,7 @@ struct Outlook {
 Outlook outlook(const Model& model, const Feeds& feeds);
 
 /// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
-bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session);
+bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              ModelFolder& folder);
 
 }  // namespace modelflow

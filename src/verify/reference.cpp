@@ -9,6 +9,7 @@
 
 #include "modelflow/random.h"
 #include "src/input_shape.h"
+#include "src/onnx/model_folder.h"
 #include "src/verify/bounded.h"
 #include "src/verify/difference.h"
 #include "src/verify/exact_spectra.h"
@@ -18,7 +19,7 @@
 namespace modelflow {
 namespace {
 
-constexpr double kSeconds = 2, kRuns = 4;  // what all runs may take: seconds, or runs of the first set
+constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
                                            // that occur twice make huge ones
@@ -117,7 +118,8 @@ class Maker {
         nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
     const auto start = std::chrono::steady_clock::now();
-    session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain());
+    reference_.folder = std::make_shared<ModelFolder>();
+    session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain(), *reference_.folder);
     load_ = seconds_since(start);
     for (const auto& [name, type] : session_->outputs()) {
       const Value* value = original.graph().find(name);
@@ -208,7 +210,7 @@ class Maker {
     if (survived_.contains(dims)) return;
     if (load_ > kMostLoad && !reference_.feeds.empty())
       throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
-    if (!survives(runtime_, original_, feeds, plain()))
+    if (!survives(runtime_, original_, feeds, plain(), *reference_.folder))
       throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
     survived_.insert(dims);
   }
@@ -291,7 +293,8 @@ class Maker {
 
   std::string no_room(double elements) const {
     const double expected = once_ * std::max(elements / std::max(typical_elements_, 1.0), 0.01);
-    if (spent_ + expected > std::max(kSeconds, kRuns * once_)) return "no time: the original runs too long";
+    if (spent_ + expected > std::max(options_.verify_seconds, kRuns * once_))
+      return "no time: the original runs too long";
     return bytes_ > kMostBytes ? "no memory: the results are too large" : "";
   }
 

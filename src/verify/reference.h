@@ -1,6 +1,7 @@
 // What the original computes: the results that all others are judged by.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "modelflow/runtime.h"
 
 namespace modelflow {
+
+class ModelFolder;
 
 /// One set of inputs that the original runs.
 struct Feed {
@@ -31,12 +34,13 @@ struct Reference {
   std::vector<FeedReport> list;  ///< every feed, those too that the original refuses or there was no time for
   std::optional<Model> exact;    ///< what was run where it is not the original itself
   std::string why_not;           ///< not empty: nothing could be run, and why
+  std::shared_ptr<ModelFolder> folder = {};  ///< of all sessions that are opened to compare with it
   std::vector<Feeds> ordinary() const;
 };
 
 /// The user's inputs, else made-up ones (src/verify/feeds.h). Behind the first set the others are run as far as the
-/// original takes two seconds for all of them, or four times as long as for the first: of a model that takes long only
-/// the quick ones, judged by their elements.
+/// original takes Options::verify_seconds for all of them, or four times as long as for the first: of a model that
+/// takes long only the quick ones, judged by their elements.
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
@@ -50,6 +54,9 @@ bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
+/// One of several on models that share weights.
+std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,
+                                      ModelFolder& folder);
 /// One that maps its weights from a file, as users open it.
 std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options);
 /// Whether ONNX Runtime, its own optimizations on, loads the model; `why` not.
