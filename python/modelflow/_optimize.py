@@ -80,7 +80,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
         if value is not None:
             run.set(key, value)
     for key, values in (("disable", _names(disable)), ("enable", _names(enable)), ("output", _names(outputs)),
-                        ("drop_output", _names(drop_outputs)), ("custom_ops", map(os.fspath, custom_ops))):
+                        ("drop_output", _names(drop_outputs)), ("custom_ops", [os.fspath(path) for path in custom_ops])):
         for value in values:
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():
