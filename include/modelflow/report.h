@@ -30,7 +30,8 @@ struct FusedReport {
 
 struct OutputDiff {
   std::string output;
-  double max_abs = 0, max_rel = 0;  ///< max |a-b|, and that over max |a|
+  double max_abs = 0,
+         max_rel = 0;  ///< max |a-b|, and that over max |a| (of bounded outputs over 0.24 % of their range at least)
   bool equal_type = true, ok = true;
   std::string feed = {};       ///< where it was largest; empty: equal on all feeds
   std::string explained = {};  ///< why a difference beyond the bound is no fault of the result

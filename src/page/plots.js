@@ -2,6 +2,7 @@
 
 const svg = (width, height, label, ...children) =>
   el("svg", { class: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, style: `max-width:${width}px` }, ...children);
+const narrow = () => window.innerWidth < 760;  // plots keep the size of their letters and give up room
 const say = (x, y, text, attributes) => el("text", { x, y, ...attributes }, text);
 
 /** Around `most`: 1, 2 or 5 times a power of ten, three to six steps. */
@@ -13,7 +14,7 @@ function ticks(most) {
 
 /** rows: { name, value, low, high, text, colour }. A bar with the value behind it, the interval as a whisker. */
 function bars(rows, label) {
-  const narrow = window.innerWidth < 760, width = narrow ? 380 : 860, left = narrow ? 92 : 150, right = narrow ? 112 : 210, step = 40;
+  const small = narrow(), width = small ? 380 : 860, left = small ? 108 : 150, right = small ? 120 : 210, step = 40;
   const most = Math.max(...rows.map((row) => row.high ?? row.value)) || 1;
   const x = (value) => left + (width - left - right) * value / most;
   return svg(width, rows.length * step, label, rows.map((row, i) => {
@@ -22,7 +23,7 @@ function bars(rows, label) {
     return el("g", null, say(left - 12, middle + 4.5, row.name, { "text-anchor": "end" }),
       el("rect", { x: left, y, width: Math.max(1, x(row.value) - left), height: 28, rx: 5, fill: `var(${row.colour})` }),
       whisker ? el("path", { d: whisker, stroke: "var(--ink)", "stroke-width": 1.5, fill: "none" }) : null,
-      say(end + 10, middle + 4.5, row.text, { "font-weight": 600 }), row.more ? say(end + 10 + 8.2 * row.text.length + 4, middle + 4.5, row.more, { class: "soft" }) : null);
+      say(end + 10, middle + 4.5, row.text, { "font-weight": 600 }), row.more ? say(end + 10 + 8.6 * row.text.length + 6, middle + 4.5, row.more, { class: "soft" }) : null);
   }));
 }
 
@@ -48,7 +49,7 @@ function scatter(points, titles, label) {
 
 /** curves: { values, colour, name }; each over the whole width, from its first node to its last. */
 function curves(list, titles, text, label) {
-  const width = window.innerWidth < 760 ? 380 : 860, height = 220, box = { left: 76, right: width - 8, top: 28, bottom: height - 26 };
+  const width = narrow() ? 380 : 860, height = 220, box = { left: 76, right: width - 8, top: 28, bottom: height - 26 };
   const most = Math.max(...list.flatMap((curve) => curve.values.reduce((a, b) => Math.max(a, b), 0))) || 1;
   const y = (value) => box.bottom - (box.bottom - box.top) * value / (most * 1.05);
   const unit = 1024 ** Math.floor(Math.log(most) / Math.log(1024));  // they are bytes

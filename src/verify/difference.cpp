@@ -61,10 +61,11 @@ bool is_quantized(DType dtype) {
 /// What is left of sums that cancel, where a sine of pi is no zero.
 constexpr double kDust = 0x1p-50;
 
-bool is_close(const OutputDiff& diff, const Extremes& e, const Tensor& a, double tolerance, double floor) {
+double bound(DType dtype, double tolerance) { return std::max(tolerance, resolution(dtype)); }
+
+bool is_close(const OutputDiff& diff, const Extremes& e, const Tensor& a, double tolerance) {
   if (is_inexact(a.dtype()))
-    return diff.max_rel <= std::max(tolerance, resolution(a.dtype())) ||
-           diff.max_abs <= std::max(floor, e.scale > 0 ? kDust : 1e-6);
+    return diff.max_rel <= bound(a.dtype(), tolerance) || diff.max_abs <= (e.scale > 0 ? kDust : 1e-6);
   if (is_quantized(a.dtype()))
     return e.abs <= 1 && e.differing * 1000 <= std::max<std::size_t>(static_cast<std::size_t>(a.elements()), 1000);
   return e.differing == 0;
@@ -86,8 +87,9 @@ OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& 
   if (!diff.ok || a.dtype() == DType::undefined) return diff;
   const Extremes e = extremes(a, b);
   diff.max_abs = e.incomparable ? INFINITY : e.abs;
-  diff.max_rel = diff.max_abs == 0 ? 0 : e.scale > 0 ? diff.max_abs / e.scale : INFINITY;
-  diff.ok = is_close(diff, e, a, tolerance, floor);
+  const double scale = std::max(e.scale, floor > 0 ? floor / bound(a.dtype(), tolerance) : 0);
+  diff.max_rel = diff.max_abs == 0 ? 0 : scale > 0 ? diff.max_abs / scale : INFINITY;
+  diff.ok = is_close(diff, e, a, tolerance);
   return diff;
 }
 

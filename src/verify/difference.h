@@ -12,10 +12,11 @@ namespace modelflow {
 /// Where no tolerance is given: float32 sums in another order.
 constexpr double kTolerance = 1e-4;
 
-/// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|.
-/// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type, or within `floor`
-/// absolutely (1e-6 where a is zero throughout); integers, booleans and strings equal, except 8-bit numbers: of a
-/// thousand one may be off by one, since float reassociation moves what is rounded.
+/// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|, or
+/// over what makes `floor` the bound, where that is more: next to nothing of next to nothing is no difference.
+/// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type of that (or within 1e-6
+/// absolutely where a is zero throughout and there is no floor); integers, booleans and strings equal, except 8-bit
+/// numbers: of a thousand one may be off by one, since float reassociation moves what is rounded.
 OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor = 0);
 
 /// Compares what kind of numbers they are: NaN, an infinity, or finite. Where `other` (may be null), a second result of
