@@ -151,8 +151,8 @@ void add_checks(CLI::App& app, Raw& raw) {
   app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
       ->check(between(kSmallest, kLargest));
   app.add_option("--verify-seconds", raw.verify_seconds,
-                 "how long the original may run on made-up inputs, 4 runs at least: more inputs, surer results "
-                 "(default: 2; 0.5 with --fast)")
+                 "how long the original may run on made-up inputs, or 2 runs for each second, at most 4: more inputs, "
+                 "surer results (default: 2; 0.5 with --fast)")
       ->check(between(kSmallest, kLargest));
 }
 

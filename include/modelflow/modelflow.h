@@ -54,7 +54,7 @@ struct Options {
   std::set<std::string> disabled, enabled;  ///< pass or rule names
   bool measure = true;                      ///< time on this machine; false: the cost model decides
   bool verify = true;
-  /// Verification adds made-up inputs until the original has run so long on them, or four times as long as on the first.
+  /// Verification adds made-up inputs until the original has run so long on them, or 2 runs per second, at most 4.
   double verify_seconds = 2;
   bool profile = true;               ///< with `measure`: times of nodes and memory for the report, some seconds more
   int threads = 0;                   ///< for timing; 0: all cores

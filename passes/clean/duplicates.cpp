@@ -1,6 +1,7 @@
 // Equal constants, and nodes that compute the same, are kept once.
 #include <functional>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -11,9 +12,20 @@ namespace modelflow::passes {
 
 namespace {
 
+/// Of both ends of the contents alone: weights that are alike there are compared, and hashing all of them would read
+/// every weight of a transformer, whose layers are of one size, in each round of the stage.
+std::size_t hash_of_ends(const Tensor& tensor) {
+  constexpr std::size_t kEnd = 1024;
+  const std::size_t size = tensor.bytes();
+  if (tensor.dtype() == DType::string || size <= 2 * kEnd) return tensor.hash();
+  const auto* data = reinterpret_cast<const char*>(tensor.data());
+  const std::hash<std::string_view> hash;
+  return hash({data, kEnd}) * 0x9e3779b97f4a7c15 + hash({data + size - kEnd, kEnd});
+}
+
 /// Equal bytes are kept once (weights that an exporter wrote twice, repeated small constants).
 int merge_constants(Graph& graph) {
-  // Contents are read only when another constant has the same type and size: most large weights are never touched.
+  // Contents are read only when another constant has the same type and size.
   std::map<std::pair<DType, Dims>, std::vector<Value*>> alike;
   for (Value* value : graph.initializers())
     if (value->constant() && !value->is_graph_output() && !graph.pinned.contains(value->name()))
@@ -21,9 +33,9 @@ int merge_constants(Graph& graph) {
   int changes = 0;
   for (auto& [type, values] : alike) {
     if (values.size() < 2) continue;
-    std::unordered_multimap<std::uint64_t, Value*> seen;
+    std::unordered_multimap<std::size_t, Value*> seen;
     for (Value* value : values) {
-      const std::uint64_t hash = value->constant()->hash();
+      const std::size_t hash = hash_of_ends(*value->constant());
       Value* twin = nullptr;
       for (auto [at, end] = seen.equal_range(hash); at != end && !twin; ++at)
         if (at->second->constant()->same_content(*value->constant())) twin = at->second;

@@ -56,7 +56,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     measure, verify: False leaves timing (the cost model decides) or the comparison out.
     profile: False leaves times of nodes and memory out of the report, which take some seconds of what `measure` takes.
     max_seconds, timeout: seconds for measuring (600), and for all (7200; 0: none).
-    verify_seconds: how long the original may run on made-up inputs (2; 4 runs at least): more inputs, surer results.
+    verify_seconds: how long the original may run on made-up inputs (2; or 2 runs for each second, at most 4): more inputs, surer results.
     max_memory: bytes, or "8G"; default: nine tenths of the machine.
     max_nodes, max_depth: bounds of what a model may hold.
     reproducer: a folder for the smallest model that shows a fault, should verification find one.

@@ -19,7 +19,8 @@
 namespace modelflow {
 namespace {
 
-constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case
+constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case, but with
+constexpr double kRunsPerSecond = 2;       // a small Options::verify_seconds
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
                                            // that occur twice make huge ones
@@ -293,7 +294,8 @@ class Maker {
 
   std::string no_room(double elements) const {
     const double expected = once_ * std::max(elements / std::max(typical_elements_, 1.0), 0.01);
-    if (spent_ + expected > std::max(options_.verify_seconds, kRuns * once_))
+    const double runs = std::min(kRuns, kRunsPerSecond * options_.verify_seconds);
+    if (spent_ + expected > std::max(options_.verify_seconds, runs * once_))
       return "no time: the original runs too long";
     return bytes_ > kMostBytes ? "no memory: the results are too large" : "";
   }
