@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/gemm/f32_amx.h"
-#include "backends/cpu/gemm/f32_avx512.h"
 #include "modelflow/target.h"
 
 namespace modelflow::cpu {
@@ -26,8 +26,8 @@ struct Product {
   }
 
   std::vector<float> packed() const {
-    std::vector<float> out(packed_b_floats(k, n));
-    pack_b_avx512(b.data(), n, false, k, n, 0, (n + kGemmPanel - 1) / kGemmPanel, out.data());
+    std::vector<float> out(f32_avx512.packed_floats(k, n));
+    f32_avx512.pack_b(b.data(), n, false, k, n, 0, (n + f32_avx512.panel - 1) / f32_avx512.panel, out.data());
     return out;
   }
 
@@ -51,9 +51,9 @@ struct Product {
     const std::vector<float> weights = packed();
     std::vector<float> c(m * n);
     Gemm g;
-    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.b = weights.data(), g.ldb = kGemmPanel;
-    g.panel = kGemmPanel * k, g.c = c.data(), g.ldc = n, g.scale = scale;
-    gemm_avx512(g, 0, m, 0, n);
+    g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.b = weights.data(), g.ldb = f32_avx512.panel;
+    g.panel = f32_avx512.panel * k, g.c = c.data(), g.ldc = n, g.scale = scale;
+    f32_avx512.gemm(g, 0, m, 0, n);
     return c;
   }
 

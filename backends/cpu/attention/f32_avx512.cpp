@@ -1,10 +1,9 @@
 // Attention of float32 on AVX-512: blocks of rows against blocks of packed keys and values.
-#include "backends/cpu/gemm/f32_avx512.h"
-
 #include "backends/cpu/attention/softmax_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 
 // A block of rows against all keys it sees, a block of keys at a time: scores, exponentials and the product with the
-// values stay in L2, most of them in L1. Both products are gemm_avx512 on packed keys and values.
+// values stay in L2, most of them in L1. Both products are f32_avx512.gemm on packed keys and values.
 namespace modelflow::cpu {
 namespace {
 
@@ -13,7 +12,7 @@ constexpr std::size_t kKeys = 256;             // keys per block when there are 
 constexpr std::size_t kWhole = 384;            // up to here one block: no rescaling
 constexpr std::size_t kMostAhead = 256 << 10;  // bytes of a head that fit in L2 beside another
 
-std::size_t panels(std::size_t n) { return (n + kGemmPanel - 1) / kGemmPanel; }
+std::size_t panels(std::size_t n) { return f32_avx512.panels(n); }
 std::size_t round_up(std::size_t n) { return (n + 15) / 16 * 16; }
 std::size_t key_block(std::size_t keys) { return keys <= kWhole ? keys : kKeys; }
 
@@ -117,7 +116,7 @@ bool hidden_matters(const Rows& r) {
 
 void block(Rows& r, const Ahead& ahead, const float* packed) {
   const AttentionHead& h = r.head;
-  const float *keys = packed, *values = packed + packed_b_floats(h.depth, h.keys);
+  const float *keys = packed, *values = packed + f32_avx512.packed_floats(h.depth, h.keys);
   const std::size_t seen = h.seen(r.first + r.count - 1), step = key_block(h.keys);
   for (std::size_t i = 0; i < r.count; ++i) {
     r.max[i] = kNothing;
@@ -128,8 +127,8 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
   scores.k = h.depth;
   scores.a = h.q + r.first * h.q_row;
   scores.lda = h.q_row;
-  scores.ldb = kGemmPanel;
-  scores.panel = kGemmPanel * h.depth;
+  scores.ldb = f32_avx512.panel;
+  scores.panel = f32_avx512.panel * h.depth;
   scores.c = r.scores;
   scores.ldc = r.scores_row;
   scores.scale = h.scale;
@@ -138,20 +137,20 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
   product.n = h.width;
   product.a = r.scores;
   product.lda = r.scores_row;
-  product.ldb = kGemmPanel;
-  product.panel = kGemmPanel * h.keys;
+  product.ldb = f32_avx512.panel;
+  product.panel = f32_avx512.panel * h.keys;
   product.c = r.values;
   product.ldc = product.ldr = r.values_row;
   for (std::size_t key = 0; key < seen; key += step) {
     const std::size_t count = least(step, seen - key);
     scores.n = count;
-    scores.b = keys + key * h.depth;  // key is a multiple of kGemmPanel
-    gemm_avx512(scores, 0, r.count, 0, count);
+    scores.b = keys + key * h.depth;  // key is a multiple of f32_avx512.panel
+    f32_avx512.gemm(scores, 0, r.count, 0, count);
     softmax(r, ahead, key, count);
     product.k = count;
-    product.b = values + key * kGemmPanel;
+    product.b = values + key * f32_avx512.panel;
     product.residual = key ? r.values : nullptr;
-    gemm_avx512(product, 0, r.count, 0, h.width);
+    f32_avx512.gemm(product, 0, r.count, 0, h.width);
   }
 }
 
@@ -178,14 +177,14 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
 std::size_t scratch_floats(const AttentionHead& h) { return kRows * (round_up(key_block(h.keys)) + round_up(h.width)); }
 
 std::size_t packed_floats(const AttentionHead& h) {
-  return packed_b_floats(h.depth, h.keys) + packed_b_floats(h.keys, h.width);
+  return f32_avx512.packed_floats(h.depth, h.keys) + f32_avx512.packed_floats(h.keys, h.width);
 }
 
 void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
   const std::size_t k = panels(h.keys), v = panels(h.width);
-  pack_b_avx512(h.k, h.k_row, true, h.depth, h.keys, k * part / parts, k * (part + 1) / parts, packed);
-  pack_b_avx512(h.v, h.v_row, false, h.keys, h.width, v * part / parts, v * (part + 1) / parts,
-                packed + packed_b_floats(h.depth, h.keys));
+  f32_avx512.pack_b(h.k, h.k_row, true, h.depth, h.keys, k * part / parts, k * (part + 1) / parts, packed);
+  f32_avx512.pack_b(h.v, h.v_row, false, h.keys, h.width, v * part / parts, v * (part + 1) / parts,
+                    packed + f32_avx512.packed_floats(h.depth, h.keys));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/conv/layout_avx512.h"
 #include "backends/cpu/conv/tile_avx512.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -184,7 +184,7 @@ void write_planes(const DenseRun& run, const DenseTask& task, const float* resul
   const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
   for (std::int64_t i = 0; i < pieces; ++i) {
     const std::int64_t at = (b.image * p.filters + first) * plane + (b.row0 + i) * p.columns + b.column0;
-    transpose_avx512(result + i * pixels * filters, filters, p.y + at, plane, pixels, filters);
+    f32_avx512.transpose(result + i * pixels * filters, filters, p.y + at, plane, pixels, filters);
     if (!p.added) continue;
     for (std::int64_t f = 0; f < filters; ++f) finish_avx512(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
   }

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/conv/epilogue_avx512.h"
 #include "backends/cpu/conv/layout_avx512.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -278,7 +278,7 @@ void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result)
   const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
   for (std::int64_t i = 0; i < pieces; ++i) {
     const std::int64_t at = b.image * p.filters * plane + (b.row0 + i) * p.columns + b.column0;
-    transpose_avx512(result + i * pixels * p.filters, p.filters, p.y + at, plane, pixels, p.filters);
+    f32_avx512.transpose(result + i * pixels * p.filters, p.filters, p.y + at, plane, pixels, p.filters);
     if (!p.added) continue;
     for (std::int64_t f = 0; f < p.filters; ++f)
       finish_avx512(p, p.y + at + f * plane, p.added + at + f * plane, pixels);

@@ -11,7 +11,7 @@ namespace modelflow::cpu {
 extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_dense_avx512;
 extern const Kernel conv_bf16_amx, conv_bf16_widened;
 extern const Kernel conv_to_bf16_amx, conv_to_bf16_widened;
-extern const Kernel conv_transpose_avx512;
+extern const Kernel conv_transpose_avx512, conv_transpose_avx2;
 
 inline constexpr std::array kConvKernels = {
     // Conv
@@ -29,6 +29,7 @@ inline constexpr std::array kConvKernels = {
     &conv_to_bf16_widened,
     // ConvTranspose
     &conv_transpose_avx512,
+    &conv_transpose_avx2,
 };
 
 }  // namespace modelflow::cpu

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {
@@ -46,7 +46,7 @@ void copy_first(const ConvProblem& p, const BandShape& s, const float* x, Inside
   const std::int64_t plane = p.height * p.width;
   const float* from = x + s.first_column + in.from * s.step_w;
   to += in.from * pixel;
-  if (s.step_w == 1) return transpose_avx512(from, plane, to, pixel, p.channels, in.to - in.from);
+  if (s.step_w == 1) return f32_avx512.transpose(from, plane, to, pixel, p.channels, in.to - in.from);
   for (std::int64_t i = in.from; i < in.to; ++i, to += pixel, from += s.step_w) {
     for (std::int64_t c = 0; c < p.channels; ++c) to[c] = from[c * plane];
   }

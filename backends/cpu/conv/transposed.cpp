@@ -6,7 +6,7 @@
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -15,19 +15,20 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 class ConvTranspose : public Implementation {
  public:
-  explicit ConvTranspose(const Call& call) : activation_(activation_of(call.attrs)) {
+  ConvTranspose(const Call& call, const Target& target, const F32Code& code)
+      : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call.attrs)) {
     const Tensor& w = *call.in(1).constant;
     channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]), kh_ = size(w.dims()[2]), kw_ = size(w.dims()[3]);
     const Tensor* bias = call.attrs.integer("has_bias") ? call.in(2).constant : nullptr;
     for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
-    turned_ = kw_ * m_ < kGemmPanel / 2;
+    turned_ = kw_ * m_ < code.panel / 2;
     if (turned_) {
       pack_turned(w);
       return;
     }
-    const std::size_t bytes = kh_ * packed_b_floats(channels_, kw_ * m_) * sizeof(float);
-    packed_ =
-        packed_weights(w, "conv_transpose", bytes, [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
+    const std::size_t bytes = kh_ * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
+    packed_ = packed_weights(w, "conv_transpose " + std::string(code.layout), bytes,
+                             [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
 
   void run(Invocation& call) const override {
@@ -58,7 +59,7 @@ class ConvTranspose : public Implementation {
   /// [C, M, kh, kw] -> for each line of the window [C, kw * M].
   void pack(const Tensor& w, float* out) const {
     const auto from = w.as<float>();
-    const std::size_t columns = kw_ * m_, panels = (columns + kGemmPanel - 1) / kGemmPanel;
+    const std::size_t columns = kw_ * m_;
     std::vector<float> matrix(channels_ * columns);
     for (std::size_t i = 0; i < kh_; ++i) {
       float* to = matrix.data();
@@ -67,8 +68,8 @@ class ConvTranspose : public Implementation {
           for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kh_ + i) * kw_ + j];
         }
       }
-      pack_b_avx512(matrix.data(), columns, false, channels_, columns, 0, panels,
-                    out + i * packed_b_floats(channels_, columns));
+      code_.pack_b(matrix.data(), columns, false, channels_, columns, 0, code_.panels(columns),
+                   out + i * code_.packed_floats(channels_, columns));
     }
   }
 
@@ -88,29 +89,31 @@ class ConvTranspose : public Implementation {
     Gemm g;
     g.m = width, g.n = kw_ * m_, g.k = channels_;
     g.a = x, g.lda = channels_;
-    g.ldb = kGemmPanel, g.panel = kGemmPanel * channels_;
+    g.ldb = code_.panel, g.panel = code_.panel * channels_;
     g.ldc = g.n;
     g.bias = bias_.empty() ? nullptr : bias_.data();
     g.activation = activation_;
+    g.blocks = blocks_;
     for (std::size_t i = 0; i < kh_; ++i) {
-      g.b = reinterpret_cast<const float*>(packed_.get()) + i * packed_b_floats(channels_, g.n);
+      g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(channels_, g.n);
       g.c = y + i * width * g.n;
-      gemm_avx512(g, 0, width, 0, g.n);
+      code_.gemm(g, 0, width, 0, g.n);
     }
   }
 
   /// The same by [kh * kw * M, C] x [C, width], then the columns of each line interleaved.
   void expand_turned(const float* x, std::size_t width, float* y, float* scratch) const {
     const std::size_t piece = kw_ * m_;
-    transpose_avx512(x, channels_, scratch, width, width, channels_);
+    code_.transpose(x, channels_, scratch, width, width, channels_);
     std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
     Gemm g;
     g.m = kh_ * piece, g.n = width, g.k = channels_ + 1;
     g.a = rows_.data(), g.lda = g.k;
-    g.b = scratch, g.ldb = width, g.panel = kGemmPanel;
+    g.b = scratch, g.ldb = width, g.panel = code_.panel;
     g.c = scratch + g.k * width, g.ldc = width;
     g.activation = activation_;
-    gemm_avx512(g, 0, g.m, 0, width);
+    g.blocks = blocks_;
+    code_.gemm(g, 0, g.m, 0, width);
     for (std::size_t row = 0; row < g.m; ++row) {
       const float* from = g.c + row * width;
       float* to = y + row / piece * width * piece + row % piece;
@@ -118,6 +121,8 @@ class ConvTranspose : public Implementation {
     }
   }
 
+  const F32Code& code_;
+  GemmBlocks blocks_;
   ActivationSpec activation_;
   std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
   bool turned_ = false;
@@ -155,8 +160,19 @@ const Kernel conv_transpose_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<ConvTranspose>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<ConvTranspose>(call, target, f32_avx512);
+    },
+};
+
+const Kernel conv_transpose_avx2 = {
+    .op = "ConvTranspose",
+    .name = "cpu.conv_transpose_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<ConvTranspose>(call, target, f32_avx2);
     },
 };
 

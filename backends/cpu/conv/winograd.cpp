@@ -11,7 +11,7 @@
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 #include "src/core/unknown_extents.h"
 
 namespace modelflow::cpu {
@@ -41,15 +41,15 @@ void frequency(const float* w, std::int64_t filters, std::int64_t channels, cons
 
 std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m) {
   const auto filters = static_cast<std::size_t>(w.dims()[0]), channels = static_cast<std::size_t>(w.dims()[1]);
-  const std::size_t floats = packed_b_floats(channels, filters), n = static_cast<std::size_t>(m) + 2;
+  const std::size_t floats = f32_avx512.packed_floats(channels, filters), n = static_cast<std::size_t>(m) + 2;
   const std::string layout = "conv_winograd_avx512 m" + std::to_string(m);
   return packed_weights(w, layout, n * n * floats * sizeof(float), [&](std::byte* to) {
     const double(*matrix)[3] = m == 4 ? kFour : kTwo;
     std::vector<float> plain(filters * channels);
     for (std::size_t i = 0; i < n * n; ++i) {
       frequency(w.as<float>().data(), w.dims()[0], w.dims()[1], matrix[i / n], matrix[i % n], plain.data());
-      pack_b_avx512(plain.data(), filters, false, channels, filters, 0, ceil_div(w.dims()[0], kGemmPanel),
-                    reinterpret_cast<float*>(to) + i * floats);
+      f32_avx512.pack_b(plain.data(), filters, false, channels, filters, 0, f32_avx512.panels(filters),
+                        reinterpret_cast<float*>(to) + i * floats);
     }
   });
 }
@@ -109,7 +109,7 @@ class Winograd : public Implementation {
     run.pixel = p.channels % 512 == 0 ? p.channels + 16 : p.channels;
     if (run.tiles() == 0 || p.filters == 0) return;
     const auto floats = static_cast<std::int64_t>(
-        packed_b_floats(static_cast<std::size_t>(p.channels), static_cast<std::size_t>(p.filters)));
+        f32_avx512.packed_floats(static_cast<std::size_t>(p.channels), static_cast<std::size_t>(p.filters)));
     if (run.frequencies() * floats <= kOwnFloats) {
       run_blocks(run, call);
     } else {
@@ -139,12 +139,12 @@ class Winograd : public Implementation {
     g.k = static_cast<std::size_t>(p.channels);
     g.a = v + frequency * rows * run.pixel;
     g.lda = static_cast<std::size_t>(run.pixel);
-    g.b = run.weights + static_cast<std::size_t>(frequency) * packed_b_floats(g.k, g.n);
-    g.ldb = kGemmPanel;
-    g.panel = kGemmPanel * g.k;
+    g.b = run.weights + static_cast<std::size_t>(frequency) * f32_avx512.packed_floats(g.k, g.n);
+    g.ldb = f32_avx512.panel;
+    g.panel = f32_avx512.panel * g.k;
     g.c = products + frequency * rows * p.filters;
     g.ldc = g.n;
-    gemm_avx512(g, 0, g.m, n_begin, n_end);
+    f32_avx512.gemm(g, 0, g.m, n_begin, n_end);
   }
 
   /// Small weights: every task takes some tiles from x to y in its own L2.

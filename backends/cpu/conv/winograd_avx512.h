@@ -15,7 +15,7 @@ struct WinogradRun {
   ConvProblem problem;        ///< channels last on both sides
   std::int64_t m;             ///< 2 or 4
   std::int64_t down, across;  ///< tiles of an image
-  const float* weights;       ///< [frequency], each packed by pack_b_avx512 as [channels, filters]
+  const float* weights;       ///< [frequency], each packed by f32_avx512.pack_b as [channels, filters]
   const float* plain;         ///< the same as the model has them, [filters, channels, 3, 3]
   std::int64_t pixel;         ///< floats from one tile to the next in v: channels and some room
   std::int64_t frequencies() const { return (m + 2) * (m + 2); }

@@ -3,7 +3,7 @@
 #include "backends/cpu/gemm/bf16_int8_amx.h"
 
 #include "backends/cpu/gemm/epilogue_avx512.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/gemm/round_amx.h"
 #include "backends/cpu/gemm/tiles_amx.h"
 
@@ -125,8 +125,8 @@ void interleave_pairs(const std::uint16_t* b, std::size_t n, std::size_t k, std:
 void gather_pairs(const std::uint16_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::uint16_t* out) {
   if (k != depth || columns != kTileBlock) __builtin_memset(out, 0, depth * kTileBlock * 2);
   if (k % 2 == 0)
-    return transpose_avx512(reinterpret_cast<const float*>(b), k / 2, reinterpret_cast<float*>(out), kTileBlock,
-                            columns, k / 2);
+    return f32_avx512.transpose(reinterpret_cast<const float*>(b), k / 2, reinterpret_cast<float*>(out), kTileBlock,
+                                columns, k / 2);
   for (std::size_t j = 0; j < columns; ++j)
     for (std::size_t i = 0; i < k; ++i) out[i / 2 * 2 * kTileBlock + 2 * j + i % 2] = b[j * k + i];
 }

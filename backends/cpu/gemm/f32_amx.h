@@ -13,7 +13,7 @@ struct F32Gemm {
   TilePanels rows;
   std::size_t n = 0, k = 0;
   const std::byte* a = nullptr;  ///< as split_rows_amx left it
-  const float* b = nullptr;      ///< as pack_b_avx512 left it
+  const float* b = nullptr;      ///< as f32_avx512.pack_b left it
   ProductEpilogue out;
   float scale = 1;
 };

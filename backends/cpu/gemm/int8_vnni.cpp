@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/gemm/epilogue_avx512.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 
 // Why 14 x 2: of 64 bytes of B and 4 of A that a register and a broadcast bring, few enough come from L2 (13 bytes per
 // cycle) that a panel of B need not fit in L1, so k is never cut and sums stay in registers for its whole extent.
@@ -231,8 +231,8 @@ void interleave(const std::int8_t* b, std::size_t ldb, std::size_t rows, __mmask
 void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::byte* out) {
   if (k != depth || columns != kVnniPanel) std::memset(out, 0, depth * kVnniPanel);
   if (k % 4 == 0) {
-    return transpose_avx512(reinterpret_cast<const float*>(b), k / 4, reinterpret_cast<float*>(out), kVnniPanel,
-                            columns, k / 4);
+    return f32_avx512.transpose(reinterpret_cast<const float*>(b), k / 4, reinterpret_cast<float*>(out), kVnniPanel,
+                                columns, k / 4);
   }
   for (std::size_t j = 0; j < columns; ++j) {
     for (std::size_t i = 0; i < k; i += 4)

@@ -8,7 +8,7 @@
 
 namespace modelflow::cpu {
 
-extern const Kernel matmul_amx, matmul_avx512;
+extern const Kernel matmul_amx, matmul_avx512, matmul_avx2;
 extern const Kernel matmul_bf16_amx, matmul_bf16_avx512, matmul_bf16_widened;
 extern const Kernel matmul_to_bf16_amx, matmul_to_bf16_widened;
 extern const Kernel qmatmul_amx, qmatmul_vnni, qmatmul_avx_vnni, qmatmul_avx2, qmatmul_any;
@@ -18,6 +18,7 @@ inline constexpr std::array kGemmKernels = {
     // MatMul
     &matmul_amx,
     &matmul_avx512,
+    &matmul_avx2,
     &onednn_matmul,
     // MatMulBf16
     &matmul_bf16_amx,

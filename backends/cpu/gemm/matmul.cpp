@@ -1,9 +1,9 @@
-// The kernel of MatMul in float32 on AVX-512.
+// The kernels of MatMul in float32 on AVX-512 and AVX2.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/f32_avx512.h"
+#include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/gemm/kernels.h"
 #include "backends/cpu/gemm/matmul_problem.h"
 
@@ -12,45 +12,56 @@ namespace {
 
 using ops::MatMulAttrs;
 
-std::size_t panels(std::size_t n) { return (n + kGemmPanel - 1) / kGemmPanel; }
-
-/// How one product is cut into tasks: rows times column panels.
+/// How one product is cut into tasks: rows times columns of tiles.
 struct Split {
   std::size_t rows = 1, columns = 1;
 };
 
-// Weights are what travels far: every thread gets its own columns, so that each weight is read by one core only. When B
-// fits in L2 beside the rest, rows are cut instead. A few tasks per thread even out noise on busy machines.
-Split split(const Gemm& g, std::size_t threads) {
-  const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
-  if (threads == 1 || flops < 1e6) return {};
-  const std::size_t wanted = even_tasks(
-      std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2)), threads);
-  const std::size_t most_columns = (panels(g.n) + 1) / 2, most_rows = std::max<std::size_t>(g.m / 12, 1);
-  const bool small_b = g.k * g.n * sizeof(float) <= 256 << 10;
-  Split s;
-  if (small_b) {
-    s.rows = std::min(most_rows, wanted);
-    s.columns = std::min(most_columns, (wanted + s.rows - 1) / s.rows);
-  } else {
-    s.columns = std::min(most_columns, wanted);
-    s.rows = std::min(most_rows, (wanted + s.columns - 1) / s.columns);
+/// Products on a machine: its code, and what its caches hold.
+struct Machine {
+  const F32Code& code;
+  GemmBlocks blocks;
+  std::size_t small_b;  ///< bytes of B that stay in L2 beside the rest
+  Machine(const F32Code& f32, const Target& target)
+      : code(f32),
+        blocks(f32.blocks(target)),
+        small_b(std::min<std::size_t>(static_cast<std::size_t>(target.l2) / 4, 256 << 10)) {}
+
+  std::size_t tiles(std::size_t n) const { return (n + code.tile - 1) / code.tile; }
+
+  // Weights are what travels far: every thread gets its own columns, so that each weight is read by one core only. When
+  // B fits in L2 beside the rest, rows are cut instead. A few tasks per thread even out noise on busy machines.
+  Split split(const Gemm& g, std::size_t threads) const {
+    const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+    if (threads == 1 || flops < 1e6) return {};
+    const std::size_t wanted = even_tasks(
+        std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2)), threads);
+    const std::size_t most_columns = tiles(g.n), most_rows = std::max<std::size_t>(g.m / 12, 1);
+    Split s;
+    if (g.k * g.n * sizeof(float) <= small_b) {
+      s.rows = std::min(most_rows, wanted);
+      s.columns = std::min(most_columns, (wanted + s.rows - 1) / s.rows);
+    } else {
+      s.columns = std::min(most_columns, wanted);
+      s.rows = std::min(most_rows, (wanted + s.columns - 1) / s.columns);
+    }
+    return s;
   }
-  return s;
-}
 
-void run_part(const Gemm& g, const Split& s, std::size_t task) {
-  // Columns are cut at multiples of two panels, the width of a tile.
-  const std::size_t row = task / s.columns, column = task % s.columns, all = (panels(g.n) + 1) / 2;
-  const std::size_t n0 = all * column / s.columns * 2 * kGemmPanel,
-                    n1 = all * (column + 1) / s.columns * 2 * kGemmPanel;
-  gemm_avx512(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n));
-}
+  void run_part(const Gemm& g, const Split& s, std::size_t task) const {
+    const std::size_t row = task / s.columns, column = task % s.columns, all = tiles(g.n);
+    const std::size_t n0 = all * column / s.columns * code.tile, n1 = all * (column + 1) / s.columns * code.tile;
+    code.gemm(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n));
+  }
+};
 
-class MatMulAvx512 : public Implementation {
+class MatMul : public Implementation {
  public:
-  explicit MatMulAvx512(const Call& call)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), packed_(packed_matrix(call, attrs_.trans_b)) {}
+  MatMul(const Call& call, const Target& target, const F32Code& code)
+      : attrs_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        machine_(code, target),
+        packed_(packed_matrix(call, attrs_.trans_b, code)) {}
 
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);
@@ -70,12 +81,13 @@ class MatMulAvx512 : public Implementation {
     g.k = p.k;
     g.lda = p.k;
     g.ldb = p.n;
-    g.panel = kGemmPanel;
+    g.panel = machine_.code.panel;
     g.ldc = g.ldr = p.n;
     g.scale = attrs_.scale;
     g.bias = p.bias;
     if (p.residual) g.residual_use = attrs_.residual;
     g.activation = activation_;
+    g.blocks = machine_.blocks;
     return g;
   }
 
@@ -86,24 +98,29 @@ class MatMulAvx512 : public Implementation {
     if (p.residual) g.residual = p.residual + i * p.m * p.n;
     if (packed_) {
       g.b = reinterpret_cast<const float*>(packed_.get());
-      g.ldb = kGemmPanel;
-      g.panel = kGemmPanel * p.k;
+      packed_b(g);
     }
   }
 
-  static void multiply(const std::vector<Gemm>& products, Invocation& call) {
-    const Split s = split(products[0], products.size() < call.threads() ? call.threads() : 1);
+  void packed_b(Gemm& g) const {
+    g.ldb = machine_.code.panel;
+    g.panel = machine_.code.panel * g.k;
+  }
+
+  void multiply(const std::vector<Gemm>& products, Invocation& call) const {
+    const Split s = machine_.split(products[0], products.size() < call.threads() ? call.threads() : 1);
     const std::size_t parts = s.rows * s.columns, tasks = parts * products.size();
-    const auto task = [&](std::size_t i) { run_part(products[i / parts], s, i % parts); };
+    const auto task = [&](std::size_t i) { machine_.run_part(products[i / parts], s, i % parts); };
     if (tasks == 1) return task(0);
     call.parallel(tasks, task);
   }
 
   // B (and a transposed A) are packed first: by the task that uses them when there are enough products, else together.
   void run_dynamic(const MatMulProblem& p, std::vector<Gemm>& products, Invocation& call) const {
+    const F32Code& code = machine_.code;
     const bool pack = !packed_ && (attrs_.trans_b || (p.m > 24 && p.n > 128));
     if (!pack && !attrs_.trans_a) return multiply(products, call);
-    const std::size_t b_floats = pack ? packed_b_floats(p.k, p.n) : 0;
+    const std::size_t b_floats = pack ? code.packed_floats(p.k, p.n) : 0;
     const std::size_t a_floats = attrs_.trans_a ? (p.m * p.k + 15) / 16 * 16 : 0;
     // Enough products: each task packs and multiplies some, one after the other in the same memory.
     const bool together = p.batch >= call.threads();
@@ -111,34 +128,33 @@ class MatMulAvx512 : public Implementation {
     auto* memory = reinterpret_cast<float*>(call.scratch(tasks * (a_floats + b_floats) * sizeof(float) + 64));
     const auto prepare = [&](std::size_t i, float* a, std::size_t first, std::size_t last) {
       if (pack) {
-        pack_b_avx512(p.b + p.offsets[i].second, attrs_.trans_b ? p.k : p.n, attrs_.trans_b, p.k, p.n, first, last,
-                      a + a_floats);
+        code.pack_b(p.b + p.offsets[i].second, attrs_.trans_b ? p.k : p.n, attrs_.trans_b, p.k, p.n, first, last,
+                    a + a_floats);
       }
-      if (attrs_.trans_a && first == 0) transpose_avx512(p.a + p.offsets[i].first, p.m, a, p.k, p.k, p.m);
+      if (attrs_.trans_a && first == 0) code.transpose(p.a + p.offsets[i].first, p.m, a, p.k, p.k, p.m);
     };
     const auto use = [&](std::size_t i, const float* a) {
       Gemm& g = products[i];
       if (attrs_.trans_a) g.a = a;
       if (!pack) return;
       g.b = a + a_floats;
-      g.ldb = kGemmPanel;
-      g.panel = kGemmPanel * p.k;
+      packed_b(g);
     };
     if (together) {
       return call.parallel(tasks, [&](std::size_t task) {
         float* own = memory + task * (a_floats + b_floats);
         for (std::size_t i = p.batch * task / tasks; i < p.batch * (task + 1) / tasks; ++i) {
-          prepare(i, own, 0, panels(p.n));
+          prepare(i, own, 0, code.panels(p.n));
           use(i, own);
-          gemm_avx512(products[i], 0, p.m, 0, p.n);
+          code.gemm(products[i], 0, p.m, 0, p.n);
         }
       });
     }
     const auto place_of = [&](std::size_t i) { return memory + i * (a_floats + b_floats); };
-    const std::size_t parts = std::max<std::size_t>(std::min(panels(p.n), call.threads() * 2), 1);
+    const std::size_t parts = std::max<std::size_t>(std::min(code.panels(p.n), call.threads() * 2), 1);
     call.parallel(p.batch * parts, [&](std::size_t task) {
       const std::size_t i = task / parts, part = task % parts;
-      prepare(i, place_of(i), panels(p.n) * part / parts, panels(p.n) * (part + 1) / parts);
+      prepare(i, place_of(i), code.panels(p.n) * part / parts, code.panels(p.n) * (part + 1) / parts);
     });
     for (std::size_t i = 0; i < p.batch; ++i) use(i, place_of(i));
     multiply(products, call);
@@ -146,6 +162,7 @@ class MatMulAvx512 : public Implementation {
 
   MatMulAttrs attrs_;
   ActivationSpec activation_;
+  Machine machine_;
   std::shared_ptr<const std::byte> packed_;
 };
 
@@ -157,16 +174,17 @@ double cost(const Call& call, const Target& target) {
 
 }  // namespace
 
-std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b) {
+std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b, const F32Code& code) {
   const Tensor* b = call.in(1).constant;
   if (!b || b->rank() < 2 || b->elements() == 0) return nullptr;
   const std::size_t rank = b->rank();
   const auto k = static_cast<std::size_t>(b->dims()[rank - 2 + trans_b]);
   const auto n = static_cast<std::size_t>(b->dims()[rank - 1 - trans_b]);
   if (k * n != static_cast<std::size_t>(b->elements())) return nullptr;  // one matrix per batch: packed at every run
-  const std::string layout = std::string("gemm_avx512") + (trans_b ? " transposed" : "");
-  return packed_weights(*b, layout, packed_b_floats(k, n) * sizeof(float), [&](std::byte* out) {
-    pack_b_avx512(b->as<float>().data(), trans_b ? k : n, trans_b, k, n, 0, panels(n), reinterpret_cast<float*>(out));
+  const std::string layout = std::string(code.layout) + (trans_b ? " transposed" : "");
+  return packed_weights(*b, layout, code.packed_floats(k, n) * sizeof(float), [&](std::byte* out) {
+    code.pack_b(b->as<float>().data(), trans_b ? k : n, trans_b, k, n, 0, code.panels(n),
+                reinterpret_cast<float*>(out));
   });
 }
 
@@ -176,8 +194,19 @@ const Kernel matmul_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts_matmul,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<MatMulAvx512>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<MatMul>(call, target, f32_avx512);
+    },
+};
+
+const Kernel matmul_avx2 = {
+    .op = "MatMul",
+    .name = "cpu.matmul_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts_matmul,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<MatMul>(call, target, f32_avx2);
     },
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/cpu/gemm/f32.h"
 #include "backends/ops/matmul_attrs.h"
 #include "modelflow/kernel.h"
 
@@ -22,10 +23,10 @@ struct MatMulProblem {
   const float *a = nullptr, *b = nullptr, *bias = nullptr, *residual = nullptr;
 };
 
-/// The one matrix of constant b as gemm_avx512 reads it; null where b is not constant, empty or more than one matrix.
-std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b);
+/// The one matrix of constant b as this code reads it; null where b is not constant, empty or more than one matrix.
+std::shared_ptr<const std::byte> packed_matrix(const Call& call, bool trans_b, const F32Code& code);
 
-/// What both kernels of MatMul can run at all.
+/// What the kernels of MatMul can run at all.
 Verdict accepts_matmul(const Call& call, const Target&);
 /// Floating point operations, those of the activation included, and bytes moved, unknown dims as 1.
 double matmul_flops(const Call& call);

@@ -88,7 +88,7 @@ class MatMulTiles : public Implementation {
   MatMulTiles(const Call& call, const Target& target)
       : attrs_(call.attrs),
         activation_(activation_of(call.attrs)),
-        packed_(packed_matrix(call, attrs_.trans_b)),
+        packed_(packed_matrix(call, attrs_.trans_b, f32_avx512)),
         vectors_(matmul_avx512.create(call, target)),
         finite_(std::ranges::all_of(call.in(1).constant->as<float>(), [](float w) { return std::isfinite(w); })) {}
 

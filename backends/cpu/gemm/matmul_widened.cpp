@@ -10,7 +10,7 @@ Verdict accepts_product(const Call& call, const Target& target) {
   if (Verdict v = accepts_matmul_bf16(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b || b->elements() == 0) return no("is not constant, or empty", call.in(1).name);
-  return onednn_matmul.accepts(float_form(call), target);
+  return matmul_avx2.accepts(float_form(call), target);
 }
 
 }  // namespace

@@ -80,7 +80,8 @@ struct Rest {
 };
 MODELFLOW_INLINE Floats only(Floats x, Rest rest, float other = 0) { return rest.mask ? x : all(other); }
 MODELFLOW_INLINE Floats load(const float* from, Rest rest, float other = 0) {
-  return only(_mm256_maskload_ps(from, reinterpret_cast<__m256i>(rest.mask)), rest, other);
+  const Floats x = _mm256_maskload_ps(from, reinterpret_cast<__m256i>(rest.mask));  // 0 behind the end
+  return __builtin_constant_p(other) && other == 0 ? x : only(x, rest, other);
 }
 MODELFLOW_INLINE void store(float* to, Floats x, Rest rest) {
   _mm256_maskstore_ps(to, reinterpret_cast<__m256i>(rest.mask), x);

@@ -1,4 +1,4 @@
-// Transposition of blocks of 16 x 16 floats in registers. For files compiled for AVX-512 only (see vector.h).
+// Transposition of blocks of floats in registers: 16 x 16 on AVX-512, 8 x 8 on AVX2 (see vector.h).
 #pragma once
 
 #include "backends/cpu/vector/vector.h"
@@ -6,8 +6,10 @@
 namespace modelflow::cpu {
 namespace {
 
+#if defined(__AVX512F__)
+
 /// 16 rows of 16 floats; the classic four rounds of exchanging halves.
-MODELFLOW_INLINE void transpose16(__m512 (&r)[16]) {
+MODELFLOW_INLINE void transpose_registers(Floats (&r)[16]) {
   __m512 t[16];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
@@ -39,19 +41,45 @@ MODELFLOW_INLINE void transpose16(__m512 (&r)[16]) {
   }
 }
 
-/// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns, of which there are up to 16 each. All lanes of
-/// `written` are stored, with 0 beyond the rows.
+#elif defined(__AVX2__)
+
+/// 8 rows of 8 floats, in three rounds.
+MODELFLOW_INLINE void transpose_registers(Floats (&r)[8]) {
+  __m256 t[8], u[8];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+    t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 8; i += 4) {
+    u[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+    u[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+    u[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+    u[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
+    r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
+  }
+}
+
+#endif
+
+/// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns; more of them than a vector has lanes count as so
+/// many. All lanes of `written` are stored, with 0 beyond the rows.
+template <class Part>
 MODELFLOW_INLINE void transpose_block(const float* x, std::size_t x_step, float* y, std::size_t y_step,
-                                      std::size_t rows, std::size_t columns, __mmask16 written) {
-  __m512 r[16];
-  const __mmask16 read = first_lanes(columns);
+                                      std::size_t rows, std::size_t columns, Part written) {
+  Floats r[kLanes];
+  const Rest read(columns < kLanes ? columns : kLanes);
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < 16; ++i)
-    r[i] = i < rows ? _mm512_maskz_loadu_ps(read, x + i * x_step) : _mm512_setzero_ps();
-  transpose16(r);
+  for (std::size_t i = 0; i < kLanes; ++i) r[i] = i < rows ? load(x + i * x_step, read) : Floats{};
+  transpose_registers(r);
 #pragma GCC unroll 16
-  for (std::size_t j = 0; j < 16; ++j)
-    if (j < columns) _mm512_mask_storeu_ps(y + j * y_step, written, r[j]);
+  for (std::size_t j = 0; j < kLanes; ++j)
+    if (j < columns) store(y + j * y_step, r[j], written);
 }
 
 }  // namespace
