@@ -1,9 +1,10 @@
-// The kernel of dense convolutions of float32 on AVX-512: panels of filters, packed weights, and how the output is cut
-// into tasks.
+// The kernels of dense convolutions of float32 on AVX-512 and AVX2: panels of filters, packed weights, and how the
+// output is cut into tasks.
+#include "backends/cpu/conv/dense.h"
+
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/conv/dense_avx512.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/frame/scratch_tasks.h"
@@ -13,30 +14,37 @@
 namespace modelflow::cpu {
 namespace {
 
-// Three vectors per panel give the fastest tile (9 pixels x 48 filters), four and two are close. Paired vectors where
-// the last full one would be at most half used: 24 filters at the end, or all of 40.
-std::vector<DensePanel> split(std::int64_t filters, std::int64_t products, bool may_pair) {
-  std::vector<DensePanel> panels;
-  std::int64_t first = 0;
-  const auto add = [&](std::int64_t vectors, bool paired) {
-    const std::int64_t offset = panels.empty() ? 0 : panels.back().offset + panels.back().filters() * products;
-    panels.push_back({first, vectors, offset, paired});
-    first += panels.back().filters();
-  };
+using Panels = std::vector<DensePanel>;
+
+void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64_t width, bool paired) {
+  const DensePanel* last = panels.empty() ? nullptr : &panels.back();
+  const std::int64_t offset = last ? last->offset + last->filters() * products : 0;
+  panels.push_back({last ? last->first + last->filters() : 0, vectors, width, offset, paired});
+}
+
+// Two vectors of 8 lanes per panel, as many as 16 registers hold with the sums of six pixels.
+Panels split_narrow(std::int64_t filters, std::int64_t products, std::int64_t lanes) {
+  Panels panels;
+  for (std::int64_t left = ceil_div(filters, lanes); left > 0; left -= panels.back().vectors)
+    add(panels, left <= 3 ? left : 2, products, lanes, false);
+  return panels;
+}
+
+// Three vectors of 16 lanes per panel give the fastest tile (9 pixels x 48 filters), four and two are close. Paired
+// vectors where the last full one would be at most half used: 24 filters at the end, or all of 40.
+Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
+  Panels panels;
   const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
   if (pair && filters <= 8) {
-    add(1, true);
+    add(panels, 1, products, 8, true);
   } else if (pair && filters > 32 && filters <= 40) {
-    add(3, true);
-    add(2, true);
+    add(panels, 3, products, 8, true);
+    add(panels, 2, products, 8, true);
   } else {
     const std::int64_t full = pair ? (filters - 17) / 16 : (filters + 15) / 16;
-    for (std::int64_t left = full; left > 0;) {
-      const std::int64_t take = left <= 4 ? left : left % 3 == 1 ? 4 : 3;
-      add(take, false);
-      left -= take;
-    }
-    if (pair) add(3, true);
+    for (std::int64_t left = full; left > 0; left -= panels.back().vectors)
+      add(panels, left <= 4 ? left : left % 3 == 1 ? 4 : 3, products, 16, false);
+    if (pair) add(panels, 3, products, 8, true);
   }
   return panels;
 }
@@ -73,23 +81,22 @@ struct Cut {
   std::int64_t rows, columns, panels;
 };
 
-// What a block reads stays in L2 beside the weights of a panel.
-constexpr std::int64_t kBandFloats = 96 << 10;
-
-// Pixels into `count` blocks, but none smaller than a few tiles; rows stay whole where they fit.
-Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
+// Pixels into `count` blocks, but none smaller than a few tiles; rows stay whole where they fit. What a block reads
+// stays in L2 beside the weights of a panel.
+Cut cut_pixels(const DenseRun& run, std::int64_t count) {
+  const ConvProblem& p = run.problem;
   Cut c{p.rows, p.columns, 0};
   const std::int64_t pixel = p.channels * (p.kernel_h == 1 ? 1 : p.stride_h) * (p.kernel_w == 1 ? 1 : p.stride_w);
-  const bool wide = p.columns * p.kernel_h * pixel > 2 * kBandFloats;
+  const bool wide = p.columns * p.kernel_h * pixel > 2 * run.near_floats;
   if (p.rows == 1 || wide) {
     const std::int64_t least = std::min<std::int64_t>(p.columns, 36);
-    const std::int64_t by_cache = std::max(kBandFloats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
+    const std::int64_t by_cache = std::max(run.near_floats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
     c.columns = std::clamp(ceil_div(p.columns, p.rows == 1 ? count : 1), least, by_cache);
     c.columns = ceil_div(p.columns, ceil_div(p.columns, c.columns));
     c.rows = 1;
     return c;
   }
-  const std::int64_t by_cache = std::max<std::int64_t>(kBandFloats / (p.columns * pixel) - p.kernel_h / 2, 1);
+  const std::int64_t by_cache = std::max<std::int64_t>(run.near_floats / (p.columns * pixel) - p.kernel_h / 2, 1);
   const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : ceil_div(36, p.columns));
   c.rows = std::clamp(ceil_div(p.rows, count), std::min(least, by_cache), by_cache);
   c.rows = ceil_div(p.rows, ceil_div(p.rows, c.rows));
@@ -99,7 +106,8 @@ Cut cut_pixels(const ConvProblem& p, std::int64_t count) {
 // More tasks than threads, when the work is worth it: about 1 MFLOP or 64 KiB of weights (some 5 us) each, and three
 // such tasks: waking a thread takes as long. Of the ways to get there the one that moves the fewest bytes: every block
 // reads all weights, every group of panels all pixels.
-Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
+Cut cut(const DenseRun& run, std::int64_t panels, std::int64_t threads) {
+  const ConvProblem& p = run.problem;
   const auto products = static_cast<double>(p.kernel_h * p.kernel_w * p.channels);
   const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
   const double flops = 2 * pixels * products * static_cast<double>(p.filters);
@@ -108,7 +116,7 @@ Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
   Cut best{};
   double least = 0;
   for (std::int64_t count = 1; count <= ceil_div(wanted, p.batch); ++count) {
-    Cut c = cut_pixels(p, count);
+    Cut c = cut_pixels(run, count);
     const std::int64_t blocks = p.batch * ceil_div(p.rows, c.rows) * ceil_div(p.columns, c.columns);
     const std::int64_t groups = std::clamp<std::int64_t>(ceil_div(wanted, blocks), 1, panels);
     c.panels = ceil_div(panels, groups);
@@ -124,27 +132,28 @@ Cut cut(const ConvProblem& p, std::int64_t panels, std::int64_t threads) {
 
 class Dense : public Implementation {
  public:
-  explicit Dense(const Call& call) : node_(call) {
+  Dense(const Call& call, const Target& target, const DenseCode& code)
+      : node_(call), code_(code), near_floats_(std::min<std::int64_t>(target.l2 * 3 / 32, 96 << 10)) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
     const std::int64_t channels = w.dims()[1];
     const bool planes = reads_planes(node_.conv.x_last, channels);
-    panels_ = split(w.dims()[0], products, channels % 2 == 0 && !planes);
+    panels_ = code.lanes == 16 ? split_wide(w.dims()[0], products, channels % 2 == 0 && !planes)
+                               : split_narrow(w.dims()[0], products, code.lanes);
     const auto bytes =
         static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
-    const char* layout = planes ? "conv_dense_avx512 planes" : "conv_dense_avx512";
-    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
+    weights_ = packed_weights(w, std::string(code.layout) + (planes ? " planes" : ""), bytes, [&](std::byte* to) {
       for (const DensePanel& panel : panels_)
         pack(w.as<float>().data(), w.dims(), panel, planes, reinterpret_cast<float*>(to) + panel.offset);
     });
   }
 
   void run(Invocation& call) const override {
-    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data()};
+    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data(), near_floats_};
     ConvProblem& p = run.problem;
     if (p.batch * p.filters * p.rows * p.columns == 0) return;
     flatten(p);
-    const Cut c = cut(p, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
+    const Cut c = cut(run, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
     const std::int64_t groups = ceil_div(static_cast<std::int64_t>(panels_.size()), c.panels);
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const std::int64_t tasks = p.batch * down * across * groups;
@@ -156,13 +165,15 @@ class Dense : public Implementation {
                        std::min(static_cast<std::int64_t>(panels_.size()), (group + 1) * c.panels)};
     };
     std::size_t bytes = 0;
-    for (std::int64_t i = 0; i < groups * across * down; ++i) bytes = std::max(bytes, dense_scratch(run, task_of(i)));
+    for (std::int64_t i = 0; i < groups * across * down; ++i) bytes = std::max(bytes, code_.scratch(run, task_of(i)));
     run_with_scratch(call, tasks, bytes,
-                     [&](std::int64_t i, std::byte* scratch) { dense_block_avx512(run, task_of(i), scratch); });
+                     [&](std::int64_t i, std::byte* scratch) { code_.block(run, task_of(i), scratch); });
   }
 
  private:
   ConvNode node_;
+  const DenseCode& code_;
+  std::int64_t near_floats_;
   std::vector<DensePanel> panels_;
   std::shared_ptr<const std::byte> weights_;
 };
@@ -177,8 +188,6 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.compute(ops::conv_flops(call), 0.75), target.stream(conv_bytes(call)));
 }
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Dense>(call); }
-
 }  // namespace
 
 const Kernel conv_dense_avx512 = {
@@ -187,7 +196,20 @@ const Kernel conv_dense_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = create,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, target, dense_avx512);
+    },
+};
+
+const Kernel conv_dense_avx2 = {
+    .op = "Conv",
+    .name = "cpu.conv_dense_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Dense>(call, target, dense_avx2);
+    },
 };
 
 }  // namespace modelflow::cpu

@@ -1,9 +1,8 @@
 // One task of a depthwise convolution: strips of neighbouring results in registers.
 #include "backends/cpu/conv/depthwise_avx512.h"
 
-#include "backends/cpu/conv/epilogue_avx512.h"
-#include "backends/cpu/conv/layout_avx512.h"
-#include "backends/cpu/gemm/f32.h"
+#include "backends/cpu/conv/epilogue.h"
+#include "backends/cpu/conv/layout.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -169,7 +168,7 @@ Source source_of(const ConvProblem& p, const ConvBlock& block, float* scratch) {
   const std::int64_t row = p.width * p.channels;
   if (p.x_last) return {{p.x + block.image * p.height * row, row, p.channels, 0}, 0, p.height, 0, p.width};
   const BandShape s = band_shape(p, block, false);
-  Band band = copy_band_avx512(p, block, s, p.channels, scratch);
+  Band band = copy_band(p, block, s, p.channels, scratch);
   band.data -= s.first_row * band.row + s.first_column * band.pixel;
   return {band, s.first_row, s.first_row + s.rows, s.first_column, s.first_column + s.columns};
 }
@@ -278,10 +277,10 @@ void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result)
   const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
   for (std::int64_t i = 0; i < pieces; ++i) {
     const std::int64_t at = b.image * p.filters * plane + (b.row0 + i) * p.columns + b.column0;
-    f32_avx512.transpose(result + i * pixels * p.filters, p.filters, p.y + at, plane, pixels, p.filters);
+    transpose(result + i * pixels * p.filters, p.filters, p.y + at, plane, pixels, p.filters);
     if (!p.added) continue;
     for (std::int64_t f = 0; f < p.filters; ++f)
-      finish_avx512(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+      finish_results(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
   }
 }
 

@@ -55,9 +55,11 @@ struct F32Code {
   void (*transpose)(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
                     std::size_t columns);
 
-  std::size_t panels(std::size_t n) const { return (n + panel - 1) / panel; }
+  __attribute__((always_inline)) std::size_t panels(std::size_t n) const { return (n + panel - 1) / panel; }
   /// Floats that packed B takes.
-  std::size_t packed_floats(std::size_t k, std::size_t n) const { return k * panels(n) * panel; }
+  __attribute__((always_inline)) std::size_t packed_floats(std::size_t k, std::size_t n) const {
+    return k * panels(n) * panel;
+  }
 };
 
 /// Each only where host_isas() has it.

@@ -277,16 +277,6 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
   }
 }
 
-void transpose(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
-               std::size_t columns) {
-  for (std::size_t j = 0; j < columns; j += kLanes)
-    for (std::size_t i = 0; i < rows; i += kLanes) {
-      const std::size_t left = rows - i;
-      transpose_block(x + i * x_step + j, x_step, y + j * y_step + i, y_step, left, columns - j,
-                      Rest(left < kLanes ? left : kLanes));
-    }
-}
-
 void pack_b(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,
             std::size_t last, float* out) {
   for (std::size_t p = first; p < last; ++p) {

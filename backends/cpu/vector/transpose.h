@@ -82,5 +82,16 @@ MODELFLOW_INLINE void transpose_block(const float* x, std::size_t x_step, float*
     if (j < columns) store(y + j * y_step, r[j], written);
 }
 
+/// The same for any number of rows and columns.
+[[maybe_unused]] void transpose(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
+                                std::size_t columns) {
+  for (std::size_t j = 0; j < columns; j += kLanes)
+    for (std::size_t i = 0; i < rows; i += kLanes) {
+      const std::size_t left = rows - i;
+      transpose_block(x + i * x_step + j, x_step, y + j * y_step + i, y_step, left, columns - j,
+                      Rest(left < kLanes ? left : kLanes));
+    }
+}
+
 }  // namespace
 }  // namespace modelflow::cpu

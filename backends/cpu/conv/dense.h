@@ -9,13 +9,14 @@
 namespace modelflow::cpu {
 
 /// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and
-/// input channel (in this order; kernel row, channel, column where reads_planes). A vector has 16 filters; of a paired
-/// panel, 8 filters for two products (the even and the odd channel) side by side.
+/// input channel (in this order; kernel row, channel, column where reads_planes). A vector has as many filters as
+/// lanes; of a paired panel, half as many for two products (the even and the odd channel) side by side.
 struct DensePanel {
   std::int64_t first, vectors;  ///< its first filter, its vectors
+  std::int64_t width;           ///< filters of a vector
   std::int64_t offset;          ///< floats from the start of the weights
   bool paired;
-  std::int64_t filters() const { return vectors * (paired ? 8 : 16); }
+  std::int64_t filters() const { return vectors * width; }
 };
 
 /// The first conv of a network reads a few planes; a copy in channels-last order would cost more than it saves.
@@ -25,6 +26,7 @@ struct DenseRun {
   ConvProblem problem;
   const float* weights;
   const DensePanel* panels;
+  std::int64_t near_floats;  ///< of weights, or of x: they stay in L2 beside the others
 };
 
 /// One task: a block of the output for panels [panel0, panel1).
@@ -33,9 +35,16 @@ struct DenseTask {
   std::int64_t panel0, panel1;
 };
 
-/// Scratch memory that dense_block_avx512 needs for this task.
-std::size_t dense_scratch(const DenseRun& run, const DenseTask& task);
-/// Only where host_isas().has(Isa::avx512).
-void dense_block_avx512(const DenseRun& run, const DenseTask& task, std::byte* scratch);
+/// Dense convolutions as one instruction set computes them.
+struct DenseCode {
+  const char* layout;  ///< of packed weights, for their cache
+  std::int64_t lanes;  ///< of a vector
+  /// Scratch memory that `block` needs for this task.
+  std::size_t (*scratch)(const DenseRun& run, const DenseTask& task);
+  void (*block)(const DenseRun& run, const DenseTask& task, std::byte* scratch);
+};
+
+/// Each only where host_isas() has it.
+extern const DenseCode dense_avx2, dense_avx512;
 
 }  // namespace modelflow::cpu

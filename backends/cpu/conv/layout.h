@@ -1,13 +1,22 @@
-// Copies of image data: transpositions of channels and pixels, and parts of images with their padding.
-#include "backends/cpu/conv/layout_avx512.h"
+// Copies of image data into the order that convolutions over vectors work in: transpositions of channels and pixels,
+// and parts of images with their padding. For files named so, see vector.h.
+#pragma once
 
 #include <cstring>
 
-#include "backends/cpu/gemm/f32.h"
+#include "backends/cpu/conv/band.h"
 #include "backends/cpu/vector/activation.h"
+#include "backends/cpu/vector/transpose.h"
 
 namespace modelflow::cpu {
 namespace {
+
+/// A part of x with its zero padding around it. Pixels of one row are `pixel` floats apart, rows `row` floats; channels
+/// are consecutive, or `plane` floats apart when `plane` is not 0.
+struct Band {
+  const float* data;
+  std::int64_t row, pixel, plane;
+};
 
 void zero(float* to, std::int64_t n) {
   if (n > 0) std::memset(to, 0, static_cast<std::size_t>(n) * sizeof(float));
@@ -16,20 +25,21 @@ void zero(float* to, std::int64_t n) {
 std::int64_t clamp(std::int64_t v, std::int64_t high) { return v < 0 ? 0 : v > high ? high : v; }
 
 /// Columns [from, to) of a band row have a counterpart in x, the others are padding.
-struct Inside {
+struct BandColumns {
   std::int64_t from, to;
 };
 
-Inside inside(const ConvProblem& p, const BandShape& s) {
+BandColumns columns_inside(const ConvProblem& p, const BandShape& s) {
   const std::int64_t from = s.first_column >= 0 ? 0 : (-s.first_column + s.step_w - 1) / s.step_w;
   const std::int64_t room = p.width - s.first_column;
   const std::int64_t to = room <= 0 ? 0 : (room + s.step_w - 1) / s.step_w;
-  const Inside in{clamp(from, s.columns), clamp(to, s.columns)};
-  return in.from < in.to ? in : Inside{0, 0};
+  const BandColumns in{clamp(from, s.columns), clamp(to, s.columns)};
+  return in.from < in.to ? in : BandColumns{0, 0};
 }
 
 /// One row of channels-last pixels from channels-last x.
-void copy_last(const ConvProblem& p, const BandShape& s, const float* x, Inside in, std::int64_t pixel, float* to) {
+void copy_last(const ConvProblem& p, const BandShape& s, const float* x, BandColumns in, std::int64_t pixel,
+               float* to) {
   const float* from = x + (s.first_column + in.from * s.step_w) * p.channels;
   to += in.from * pixel;
   const auto bytes = static_cast<std::size_t>(p.channels) * sizeof(float);
@@ -42,18 +52,22 @@ void copy_last(const ConvProblem& p, const BandShape& s, const float* x, Inside 
 }
 
 /// One row from channels-second x (`x` points to its row in the first channel).
-void copy_first(const ConvProblem& p, const BandShape& s, const float* x, Inside in, std::int64_t pixel, float* to) {
+void copy_first(const ConvProblem& p, const BandShape& s, const float* x, BandColumns in, std::int64_t pixel,
+                float* to) {
   const std::int64_t plane = p.height * p.width;
   const float* from = x + s.first_column + in.from * s.step_w;
   to += in.from * pixel;
-  if (s.step_w == 1) return f32_avx512.transpose(from, plane, to, pixel, p.channels, in.to - in.from);
+  if (s.step_w == 1) {
+    return transpose(from, static_cast<std::size_t>(plane), to, static_cast<std::size_t>(pixel),
+                     static_cast<std::size_t>(p.channels), static_cast<std::size_t>(in.to - in.from));
+  }
   for (std::int64_t i = in.from; i < in.to; ++i, to += pixel, from += s.step_w) {
     for (std::int64_t c = 0; c < p.channels; ++c) to[c] = from[c * plane];
   }
 }
 
 /// One row of one channel, pixels next to each other.
-void copy_plane(const BandShape& s, const float* x, Inside in, float* to) {
+void copy_plane(const BandShape& s, const float* x, BandColumns in, float* to) {
   const float* from = x + s.first_column + in.from * s.step_w;
   if (s.step_w == 1) {
     std::memcpy(to + in.from, from, static_cast<std::size_t>(in.to - in.from) * sizeof(float));
@@ -62,10 +76,9 @@ void copy_plane(const BandShape& s, const float* x, Inside in, float* to) {
   for (std::int64_t i = in.from; i < in.to; ++i, from += s.step_w) to[i] = *from;
 }
 
-}  // namespace
-
-Band copy_band_avx512(const ConvProblem& p, const ConvBlock& block, const BandShape& s, std::int64_t pixel, float* to) {
-  const Inside in = inside(p, s);
+/// Copies the window into `to`: channels last with `pixel` floats per pixel, or one plane per channel (pixel == 1).
+Band copy_band(const ConvProblem& p, const ConvBlock& block, const BandShape& s, std::int64_t pixel, float* to) {
+  const BandColumns in = columns_inside(p, s);
   const std::int64_t size = p.height * p.width;
   const bool planes = pixel == 1 && !p.x_last;
   const std::int64_t copies = planes ? p.channels : 1;
@@ -93,18 +106,19 @@ Band copy_band_avx512(const ConvProblem& p, const ConvBlock& block, const BandSh
   return {to, row, pixel, planes ? plane : 0};
 }
 
-void finish_avx512(const ConvProblem& p, float* y, const float* added, std::int64_t n) {
+/// Residual and activation of `n` consecutive results of a convolution.
+void finish_results(const ConvProblem& p, float* y, const float* added, std::int64_t n) {
   const bool before = p.residual == ops::Residual::before, after = p.residual == ops::Residual::after;
   with_activation(p.activation, [=](auto f) {
-    for (std::int64_t i = 0; i < n; i += 16) {
-      const __mmask16 mask = first_lanes(static_cast<std::size_t>(n - i));
-      __m512 v = _mm512_maskz_loadu_ps(mask, y + i);
-      if (before) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + i));
+    vectors(static_cast<std::size_t>(n), [=](std::size_t i, auto part) {
+      Floats v = load(y + i, part);
+      if (before) v += load(added + i, part);
       v = f(v);
-      if (after) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + i));
-      _mm512_mask_storeu_ps(y + i, mask, v);
-    }
+      if (after) v += load(added + i, part);
+      store(y + i, v, part);
+    });
   });
 }
 
+}  // namespace
 }  // namespace modelflow::cpu

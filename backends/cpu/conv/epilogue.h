@@ -1,5 +1,5 @@
-// The epilogue of convolutions: what happens to sums in registers before they are stored. For files named *_avx512.cpp
-// only; everything has internal linkage.
+// The epilogue of convolutions: what happens to sums in registers before they are stored. For files named so, see
+// vector.h.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ constexpr bool runs_in_registers(Activation kind) {
 
 template <class Body>
 MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body body) {
-  const __m512 scale = _mm512_set1_ps(spec.scale), shift = _mm512_set1_ps(spec.shift);
-  const __m512 alpha = _mm512_set1_ps(spec.alpha), beta = _mm512_set1_ps(spec.beta);
+  const Floats scale = all(spec.scale), shift = all(spec.shift);
+  const Floats alpha = all(spec.alpha), beta = all(spec.beta);
   switch (spec.kind) {
     case Activation::relu:
       return body(Affine<Relu>{{}, scale, shift});
@@ -52,13 +52,12 @@ __attribute__((noinline)) void activate_rows(const Epilogue& epilogue, float* y,
   if (epilogue.residual != ops::Residual::after) added = nullptr;
   with_activation(epilogue.activation, [=](auto f) {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < columns; i += 16) {
-        const __mmask16 mask = first_lanes(static_cast<std::size_t>(columns - i));
-        float* at = y + r * y_step + i;
-        __m512 v = f(_mm512_maskz_loadu_ps(mask, at));
-        if (added) v = _mm512_add_ps(v, _mm512_maskz_loadu_ps(mask, added + r * y_step + i));
-        _mm512_mask_storeu_ps(at, mask, v);
-      }
+      float* to = y + r * y_step;
+      const float* other = added ? added + r * y_step : nullptr;
+      vectors(static_cast<std::size_t>(columns), [=](std::size_t i, auto part) {
+        const Floats x = f(load(to + i, part));
+        store(to + i, other ? x + load(other + i, part) : x, part);
+      });
     }
   });
 }

@@ -1,17 +1,17 @@
-// The inner kernel of dense convolutions: R output pixels x N vectors of 16 filters in registers. For files named
-// *_avx512.cpp only; everything has internal linkage.
+// The inner kernel of dense convolutions: R output pixels x N vectors of filters in registers. For files named so, see
+// vector.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/conv/epilogue_avx512.h"
+#include "backends/cpu/conv/epilogue.h"
 
 namespace modelflow::cpu {
 namespace {
 
 /// Floats in a vector.
-constexpr std::ptrdiff_t kFloats = 16;
+constexpr std::ptrdiff_t kFloats = kLanes;
 
 /// What one tile reads and writes. The products run over `segments` pieces of `length` consecutive floats of x, each
 /// starting at a + offsets[i] for the first pixel and `a_step` floats further for each next pixel.
@@ -24,48 +24,59 @@ struct Tile {
   const float* bias;
   float* y;
   std::ptrdiff_t y_step;
-  const float* added;  ///< the residual, steps as y
-  __mmask16 mask;      ///< lanes of the last vector
-  bool resume, pause;  ///< begin with the sums in y; leave sums there, without residual and activation
-  const float* ahead;  ///< weights to bring into L2 meanwhile, `ahead_step` floats per product
+  const float* added;       ///< the residual, steps as y
+  Rest last{kLanes};        ///< what there is of the last vector
+  std::int64_t last_lanes;  ///< as a number
+  bool whole;               ///< all of it
+  bool resume, pause;       ///< begin with the sums in y; leave sums there, without residual and activation
+  const float* ahead;       ///< weights to bring into L2 meanwhile, `ahead_step` floats per product
   std::int64_t ahead_step;
 };
 
-/// Two floats anywhere in memory, to be broadcast together.
-struct __attribute__((packed, may_alias)) PairOfFloats {
+/// Two floats, again and again.
+MODELFLOW_INLINE Floats all_pairs(const float* from) {
+  typedef double Doubles __attribute__((vector_size(sizeof(Floats))));
   double both;
-};
+  __builtin_memcpy(&both, from, sizeof both);
+  return reinterpret_cast<Floats>(both - Doubles{});
+}
+
+/// A vector, or what there is of the last one. Masks cost nothing on AVX-512, and much in stores of AVX2.
+MODELFLOW_INLINE Floats load_part(const Tile& t, const float* from, bool last) {
+  return last && (kLanes == 16 || !t.whole) ? load(from, t.last) : load(from);
+}
+MODELFLOW_INLINE void store_part(const Tile& t, float* to, Floats x, bool last) {
+  if (last && (kLanes == 16 || !t.whole))
+    store(to, x, t.last);
+  else
+    store(to, x);
+}
 
 template <int R, int N>
-MODELFLOW_INLINE void add_rows(__m512 (&acc)[R][N], const Tile& t) {
+MODELFLOW_INLINE void add_rows(Floats (&acc)[R][N], const Tile& t) {
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) {
-      const __mmask16 mask = j == N - 1 ? t.mask : 0xffff;
-      acc[r][j] = _mm512_add_ps(acc[r][j], _mm512_maskz_loadu_ps(mask, t.added + r * t.y_step + kFloats * j));
-    }
+    for (int j = 0; j < N; ++j) acc[r][j] += load_part(t, t.added + r * t.y_step + kFloats * j, j == N - 1);
   }
 }
 
 /// The vector that sums begin with: the bias, or what an earlier part of the products left in y.
-MODELFLOW_INLINE __m512 begin_sum(const Tile& t, int r, int j, bool last) {
-  if (!t.resume) return _mm512_loadu_ps(t.bias + kFloats * j);
-  return _mm512_maskz_loadu_ps(last ? t.mask : 0xffff, t.y + r * t.y_step + kFloats * j);
+MODELFLOW_INLINE Floats begin_sum(const Tile& t, int r, int j, bool last) {
+  return t.resume ? load_part(t, t.y + r * t.y_step + kFloats * j, last) : load(t.bias + kFloats * j);
 }
 
 template <int R, int N>
-MODELFLOW_INLINE void write_tile(const __m512 (&acc)[R][N], const Tile& t) {
+MODELFLOW_INLINE void write_tile(const Floats (&acc)[R][N], const Tile& t) {
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int j = 0; j + 1 < N; ++j) _mm512_storeu_ps(t.y + r * t.y_step + kFloats * j, acc[r][j]);
-    _mm512_mask_storeu_ps(t.y + r * t.y_step + kFloats * (N - 1), t.mask, acc[r][N - 1]);
+    for (int j = 0; j < N; ++j) store_part(t, t.y + r * t.y_step + kFloats * j, acc[r][j], j == N - 1);
   }
 }
 
 template <int R, int N>
-MODELFLOW_INLINE void store_tile(__m512 (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
+MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
   if (t.pause) return write_tile(acc, t);
   if (epilogue.residual == ops::Residual::before) add_rows(acc, t);
   with_register_activation(epilogue.activation, [&acc](auto f) {
@@ -78,35 +89,28 @@ MODELFLOW_INLINE void store_tile(__m512 (&acc)[R][N], const Tile& t, const Epilo
   const bool done = runs_in_registers(epilogue.activation.kind);
   if (done && epilogue.residual == ops::Residual::after) add_rows(acc, t);
   write_tile(acc, t);
-  if (!done)
-    activate_rows(epilogue, t.y, t.y_step, t.added, R,
-                  16 * (N - 1) + __builtin_popcount(static_cast<unsigned>(t.mask)));
+  if (!done) activate_rows(epilogue, t.y, t.y_step, t.added, R, kFloats * (N - 1) + t.last_lanes);
 }
 
 /// One step over one element of every pixel, or over two neighbouring ones (`Pair`); three pixels share a pointer, so
 /// that addresses fit the registers.
 template <int R, int N, bool Pair>
-MODELFLOW_INLINE void multiply_add(__m512 (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b) {
-  __m512 w[N];
+MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b) {
+  Floats w[N];
 #pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) w[j] = _mm512_loadu_ps(b + kFloats * j);
+  for (int j = 0; j < N; ++j) w[j] = load(b + kFloats * j);
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
     const float* from = a[r / 3] + (r % 3) * step;
-    __m512 v;
-    if constexpr (Pair) {
-      v = _mm512_castpd_ps(_mm512_set1_pd(reinterpret_cast<const PairOfFloats*>(from)->both));
-    } else {
-      v = _mm512_set1_ps(*from);
-    }
+    const Floats v = Pair ? all_pairs(from) : all(*from);
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) acc[r][j] = _mm512_fmadd_ps(v, w[j], acc[r][j]);
+    for (int j = 0; j < N; ++j) acc[r][j] += v * w[j];
   }
 }
 
 /// acc += all products of the tile.
 template <int R, int N, bool Pair>
-MODELFLOW_INLINE void multiply_tile(__m512 (&acc)[R][N], const Tile& t) {
+MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
   constexpr int kGroups = (R + 2) / 3, kStep = Pair ? 2 : 1;
   const float* b = t.b;
   const float* ahead = t.ahead;
@@ -134,7 +138,7 @@ MODELFLOW_INLINE void multiply_tile(__m512 (&acc)[R][N], const Tile& t) {
 /// Measured on Cascade Lake (2.5 GHz, 153 GFLOP/s): 9 x 3 and 6 x 4 run at 92 % of peak from L2, 14 x 2 at 90 %.
 template <int R, int N>
 void run_tile(const Tile& t, const Epilogue& epilogue) {
-  __m512 acc[R][N];
+  Floats acc[R][N];
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
@@ -144,28 +148,30 @@ void run_tile(const Tile& t, const Epilogue& epilogue) {
   store_tile(acc, t, epilogue);
 }
 
-/// For filters that would leave half of a vector empty: each vector holds 8 filters, for the products with two
-/// neighbouring channels side by side. Lengths of segments are even. A 3 x 3 conv from 96 to 24 channels ran at
-/// 105 GFLOP/s with two full vectors and runs at 140 with three of these.
+template <std::size_t... i>
+MODELFLOW_INLINE Floats sums_of_pairs(Floats low, Floats high, std::index_sequence<i...>) {
+  return __builtin_shufflevector(low, high, (2 * i)...) + __builtin_shufflevector(low, high, (2 * i + 1)...);
+}
+
+/// For filters that would leave half of a vector empty: each vector holds half as many filters, for the products with
+/// two neighbouring channels side by side. Lengths of segments are even. A 3 x 3 conv from 96 to 24 channels ran at 105
+/// GFLOP/s with two full vectors and runs at 140 with three of these.
 template <int R, int N>
 void run_pair_tile(const Tile& t, const Epilogue& epilogue) {
   constexpr int kOut = (N + 1) / 2;
-  __m512 acc[R][N], out[R][kOut];
+  Floats acc[R][N], out[R][kOut];
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) acc[r][j] = _mm512_setzero_ps();
+    for (int j = 0; j < N; ++j) acc[r][j] = Floats{};
   }
   multiply_tile<R, N, true>(acc, t);
-  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-  const __m512i odd = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int j = 0; j < kOut; ++j) {
-      const __m512 low = acc[r][2 * j], high = acc[r][2 * j + 1 < N ? 2 * j + 1 : N - 1];
-      const __m512 sum = _mm512_add_ps(_mm512_permutex2var_ps(low, even, high), _mm512_permutex2var_ps(low, odd, high));
-      out[r][j] = _mm512_add_ps(sum, begin_sum(t, r, j, j == kOut - 1));
+      const Floats low = acc[r][2 * j], high = acc[r][2 * j + 1 < N ? 2 * j + 1 : N - 1];
+      out[r][j] = sums_of_pairs(low, high, std::make_index_sequence<kLanes>()) + begin_sum(t, r, j, j == kOut - 1);
     }
   }
   store_tile(out, t, epilogue);
@@ -173,15 +179,18 @@ void run_pair_tile(const Tile& t, const Epilogue& epilogue) {
 
 using TileFunction = void (*)(const Tile&, const Epilogue&);
 
-/// Most pixels per tile for 1..4 vectors, so that accumulators, weights and a broadcast fill 32 registers.
-constexpr int kTileRows[5] = {0, 16, 14, 9, 6};
+/// Most pixels per tile for 1..4 vectors, so that accumulators, weights and a broadcast fill the registers, 32 or 16.
+constexpr bool kWide = kLanes == 16;
+constexpr int kTileRows[5] = {0, kWide ? 16 : 12, kWide ? 14 : 6, kWide ? 9 : 4, kWide ? 6 : 2};
 
 template <int N, bool Pair, int R = kTileRows[N]>
 TileFunction tile_of(int rows) {
   if constexpr (R > 1) {
     if (rows < R) return tile_of<N, Pair, R - 1>(rows);
   }
-  if constexpr (Pair) {
+  if constexpr (Pair && !kWide) {
+    return nullptr;  // vectors of 8 are not paired
+  } else if constexpr (Pair) {
     return run_pair_tile<R, N>;
   } else {
     return run_tile<R, N>;
