@@ -1,7 +1,9 @@
-// The kernel of depthwise convolutions of float32 on AVX-512: packed weights, and how the output is cut into tasks.
+// The kernels of depthwise convolutions of float32 on AVX-512 and AVX2: packed weights, and how the output is cut into
+// tasks.
+#include "backends/cpu/conv/depthwise.h"
+
 #include <algorithm>
 
-#include "backends/cpu/conv/depthwise_avx512.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
@@ -37,11 +39,11 @@ Cut cut(const ConvProblem& p, std::int64_t threads) {
 
 class Depthwise : public Implementation {
  public:
-  explicit Depthwise(const Call& call) : node_(call) {
+  Depthwise(const Call& call, const DepthwiseCode& code) : node_(call), code_(code) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t channels = w.dims()[0], taps = w.elements() / channels;
     const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps) * sizeof(float);
-    weights_ = packed_weights(w, "conv_depthwise_avx512", bytes, [&](std::byte* to) {
+    weights_ = packed_weights(w, "conv_depthwise", bytes, [&](std::byte* to) {
       pack(w.as<float>().data(), channels, taps, reinterpret_cast<float*>(to));
     });
   }
@@ -58,13 +60,14 @@ class Depthwise : public Implementation {
                        std::min(p.columns, column + c.columns)};
     };
     std::size_t bytes = 0;
-    for (std::int64_t i = 0; i < across * down; ++i) bytes = std::max(bytes, depthwise_scratch(run, block_of(i)));
+    for (std::int64_t i = 0; i < across * down; ++i) bytes = std::max(bytes, code_.scratch(run, block_of(i)));
     run_with_scratch(call, p.batch * across * down, bytes,
-                     [&](std::int64_t i, std::byte* scratch) { depthwise_block_avx512(run, block_of(i), scratch); });
+                     [&](std::int64_t i, std::byte* scratch) { code_.block(run, block_of(i), scratch); });
   }
 
  private:
   ConvNode node_;
+  const DepthwiseCode& code_;
   std::shared_ptr<const std::byte> weights_;
 };
 
@@ -81,8 +84,6 @@ double cost(const Call& call, const Target& target) {
   return std::max(target.compute(ops::conv_flops(call), 0.4), target.stream(conv_bytes(call)));
 }
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Depthwise>(call); }
-
 }  // namespace
 
 const Kernel conv_depthwise_avx512 = {
@@ -91,7 +92,20 @@ const Kernel conv_depthwise_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = create,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Depthwise>(call, depthwise_avx512);
+    },
+};
+
+const Kernel conv_depthwise_avx2 = {
+    .op = "Conv",
+    .name = "cpu.conv_depthwise_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Depthwise>(call, depthwise_avx2);
+    },
 };
 
 }  // namespace modelflow::cpu

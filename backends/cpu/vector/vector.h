@@ -150,6 +150,19 @@ MODELFLOW_INLINE Floats rounded(Floats x) {
   return x;
 }
 
+/// x[i], lane by lane.
+MODELFLOW_INLINE Floats picked(Floats x, Ints i) {
+#if defined(__AVX512F__)
+  return _mm512_permutexvar_ps(reinterpret_cast<__m512i>(i), x);
+#elif defined(__AVX2__)
+  return _mm256_permutevar8x32_ps(x, reinterpret_cast<__m256i>(i));
+#else
+  Floats y = {};
+  for (std::size_t lane = 0; lane < kLanes; ++lane) y[lane] = x[i[lane] % 4];
+  return y;
+#endif
+}
+
 /// table[i % 16], lane by lane.
 MODELFLOW_INLINE Floats lookup(const float (&table)[16], Ints i) {
 #if !defined(__clang__)  // which shuffles by constants only

@@ -1,0 +1,356 @@
+// One task of a depthwise convolution: strips of neighbouring results in registers. For files named so, see vector.h.
+#pragma once
+
+#include "backends/cpu/conv/depthwise.h"
+#include "backends/cpu/conv/epilogue.h"
+#include "backends/cpu/conv/layout.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// Some neighbouring results of one row, for all channels. Neighbouring taps are `x_column` floats of x and `w_tap`
+/// of the weights apart.
+struct Strip {
+  const float* x;  ///< first tap of the first result
+  const float* w;  ///< that tap's weights
+  std::int64_t taps_h, taps_w;
+  std::ptrdiff_t x_row, x_column;  ///< from tap to tap
+  std::ptrdiff_t w_row, w_tap;
+  const float* bias;
+  float* y;
+  const float* added;
+  std::ptrdiff_t y_pixel, y_row;
+  std::int64_t channels;
+  std::int64_t from, to;  ///< columns of x that exist, counted from the first tap of the first result
+};
+
+constexpr std::ptrdiff_t kFloats = kLanes;
+constexpr bool kWide = kLanes == 16;  // and masks cost nothing
+
+/// Runs body(c, part) on the vectors of the channels.
+template <class Body>
+MODELFLOW_INLINE void for_channels(const Strip& s, Body body) {
+  const auto channels = static_cast<std::size_t>(s.channels);
+  if constexpr (kWide) {
+    for (std::size_t c = 0; c < channels; c += kLanes)
+      body(static_cast<std::int64_t>(c), Rest(channels - c < kLanes ? channels - c : kLanes));
+  } else {
+    vectors(channels, [body](std::size_t c, auto part) { body(static_cast<std::int64_t>(c), part); });
+  }
+}
+
+/// `offset` is the channel, plus y_row in a second row of results.
+template <int T, class Part>
+MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t offset, Part part,
+                                  const Epilogue& epilogue) {
+  const auto add = [&] {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) acc[t] += load(s.added + t * s.y_pixel + offset, part);
+  };
+  if (epilogue.residual == ops::Residual::before) add();
+  with_register_activation(epilogue.activation, [&acc](auto f) {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
+  });
+  if (epilogue.residual == ops::Residual::after && runs_in_registers(epilogue.activation.kind)) add();
+#pragma GCC unroll 8
+  for (int t = 0; t < T; ++t) store(s.y + t * s.y_pixel + offset, acc[t], part);
+}
+
+/// T results: every vector of x is loaded once per kernel row and used by each result that covers it. Measured: loads,
+/// not products, would bound the simple loop. With `Edge` taps may lie outside of x, to the left or right.
+template <int W, int S, int T, bool Edge = false>
+void run_strip(const Strip& s, const Epilogue& epilogue) {
+  for_channels(
+      s, [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+        Floats acc[T];
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) acc[t] = load(s.bias + c);
+        const float* x = s.x + c;
+        const float* w = s.w + c;
+        for (std::int64_t i = 0; i < s.taps_h; ++i, x += s.x_row, w += s.w_row) {
+          Floats weights[W];
+#pragma GCC unroll 8
+          for (int k = 0; k < W; ++k) weights[k] = load(w + k * s.w_tap);
+#pragma GCC unroll 32
+          for (int j = 0; j < (T - 1) * S + W; ++j) {
+            if (Edge && (j < s.from || j >= s.to)) continue;
+            const Floats v = load(x + j * s.x_column, part);
+#pragma GCC unroll 8
+            for (int t = 0; t < T; ++t) {
+              const int k = j - t * S;
+              if (k >= 0 && k < W) acc[t] += v * weights[k < 0 || k >= W ? 0 : k];
+            }
+          }
+        }
+        store_strip(acc, s, c, part, epilogue);
+      });
+}
+
+/// The same for two rows of results, one under the other (stride 1): they share K of the K + 1 rows that they read. The
+/// L2 cache feeds one row of a 5 x 5 kernel too slowly.
+template <int K, int S, int T>
+void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
+  for_channels(
+      s, [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+        Floats upper[T], lower[T], weights[K], above[K];
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) upper[t] = lower[t] = load(s.bias + c);
+        const float* x = s.x + c;
+        const float* w = s.w + c;
+#pragma GCC unroll 8
+        for (int i = 0; i <= K; ++i, x += s.x_row, w += s.w_row) {
+#pragma GCC unroll 8
+          for (int k = 0; k < K; ++k) {
+            above[k] = weights[k];
+            if (i < K) weights[k] = load(w + k * s.w_tap);
+          }
+#pragma GCC unroll 32
+          for (int j = 0; j < (T - 1) * S + K; ++j) {
+            const Floats v = load(x + j * s.x_column, part);
+#pragma GCC unroll 8
+            for (int t = 0; t < T; ++t) {
+              const int k = j - t * S;
+              if (k < 0 || k >= K) continue;
+              if (i < K) upper[t] += v * weights[k];
+              if (i > 0) lower[t] += v * above[k];
+            }
+          }
+        }
+        store_strip(upper, s, c, part, epilogue);
+        store_strip(lower, s, c + s.y_row, part, epilogue);
+      });
+}
+
+/// One result with any number of taps: dilations, odd kernels.
+void run_single(const Strip& s, const Epilogue& epilogue) {
+  for_channels(
+      s, [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+        Floats acc[1] = {load(s.bias + c)};
+        for (std::int64_t i = 0; i < s.taps_h; ++i) {
+          const float* x = s.x + i * s.x_row + c;
+          const float* w = s.w + i * s.w_row + c;
+          for (std::int64_t j = 0; j < s.taps_w; ++j, x += s.x_column, w += s.w_tap) acc[0] += load(x, part) * load(w);
+        }
+        store_strip(acc, s, c, part, epilogue);
+      });
+}
+
+using StripFunction = void (*)(const Strip&, const Epilogue&);
+constexpr std::int64_t kStrip = 8;
+
+enum class Reach { inside, two_rows, edge };
+
+/// Null where two rows of sums do not fit in registers.
+template <int W, int S, int T>
+constexpr StripFunction pair_of() {
+  if constexpr (kWide)
+    return run_strip_pair<W, S, T>;
+  else
+    return nullptr;
+}
+
+template <int W, int S>
+StripFunction strip_of(std::int64_t results, Reach reach) {
+  static constexpr StripFunction kBySize[3][kStrip] = {
+      {run_strip<W, S, 1>, run_strip<W, S, 2>, run_strip<W, S, 3>, run_strip<W, S, 4>, run_strip<W, S, 5>,
+       run_strip<W, S, 6>, run_strip<W, S, 7>, run_strip<W, S, 8>},
+      {pair_of<W, S, 1>(), pair_of<W, S, 2>(), pair_of<W, S, 3>(), pair_of<W, S, 4>(), pair_of<W, S, 5>(),
+       pair_of<W, S, 6>(), pair_of<W, S, 7>(), pair_of<W, S, 8>()},
+      {run_strip<W, S, 1, true>, run_strip<W, S, 2, true>, run_strip<W, S, 3, true>, run_strip<W, S, 4, true>,
+       run_strip<W, S, 5, true>, run_strip<W, S, 6, true>, run_strip<W, S, 7, true>, run_strip<W, S, 8, true>}};
+  return kBySize[static_cast<int>(reach)][results - 1];
+}
+
+/// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
+StripFunction strip_function(const ConvProblem& p, std::int64_t results, Reach reach) {
+  if (p.dilation_w != 1) return nullptr;
+  if (p.kernel_w == 3) {
+    if (p.stride_w == 1) return strip_of<3, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<3, 2>(results, reach);
+  }
+  if (p.kernel_w == 5) {
+    if (p.stride_w == 1) return strip_of<5, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<5, 2>(results, reach);
+  }
+  if (p.kernel_w == 7) {
+    if (p.stride_w == 1) return strip_of<7, 1>(results, reach);
+    if (p.stride_w == 2) return strip_of<7, 2>(results, reach);
+  }
+  return nullptr;
+}
+
+/// x as the strips see it: the image itself, whose rows and columns outside [first, last) do not exist, or a copy with
+/// the padding around it.
+struct Source {
+  Band band;
+  std::int64_t first_row, last_row, first_column, last_column;  ///< in coordinates of x
+};
+
+Source source_of(const ConvProblem& p, const ConvBlock& block, float* scratch) {
+  const std::int64_t row = p.width * p.channels;
+  if (p.x_last) return {{p.x + block.image * p.height * row, row, p.channels, 0}, 0, p.height, 0, p.width};
+  const BandShape s = band_shape(p, block, false);
+  Band band = copy_band(p, block, s, p.channels, scratch);
+  band.data -= s.first_row * band.row + s.first_column * band.pixel;
+  return {band, s.first_row, s.first_row + s.rows, s.first_column, s.first_column + s.columns};
+}
+
+/// Every channel as often as it has filters (a channel multiplier): what the block reads, each result's channel beside
+/// that of its neighbour.
+Source repeat_channels(const ConvProblem& p, const ConvBlock& block, const Source& x, float* to) {
+  const BandShape s = band_shape(p, block, false);
+  const auto larger = [](std::int64_t a, std::int64_t b) { return a > b ? a : b; };
+  const auto smaller = [](std::int64_t a, std::int64_t b) { return a < b ? a : b; };
+  Source made{{},
+              larger(s.first_row, x.first_row),
+              smaller(s.first_row + s.rows, x.last_row),
+              larger(s.first_column, x.first_column),
+              smaller(s.first_column + s.columns, x.last_column)};
+  const std::int64_t width = made.last_column - made.first_column, times = p.filters / p.channels;
+  made.band = {to - (made.first_row * width + made.first_column) * p.filters, width * p.filters, p.filters, 0};
+  Floats lanes;
+  for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = static_cast<float>(i) + 0.5F;
+  for (std::int64_t c = 0; c < p.filters; c += kLanes) {
+    const std::int64_t first = c / times;
+    const Floats place = lanes + static_cast<float>(c % times);
+    const Ints order = __builtin_convertvector(place * (1 / static_cast<float>(times)), Ints);
+    const auto left = [](std::int64_t n) { return Rest(static_cast<std::size_t>(n < kFloats ? n : kFloats)); };
+    const Rest in = left(p.channels - first), out = left(p.filters - c);
+    for (std::int64_t i = made.first_row; i < made.last_row; ++i) {
+      const float* from = x.band.data + i * x.band.row + made.first_column * x.band.pixel + first;
+      float* at = to + (i - made.first_row) * made.band.row + c;
+      for (std::int64_t j = 0; j < width; ++j, from += x.band.pixel, at += p.filters)
+        store(at, picked(load(from, in), order), out);
+    }
+  }
+  return made;
+}
+
+/// Taps [from, to) of a kernel whose first tap is at `at` lie inside [first, last).
+struct Taps {
+  std::int64_t from, to;
+};
+
+Taps taps_inside(std::int64_t at, std::int64_t kernel, std::int64_t dilation, std::int64_t first, std::int64_t last) {
+  Taps t{0, kernel};
+  while (t.from < kernel && at + t.from * dilation < first) ++t.from;
+  while (t.to > t.from && at + (t.to - 1) * dilation >= last) --t.to;
+  return t;
+}
+
+struct RowTask {
+  const DepthwiseRun& run;
+  const Source& source;
+  const Epilogue& epilogue;
+};
+
+/// Results [from, from + count) of one row, or of two. More than one at a time only where strips are there for them.
+void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
+  const ConvProblem& p = task.run.problem;
+  const Source& source = task.source;
+  const std::int64_t left = from * p.stride_w - p.left;
+  s.from = source.first_column - left, s.to = source.last_column - left;
+  const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
+  const Reach reach = !inside ? Reach::edge : pair ? Reach::two_rows : Reach::inside;
+  const StripFunction strip = strip_function(p, count, reach);
+  if (!strip) {
+    const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
+    s.taps_w = w.to - w.from;
+    s.x += w.from * p.dilation_w * source.band.pixel;
+    s.w += w.from * s.w_tap;
+  }
+  s.x += left * source.band.pixel;
+  s.y += (from - column0) * s.y_pixel;
+  if (s.added) s.added += (from - column0) * s.y_pixel;
+  for (int i = 0; i < (pair ? 2 : 1); ++i) {
+    if (i == 0 || reach != Reach::two_rows) (strip ? strip : run_single)(s, task.epilogue);
+    if (!runs_in_registers(task.epilogue.activation.kind))
+      activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
+    s.x += source.band.row, s.y += s.y_row;
+    if (s.added) s.added += s.y_row;
+  }
+}
+
+/// One row of results, or two where that is possible; returns how many.
+std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t row, Strip s) {
+  const ConvProblem& p = task.run.problem;
+  const Source& source = task.source;
+  const std::int64_t top = row * p.stride_h - p.top;
+  const Taps h = taps_inside(top, p.kernel_h, p.dilation_h, source.first_row, source.last_row);
+  s.taps_h = h.to - h.from;
+  s.x += (top + h.from * p.dilation_h) * source.band.row;
+  s.w += h.from * s.w_row;
+  const bool strips = strip_function(p, 1, Reach::inside);
+  const bool pair = kWide && strips && p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 &&
+                    row + 1 < block.row1 && s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
+  const std::int64_t width = strips ? kStrip : 1, count = (block.columns() + width - 1) / width;
+  for (std::int64_t i = 0, c = block.column0; i < count; ++i) {
+    const std::int64_t results = (block.column1 - c) / (count - i);
+    run_results(task, s, pair, c, results, block.column0);
+    c += results;
+  }
+  return pair ? 2 : 1;
+}
+
+/// A channels-last result into channels-second y, with everything that has to wait for the residual.
+void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result) {
+  const std::int64_t plane = p.rows * p.columns;
+  const bool whole = b.columns() == p.columns;
+  const std::int64_t pieces = whole ? 1 : b.rows(), pixels = whole ? b.rows() * b.columns() : b.columns();
+  for (std::int64_t i = 0; i < pieces; ++i) {
+    const std::int64_t at = b.image * p.filters * plane + (b.row0 + i) * p.columns + b.column0;
+    transpose(result + i * pixels * p.filters, static_cast<std::size_t>(p.filters), p.y + at,
+              static_cast<std::size_t>(plane), static_cast<std::size_t>(pixels), static_cast<std::size_t>(p.filters));
+    if (!p.added) continue;
+    for (std::int64_t f = 0; f < p.filters; ++f)
+      finish_results(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+  }
+}
+
+std::int64_t band_floats(const ConvProblem& p, const ConvBlock& block, std::int64_t channels) {
+  const BandShape s = band_shape(p, block, false);
+  return (s.rows * s.columns * channels + 15) / 16 * 16;
+}
+
+/// Of a copy of x, and of one in which channels are repeated.
+struct BandSizes {
+  std::int64_t copy, repeated;
+  BandSizes(const ConvProblem& p, const ConvBlock& block)
+      : copy(p.x_last ? 0 : band_floats(p, block, p.channels)),
+        repeated(p.filters == p.channels ? 0 : band_floats(p, block, p.filters)) {}
+};
+
+std::size_t depthwise_scratch(const DepthwiseRun& run, const ConvBlock& block) {
+  const ConvProblem& p = run.problem;
+  const std::int64_t result = p.y_last ? 0 : block.rows() * block.columns() * p.filters;
+  const BandSizes sizes(p, block);
+  return static_cast<std::size_t>(sizes.copy + sizes.repeated + result) * sizeof(float);
+}
+
+void depthwise_block(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch) {
+  const ConvProblem& p = run.problem;
+  auto* memory = reinterpret_cast<float*>(scratch);
+  const BandSizes sizes(p, block);
+  Source source = source_of(p, block, memory);
+  if (sizes.repeated > 0) source = repeat_channels(p, block, source, memory + sizes.copy);
+  float* result = memory + sizes.copy + sizes.repeated;
+  const bool late = !p.y_last && p.added;
+  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
+  Strip s{};
+  s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
+  s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
+  s.w_tap = (p.filters + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
+  s.y_pixel = s.channels = p.filters;
+  s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
+  for (std::int64_t row = block.row0; row < block.row1;) {
+    const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
+    s.y = p.y_last ? p.y + at : result + (row - block.row0) * block.columns() * p.filters;
+    s.added = p.y_last && p.added ? p.added + at : nullptr;
+    row += run_rows({run, source, epilogue}, block, row, s);
+  }
+  if (!p.y_last) write_planes(p, block, result);
+}
+
+}  // namespace
+}  // namespace modelflow::cpu
