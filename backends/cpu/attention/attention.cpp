@@ -33,8 +33,8 @@ const Kernel attention_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts_attention,
     .cost = vector_cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, attention_code_avx512);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, target, attention_code_avx512);
     },
 };
 
@@ -45,7 +45,7 @@ const Kernel attention_any = {
     .cost = plain_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       const bool avx2 = target.has(Isa::avx2);
-      return attention_tasks(call, avx2 ? attention_code_avx2 : attention_code_any);
+      return attention_tasks(call, target, avx2 ? attention_code_avx2 : attention_code_any);
     },
 };
 
@@ -55,8 +55,8 @@ const Kernel qattention_vnni = {
     .needs = Isa::avx512_vnni,
     .accepts = accepts_attention,
     .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 4); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, qattention_code_vnni);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, target, qattention_code_vnni);
     },
 };
 
@@ -66,7 +66,7 @@ const Kernel qattention_any = {
     .accepts = accepts_attention,
     .cost = kept_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, target.has(Isa::avx2) ? qattention_code_avx2 : qattention_code_any);
+      return attention_tasks(call, target, target.has(Isa::avx2) ? qattention_code_avx2 : qattention_code_any);
     },
 };
 
@@ -76,8 +76,8 @@ const Kernel attention_bf16_amx = {
     .needs = Isa::amx,
     .accepts = accepts_attention,
     .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 16); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, attention_bf16_code_amx);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return attention_tasks(call, target, attention_bf16_code_amx);
     },
 };
 
@@ -87,7 +87,7 @@ const Kernel attention_bf16_any = {
     .accepts = accepts_attention,
     .cost = kept_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return attention_tasks(call, target.has(Isa::avx2) ? attention_bf16_code_avx2 : attention_bf16_code_any);
+      return attention_tasks(call, target, target.has(Isa::avx2) ? attention_bf16_code_avx2 : attention_bf16_code_any);
     },
 };
 

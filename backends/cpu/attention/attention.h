@@ -31,6 +31,7 @@ struct AttentionHead {
   /// where they have no weight: see causal.h.
   bool whole = false;
   float largest_key = 0, largest_value = 0;  ///< in size; NaN or inf where one is
+  std::size_t near = 256 << 10;              ///< bytes of a head that fit in L2 beside another
 
   /// How many keys a row computes: the first ones.
   std::size_t seen(std::size_t row) const { return causal.on && !whole && row + 1 < keys ? row + 1 : keys; }

@@ -7,10 +7,9 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kRows = 48;              // eight tiles of six: keys come from L2 once for all of them
-constexpr std::size_t kKeys = 256;             // keys per block when there are more than kWhole
-constexpr std::size_t kWhole = 384;            // up to here one block: no rescaling
-constexpr std::size_t kMostAhead = 256 << 10;  // bytes of a head that fit in L2 beside another
+constexpr std::size_t kRows = 48;    // eight tiles of six: keys come from L2 once for all of them
+constexpr std::size_t kKeys = 256;   // keys per block when there are more than kWhole
+constexpr std::size_t kWhole = 384;  // up to here one block: no rescaling
 
 std::size_t panels(std::size_t n) { return f32_avx512.panels(n); }
 std::size_t round_up(std::size_t n) { return (n + 15) / 16 * 16; }
@@ -23,7 +22,7 @@ struct Ahead {
   std::size_t keys = 0;  // of the next head, per row
 
   Ahead(const AttentionHead& h, const AttentionHead* after) {
-    if (!after || h.keys * (h.depth + h.width) * sizeof(float) > kMostAhead) return;
+    if (!after || h.keys * (h.depth + h.width) * sizeof(float) > h.near) return;
     next = after;
     keys = h.k == after->k ? 0 : (h.keys + h.rows - 1) / h.rows;
   }

@@ -166,6 +166,7 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   h.cap = attrs_.softcap;
   h.causal = {attrs_.causal, attrs_.causal_number, attrs_.causal_adds, attrs_.causal_first};
   h.guard = attrs_.nan_guard;
+  h.near = near;
   return h;
 }
 

@@ -17,6 +17,7 @@ struct AttentionProblem {
 
   Dims y;
   std::size_t batch = 0, heads = 0, kv_heads = 0, rows = 0, keys = 0, depth = 0, width = 0;
+  std::size_t near = 256 << 10;                           ///< of a head, see there
   std::size_t group() const { return heads / kv_heads; }  ///< query heads that share keys and values
   /// Floating point operations of one query head.
   double head_flops() const;
@@ -47,7 +48,7 @@ struct AttentionProblem {
 };
 
 /// Shares the heads of a call out to `code`.
-std::unique_ptr<Implementation> attention_tasks(const Call& call, const AttentionCode& code);
+std::unique_ptr<Implementation> attention_tasks(const Call& call, const Target& target, const AttentionCode& code);
 
 /// What all kernels of Attention can run at all.
 Verdict accepts_attention(const Call& call, const Target&);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backends/cpu/attention/problem.h"
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/share.h"
 
 namespace modelflow::cpu {
@@ -36,10 +37,12 @@ struct Gathered {
 
 class FusedAttention : public Implementation {
  public:
-  FusedAttention(const Call& call, const AttentionCode& code) : attrs_(call.attrs), code_(code) {}
+  FusedAttention(const Call& call, const Target& target, const AttentionCode& code)
+      : attrs_(call.attrs), code_(code), near_(near_bytes(target, 256 << 10)) {}
 
   void run(Invocation& call) const override {
-    const AttentionProblem p(attrs_, call);
+    AttentionProblem p(attrs_, call);
+    p.near = near_;
     if (p.keys > code_.most_keys) throw Error(ErrorKind::invalid_input, "more keys than sums in 32 bits can hold");
     auto* y = static_cast<float*>(call.output(0, p.y));
     const auto count = static_cast<std::size_t>(element_count(p.y));
@@ -222,12 +225,13 @@ class FusedAttention : public Implementation {
 
   ops::AttentionAttrs attrs_;
   const AttentionCode& code_;
+  std::size_t near_;
 };
 
 }  // namespace
 
-std::unique_ptr<Implementation> attention_tasks(const Call& call, const AttentionCode& code) {
-  return std::make_unique<FusedAttention>(call, code);
+std::unique_ptr<Implementation> attention_tasks(const Call& call, const Target& target, const AttentionCode& code) {
+  return std::make_unique<FusedAttention>(call, target, code);
 }
 
 }  // namespace modelflow::cpu

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/ops/work.h"
@@ -133,7 +134,7 @@ Cut cut(const DenseRun& run, std::int64_t panels, std::int64_t threads) {
 class Dense : public Implementation {
  public:
   Dense(const Call& call, const Target& target, const DenseCode& code)
-      : node_(call), code_(code), near_floats_(std::min<std::int64_t>(target.l2 * 3 / 32, 96 << 10)) {
+      : node_(call), code_(code), near_floats_(static_cast<std::int64_t>(near_bytes(target, 96 << 10))) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
     const std::int64_t channels = w.dims()[1];

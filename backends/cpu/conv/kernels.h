@@ -8,8 +8,8 @@
 
 namespace modelflow::cpu {
 
-extern const Kernel conv_depthwise_avx512, conv_depthwise_avx2, conv_winograd_avx512, conv_dense_avx512,
-    conv_dense_avx2;
+extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_dense_avx512;
+extern const Kernel conv_depthwise_avx2, conv_winograd_avx2, conv_dense_avx2;
 extern const Kernel conv_bf16_amx, conv_bf16_widened;
 extern const Kernel conv_to_bf16_amx, conv_to_bf16_widened;
 extern const Kernel conv_transpose_avx512, conv_transpose_avx2;
@@ -20,6 +20,7 @@ inline constexpr std::array kConvKernels = {
     &conv_winograd_avx512,
     &conv_dense_avx512,
     &conv_depthwise_avx2,
+    &conv_winograd_avx2,
     &conv_dense_avx2,
     &onednn_conv,
     // ConvBf16

@@ -1,5 +1,7 @@
 // The kernel of 3x3 convolutions by Winograd's method: transformed weights, a product for each frequency, and when it
 // pays.
+#include "backends/cpu/conv/winograd.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,11 +9,10 @@
 
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
-#include "backends/cpu/conv/winograd_avx512.h"
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/f32.h"
 #include "src/core/unknown_extents.h"
 
 namespace modelflow::cpu {
@@ -39,17 +40,18 @@ void frequency(const float* w, std::int64_t filters, std::int64_t channels, cons
   }
 }
 
-std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m) {
+std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m, const WinogradCode& code) {
   const auto filters = static_cast<std::size_t>(w.dims()[0]), channels = static_cast<std::size_t>(w.dims()[1]);
-  const std::size_t floats = f32_avx512.packed_floats(channels, filters), n = static_cast<std::size_t>(m) + 2;
-  const std::string layout = "conv_winograd_avx512 m" + std::to_string(m);
+  const F32Code& product = code.product;
+  const std::size_t floats = product.packed_floats(channels, filters), n = static_cast<std::size_t>(m) + 2;
+  const std::string layout = std::string(code.layout) + " m" + std::to_string(m);
   return packed_weights(w, layout, n * n * floats * sizeof(float), [&](std::byte* to) {
     const double(*matrix)[3] = m == 4 ? kFour : kTwo;
     std::vector<float> plain(filters * channels);
     for (std::size_t i = 0; i < n * n; ++i) {
       frequency(w.as<float>().data(), w.dims()[0], w.dims()[1], matrix[i / n], matrix[i % n], plain.data());
-      f32_avx512.pack_b(plain.data(), filters, false, channels, filters, 0, f32_avx512.panels(filters),
-                        reinterpret_cast<float*>(to) + i * floats);
+      product.pack_b(plain.data(), filters, false, channels, filters, 0, product.panels(filters),
+                     reinterpret_cast<float*>(to) + i * floats);
     }
   });
 }
@@ -95,8 +97,15 @@ std::int64_t best_size(const Call& call) {
 
 class Winograd : public Implementation {
  public:
-  explicit Winograd(const Call& call) : node_(call), m_(best_size(call)) {
-    weights_ = transformed(*call.in(1).constant, m_);
+  Winograd(const Call& call, const Target& target, const WinogradCode& code)
+      : node_(call),
+        code_(code),
+        blocks_(code.product.blocks(target)),
+        own_floats_(near(target, 200 << 10)),
+        block_floats_(near(target, 150 << 10)),
+        phase_floats_(std::min<std::int64_t>(target.l3 / 8, 4 << 20)),
+        m_(best_size(call)) {
+    weights_ = transformed(*call.in(1).constant, m_, code);
   }
 
   void run(Invocation& call) const override {
@@ -109,8 +118,8 @@ class Winograd : public Implementation {
     run.pixel = p.channels % 512 == 0 ? p.channels + 16 : p.channels;
     if (run.tiles() == 0 || p.filters == 0) return;
     const auto floats = static_cast<std::int64_t>(
-        f32_avx512.packed_floats(static_cast<std::size_t>(p.channels), static_cast<std::size_t>(p.filters)));
-    if (run.frequencies() * floats <= kOwnFloats) {
+        code_.product.packed_floats(static_cast<std::size_t>(p.channels), static_cast<std::size_t>(p.filters)));
+    if (run.frequencies() * floats <= own_floats_) {
       run_blocks(run, call);
     } else {
       run_phases(run, call);
@@ -118,39 +127,38 @@ class Winograd : public Implementation {
   }
 
  private:
-  // Weights of this many floats stay in L2 from block to block.
-  static constexpr std::int64_t kOwnFloats = 200 << 10;
-  // Tiles and products of a block: what L2 has left.
-  static constexpr std::int64_t kBlockFloats = 150 << 10;
-  // And of all tiles that go through the phases together: what a shared L3 holds.
-  static constexpr std::int64_t kPhaseFloats = 4 << 20;
+  static std::int64_t near(const Target& target, std::size_t floats) {
+    return static_cast<std::int64_t>(near_bytes(target, floats));
+  }
 
   static std::int64_t tile_floats(const WinogradRun& run) {
     return run.frequencies() * (run.pixel + run.problem.filters);
   }
 
   /// The products of `count` tiles for some frequencies and columns.
-  static void multiply(const WinogradRun& run, std::int64_t frequency, std::int64_t count, std::int64_t rows,
-                       const float* v, float* products, std::size_t n_begin, std::size_t n_end) {
+  void multiply(const WinogradRun& run, std::int64_t frequency, std::int64_t count, std::int64_t rows, const float* v,
+                float* products, std::size_t n_begin, std::size_t n_end) const {
+    const F32Code& product = code_.product;
     const ConvProblem& p = run.problem;
     Gemm g;
+    g.blocks = blocks_;
     g.m = static_cast<std::size_t>(count);
     g.n = static_cast<std::size_t>(p.filters);
     g.k = static_cast<std::size_t>(p.channels);
     g.a = v + frequency * rows * run.pixel;
     g.lda = static_cast<std::size_t>(run.pixel);
-    g.b = run.weights + static_cast<std::size_t>(frequency) * f32_avx512.packed_floats(g.k, g.n);
-    g.ldb = f32_avx512.panel;
-    g.panel = f32_avx512.panel * g.k;
+    g.b = run.weights + static_cast<std::size_t>(frequency) * product.packed_floats(g.k, g.n);
+    g.ldb = product.panel;
+    g.panel = product.panel * g.k;
     g.c = products + frequency * rows * p.filters;
     g.ldc = g.n;
-    f32_avx512.gemm(g, 0, g.m, n_begin, n_end);
+    product.gemm(g, 0, g.m, n_begin, n_end);
   }
 
   /// Small weights: every task takes some tiles from x to y in its own L2.
-  static void run_blocks(const WinogradRun& run, Invocation& call) {
+  void run_blocks(const WinogradRun& run, Invocation& call) const {
     const auto threads = static_cast<std::int64_t>(call.threads());
-    const std::int64_t by_cache = std::max<std::int64_t>(kBlockFloats / tile_floats(run) / 6 * 6, 6);
+    const std::int64_t by_cache = std::max<std::int64_t>(block_floats_ / tile_floats(run) / 6 * 6, 6);
     const std::int64_t blocks =
         std::max(ceil_div(run.tiles(), by_cache), std::min(ceil_div(run.tiles(), 12), 2 * threads));
     const std::int64_t rows = ceil_div(run.tiles(), blocks);
@@ -159,16 +167,16 @@ class Winograd : public Implementation {
       const std::int64_t first = run.tiles() * i / blocks, last = run.tiles() * (i + 1) / blocks;
       auto* v = reinterpret_cast<float*>(scratch);
       float* products = v + run.frequencies() * rows * run.pixel;
-      winograd_input_avx512(run, first, last, rows, v);
+      code_.input(run, first, last, rows, v);
       for (std::int64_t f = 0; f < run.frequencies(); ++f)
         multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
-      winograd_output_avx512(run, first, last, rows, products);
+      code_.output(run, first, last, rows, products);
     });
   }
 
   /// Large weights: all tiles meet each frequency once, so that its weights are read once.
-  static void run_phases(const WinogradRun& run, Invocation& call) {
-    const std::int64_t rows = std::clamp<std::int64_t>(kPhaseFloats / tile_floats(run), 1, run.tiles());
+  void run_phases(const WinogradRun& run, Invocation& call) const {
+    const std::int64_t rows = std::clamp<std::int64_t>(phase_floats_ / tile_floats(run), 1, run.tiles());
     auto* v = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float)));
     float* products = v + run.frequencies() * rows * run.pixel;
     const auto n = static_cast<std::size_t>(run.problem.filters);
@@ -177,19 +185,24 @@ class Winograd : public Implementation {
       const auto tiles = static_cast<std::size_t>(count), parts = std::min(tiles, call.threads() * 4);
       share(call, tiles, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        winograd_input_avx512(run, first + at, first + last, rows, v + at * run.pixel);
+        code_.input(run, first + at, first + last, rows, v + at * run.pixel);
       });
       call.parallel(static_cast<std::size_t>(run.frequencies()), [&](std::size_t f) {
         multiply(run, static_cast<std::int64_t>(f), count, rows, v, products, 0, n);
       });
       share(call, tiles, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        winograd_output_avx512(run, first + at, first + last, rows, products + at * run.problem.filters);
+        code_.output(run, first + at, first + last, rows, products + at * run.problem.filters);
       });
     }
   }
 
   ConvNode node_;
+  const WinogradCode& code_;
+  GemmBlocks blocks_;
+  // Floats that stay near: weights in L2 from block to block; tiles and products of a block, in what L2 has left; those
+  // of all tiles that go through the phases together, in a shared L3.
+  std::int64_t own_floats_, block_floats_, phase_floats_;
   std::int64_t m_;
   std::shared_ptr<const std::byte> weights_;
 };
@@ -214,8 +227,6 @@ double cost(const Call& call, const Target& target) {
                   target.stream(conv_bytes(call)));
 }
 
-std::unique_ptr<Implementation> create(const Call& call, const Target&) { return std::make_unique<Winograd>(call); }
-
 }  // namespace
 
 const Kernel conv_winograd_avx512 = {
@@ -224,7 +235,20 @@ const Kernel conv_winograd_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = create,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Winograd>(call, target, winograd_avx512);
+    },
+};
+
+const Kernel conv_winograd_avx2 = {
+    .op = "Conv",
+    .name = "cpu.conv_winograd_avx2",
+    .needs = Isa::avx2,
+    .accepts = accepts,
+    .cost = cost,
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Winograd>(call, target, winograd_avx2);
+    },
 };
 
 }  // namespace modelflow::cpu

@@ -9,8 +9,6 @@ namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kMaxRows = 8;
-/// Bytes of A that stay in L2 beside a panel of B while all panels pass.
-constexpr std::size_t kChunk = 400 << 10;
 /// Bytes ahead of the reader that are fetched: what memory sends in the time that it takes to answer.
 constexpr std::size_t kAhead = 2048;
 
@@ -78,7 +76,7 @@ void gemm_bf16_avx512(const Bf16Gemm& g, std::size_t m_begin, std::size_t m_end,
   constexpr void (*kTiles[kMaxRows])(const Tile&) = {tile<1>, tile<2>, tile<3>, tile<4>,
                                                      tile<5>, tile<6>, tile<7>, tile<8>};
   alignas(64) float sums[kMaxRows * kBf16Panel];
-  const std::size_t fitting = kChunk / (g.k * sizeof(float)) / kMaxRows * kMaxRows;
+  const std::size_t fitting = g.near / (g.k * sizeof(float)) / kMaxRows * kMaxRows;
   const std::size_t chunk = fitting > kMaxRows ? fitting : kMaxRows;
   for (std::size_t m0 = m_begin; m0 < m_end; m0 += chunk) {
     const std::size_t m1 = m_end - m0 < chunk ? m_end : m0 + chunk;

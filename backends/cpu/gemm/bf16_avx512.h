@@ -18,6 +18,7 @@ struct Bf16Gemm {
   std::size_t lda = 0;
   const std::uint16_t* b = nullptr;
   ProductEpilogue out;
+  std::size_t near = 400 << 10;  ///< bytes of A that stay in L2 beside a panel of B while all pass by
 };
 
 /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread, best for few rows: B is

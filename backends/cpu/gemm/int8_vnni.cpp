@@ -13,8 +13,6 @@ namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kSteps = kVnniDepth / 4;
-// Rows of A that stay in L2 (1 MiB) beside two panels of B while all columns pass by.
-constexpr std::size_t kChunkBytes = 448 << 10;
 // How far ahead B is fetched when its panels are read once: beyond a page, which the hardware does not cross.
 constexpr std::size_t kStream = 4096;
 
@@ -244,7 +242,7 @@ void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t 
 
 void gemm_vnni(const VnniGemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
   const std::size_t bytes = g.rows.offset(end) - g.rows.offset(begin), panels = end - begin;
-  const std::size_t chunks = std::min((bytes + kChunkBytes - 1) / kChunkBytes, panels);
+  const std::size_t chunks = std::min((bytes + g.near - 1) / g.near, panels);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     const Part part{begin + panels * chunk / chunks, begin + panels * (chunk + 1) / chunks};
     for (std::size_t n = n_begin; n < n_end; n += kVnniPanel) multiply(g, part, n, n + kVnniPanel >= n_end);

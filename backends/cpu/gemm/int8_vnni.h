@@ -27,6 +27,7 @@ struct BytesGemm {
   const std::int32_t *row_sum = nullptr, *column_zero = nullptr;
   const float *row_scale = nullptr, *column_scale = nullptr;
   ProductEpilogue out;
+  std::size_t near = 448 << 10;  ///< bytes of A that stay in L2 beside two panels of B while all columns pass by
 };
 
 using VnniGemm = BytesGemm<RowPanels>;

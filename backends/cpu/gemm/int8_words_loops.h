@@ -117,13 +117,10 @@ void multiply_panel(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end
   }
 }
 
-/// Bytes of A that stay in L2 while all columns pass by.
-constexpr std::size_t kNearBytes = 448 << 10;
-
 template <class Word, class Rows>
 void multiply(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end) {
   const std::size_t bytes = (g.rows.begin(end) - g.rows.begin(begin)) * g.rows.row() * sizeof(typename Word::Step);
-  const std::size_t panels = end - begin, wanted = (bytes + kNearBytes - 1) / kNearBytes;
+  const std::size_t panels = end - begin, wanted = (bytes + g.near - 1) / g.near;
   const std::size_t chunks = wanted < panels ? wanted : panels;
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     for (std::size_t n = n_begin; n < n_end; n += kWordColumns)

@@ -1,6 +1,7 @@
 // The kernels of MatMul in float32 on AVX-512 and AVX2.
 #include <algorithm>
 
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32.h"
@@ -23,9 +24,7 @@ struct Machine {
   GemmBlocks blocks;
   std::size_t small_b;  ///< bytes of B that stay in L2 beside the rest
   Machine(const F32Code& f32, const Target& target)
-      : code(f32),
-        blocks(f32.blocks(target)),
-        small_b(std::min<std::size_t>(static_cast<std::size_t>(target.l2) / 4, 256 << 10)) {}
+      : code(f32), blocks(f32.blocks(target)), small_b(near_bytes(target, 256 << 10)) {}
 
   std::size_t tiles(std::size_t n) const { return (n + code.tile - 1) / code.tile; }
 

@@ -1,6 +1,7 @@
 // The kernel of MatMulBf16 on AVX-512 without instructions for bfloat16: weights take half of the memory.
 #include <algorithm>
 
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/bf16_avx512.h"
 #include "backends/cpu/gemm/kernels.h"
@@ -20,7 +21,10 @@ constexpr std::size_t kManyRows = 17;
 class MatMulBf16Avx512 : public Implementation {
  public:
   MatMulBf16Avx512(const Call& call, const Target& target)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), code_(vector_code(target)) {
+      : attrs_(call.attrs),
+        activation_(activation_of(call.attrs)),
+        code_(vector_code(target)),
+        near_(near_bytes(target, 400 << 10)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]);
     const auto n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
@@ -36,7 +40,7 @@ class MatMulBf16Avx512 : public Implementation {
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.m == 0 || p.n == 0) return;
     const float* a = attrs_.round_a ? rounded_to_bf16(code_, p.a, call) : static_cast<const float*>(p.a.data);
-    const Bf16Gemm g{p.n, p.k, a, p.k, weights(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}};
+    const Bf16Gemm g{p.n, p.k, a, p.k, weights(), {y, p.n, p.bias, p.residual, attrs_.residual, activation_}, near_};
     const double bytes = 2.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
     // Few rows count as one: what is waited for is the weights, and each of them is to be read by one core only.
     const ProductSplit s = split_product({p.m < kManyRows ? 1 : p.m, p.n, p.k, kBf16Panel, bytes}, call.threads());
@@ -55,6 +59,7 @@ class MatMulBf16Avx512 : public Implementation {
   MatMulBf16Attrs attrs_;
   ActivationSpec activation_;
   const VectorCode& code_;
+  std::size_t near_;
   std::shared_ptr<const std::byte> packed_;
 };
 

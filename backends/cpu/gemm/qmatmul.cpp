@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/int8_isas.h"
@@ -17,7 +18,8 @@ using ops::QMatMulAttrs;
 template <class On>
 class QMatMulVectors : public Implementation {
  public:
-  explicit QMatMulVectors(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+  QMatMulVectors(const Call& call, const Target& target)
+      : attrs_(call.attrs), activation_(activation_of(call.attrs)), near_(near_bytes(target, 448 << 10)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]),
                n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
@@ -79,11 +81,13 @@ class QMatMulVectors : public Implementation {
     g.row_scale = units;
     g.column_scale = p.b_scale;
     g.out = {y, p.n, p.bias, p.residual, attrs_.residual, activation_};
+    g.near = near_;
     return g;
   }
 
   QMatMulAttrs attrs_;
   ActivationSpec activation_;
+  std::size_t near_;
   std::shared_ptr<const std::byte> packed_;
   std::vector<std::int32_t> zeros_;  // of the columns of b, whole panels; empty: 0
 };
@@ -124,8 +128,8 @@ const Kernel qmatmul_amx = {
     .needs = Isa::amx,
     .accepts = accepts_amx,
     .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 24); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QMatMulVectors<OnAmx>>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnAmx>>(call, target);
     },
 };
 
@@ -135,8 +139,8 @@ const Kernel qmatmul_vnni = {
     .needs = Isa::avx512_vnni,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return cost_at(call, target, 4); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QMatMulVectors<OnVnni>>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnVnni>>(call, target);
     },
 };
 
@@ -146,8 +150,8 @@ const Kernel qmatmul_avx_vnni = {
     .needs = Isa::avx_vnni,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return cost_in_words(call, target, 4); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QMatMulVectors<OnQuads>>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnQuads>>(call, target);
     },
 };
 
@@ -157,8 +161,8 @@ const Kernel qmatmul_avx2 = {
     .needs = Isa::avx2,
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return cost_in_words(call, target, 1.5); },
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<QMatMulVectors<OnPairs>>(call);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<QMatMulVectors<OnPairs>>(call, target);
     },
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/qconv/kernels.h"
@@ -94,8 +95,8 @@ struct Cut {
   std::int64_t pixels, panels;
 };
 
-// What a block reads stays in L2 beside the weights of a panel: of 1 MiB and more, in smaller ones a share.
-std::int64_t block_bytes(const Target& target) { return std::min<std::int64_t>(384 << 10, target.l2 * 3 / 8); }
+// What a block reads stays in L2 beside the weights of a panel.
+std::int64_t block_bytes(const Target& target) { return static_cast<std::int64_t>(near_bytes(target, 384 << 10)); }
 
 // Seconds that products and what is done with their sums take on one core, about.
 double seconds_of(double ops, double results, const QDenseCode& code) { return ops / code.ops + results * 2.5e-10; }

@@ -72,8 +72,6 @@ void run_batch(const QSweep& sweep, const Sums& sums, const QPanel& panel, const
 }
 
 /// Panels in runs of which the weights fit L2; within such a run a batch of tiles meets one panel after the other.
-constexpr std::int64_t kPanelBytes = 256 << 10;
-
 void run_panels(const QSweep& sweep, std::byte* scratch) {
   const Sums sums{finish_of(sweep.run.epilogue), reinterpret_cast<std::int32_t*>(scratch)};
   const QDenseTask& task = sweep.task;
@@ -82,7 +80,7 @@ void run_panels(const QSweep& sweep, std::byte* scratch) {
   const std::int64_t per_vector = sweep.segments * sweep.length * 16;
   const auto run_of = [&](std::int64_t from) {
     std::int64_t to = from + 1, bytes = panels[from].vectors * per_vector;
-    while (to < task.panel1 && bytes + panels[to].vectors * per_vector <= kPanelBytes)
+    while (to < task.panel1 && bytes + panels[to].vectors * per_vector <= sweep.run.near)
       bytes += panels[to++].vectors * per_vector;
     return to;
   };

@@ -144,6 +144,17 @@ MODELFLOW_INLINE float largest_of(Floats x) {
   return joined(x, [](Floats a, Floats b) { return max(a, b); });
 }
 
+/// Whether all lanes of a comparison are true.
+MODELFLOW_INLINE bool all_of(Ints true_or_false) {
+#if defined(__AVX512F__)
+  return _mm512_movepi32_mask(reinterpret_cast<__m512i>(true_or_false)) == 0xffff;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(true_or_false)) == 0xff;
+#else
+  return _mm_movemask_ps(reinterpret_cast<__m128>(true_or_false)) == 0xf;
+#endif
+}
+
 /// A product that is rounded for itself, not together with the sum behind it.
 MODELFLOW_INLINE Floats rounded(Floats x) {
   asm("" : "+v"(x));

@@ -1,0 +1,176 @@
+// The transformations of Winograd's method, of a vector of channels at a time. For files named so, see vector.h.
+#pragma once
+
+#include "backends/cpu/conv/winograd.h"
+#include "backends/cpu/vector/activation.h"
+
+namespace modelflow::cpu {
+namespace {
+
+/// a * number + b
+MODELFLOW_INLINE Floats fma(Floats a, float number, Floats b) { return a * number + b; }
+
+/// F(2, 3) in one dimension: 4 inputs to 4 frequencies, 4 products to 2 results.
+struct Two {
+  static constexpr int kResults = 2, kInputs = 4;
+  MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
+    const Floats a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];
+    v[0] = a - c;
+    v[1] = b + c;
+    v[2] = c - b;
+    v[3] = b - e;
+  }
+  MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t step, Floats* y) {
+    const Floats b = p[step], c = p[2 * step];
+    y[0] = p[0] + (b + c);
+    y[1] = b - c - p[3 * step];
+  }
+};
+
+/// F(4, 3), with the points 0, 1, -1, 2, -2 and infinity.
+struct Four {
+  static constexpr int kResults = 4, kInputs = 6;
+  MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
+    const Floats d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step];
+    const Floats even = fma(d2, -4, d4), odd = fma(d1, -4, d3), outer = d4 - d2, inner = d3 - d1;
+    v[0] = fma(d[0], 4, fma(d2, -5, d4));
+    v[1] = even + odd;
+    v[2] = even - odd;
+    v[3] = fma(inner, 2, outer);
+    v[4] = fma(inner, -2, outer);
+    v[5] = fma(d1, 4, fma(d3, -5, d[5 * step]));
+  }
+  MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t step, Floats* y) {
+    const Floats p1 = p[step], p2 = p[2 * step], p3 = p[3 * step], p4 = p[4 * step];
+    const Floats sum = p1 + p2, difference = p1 - p2, sum2 = p3 + p4, difference2 = p3 - p4;
+    y[0] = p[0] + (sum + sum2);
+    y[1] = fma(difference2, 2, difference);
+    y[2] = fma(sum2, 4, sum);
+    y[3] = fma(difference2, 8, difference) + p[5 * step];
+  }
+};
+
+struct Place {
+  std::int64_t image, row, column;  // of the first result of a tile
+};
+
+Place place_of(const WinogradRun& run, std::int64_t tile) {
+  const std::int64_t column = tile % run.across, row = tile / run.across % run.down;
+  return {tile / run.across / run.down, row * run.m, column * run.m};
+}
+
+template <class F>
+void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, float* v) {
+  constexpr int n = F::kInputs;
+  const ConvProblem& p = run.problem;
+  const std::int64_t row = place.row - p.top, column = place.column - p.left;
+  const float* x = p.x + ((place.image * p.height + row) * p.width + column) * p.channels;
+  const std::int64_t row_step = p.width * p.channels;
+  bool inside[n][n];
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j)
+      inside[i][j] = row + i >= 0 && row + i < p.height && column + j >= 0 && column + j < p.width;
+  }
+  vectors(
+      static_cast<std::size_t>(p.channels), [&](std::size_t c, auto part) __attribute__((always_inline)) {
+        Floats half[n][n];  // [column][frequency of rows]
+        for (int j = 0; j < n; ++j) {
+          Floats d[n];
+          for (int i = 0; i < n; ++i)
+            d[i] = inside[i][j] ? load(x + i * row_step + j * p.channels + c, part) : Floats{};
+          F::input(d, 1, half[j]);
+        }
+        for (int i = 0; i < n; ++i) {
+          Floats out[n];
+          F::input(&half[0][i], n, out);
+          for (int j = 0; j < n; ++j) store(v + (i * n + j) * rows * run.pixel + c, out[j], part);
+        }
+      });
+}
+
+/// Whether one of a tile's results is none of ordinary numbers: a huge one, or NaN. In the others what a huge number of
+/// x swallowed may be missing, without a trace where that cancels.
+template <int count>
+MODELFLOW_INLINE bool any_spoiled(const Floats* results) {
+  Ints ordinary = abs(results[0]) <= all(1e20F);
+  for (int i = 1; i < count; ++i) ordinary &= abs(results[i]) <= all(1e20F);
+  return !all_of(ordinary);
+}
+
+/// Results of a vector of filters from k on at (row, column) of an image, by their definition: a number of x that is
+/// infinite, none or huge spreads over all results of its tiles, and is to spoil its own alone.
+__attribute__((noinline)) void direct(const WinogradRun& run, std::int64_t image, std::int64_t row, std::int64_t column,
+                                      std::int64_t k, float (&sums)[kLanes]) {
+  const ConvProblem& p = run.problem;
+  for (std::int64_t f = 0; f < static_cast<std::int64_t>(kLanes); ++f) {
+    sums[f] = 0;
+    for (std::int64_t tap = 0; tap < 9 && k + f < p.filters; ++tap) {
+      const std::int64_t y = row - p.top + tap / 3, x = column - p.left + tap % 3;
+      if (y < 0 || y >= p.height || x < 0 || x >= p.width) continue;
+      const float* from = p.x + ((image * p.height + y) * p.width + x) * p.channels;
+      const float* w = run.plain + (k + f) * p.channels * 9 + tap;
+      for (std::int64_t c = 0; c < p.channels; ++c) sums[f] += from[c] * w[9 * c];
+    }
+  }
+}
+
+template <class F, class Activate>
+void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, const float* products, Activate f) {
+  constexpr int n = F::kInputs, m = F::kResults;
+  const ConvProblem& p = run.problem;
+  const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
+  const std::int64_t at = ((place.image * p.rows + place.row) * p.columns + place.column) * p.filters;
+  const std::int64_t row_step = p.columns * p.filters;
+  const bool before = p.added && p.residual == ops::Residual::before;
+  const bool after = p.added && p.residual == ops::Residual::after;
+  vectors(
+      static_cast<std::size_t>(p.filters), [&](std::size_t k, auto part) __attribute__((always_inline)) {
+        const Floats bias = load(p.bias + k);  // rounded up to whole vectors
+        Floats half[n][m];                     // [frequency of columns][row]
+        for (int j = 0; j < n; ++j) {
+          Floats d[n];
+          for (int i = 0; i < n; ++i) d[i] = load(products + (i * n + j) * rows * p.filters + k, part);
+          F::output(d, 1, half[j]);
+        }
+        Floats out[m][m];
+        for (int i = 0; i < m; ++i) F::output(&half[0][i], m, out[i]);
+        const bool spoiled = any_spoiled<m * m>(out[0]);
+        for (int i = 0; i < m && i < high; ++i) {
+          for (int j = 0; j < m && j < wide; ++j) {
+            const std::int64_t pixel = at + i * row_step + j * p.filters + static_cast<std::int64_t>(k);
+            if (spoiled) {
+              float sums[kLanes];
+              direct(run, place.image, place.row + i, place.column + j, static_cast<std::int64_t>(k), sums);
+              out[i][j] = load(sums);
+            }
+            Floats y = out[i][j] + bias;
+            if (before) y += load(p.added + pixel, part);
+            y = f(y);
+            if (after) y += load(p.added + pixel, part);
+            store(p.y + pixel, y, part);
+          }
+        }
+      });
+}
+
+void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows, float* v) {
+  const auto tile = run.m == 4 ? input_tile<Four> : input_tile<Two>;
+  for (std::int64_t t = first; t < last; ++t, v += run.pixel) tile(run, place_of(run, t), rows, v);
+}
+
+void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows,
+                     const float* products) {
+  with_activation(run.problem.activation, [&](auto f) {
+    for (std::int64_t t = first; t < last; ++t) {
+      const float* from = products + (t - first) * run.problem.filters;
+      if (run.m == 4) {
+        output_tile<Four>(run, place_of(run, t), rows, from, f);
+      } else {
+        output_tile<Two>(run, place_of(run, t), rows, from, f);
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace modelflow::cpu
