@@ -189,11 +189,18 @@ void dequantize_second(const Quantization& q, const Planes& p, const std::uint8_
 void add(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y) {
   const float fa = s.a.scale / s.y.scale, fb = s.b.scale / s.y.scale;
   const float rest = -(static_cast<float>(s.a.zero) * fa + static_cast<float>(s.b.zero) * fb);
-  const Floats least = all(s.relu ? 0.0f : -1024.0f);
-  const ToByte byte{s.y.zero};
-  write_bytes(n, y, [&](std::size_t i, auto part) {
-    return byte(max(as_floats(load_bytes(a + i, part)) * fa + (as_floats(load_bytes(b + i, part)) * fb + rest), least));
-  });
+  const auto sum = [=](std::size_t i, auto part) {
+    return as_floats(load_bytes(a + i, part)) * fa + (as_floats(load_bytes(b + i, part)) * fb + rest);
+  };
+  const std::int32_t zero = s.y.zero;
+  if (255 * (fa + fb) > 1e9f) {
+    const Floats least = all(s.relu ? 0.0f : -1024.0f);
+    return write_bytes(n, y, [=](std::size_t i, auto part) { return ToByte{zero}(max(sum(i, part), least)); });
+  }
+  // Such sums are integers of 32 bits, and cutting them took a quarter of the time.
+  if (s.relu)
+    return write_bytes(n, y, [=](std::size_t i, auto part) { return nearest(max(sum(i, part), Floats{})) + zero; });
+  write_bytes(n, y, [=](std::size_t i, auto part) { return nearest(sum(i, part)) + zero; });
 }
 
 }  // namespace

@@ -10,8 +10,13 @@ namespace modelflow::cpu {
 namespace {
 
 MODELFLOW_FLAT void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n) {
-  with_activation(
-      spec, [=](auto f) { vectors(n, [&](std::size_t i, auto part) { store(y + i, f(load(x + i, part)), part); }); });
+  const auto run = [=](auto f) {
+    vectors(n, [&](std::size_t i, auto part) { store(y + i, f(load(x + i, part)), part); });
+  };
+  // Those that stand alone for the most part: times 1 plus 0 would be a tenth of their instructions.
+  if (!spec.affine() && spec.kind == Activation::tanh) return run(Tanh{});
+  if (!spec.affine() && spec.kind == Activation::sigmoid) return run(Sigmoid{});
+  with_activation(spec, run);
 }
 
 template <class F>

@@ -9,6 +9,7 @@ namespace modelflow::cpu {
 
 extern const Kernel qconv_depthwise_vnni, qconv_dense_amx, qconv_dense_vnni;
 extern const Kernel qconv_depthwise_avx2, qconv_dense_avx_vnni, qconv_dense_avx2, qconv_any;
+extern const Kernel qconv_volume_vnni, qconv_volume_avx_vnni, qconv_volume_avx2;
 extern const Kernel qconv_transpose_vnni, qconv_transpose_avx_vnni, qconv_transpose_avx2, qconv_transpose_any;
 extern const Kernel qconv_transpose_float_vnni, qconv_transpose_float_avx_vnni, qconv_transpose_float_avx2,
     qconv_transpose_float_any;
@@ -18,9 +19,12 @@ inline constexpr std::array kQConvKernels = {
     &qconv_depthwise_vnni,
     &qconv_dense_amx,
     &qconv_dense_vnni,
+    &qconv_volume_vnni,
     &qconv_depthwise_avx2,
     &qconv_dense_avx_vnni,
     &qconv_dense_avx2,
+    &qconv_volume_avx_vnni,
+    &qconv_volume_avx2,
     &qconv_any,
     // QConvTranspose
     &qconv_transpose_vnni,

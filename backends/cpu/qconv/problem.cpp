@@ -107,11 +107,11 @@ Verdict accepts_qconv(const Call& call, const Target&) {
   return yes();
 }
 
-Verdict accepts_qconv_vectors(const Call& call, const Target& target) {
+Verdict accepts_qconv_vectors(const Call& call, const Target& target, std::size_t max_rank) {
   if (Verdict verdict = accepts_qconv(call, target); !verdict) return verdict;
   const QConvAttrs attrs(call.attrs);
   const Operand& w = call.in(1);
-  if (Verdict verdict = accepts_weights(attrs.conv, w, 2); !verdict) return verdict;
+  if (Verdict verdict = accepts_weights(attrs.conv, w, max_rank); !verdict) return verdict;
   // Positions in an image are counted in 32 bits.
   constexpr std::int64_t kMost = 1 << 20;
   const ops::ConvAttrs& conv = attrs.conv;

@@ -63,9 +63,9 @@ struct QScales {
 
 /// Types, attributes and number of operands.
 Verdict accepts_qconv(const Call& call, const Target&);
-/// What the vector kernels ask for besides: constant weights, scales and bias, one or two spatial axes, and scales for
+/// What the vector kernels ask for besides: constant weights, scales and bias, as many spatial axes, and scales for
 /// which no sum leaves the range of 32 bits when it is divided by the scale of y.
-Verdict accepts_qconv_vectors(const Call& call, const Target&);
+Verdict accepts_qconv_vectors(const Call& call, const Target&, std::size_t max_rank = 2);
 /// Besides: one filter for each channel, and channels last on both sides.
 Verdict accepts_qconv_depthwise(const Call& call, const Target&);
 /// Seconds at `share` of the peak of 8-bit products, which is four times that of float32.

@@ -1,7 +1,8 @@
 // The kernels of transposed convolutions of 8-bit numbers. As in float32, line i of the window of one input
 // line is a product [width, C] x [C, kw * M], which is an output line as it lies in memory when channels are last. A
 // window of few results is one product for all of its lines, since registers would be empty for the most part
-// otherwise. Pieces are activated and quantized while they lie in L1.
+// otherwise. Pieces are activated and quantized while they lie in L1. Where channels come second, pixels of a piece are
+// put together before and taken apart behind the product.
 #include <algorithm>
 
 #include "backends/cpu/frame/share.h"
@@ -53,22 +54,23 @@ class QConvTranspose : public Implementation {
     const Scratch each = scratch_of();
     std::byte* memory = call.scratch(parts * each.bytes());
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
-      for (std::size_t l = begin; l < end; ++l)
-        expand(r, r.x + l * r.width * channels_, l * kh_ * line, memory + i * each.bytes());
+      for (std::size_t l = begin; l < end; ++l) expand(r, l, memory + i * each.bytes());
     });
   }
 
  private:
-  /// What a piece needs, in bytes: its rows in panels, results of a product, results of one line of the window.
+  /// What a piece needs, in bytes: its rows in panels, results of a product, results of one line of the window, and
+  /// with channels second its pixels and the line in 8 bits.
   struct Scratch {
-    std::size_t rows, results, line;
-    std::size_t bytes() const { return rows + results + line; }
+    std::size_t rows, results, line, pixels, quantized;
+    std::size_t bytes() const { return rows + results + line + pixels + quantized; }
   };
 
   Scratch scratch_of() const {
     const auto whole = [](std::size_t bytes) { return (bytes + 63) / 64 * 64; };
     return {whole(typename On::Panels{piece_, channels_}.bytes()), whole(piece_ * scale_.size() * sizeof(float)),
-            joined_ ? whole(piece_ * kw_ * m_ * sizeof(float)) : 0};
+            joined_ ? whole(piece_ * kw_ * m_ * sizeof(float)) : 0, node_.last ? 0 : whole(piece_ * channels_),
+            node_.last ? 0 : whole(piece_ * kw_ * m_)};
   }
 
   /// [C, M, kh, kw] -> for each product [C, columns], columns being those of all its lines.
@@ -86,24 +88,26 @@ class QConvTranspose : public Implementation {
     }
   }
 
-  /// One input line -> kh output lines, the first of which begins at element `at` of y.
-  void expand(const QConvTransposeRun& r, const std::uint8_t* x, std::size_t at, std::byte* memory) const {
+  /// One input line -> kh output lines.
+  void expand(const QConvTransposeRun& r, std::size_t l, std::byte* memory) const {
     const Scratch scratch = scratch_of();
     auto* steps = reinterpret_cast<std::uint8_t*>(memory);
     auto* results = reinterpret_cast<float*>(memory + scratch.rows);
     auto* picked = reinterpret_cast<float*>(memory + scratch.rows + scratch.results);
+    auto* pixels = steps + scratch.rows + scratch.results + scratch.line;
     BytesGemm<typename On::Panels> g;
     g.n = scale_.size(), g.a = steps, g.zero_point = node_.x.zero_point;
     g.row_scale = units_.data(), g.column_scale = scale_.data();
     g.out.n = g.n, g.out.bias = bias_.data();
     const std::size_t pixel = kw_ * m_, line = r.width * pixel;
     for (std::size_t first = 0; first < r.width; first += piece_) {
-      const std::size_t rows = std::min(piece_, r.width - first), count = rows * pixel;
+      const std::size_t rows = std::min(piece_, r.width - first);
       g.rows = {rows, channels_};
-      On::pack_rows(g.rows, x + first * channels_, steps);
+      On::pack_rows(g.rows, pixels_of(r, l, first, rows, pixels), steps);
       for (std::size_t h = 0; h < kh_; ++h) {
-        const std::size_t to = at + h * line + first * pixel;
-        float* floats = node_.floats ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
+        const std::size_t to = (l * kh_ + h) * line + first * pixel;
+        const bool in_place = node_.floats && node_.last;
+        float* floats = in_place ? static_cast<float*>(r.y) + to : joined_ ? picked : results;
         if (h < products_) {
           g.b = packed_.get() + h * On::packed_bytes(channels_, g.n);
           g.out.c = joined_ ? results : floats;
@@ -111,12 +115,44 @@ class QConvTranspose : public Implementation {
         }
         if (joined_) pick_line(results + h * pixel, rows, floats);
         // Not by the product, whose registers need not be full.
-        if (active_) code_.pointwise.activate(node_.activation, floats, floats, count);
-        if (!node_.floats)
-          code_.bytes.quantize({node_.y.scale, node_.y.zero_point}, floats, count,
-                               static_cast<std::uint8_t*>(r.y) + to);
+        if (active_) code_.pointwise.activate(node_.activation, floats, floats, rows * pixel);
+        if (in_place) continue;
+        if (node_.last) {
+          quantize(floats, rows * pixel, static_cast<std::uint8_t*>(r.y) + to);
+        } else if (node_.floats) {
+          write_planes(r, l, h, first, rows, floats, static_cast<float*>(r.y));
+        } else {
+          std::uint8_t* bytes = pixels + scratch.pixels;
+          quantize(floats, rows * pixel, bytes);
+          write_planes(r, l, h, first, rows, bytes, static_cast<std::uint8_t*>(r.y));
+        }
       }
     }
+  }
+
+  void quantize(const float* x, std::size_t n, std::uint8_t* y) const {
+    code_.bytes.quantize({node_.y.scale, node_.y.zero_point}, x, n, y);
+  }
+
+  /// `rows` pixels of input line l from `first` on, channels last; put together in `room` where they are not.
+  const std::uint8_t* pixels_of(const QConvTransposeRun& r, std::size_t l, std::size_t first, std::size_t rows,
+                                std::uint8_t* room) const {
+    if (node_.last) return r.x + (l * r.width + first) * channels_;
+    const std::size_t plane = r.height * r.width;
+    const std::uint8_t* x = r.x + l / r.height * channels_ * plane + l % r.height * r.width + first;
+    for (std::size_t c = 0; c < channels_; ++c, x += plane)
+      for (std::size_t i = 0; i < rows; ++i) room[i * channels_ + c] = x[i];
+    return room;
+  }
+
+  /// Line h of the windows of these pixels, [pixel, column, filter], into the planes of y.
+  template <class T>
+  void write_planes(const QConvTransposeRun& r, std::size_t l, std::size_t h, std::size_t first, std::size_t rows,
+                    const T* from, T* y) const {
+    const std::size_t plane = r.height * kh_ * r.width * kw_, columns = rows * kw_;
+    y += l / r.height * m_ * plane + (l % r.height * kh_ + h) * r.width * kw_ + first * kw_;
+    for (std::size_t m = 0; m < m_; ++m, y += plane)
+      for (std::size_t column = 0; column < columns; ++column) y[column] = from[column * m_ + m];
   }
 
   /// The results of one line of the window, which lie beside those of the others.
@@ -140,7 +176,6 @@ class QConvTranspose : public Implementation {
 
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_qconv_transpose(call, target); !verdict) return verdict;
-  if (call.attrs.text("layout", "NCHW") != "NHWC") return no("its channels are not last", call.in(0).name);
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   }
