@@ -73,6 +73,7 @@ std::vector<Target> targets(const Kernel& kernel) {
     if (!isas.has(kernel.needs) || !host_isas().has(isas) || (!all.empty() && all.back().isas == isas)) continue;
     all.push_back(Target::host());
     all.back().isas = isas;
+    if (!isas.has(Isa::avx512)) all.back().l1 = 32 << 10, all.back().l2 = 256 << 10;  // as such machines have
   }
   return all;
 }

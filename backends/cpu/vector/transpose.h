@@ -73,6 +73,14 @@ template <class Part>
 MODELFLOW_INLINE void transpose_block(const float* x, std::size_t x_step, float* y, std::size_t y_step,
                                       std::size_t rows, std::size_t columns, Part written) {
   Floats r[kLanes];
+  if (kLanes < 16 && rows >= kLanes && columns >= kLanes) {  // where masks cost something
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < kLanes; ++i) r[i] = load(x + i * x_step);
+    transpose_registers(r);
+#pragma GCC unroll 16
+    for (std::size_t j = 0; j < kLanes; ++j) store(y + j * y_step, r[j]);
+    return;
+  }
   const Rest read(columns < kLanes ? columns : kLanes);
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < kLanes; ++i) r[i] = i < rows ? load(x + i * x_step, read) : Floats{};
