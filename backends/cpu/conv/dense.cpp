@@ -23,11 +23,12 @@ void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64
   panels.push_back({last ? last->first + last->filters() : 0, vectors, width, offset, paired});
 }
 
-// Two vectors of 8 lanes per panel, as many as 16 registers hold with the sums of six pixels.
+// Three vectors of 8 lanes per panel with the sums of four pixels fill 16 registers, and those of three pixels keep an
+// FMA unit busy too: rows of 7 results are common. Two vectors leave rows of six and no single vector.
 Panels split_narrow(std::int64_t filters, std::int64_t products, std::int64_t lanes) {
   Panels panels;
   for (std::int64_t left = ceil_div(filters, lanes); left > 0; left -= panels.back().vectors)
-    add(panels, left <= 3 ? left : 2, products, lanes, false);
+    add(panels, left <= 3 ? left : left == 4 ? 2 : 3, products, lanes, false);
   return panels;
 }
 
@@ -134,7 +135,11 @@ Cut cut(const DenseRun& run, std::int64_t panels, std::int64_t threads) {
 class Dense : public Implementation {
  public:
   Dense(const Call& call, const Target& target, const DenseCode& code)
-      : node_(call), code_(code), near_floats_(static_cast<std::int64_t>(near_bytes(target, 96 << 10))) {
+      : node_(call),
+        code_(code),
+        near_floats_(static_cast<std::int64_t>(near_bytes(target, 96 << 10))),
+        // L2 feeds 9 pixels x 3 vectors of 16 lanes; tiles of 16 registers read a weight twice as often, from L1.
+        panel_floats_(code.lanes == 16 ? near_floats_ : target.l1 * 3 / 16) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
     const std::int64_t channels = w.dims()[1];
@@ -150,7 +155,8 @@ class Dense : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data(), near_floats_};
+    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data(), near_floats_,
+                 panel_floats_};
     ConvProblem& p = run.problem;
     if (p.batch * p.filters * p.rows * p.columns == 0) return;
     flatten(p);
@@ -174,7 +180,7 @@ class Dense : public Implementation {
  private:
   ConvNode node_;
   const DenseCode& code_;
-  std::int64_t near_floats_;
+  std::int64_t near_floats_, panel_floats_;
   std::vector<DensePanel> panels_;
   std::shared_ptr<const std::byte> weights_;
 };

@@ -26,7 +26,8 @@ struct DenseRun {
   ConvProblem problem;
   const float* weights;
   const DensePanel* panels;
-  std::int64_t near_floats;  ///< of weights, or of x: they stay in L2 beside the others
+  std::int64_t near_floats;   ///< of x: they stay in L2 beside weights
+  std::int64_t panel_floats;  ///< of weights: they stay where tiles of a block want them
 };
 
 /// One task: a block of the output for panels [panel0, panel1).

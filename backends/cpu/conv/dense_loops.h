@@ -105,7 +105,7 @@ struct Sweep {
   std::int64_t next_size;  ///< in floats
   /// Where x is read for the first time: from what a tile reads to what it brings into L2 meanwhile; else 0.
   std::ptrdiff_t x_ahead;
-  std::int64_t near_floats;  ///< of weights: they stay in L2 while all tiles of a block use them
+  std::int64_t panel_floats;  ///< of weights: they stay near while all tiles of a block use them
 };
 
 /// The products that `first` names, for all tiles of the block.
@@ -116,6 +116,10 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
   const std::int64_t size = columns / tiles, larger = columns % tiles;
   const TileFunction normal = tile_function(static_cast<int>(size), vectors, paired);
   const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, paired) : normal;
+  // Fetched evenly while all tiles are computed: in a burst they would wait for each other.
+  const std::int64_t steps = first.segments * first.length / (paired ? 2 : 1);
+  const std::int64_t all = sweep.block.rows() * tiles * steps, even = (sweep.next_size + all - 1) / all;
+  const std::int64_t pace = even < 16 ? even : 16;
   std::int64_t fetched = 0;
   for (std::int64_t r = 0; r < sweep.block.rows(); ++r) {
     Tile t = first;
@@ -123,11 +127,11 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
     t.y += r * sweep.result.row;
     if (t.added) t.added += r * sweep.result.row;
     for (std::int64_t i = 0; i < tiles; ++i) {
-      const std::int64_t done = size + (i < larger), steps = t.segments * t.length / (paired ? 2 : 1);
+      const std::int64_t done = size + (i < larger);
       const bool fetch = fetched < sweep.next_size;
       t.ahead = sweep.x_ahead ? t.a + sweep.x_ahead : fetch ? sweep.next + fetched : t.b;
-      t.ahead_step = sweep.x_ahead ? done * t.a_step / steps + 1 : fetch ? 16 : 0;
-      if (!sweep.x_ahead) fetched += steps * 16;
+      t.ahead_step = sweep.x_ahead ? done * t.a_step / steps + 1 : fetch ? pace : 0;
+      if (!sweep.x_ahead) fetched += steps * pace;
       (i < larger ? bigger : normal)(t, sweep.epilogue);
       t.a += done * t.a_step;
       t.y += done * t.y_step;
@@ -136,14 +140,16 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
   }
 }
 
-/// How many products a part of a panel has: all of them, or, when their weights would not stay in L2 for the next tile,
-/// whole segments or whole vectors of channels.
+/// How many products a part of a panel has: all of them, or, when their weights would not stay near for the next tile,
+/// whole segments, or vectors of channels within a segment.
 std::int64_t part_size(const Sweep& sweep, const Tile& t) {
   const std::int64_t products = t.segments * t.length, width = sweep.panel.filters();
   const bool one_tile = sweep.block.rows() * sweep.block.columns() <= kTileRows[sweep.panel.vectors];
-  if (one_tile || products * width <= sweep.near_floats) return products;
-  const std::int64_t most = sweep.near_floats / width, unit = t.segments == 1 ? 16 : t.length;
-  const std::int64_t parts = (products + most - 1) / most, each = (products + parts - 1) / parts;
+  if (one_tile || products * width <= sweep.panel_floats) return products;
+  const std::int64_t most = sweep.panel_floats / width;
+  const bool within = t.length > most;
+  const std::int64_t all = within ? t.length : products, unit = within ? 16 : t.length;
+  const std::int64_t parts = (all + most - 1) / most, each = (all + parts - 1) / parts;
   return (each + unit - 1) / unit * unit;
 }
 
@@ -152,15 +158,16 @@ void run_panel(Sweep sweep, const Tile& whole) {
   const std::int64_t products = whole.segments * whole.length, size = part_size(sweep, whole);
   const float* next = sweep.next;
   const std::int64_t next_size = sweep.next_size;
-  for (std::int64_t at = 0; at < products; at += size) {
-    const std::int64_t count = at + size < products ? size : products - at;
+  for (std::int64_t at = 0, count; at < products; at += count) {
     Tile t = whole;
     t.b += at * sweep.panel.filters();
-    if (whole.segments == 1) {
-      t.a += at;
-      t.length = count;
+    t.offsets += at / whole.length;
+    if (size < whole.length) {
+      const std::int64_t in = at % whole.length;
+      count = in + size < whole.length ? size : whole.length - in;
+      t.a += in, t.length = count, t.segments = 1;
     } else {
-      t.offsets += at / whole.length;
+      count = at + size < products ? size : products - at;
       t.segments = count / whole.length;
     }
     t.resume = at > 0;
@@ -260,7 +267,7 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
     const std::ptrdiff_t x_ahead = p.rows > 1 ? below : 2 * tile.a_step * kTileRows[panel.vectors];
     run_panel({block, result, stride_h * band.row, epilogue, panel, tile.b + panel.filters() * products,
                last ? 0 : run.panels[i + 1].filters() * products, in_place && i == task.panel0 ? x_ahead : 0,
-               run.near_floats},
+               run.panel_floats},
               tile);
   }
   if (!p.y_last) write_planes(run, task, memory + s.band);
