@@ -22,8 +22,11 @@ bool needs_padding(const ConvProblem& p, const ConvBlock& block) {
          s.first_column + (s.columns - 1) * s.step_w >= p.width;
 }
 
-/// Pixels a multiple of 4 KiB apart share one set of the L1 cache; a copy with some room between them is cheaper.
-bool shares_cache_sets(const ConvProblem& p, std::int64_t pixel) { return pixel % 1024 == 0 && p.filters > 48; }
+/// Pixels a multiple of 4 KiB apart share one set of the L1 cache; where a tile has many, a copy with some room between
+/// them is cheaper.
+bool shares_cache_sets(const ConvProblem& p, std::int64_t pixel) {
+  return kTileRows[3] > 4 && pixel % 1024 == 0 && p.filters > 48;
+}
 
 bool reads_in_place(const ConvProblem& p, const ConvBlock& block) {
   return p.x_last && !needs_padding(p, block) && !shares_cache_sets(p, p.channels * p.stride_w);
@@ -116,10 +119,11 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
   const std::int64_t size = columns / tiles, larger = columns % tiles;
   const TileFunction normal = tile_function(static_cast<int>(size), vectors, paired);
   const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, paired) : normal;
-  // Fetched evenly while all tiles are computed: in a burst they would wait for each other.
+  // Fetched evenly while all tiles are computed: in a burst they would wait for each other. Larger tiles take longer
+  // for a step and have few of them: there, as early as possible.
   const std::int64_t steps = first.segments * first.length / (paired ? 2 : 1);
   const std::int64_t all = sweep.block.rows() * tiles * steps, even = (sweep.next_size + all - 1) / all;
-  const std::int64_t pace = even < 16 ? even : 16;
+  const std::int64_t pace = kWide || even > 16 ? 16 : even;
   std::int64_t fetched = 0;
   for (std::int64_t r = 0; r < sweep.block.rows(); ++r) {
     Tile t = first;
