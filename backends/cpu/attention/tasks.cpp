@@ -36,7 +36,7 @@ struct Gathered {
 
 class FusedAttention : public Implementation {
  public:
-  FusedAttention(const Call& call, const AttentionCode& code) : attrs_(call.attrs), code_(code) {}
+  FusedAttention(const Call& call, const AttentionCode& code) : attrs_(call), code_(code) {}
 
   void run(Invocation& call) const override {
     const AttentionProblem p(attrs_, call);

@@ -50,7 +50,7 @@ void run_part(const Gemm& g, const Split& s, std::size_t task) {
 class MatMulAvx512 : public Implementation {
  public:
   explicit MatMulAvx512(const Call& call)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), packed_(packed_matrix(call, attrs_.trans_b)) {}
+      : attrs_(call), activation_(activation_of(call)), packed_(packed_matrix(call, attrs_.trans_b)) {}
 
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);

@@ -20,7 +20,7 @@ constexpr std::size_t kManyRows = 17;
 class MatMulBf16Avx512 : public Implementation {
  public:
   MatMulBf16Avx512(const Call& call, const Target& target)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), code_(vector_code(target)) {
+      : attrs_(call), activation_(activation_of(call)), code_(vector_code(target)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]);
     const auto n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);

@@ -4,6 +4,7 @@
 // otherwise. Pieces are activated and quantized while they lie in L1.
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/int8_isas.h"
@@ -140,7 +141,7 @@ class QConvTranspose : public Implementation {
 
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_qconv_transpose(call, target); !verdict) return verdict;
-  if (call.attrs.text("layout", "NCHW") != "NHWC") return no("its channels are not last", call.in(0).name);
+  if (CallAttrs(call).text("layout") != "NHWC") return no("its channels are not last", call.in(0).name);
   for (std::size_t i = 1; i < call.inputs.size(); ++i) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   }
