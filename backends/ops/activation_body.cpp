@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "backends/call_attrs.h"
-#include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
 namespace {
@@ -89,10 +88,12 @@ std::string constant_text(std::string_view name, float value) {
   return std::string(name) + " = Constant <value = float {" + digits + "}> ()\n";
 }
 
-Attrs with_activation(const Attrs& attrs) {
+Attrs with_activation(Attrs attrs) {
   const Attrs none = {
       {"activation", std::string("None")}, {"alpha", 0.0f}, {"beta", 0.0f}, {"post_scale", 1.0f}, {"post_shift", 0.0f}};
-  return with(none, attrs);
+  for (const auto& [name, value] : none)
+    if (!attrs.has(name)) attrs.set(name, value);
+  return attrs;
 }
 
 std::string activation_body(const CallAttrs& attrs, int opset, std::string_view x, std::string_view y) {

@@ -18,7 +18,7 @@ namespace modelflow::ops {
 std::string activation_body(const CallAttrs& attrs, int opset, std::string_view x, std::string_view y);
 
 /// The attributes of an op with those of an activation, at their defaults (none) where they are not among them.
-Attrs with_activation(const Attrs& attrs);
+Attrs with_activation(Attrs attrs);
 
 /// Which of "alpha", "beta", "post_scale" and "post_shift" that text refers to with @.
 std::vector<std::string> activation_attributes(const CallAttrs& attrs, int opset);
