@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "backends/call_attrs.h"
 #include "modelflow/attr.h"
 #include "modelflow/error.h"
 
@@ -76,14 +77,15 @@ float plain(const ActivationSpec& s, float x) {
 
 }  // namespace
 
-ActivationSpec activation_of(const Attrs& attrs) {
-  const std::string text = attrs.text("activation", "None");
-  for (const Name& name : kNames) {
-    if (name.text != text) continue;
-    return {name.kind, attrs.number("alpha"), attrs.number("beta"), attrs.number("post_scale", 1),
-            attrs.number("post_shift", 0)};
-  }
-  throw Error(ErrorKind::unsupported, "no kernel knows the activation '" + text + "'");
+Activation activation_named(std::string_view text) {
+  for (const Name& name : kNames)
+    if (name.text == text) return name.kind;
+  throw Error(ErrorKind::unsupported, "no kernel knows the activation '" + std::string(text) + "'");
+}
+
+ActivationSpec activation_of(const CallAttrs& attrs) {
+  return {activation_named(attrs.text("activation")), attrs.number("alpha"), attrs.number("beta"),
+          attrs.number("post_scale"), attrs.number("post_shift")};
 }
 
 float activate(const ActivationSpec& s, float x) {

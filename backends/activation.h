@@ -1,9 +1,9 @@
 // The activation of a fused op as data: which function, its parameters, and the scale and shift behind it.
 #pragma once
 
-namespace modelflow {
+#include "backends/call_attrs.h"
 
-class Attrs;
+namespace modelflow {
 
 enum class Activation {
   none,
@@ -31,8 +31,9 @@ struct ActivationSpec {
   bool affine() const { return scale != 1 || shift != 0; }
 };
 
-/// Throws Error(unsupported) for a name that is not in ops::activation_names().
-ActivationSpec activation_of(const Attrs& attrs);
+/// Throw Error(unsupported) for a name that is not in ops::activation_names().
+Activation activation_named(std::string_view text);
+ActivationSpec activation_of(const CallAttrs& attrs);
 
 /// The meaning, one number at a time: for plain code and for tests. Vectors of them: vector/activation.h.
 float activate(const ActivationSpec& spec, float x);

@@ -1,8 +1,9 @@
-// The table of kernels, joined from the lists of the rooms, and the choice of the first kernel that fits a call.
+// The tables of fused ops and of kernels, joined from the lists of the rooms, and the choice of the first kernel that
+// fits a call.
 #include <algorithm>
 #include <array>
 
-// A list for each room that has kernels.
+// Each room that has kernels lists them and the ops that they are for.
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/elementwise/kernels.h"
@@ -18,13 +19,16 @@ namespace modelflow {
 namespace {
 
 /// One list of several.
-template <std::size_t... sizes>
-constexpr auto joined(const std::array<const Kernel*, sizes>&... lists) {
-  std::array<const Kernel*, (sizes + ...)> all{};
+template <class T, std::size_t... sizes>
+constexpr auto joined(const std::array<const T*, sizes>&... lists) {
+  std::array<const T*, (sizes + ...)> all{};
   auto to = all.begin();
   ((to = std::copy(lists.begin(), lists.end(), to)), ...);
   return all;
 }
+
+constexpr auto kFusedOps = joined(cpu::kConvOps, cpu::kGemmOps, cpu::kQConvOps, cpu::kAttentionOps, cpu::kRecurrentOps,
+                                  cpu::kRowOps, cpu::kPixelOps, cpu::kElementwiseOps);
 
 constexpr auto kKernels =
     joined(cpu::kConvKernels, cpu::kGemmKernels, cpu::kQConvKernels, cpu::kAttentionKernels, cpu::kRecurrentKernels,
@@ -36,6 +40,8 @@ const cpu::VectorCode& cpu::vector_code(const Target& target) {
   if (target.has(Isa::avx512)) return vector_code_avx512;
   return target.has(Isa::avx2) ? vector_code_avx2 : vector_code_any;
 }
+
+std::span<const FusedOp* const> fused_ops() { return kFusedOps; }
 
 std::span<const Kernel* const> kernels() { return kKernels; }
 

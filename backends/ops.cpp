@@ -1,18 +1,14 @@
 // Finding a fused op by its kind, in another precision, and by the name that a file calls it.
-#include "backends/ops.h"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "modelflow/kernel.h"
+
 namespace modelflow {
 
-using ops::kFusedOps;
-
-std::span<const FusedOp* const> fused_ops() { return kFusedOps; }
-
 const FusedOp* find_fused_op(std::string_view kind) {
-  for (const FusedOp* op : kFusedOps) {
+  for (const FusedOp* op : fused_ops()) {
     if (op->kind == kind) return op;
   }
   return nullptr;
@@ -20,7 +16,7 @@ const FusedOp* find_fused_op(std::string_view kind) {
 
 const FusedOp* in_form(const FusedOp& op, Form form) {
   const std::string_view base = op.base.empty() ? op.kind : op.base;
-  for (const FusedOp* other : kFusedOps)
+  for (const FusedOp* other : fused_ops())
     if (other->form == form && (other->base.empty() ? other->kind : other->base) == base) return other;
   return nullptr;
 }
@@ -51,7 +47,7 @@ namespace {
 std::string_view in_pool(const FusedOp& owner, const Attrs& attrs) {
   const std::string precision = attrs.text(kPrecision);
   if (precision.empty()) return owner.kind;
-  for (const FusedOp* op : kFusedOps)
+  for (const FusedOp* op : fused_ops())
     if (op != &owner && &pool_of(*op) == &owner && name(op->form) == precision) return op->kind;
   return {};
 }
@@ -72,10 +68,8 @@ std::string_view kind_of(std::string_view pool_name, const Attrs& attrs) {
   return in_pool(*op, attrs);
 }
 
-// Never the name of an operator of ONNX: ONNX Runtime (1.21 to 1.32 at least) quantizes the weights of whatever is called
-// Conv and stands between DequantizeLinear and QuantizeLinear, in any domain, and then misses an operator there.
-std::string pool_name(std::string_view kind, int index) {
-  return std::string(kind) + "_" + std::to_string(index);
-}
+// Never the name of an operator of ONNX: ONNX Runtime (1.21 to 1.32 at least) quantizes the weights of whatever is
+// called Conv and stands between DequantizeLinear and QuantizeLinear, in any domain, and then misses an operator there.
+std::string pool_name(std::string_view kind, int index) { return std::string(kind) + "_" + std::to_string(index); }
 
 }  // namespace modelflow

@@ -29,12 +29,37 @@ std::string now() {
   return text;
 }
 
+/// What a report says of every run.
+void begin(Report& report, const Options& options) {
+  report.version = version();
+  report.target = options.target.str();
+  report.level = name(options.level);
+  report.created = now();
+  report.machine = this_machine(options.threads);
+}
+
 /// What contradicts the rules of ONNX and does not load either; what is only unknown to this runtime may be fine.
 void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
   const std::string why = contradiction(model);
   if (why.empty()) return;
   std::string refusal;
   if (!loads(runtime, model, refusal)) throw Error(ErrorKind::invalid_input, why);
+}
+
+/// What the result is, and where its time goes.
+void describe(const Model& original, const Selected& chosen, const Model& fused,
+              const std::map<std::string, Dims>& typical, const Options& options, Runtime* runtime,
+              const Verifier& verifier, Report& report) {
+  describe_at(original, chosen.original ? nullptr : &chosen.model, fused, typical, report);
+  if (options.profile && !report.sides.empty()) {
+    options.progress("profile", 0);
+    const Feeds& feeds = verifier.reference().feeds.front().values;
+    profile_sides(*runtime, {original, chosen.model}, feeds, options, plugin_for(options.target), report);
+  }
+  report.fused = fused_report(chosen.model, typical, options.target);
+  if (options.target.device != Device::cpu && report.verified && !report.fused.empty())
+    report.notes.push_back("verified on this machine's CPU, by the bodies of the fused ops: no kernel for " +
+                           options.target.str() + " was run");
 }
 
 }  // namespace
@@ -60,18 +85,13 @@ Result optimize(Model arrived, const Options& asked) {
   const std::optional<Model> plain = without_foreign_functions(arrived);
   const Model& model = plain ? *plain : arrived;
   const Options options = accepted(std::move(given), model);
-  report.version = version();
-  report.target = options.target.str();
-  report.level = name(options.level);
-  report.created = now();
-  report.machine = this_machine(options.threads);
+  begin(report, options);
   if (options.level == Level::O0) {
     report.before = report.after = stats(model);
     return {std::move(arrived), std::move(report)};
   }
-  std::string why;
-  const std::shared_ptr<Runtime> runtime = Runtime::find(&why, options.custom_ops);
-  report.runtime = runtime ? "ONNX Runtime " + runtime->version() : why;
+  const std::shared_ptr<Runtime> runtime = Runtime::find(&report.runtime, options.custom_ops);
+  if (runtime) report.runtime = "ONNX Runtime " + runtime->version();
   const auto step = [&](std::string_view what) { options.progress(what, 0); };
 
   step("run the original");
@@ -93,7 +113,8 @@ Result optimize(Model arrived, const Options& asked) {
   if (!chosen.original) report.after = changed_stats(chosen.model);
   if (options.precision != Precision::f32) {
     step("lower the precision");
-    if (!runtime) throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + why);
+    if (!runtime)
+      throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + report.runtime);
     std::optional<Model> lowered = lower_precision({model, corrected, chosen.model}, options, pipeline, *runtime,
                                                    plugin, verifier.reference().ordinary(), report);
     if (lowered) {
@@ -101,16 +122,7 @@ Result optimize(Model arrived, const Options& asked) {
       report.after = stats(chosen.model);
     }
   }
-  describe_at(model, chosen.original ? nullptr : &chosen.model, fused, typical, report);
-  if (options.profile && !report.sides.empty()) {
-    step("profile");
-    const Feeds& feeds = verifier.reference().feeds.front().values;
-    profile_sides(*runtime, {model, chosen.model}, feeds, options, plugin, report);
-  }
-  report.fused = fused_report(chosen.model, typical, options.target);
-  if (options.target.device != Device::cpu && report.verified && !report.fused.empty())
-    report.notes.push_back("verified on this machine's CPU, by the bodies of the fused ops: no kernel for " +
-                           options.target.str() + " was run");
+  describe(model, chosen, fused, typical, options, runtime.get(), verifier, report);
   return {std::move(chosen.model), std::move(report)};
 }
 

@@ -6,7 +6,6 @@
 
 #include "backends/activation.h"
 #include "backends/host_invocation.h"
-#include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "modelflow/kernel.h"
@@ -67,8 +66,8 @@ double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int6
 }
 
 std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
-  const ConvAttrs conv(call.attrs);
-  const ActivationSpec activation = activation_of(call.attrs);
+  const ConvAttrs conv(call);
+  const ActivationSpec activation = activation_of(call);
   const Dims y = conv.output_dims(in[0].dims(), in[1].dims()[0]);
   const auto box = Dims(y.begin() + (conv.y_last ? 1 : 2), y.end() - (conv.y_last ? 1 : 0));
   std::vector<float> result(static_cast<std::size_t>(element_count(y)));
@@ -91,7 +90,7 @@ std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
 }
 
 std::vector<Tensor> operands(const Call& call, Dims x = {}) {
-  const ConvAttrs conv(call.attrs);
+  const ConvAttrs conv(call);
   std::vector<Tensor> in;
   in.push_back(random(x.empty() ? call.in(0).shape.values() : x, 1));
   for (std::size_t i = 1; i < 2u + conv.has_bias; ++i) in.push_back(*call.in(i).constant);
@@ -108,10 +107,10 @@ void expect_near(const std::vector<float>& want, const Tensor& got, const std::s
 
 std::string describe(const Kernel& kernel, const Call& call) {
   std::string text = std::string(kernel.name) + " x" + call.in(0).shape.str() + " w" + call.in(1).shape.str();
-  for (const char* name : {"x_layout", "y_layout", "activation", "residual"}) text += " " + call.attrs.text(name);
+  for (const char* name : {"x_layout", "y_layout", "activation", "residual"}) text += " " + CallAttrs(call).text(name);
   for (const char* name : {"strides", "pads", "dilations"}) {
     text += " " + std::string(name);
-    for (std::int64_t v : call.attrs.ints(name)) text += " " + std::to_string(v);
+    for (std::int64_t v : CallAttrs(call).ints(name)) text += " " + std::to_string(v);
   }
   return text;
 }
@@ -124,7 +123,7 @@ struct Case {
   Case(Dims x, Dims w, Attrs attrs) : call(ops::conv_call(std::move(x), std::move(w), std::move(attrs))) {
     constants.push_back(random(call.in(1).shape.values(), 3, 0.3f));
     constants.push_back(random({call.in(1).shape[0].value()}, 4));
-    for (std::size_t i = 1; i < 2u + ConvAttrs(call.attrs).has_bias; ++i) call.inputs[i].constant = &constants[i - 1];
+    for (std::size_t i = 1; i < 2u + ConvAttrs(call).has_bias; ++i) call.inputs[i].constant = &constants[i - 1];
   }
 };
 

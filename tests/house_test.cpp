@@ -172,6 +172,18 @@ TEST(House, OpsAreAskedAndNotListed) {
   }
 }
 
+// What an attribute is where nothing is said stands in FusedOp::defaults alone: readers ask CallAttrs, which looks
+// there and takes no other default. Samples of ops write attributes and do not read them.
+TEST(House, AttributesHaveTheirDefaultsInOnePlace) {
+  const std::regex bad("\\.attrs\\.(integer|number|text|ints|floats|find)\\(|const Attrs&");
+  for (const File& file : sources({"backends"})) {
+    if (file.path.find("sample") != std::string::npos) continue;
+    if (starts_with_any(file.path, {"backends/call_attrs", "backends/ops.cpp"})) continue;
+    for (std::size_t i = 0; i < file.lines.size(); ++i)
+      EXPECT_FALSE(std::regex_search(file.lines[i], bad)) << file.path << ":" << i + 1 << ": " << file.lines[i];
+  }
+}
+
 // Which code a machine gets is decided by the target that the table of kernels is asked with; peak measures the
 // machine itself.
 TEST(House, KernelsDoNotAskForTheMachine) {

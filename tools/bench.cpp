@@ -17,6 +17,7 @@
 #include "self_description.h"
 #include "src/core/new_file.h"
 #include "src/measure/sides.h"
+#include "src/measure/timing.h"
 #include "src/runtime/profile.h"
 #include "terminal.h"
 
@@ -82,8 +83,7 @@ void run_block(Session& session, const Feeds& feeds, double seconds, Side& side)
   const auto start = Clock::now();
   while (block.size() < 3 || since(start) < seconds) block.push_back(session.timed_run(feeds));
   side.latencies.insert(side.latencies.end(), block.begin(), block.end());
-  std::nth_element(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(block.size() / 2), block.end());
-  side.medians.push_back(block[block.size() / 2]);
+  side.medians.push_back(median(std::move(block)));
 }
 
 // Blocks in the order A B B A so that drift of the machine hits every side alike; a pause lets idle threads park.

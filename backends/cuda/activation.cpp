@@ -11,8 +11,7 @@ constexpr const char* kOp = "Activation";
 
 class Elementwise : public Implementation {
  public:
-  Elementwise(const Call& call, const DeviceLibrary& library)
-      : library_(library), activation_(activation_of(call.attrs)) {}
+  Elementwise(const Call& call, const DeviceLibrary& library) : library_(library), activation_(activation_of(call)) {}
 
   void run(Invocation& call) const override {
     ActivationLaunch launch = {};

@@ -40,7 +40,7 @@ struct Heads {
 class Attention : public Implementation {
  public:
   Attention(const Call& call, const DeviceLibrary& library, const Target& target)
-      : library_(library), target_(target), attrs_(call.attrs) {}
+      : library_(library), target_(target), attrs_(call) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
@@ -154,7 +154,7 @@ class Attention : public Implementation {
 };
 
 Verdict accepts(const Call& call, const Target&) {
-  const AttentionAttrs attrs(call.attrs);
+  const AttentionAttrs attrs(call);
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& operand = call.in(i);
     const DType wanted = attrs.type_of(i) == DType::boolean ? DType::boolean : call.in(0).dtype;

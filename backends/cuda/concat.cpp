@@ -1,6 +1,7 @@
 // Concat and Upsample on a GPU: copies of pixels, channels last.
 #include <string>
 
+#include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
 
@@ -31,7 +32,8 @@ void finish(const char* op, CopyLaunch& launch, const Dims& dims, const DeviceLi
 
 class Concat : public Implementation {
  public:
-  Concat(const Call& call, const DeviceLibrary& library) : library_(library), factors_(call.attrs.ints("factors")) {}
+  Concat(const Call& call, const DeviceLibrary& library)
+      : library_(library), factors_(CallAttrs(call).ints("factors")) {}
 
   void run(Invocation& call) const override {
     const std::size_t count = call.inputs();
@@ -61,7 +63,8 @@ class Concat : public Implementation {
 
 class Upsample : public Implementation {
  public:
-  Upsample(const Call& call, const DeviceLibrary& library) : library_(library), factors_(call.attrs.ints("factors")) {}
+  Upsample(const Call& call, const DeviceLibrary& library)
+      : library_(library), factors_(CallAttrs(call).ints("factors")) {}
 
   void run(Invocation& call) const override {
     shared_number("Upsample", call);
@@ -90,13 +93,13 @@ class Upsample : public Implementation {
 
 Verdict accepts_concat(const Call& call, const Target&) {
   if (call.inputs.size() < 2 || call.inputs.size() > CopyLaunch::kImages) return no("takes two to eight inputs");
-  if (call.attrs.ints("groups") != Ints{1}) return no("takes no channels in turn");
+  if (CallAttrs(call).ints("groups") != Ints{1}) return no("takes no channels in turn");
   return accepts_numbers(call);
 }
 
 Verdict accepts_upsample(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   if (factors.empty() || factors.size() > 2) return no("takes 1 or 2 factors");
   return accepts_numbers(call);
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "backends/cuda/epilogue.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
@@ -36,14 +37,6 @@ Tensor turned(const Tensor& w, std::int64_t places, bool filters_last) {
   });
 }
 
-DeviceMemory uploaded(const DeviceLibrary& library, const Tensor& tensor) {
-  const std::size_t bytes = byte_count(tensor.dtype(), tensor.dims());
-  DeviceMemory memory(library, bytes);
-  check("copy", library.copy(memory.data(), tensor.data(), bytes, nullptr));
-  check("copy", library.synchronize(nullptr));
-  return memory;
-}
-
 ImageStrides strides_of(bool last, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
   const std::int64_t area = rows * columns;
   if (last) return {area * channels, 1, columns * channels, channels};
@@ -55,8 +48,8 @@ class Conv : public Implementation {
   Conv(const Call& call, const DeviceLibrary& library, const Target& target)
       : library_(library),
         target_(target),
-        conv_(call.attrs),
-        activation_(activation_of(call.attrs)),
+        conv_(call),
+        activation_(activation_of(call)),
         weights_(call.in(1).constant->dims()),
         direct_(conv_.group > 1),
         w_(uploaded(library, turned(*call.in(1).constant, places(), direct_))) {}
@@ -66,27 +59,14 @@ class Conv : public Implementation {
     ConvLaunch c = {};
     c.number = shared_number(kOp, call);
     const Dims y = read(call.input(0).dims, c);
-    if (conv_.has_bias) {
-      const View bias = call.input(2);
-      if (bias.dims.size() != 1 || bias.dims[0] != weights_[0]) fail("bias does not fit the filters");
-      c.epilogue.bias = bias.data;
-    }
-    if (conv_.residual != ops::Residual::none) {
-      const View residual = call.input(conv_.residual_index());
-      if (!std::ranges::equal(residual.dims, y)) fail("residual is not of the shape of the result");
-      c.epilogue.residual = residual.data;
-      c.epilogue.use = static_cast<EpilogueLaunch::Residual>(conv_.residual);
-    }
-    c.epilogue.scale = 1;
-    c.epilogue.activation = activation_;
+    c.epilogue = epilogue_of(kOp, call, conv_, activation_, weights_[0], y);
     c.x = call.input(0).data;
     c.w = w_.data();
     c.y = call.output(0, y);
     if (element_count(y) == 0) return;
     c.direct = direct_;
     c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores && conv_.x_last;
-    constexpr std::int64_t kSide = 128;
-    c.large = (c.batch * c.rows * c.columns + kSide - 1) / kSide * ((c.filters + kSide - 1) / kSide) >= target_.cores;
+    c.large = large_tiles(c.batch * c.rows * c.columns, c.filters, 1, target_);
     check(kOp, library_.conv(c, call.stream()));
   }
 
@@ -127,7 +107,7 @@ class Conv : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
-  const ConvAttrs conv(call.attrs);
+  const ConvAttrs conv(call);
   const Operand& w = call.in(1);
   if (!w.constant) return no("weights are not constant", w.name);
   if (conv.rank() > 2) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);

@@ -13,7 +13,7 @@ constexpr const char* kOp = "Embedding";
 
 class Embedding : public Implementation {
  public:
-  Embedding(const Call& call, const DeviceLibrary& library) : library_(library), embedding_(call.attrs) {}
+  Embedding(const Call& call, const DeviceLibrary& library) : library_(library), embedding_(call) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != embedding_.inputs()) fail("wrong number of inputs");
@@ -68,7 +68,7 @@ Verdict accepts(const Call& call, const Target& target) {
   std::size_t tables = 0;
   bool norm = false;
   try {
-    const ops::EmbeddingAttrs embedding(call.attrs);
+    const ops::EmbeddingAttrs embedding(call);
     if (call.inputs.size() != embedding.inputs()) return no("wrong number of inputs");
     tables = embedding.tables;
     norm = embedding.norm;
@@ -93,7 +93,7 @@ Verdict accepts(const Call& call, const Target& target) {
 
 double cost(const Call& call, const Target& target) {
   const double bytes = call.in(1).dtype == DType::f32 ? 4 : 2;
-  double passes = static_cast<double>(ops::EmbeddingAttrs(call.attrs).tables);
+  double passes = static_cast<double>(ops::EmbeddingAttrs(call).tables);
   for (std::size_t i = 0; i < call.outputs.size(); ++i) ++passes;
   return target.launch + target.stream(bytes * passes * call.outputs.at(0).shape.known_elements());
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/activation.h"
+#include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
 
@@ -15,10 +16,10 @@ class GroupNorm : public Implementation {
  public:
   GroupNorm(const Call& call, const DeviceLibrary& library)
       : library_(library),
-        activation_(activation_of(call.attrs)),
-        groups_(call.attrs.integer("num_groups")),
-        epsilon_(call.attrs.number("epsilon")),
-        last_(call.attrs.text("layout", "NCHW") == "NHWC") {}
+        activation_(activation_of(call)),
+        groups_(CallAttrs(call).integer("num_groups")),
+        epsilon_(CallAttrs(call).number("epsilon")),
+        last_(CallAttrs(call).text("layout") == "NHWC") {}
 
   void run(Invocation& call) const override {
     shared_number(kOp, call);
@@ -59,7 +60,7 @@ class GroupNorm : public Implementation {
 };
 
 Verdict accepts(const Call& call, const Target&) {
-  if (call.attrs.integer("num_groups") < 1) return no("num_groups is not positive");
+  if (CallAttrs(call).integer("num_groups") < 1) return no("num_groups is not positive");
   if (Verdict verdict = accepts_activation(call); !verdict) return verdict;
   return accepts_numbers(call);
 }

@@ -12,13 +12,24 @@ DeviceMemory::DeviceMemory(const DeviceLibrary& library, std::size_t bytes) : li
 DeviceMemory::DeviceMemory(DeviceMemory&& other) noexcept
     : library_(other.library_), data_(std::exchange(other.data_, nullptr)) {}
 
+DeviceMemory uploaded(const DeviceLibrary& library, const Tensor& tensor) {
+  DeviceMemory memory(library, tensor.bytes());
+  if (tensor.bytes() > 0) check("copy", library.copy(memory.data(), tensor.data(), tensor.bytes(), nullptr));
+  check("synchronize", library.synchronize(nullptr));
+  return memory;
+}
+
+Tensor downloaded(const DeviceLibrary& library, const View& there, void* stream) {
+  return Tensor::make(there.dtype, Dims(there.dims.begin(), there.dims.end()), [&](std::byte* bytes) {
+    const std::size_t size = byte_count(there.dtype, there.dims);
+    if (size > 0) check("copy", library.copy(bytes, there.data, size, stream));
+    check("synchronize", library.synchronize(stream));
+  });
+}
+
 DeviceInvocation::DeviceInvocation(const DeviceLibrary& library, std::vector<Tensor> inputs)
     : library_(library), inputs_(std::move(inputs)) {
-  for (const Tensor& input : inputs_) {
-    const std::size_t bytes = byte_count(input.dtype(), input.dims());
-    const DeviceMemory& memory = uploaded_.emplace_back(library, bytes);
-    if (bytes > 0) check("copy", library.copy(memory.data(), input.data(), bytes, nullptr));
-  }
+  for (const Tensor& input : inputs_) uploaded_.push_back(uploaded(library, input));
 }
 
 View DeviceInvocation::input(std::size_t i) const {
@@ -41,11 +52,7 @@ std::byte* DeviceInvocation::scratch(std::size_t bytes) {
 
 Tensor DeviceInvocation::result(std::size_t i, DType dtype) const {
   const Output& output = outputs_.at(i);
-  return Tensor::make(dtype, output.dims, [&](std::byte* bytes) {
-    const std::size_t size = byte_count(dtype, output.dims);
-    if (size > 0) check("copy", library_.copy(bytes, output.memory.data(), size, nullptr));
-    check("synchronize", library_.synchronize(nullptr));
-  });
+  return downloaded(library_, {dtype, output.dims, output.memory.data()}, nullptr);
 }
 
 }  // namespace modelflow::cuda

@@ -1,4 +1,5 @@
-// Running kernels of a GPU without a runtime: an Invocation over the device's memory, for tests and benchmarks.
+// Memory of a device, copies into it and out of it, and an Invocation over it that runs kernels without a runtime, for
+// tests and benchmarks.
 #pragma once
 
 #include <vector>
@@ -21,6 +22,10 @@ class DeviceMemory {
   const DeviceLibrary* library_;
   void* data_ = nullptr;
 };
+
+/// A tensor of the host in memory of the device, and one of the device in memory of the host; done when they return.
+DeviceMemory uploaded(const DeviceLibrary& library, const Tensor& tensor);
+Tensor downloaded(const DeviceLibrary& library, const View& there, void* stream);
 
 ///     DeviceInvocation call(library, {x, scale});
 ///     kernel->create(description, target)->run(call);

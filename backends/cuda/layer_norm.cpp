@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/call_attrs.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/library.h"
 #include "backends/cuda/places.h"
@@ -15,11 +16,11 @@ class LayerNorm : public Implementation {
  public:
   LayerNorm(const Call& call, const DeviceLibrary& library)
       : library_(library),
-        rms_(call.attrs.integer("rms") != 0),
-        residual_(call.attrs.text("residual", "none") != "none"),
-        keep_sum_(call.attrs.integer("keep_sum") != 0),
-        axes_(static_cast<std::size_t>(-call.attrs.integer("axis", -1))),
-        epsilon_(call.attrs.number("epsilon")) {}
+        rms_(CallAttrs(call).flag("rms")),
+        residual_(CallAttrs(call).text("residual") != "none"),
+        keep_sum_(CallAttrs(call).flag("keep_sum")),
+        axes_(static_cast<std::size_t>(-CallAttrs(call).integer("axis"))),
+        epsilon_(CallAttrs(call).number("epsilon")) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != 2U + (rms_ ? 0 : 1) + (residual_ ? 1 : 0)) fail("wrong number of inputs");
@@ -61,7 +62,7 @@ class LayerNorm : public Implementation {
 /// A block keeps one row in the memory that its threads share.
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
-  const std::int64_t axis = call.attrs.integer("axis", -1);
+  const std::int64_t axis = CallAttrs(call).integer("axis");
   const Shape& x = call.in(0).shape;
   if (axis >= 0 || !x.has_rank() || x.rank() < static_cast<std::size_t>(-axis)) return no("axis is not negative");
   const auto axes = static_cast<std::size_t>(-axis);

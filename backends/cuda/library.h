@@ -53,8 +53,8 @@ struct DeviceLibrary {
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
 };
 
-/// Of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this code. Opened
-/// once. Null, with the reason in `why`, when there is none or it finds no device.
+/// The library of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this
+/// code. Opened once. Null, with the reason in `why`, when there is none or it finds no device.
 const DeviceLibrary* device_library(std::string* why = nullptr);
 
 /// Whether NVIDIA's driver is there and finds a device.

@@ -2,6 +2,7 @@
 // them.
 #include <algorithm>
 
+#include "backends/cuda/epilogue.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/cuda/work.h"
@@ -21,32 +22,19 @@ constexpr const char* kOp = "MatMul";
 class MatMul : public Implementation {
  public:
   MatMul(const Call& call, const DeviceLibrary& library, const Target& target)
-      : library_(library), target_(target), attrs_(call.attrs), activation_(activation_of(call.attrs)) {}
+      : library_(library), target_(target), attrs_(call), activation_(activation_of(call)) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
     MatMulLaunch g = {};
     g.number = shared_number(kOp, call);
     const Dims y = read(call, g);
-    if (attrs_.has_bias) {
-      const View bias = call.input(2);
-      if (bias.dims.size() != 1 || bias.dims[0] != g.n) fail("bias does not fit the result");
-      g.epilogue.bias = bias.data;
-    }
-    if (attrs_.residual != MatMulAttrs::Residual::none) {
-      const View residual = call.input(attrs_.residual_index());
-      if (!std::ranges::equal(residual.dims, y)) fail("residual is not of the shape of the result");
-      g.epilogue.residual = residual.data;
-      g.epilogue.use = static_cast<EpilogueLaunch::Residual>(attrs_.residual);
-    }
+    g.epilogue = epilogue_of(kOp, call, attrs_, activation_, g.n, y);
     g.epilogue.scale = attrs_.scale;
-    g.epilogue.activation = activation_;
     g.y = call.output(0, y);
     if (element_count(y) == 0) return;
     g.tensor_cores = g.number != Number::f32 && target_.sm >= kTensorCores;
-    constexpr std::int64_t kSide = 128;
-    const std::int64_t tiles = (g.m + kSide - 1) / kSide * ((g.n + kSide - 1) / kSide) * g.products;
-    g.large = tiles >= target_.cores;
+    g.large = large_tiles(g.m, g.n, g.products, target_);
     check(kOp, library_.matmul(g, call.stream()));
   }
 

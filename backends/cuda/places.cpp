@@ -44,7 +44,7 @@ Verdict accepts_numbers(const Call& call) {
 
 Verdict accepts_activation(const Call& call) {
   try {
-    activation_of(call.attrs);
+    activation_of(call);
     return yes();
   } catch (const Error& error) {
     return no(error.what());

@@ -13,7 +13,7 @@ namespace modelflow::cuda {
 std::optional<Number> number_of(DType dtype);
 std::size_t bytes_of(Number number);
 
-/// That of x, which all inputs must share; throws Error(invalid_input) naming the op.
+/// The type of x, which all inputs must share; throws Error(invalid_input) naming the op.
 Number shared_number(const char* op, const Invocation& call);
 /// A no for operands that are not all float32, all float16 or all bfloat16.
 Verdict accepts_numbers(const Call& call);

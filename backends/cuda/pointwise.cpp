@@ -1,4 +1,5 @@
 // Programs of elementwise ops on a GPU: one pass over the operands.
+#include "backends/call_attrs.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/cuda/program.h"
@@ -9,7 +10,7 @@ namespace {
 constexpr const char* kOp = "Pointwise";
 
 Program program_of(const Call& call) {
-  return device_program(ops::parse_program(call.attrs.text("program"), call.inputs.size()));
+  return device_program(ops::parse_program(CallAttrs(call).text("program"), call.inputs.size()));
 }
 
 class Pointwise : public Implementation {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
 #include "backends/ops/pool_extent.h"
@@ -15,12 +16,12 @@ class Pool : public Implementation {
  public:
   Pool(const Call& call, const DeviceLibrary& library)
       : library_(library),
-        mode_(call.attrs.text("mode")),
-        kernel_(call.attrs.ints("kernel_shape")),
-        strides_(call.attrs.ints("strides")),
-        pads_(call.attrs.ints("pads")),
-        ceil_(call.attrs.integer("ceil_mode") != 0),
-        include_(call.attrs.integer("count_include_pad") != 0) {}
+        mode_(CallAttrs(call).text("mode")),
+        kernel_(CallAttrs(call).ints("kernel_shape")),
+        strides_(CallAttrs(call).ints("strides")),
+        pads_(CallAttrs(call).ints("pads")),
+        ceil_(CallAttrs(call).flag("ceil_mode")),
+        include_(CallAttrs(call).flag("count_include_pad")) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -74,12 +75,12 @@ class Pool : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
   return accepts_numbers(call);
 }
 
 double cost(const Call& call, const Target& target) {
-  const double launches = call.attrs.text("mode") == "global_average" ? 2 : 1;
+  const double launches = CallAttrs(call).text("mode") == "global_average" ? 2 : 1;
   return launches * target.launch + target.stream(operand_bytes(call));
 }
 

@@ -49,9 +49,8 @@ Program device_program(const std::vector<ops::Instruction>& lines, std::size_t f
     const auto known = kOps.find(lines[i].op);
     line.op = known == kOps.end() ? LineOp::activation : known->second;
     line.a = source(lines[i].from[0]);
-    line.b = line.op == LineOp::activation
-                 ? static_cast<std::uint8_t>(activation_of({{"activation", lines[i].op}}).kind)
-                 : source(lines[i].from.back());
+    line.b = line.op == LineOp::activation ? static_cast<std::uint8_t>(activation_named(lines[i].op))
+                                           : source(lines[i].from.back());
     line.keep = Program::kBefore;
     if (last[i] == 0) continue;
     auto* const free = std::find_if(std::begin(held), std::end(held), [&](std::size_t until) { return until <= i; });

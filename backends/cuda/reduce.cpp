@@ -22,7 +22,7 @@ class Reduce : public Implementation {
   Reduce(const Call& call, const DeviceLibrary& library)
       : library_(library),
         inputs_(call.inputs.size()),
-        reduce_(call.attrs, inputs_),
+        reduce_(call, inputs_),
         reads_before_(reduce_.reads_before(inputs_)),
         reads_behind_(reduce_.reads_behind(inputs_)),
         before_(device_program(reduce_.before(), reduce_.source().index)),
@@ -92,7 +92,7 @@ Verdict accepts(const Call& call, const Target&) {
   const std::size_t inputs = call.inputs.size();
   if (inputs == 0 || inputs >= Places::kOperands) return no("takes one to seven inputs");
   try {
-    const ops::ReduceAttrs reduce(call.attrs, inputs);
+    const ops::ReduceAttrs reduce(call, inputs);
     device_program(reduce.before());
     device_program(reduce.behind(inputs, reduce.line));
   } catch (const Error& error) {
@@ -105,7 +105,7 @@ Verdict accepts(const Call& call, const Target&) {
 double cost(const Call& call, const Target& target) {
   double most = 1;
   for (const Operand& in : call.inputs) most = std::max(most, in.shape.known_elements());
-  const ops::ReduceAttrs reduce(call.attrs, call.inputs.size());
+  const ops::ReduceAttrs reduce(call, call.inputs.size());
   const Shape& x = call.in(0).shape;
   double n = 1;
   for (std::size_t i = 0; x.has_rank() && i < reduce.axes && reduce.from_end <= x.rank(); ++i)

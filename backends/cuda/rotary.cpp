@@ -31,7 +31,7 @@ Three steps_of(const View& angles, const Three& x) {
 
 class Rotary : public Implementation {
  public:
-  Rotary(const Call& call, const DeviceLibrary& library) : library_(library), attrs_(call.attrs) {}
+  Rotary(const Call& call, const DeviceLibrary& library) : library_(library), attrs_(call) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != 3) fail("takes three inputs");

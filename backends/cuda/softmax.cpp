@@ -14,7 +14,7 @@ constexpr const char* kOp = "Softmax";
 
 class Softmax : public Implementation {
  public:
-  Softmax(const Call& call, const DeviceLibrary& library) : library_(library), softmax_(call.attrs) {}
+  Softmax(const Call& call, const DeviceLibrary& library) : library_(library), softmax_(call) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != softmax_.inputs()) fail("wrong number of inputs");

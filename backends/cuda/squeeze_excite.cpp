@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/activation.h"
+#include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
 
@@ -11,7 +12,7 @@ namespace {
 constexpr const char* kOp = "SqueezeExcite";
 [[noreturn]] void fail(const char* what) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what); }
 
-ActivationSpec gate_of(const Attrs& attrs) {
+ActivationSpec gate_of(const CallAttrs& attrs) {
   if (attrs.text("gate") == "Sigmoid") return {.kind = Activation::sigmoid};
   return {Activation::hard_sigmoid, attrs.number("gate_alpha"), attrs.number("gate_beta")};
 }
@@ -20,10 +21,10 @@ class SqueezeExcite : public Implementation {
  public:
   SqueezeExcite(const Call& call, const DeviceLibrary& library)
       : library_(library),
-        activation_(activation_of(call.attrs)),
-        gate_(gate_of(call.attrs)),
-        last_(call.attrs.text("layout", "NHWC") == "NHWC"),
-        skip_(call.attrs.integer("skip") != 0) {}
+        activation_(activation_of(call)),
+        gate_(gate_of(call)),
+        last_(CallAttrs(call).text("layout") == "NHWC"),
+        skip_(CallAttrs(call).flag("skip")) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != 5) fail("wrong number of inputs");

@@ -15,14 +15,11 @@ constexpr double kTensorShare = 0.4, kPlainShare = 0.5;
 
 double product_seconds(const Call& call, const Target& target) {
   const FusedOp& op = *find_fused_op(call.op);
-  double bytes = 0;
-  for (const Operand& operand : call.inputs) bytes += element_bytes(call) * operand.shape.known_elements();
-  for (const Operand& operand : call.outputs) bytes += element_bytes(call) * operand.shape.known_elements();
   const bool tensor = call.in(0).dtype != DType::f32 && target.sm >= kTensorCores;
   const double flops = op.flops ? op.flops(call) : 0;
   const double arithmetic =
       tensor ? target.compute(call.in(0).dtype, flops, kTensorShare) : target.compute(flops, kPlainShare);
-  return target.launch + std::max(arithmetic, target.stream(bytes));
+  return target.launch + std::max(arithmetic, target.stream(operand_bytes(call)));
 }
 
 }  // namespace modelflow::cuda

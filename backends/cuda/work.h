@@ -8,7 +8,7 @@ namespace modelflow::cuda {
 /// The oldest devices whose tensor cores kernels use.
 inline constexpr int kTensorCores = 80;
 
-/// Of a call whose work FusedOp::flops counts.
+/// Seconds of a call whose work FusedOp::flops counts.
 double product_seconds(const Call& call, const Target& target);
 
 }  // namespace modelflow::cuda

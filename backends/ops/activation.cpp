@@ -1,19 +1,18 @@
 // The fused op Activation: one activation function on every element.
-#include "backends/ops.h"
 #include "backends/ops/activation_body.h"
 
 namespace modelflow::ops {
 namespace {
 
-std::string body(const Call& call, int opset) { return "{\n" + activation_body(call.attrs, opset, "x", "y") + "}"; }
+std::string body(const Call& call, int opset) { return "{\n" + activation_body(call, opset, "x", "y") + "}"; }
 
 std::vector<std::string> inputs(const Call&) { return {"x"}; }
 
-std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }
+std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call, opset); }
 
 Verdict infer(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
   call.outputs[0].shape = call.in(0).shape;
@@ -23,9 +22,6 @@ Verdict infer(Call& call) {
 std::vector<Call> samples() {
   std::vector<Call> calls;
   const auto add = [&](Attrs attrs, Dims dims) {
-    for (const auto& [name, value] : {std::pair{"post_scale", 1.0f}, std::pair{"post_shift", 0.0f}}) {
-      if (!attrs.has(name)) attrs.set(name, value);
-    }
     const Operand operand{"x", DType::f32, Shape::of(dims)};
     calls.push_back({"Activation", std::move(attrs), {operand}, {operand}});
     calls.back().outputs[0].name = "y";
@@ -42,7 +38,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp activation_op = {
+extern const FusedOp activation_op = {
     .kind = "Activation",
     .doc = "One activation function on every element.",
     .names = 1,
@@ -54,11 +50,7 @@ const FusedOp activation_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
-    .defaults = {{"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = with_activation({}),
     .in_place = true,
     .elementwise = true,
 };

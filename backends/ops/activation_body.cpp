@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 namespace {
 
@@ -20,7 +22,7 @@ std::string expand(std::string_view text, std::string_view x, std::string_view y
   return out;
 }
 
-std::string clip(const Attrs& attrs, int opset) {
+std::string clip(const CallAttrs& attrs, int opset) {
   if (opset < 11) return "$y = Clip <min: float = @alpha, max: float = @beta> ($x)\n";
   const float low = attrs.number("alpha"), high = attrs.number("beta");
   // Constant takes value_float (and with it a reference) from opset 12 on.
@@ -30,13 +32,13 @@ std::string clip(const Attrs& attrs, int opset) {
          "$y = Clip ($x, $y_min, $y_max)\n";
 }
 
-std::string bounded_leaky_relu(const Attrs& attrs, int opset) {
+std::string bounded_leaky_relu(const CallAttrs& attrs, int opset) {
   const std::string bound = opset < 12 ? constant_text("$y_bound", attrs.number("beta"))
                                        : "$y_bound = Constant <value_float: float = @beta> ()\n";
   return bound + "$y_leaky = LeakyRelu <alpha: float = @alpha> ($x)\n$y = Max ($y_leaky, $y_bound)\n";
 }
 
-std::string quick_gelu(const Attrs& attrs, int opset) {
+std::string quick_gelu(const CallAttrs& attrs, int opset) {
   const std::string factor = opset < 12 ? constant_text("$y_alpha", attrs.number("alpha"))
                                         : "$y_alpha = Constant <value_float: float = @alpha> ()\n";
   return factor + "$y_scaled = Mul ($x, $y_alpha)\n$y_gate = Sigmoid ($y_scaled)\n$y = Mul ($x, $y_gate)\n";
@@ -60,7 +62,7 @@ std::string gelu_tanh(int opset) {
          "$y_mul = Mul ($x, $y_sum)\n$y = Mul ($y_mul, $y_half)\n";
 }
 
-std::string body(const std::string& activation, const Attrs& attrs, int opset) {
+std::string body(const std::string& activation, const CallAttrs& attrs, int opset) {
   if (activation == "None") return "$y = Identity ($x)\n";
   if (activation == "Relu" || activation == "Sigmoid" || activation == "Tanh") return "$y = " + activation + " ($x)\n";
   if (activation == "Clip") return clip(attrs, opset);
@@ -86,9 +88,17 @@ std::string constant_text(std::string_view name, float value) {
   return std::string(name) + " = Constant <value = float {" + digits + "}> ()\n";
 }
 
-std::string activation_body(const Attrs& attrs, int opset, std::string_view x, std::string_view y) {
-  const float scale = attrs.number("post_scale", 1), shift = attrs.number("post_shift", 0);
-  const std::string text = body(attrs.text("activation", "None"), attrs, opset);
+Attrs with_activation(Attrs attrs) {
+  const Attrs none = {
+      {"activation", std::string("None")}, {"alpha", 0.0f}, {"beta", 0.0f}, {"post_scale", 1.0f}, {"post_shift", 0.0f}};
+  for (const auto& [name, value] : none)
+    if (!attrs.has(name)) attrs.set(name, value);
+  return attrs;
+}
+
+std::string activation_body(const CallAttrs& attrs, int opset, std::string_view x, std::string_view y) {
+  const float scale = attrs.number("post_scale"), shift = attrs.number("post_shift");
+  const std::string text = body(attrs.text("activation"), attrs, opset);
   if (scale == 1 && shift == 0) return expand(text, x, y);
   const std::string plain = std::string(y) + "_act";
   const auto number = [opset](const char* name, const char* attribute, float value) {
@@ -100,13 +110,13 @@ std::string activation_body(const Attrs& attrs, int opset, std::string_view x, s
          expand("$y_scaled = Mul ($x, $y_scale)\n$y = Add ($y_scaled, $y_shift)\n", plain, y);
 }
 
-std::vector<std::string> activation_attributes(const Attrs& attrs, int opset) {
-  const std::string text = body(attrs.text("activation", "None"), attrs, opset);
+std::vector<std::string> activation_attributes(const CallAttrs& attrs, int opset) {
+  const std::string text = body(attrs.text("activation"), attrs, opset);
   std::vector<std::string> names;
   for (const char* name : {"alpha", "beta"}) {
     if (text.find(std::string("@") + name) != std::string::npos) names.emplace_back(name);
   }
-  const bool affine = attrs.number("post_scale", 1) != 1 || attrs.number("post_shift", 0) != 0;
+  const bool affine = attrs.number("post_scale") != 1 || attrs.number("post_shift") != 0;
   if (affine && opset >= 12) names.insert(names.end(), {"post_scale", "post_shift"});
   return names;
 }
@@ -118,9 +128,9 @@ const std::vector<std::string>& activation_names() {
   return names;
 }
 
-Verdict check_activation(const Attrs& attrs) {
-  const std::string activation = attrs.text("activation", "None");
-  if (activation == "None" && (attrs.number("post_scale", 1) != 1 || attrs.number("post_shift", 0) != 0))
+Verdict check_activation(const CallAttrs& attrs) {
+  const std::string activation = attrs.text("activation");
+  if (activation == "None" && (attrs.number("post_scale") != 1 || attrs.number("post_shift") != 0))
     return no("post_scale and post_shift stand behind an activation only");
   for (const std::string& known : activation_names()) {
     if (known == activation) return yes();
@@ -129,13 +139,13 @@ Verdict check_activation(const Attrs& attrs) {
 }
 
 Attrs activation_sample(std::string_view activation) {
-  float alpha = 0, beta = 0;
-  if (activation == "Clip") beta = 6;
-  if (activation == "LeakyRelu") alpha = 0.1f;
-  if (activation == "BoundedLeakyRelu") alpha = 0.2f, beta = -0.4f;
-  if (activation == "HardSwish" || activation == "HardSigmoid") alpha = 1.0f / 6, beta = 0.5f;
-  if (activation == "QuickGelu") alpha = 1.702f;
-  return {{"activation", std::string(activation)}, {"alpha", alpha}, {"beta", beta}};
+  Attrs attrs = with_activation({{"activation", std::string(activation)}});
+  if (activation == "Clip") attrs.set("beta", 6.0f);
+  if (activation == "LeakyRelu") attrs.set("alpha", 0.1f);
+  if (activation == "BoundedLeakyRelu") attrs.set("alpha", 0.2f).set("beta", -0.4f);
+  if (activation == "HardSwish" || activation == "HardSigmoid") attrs.set("alpha", 1.0f / 6).set("beta", 0.5f);
+  if (activation == "QuickGelu") attrs.set("alpha", 1.702f);
+  return attrs;
 }
 
 }  // namespace modelflow::ops

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/call_attrs.h"
 #include "modelflow/attr.h"
 #include "modelflow/kernel.h"
 
@@ -14,13 +15,16 @@ namespace modelflow::ops {
 /// "y = Relu (x)\n". Inner names start with `y` followed by "_". The attributes are those of the fused op
 /// (activation, alpha, beta, and post_scale, post_shift: times and plus a number afterwards). "None" gives an Identity.
 /// Throws Error(unsupported) when the opset cannot say it.
-std::string activation_body(const Attrs& attrs, int opset, std::string_view x, std::string_view y);
+std::string activation_body(const CallAttrs& attrs, int opset, std::string_view x, std::string_view y);
+
+/// The attributes of an op with those of an activation, at their defaults (none) where they are not among them.
+Attrs with_activation(Attrs attrs);
 
 /// Which of "alpha", "beta", "post_scale" and "post_shift" that text refers to with @.
-std::vector<std::string> activation_attributes(const Attrs& attrs, int opset);
+std::vector<std::string> activation_attributes(const CallAttrs& attrs, int opset);
 
 /// Refuses an unknown `activation`; used by infer of every op that has one.
-Verdict check_activation(const Attrs& attrs);
+Verdict check_activation(const CallAttrs& attrs);
 
 /// A rank-0 float constant in ONNX text: "name = Constant <value = float {0.5}> ()\n", every bit kept.
 std::string constant_text(std::string_view name, float value);
@@ -28,7 +32,7 @@ std::string constant_text(std::string_view name, float value);
 /// All values of the attribute `activation`.
 const std::vector<std::string>& activation_names();
 
-/// Attributes alpha and beta that go with an activation in samples and tests.
+/// The attributes of an activation in samples and tests.
 Attrs activation_sample(std::string_view activation);
 
 }  // namespace modelflow::ops

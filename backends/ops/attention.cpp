@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/attention_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
@@ -14,8 +14,8 @@ namespace {
 
 using Layout = AttentionAttrs::Layout;
 
-Layout layout_of(const Attrs& attrs, std::string_view name) {
-  const std::string text = attrs.text(name, "BSH");
+Layout layout_of(const CallAttrs& attrs, std::string_view name) {
+  const std::string text = attrs.text(name);
   if (text != "BSH" && text != "BNSH")
     throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + text + "', not BSH or BNSH");
   return text == "BSH" ? Layout::bsh : Layout::bnsh;
@@ -23,26 +23,26 @@ Layout layout_of(const Attrs& attrs, std::string_view name) {
 
 }  // namespace
 
-AttentionAttrs::AttentionAttrs(const Attrs& attrs)
-    : heads(attrs.integer("num_heads", 1)),
-      kv_heads(attrs.integer("kv_heads", 1)),
-      scale(attrs.number("scale", 1)),
+AttentionAttrs::AttentionAttrs(const CallAttrs& attrs)
+    : heads(attrs.integer("num_heads")),
+      kv_heads(attrs.integer("kv_heads")),
+      scale(attrs.number("scale")),
       softcap(attrs.number("softcap")),
-      causal(attrs.integer("causal") != 0),
-      has_mask(attrs.integer("has_mask") != 0),
-      nan_guard(attrs.integer("nan_guard") != 0),
-      packed(attrs.integer("packed") != 0),
-      causal_number(attrs.number("causal_number", -std::numeric_limits<float>::infinity())),
-      causal_adds(attrs.integer("causal_adds") != 0),
-      causal_first(attrs.integer("causal_first") != 0),
-      boolean_mask(attrs.integer("boolean_mask") != 0),
+      causal(attrs.flag("causal")),
+      has_mask(attrs.flag("has_mask")),
+      nan_guard(attrs.flag("nan_guard")),
+      packed(attrs.flag("packed")),
+      causal_number(attrs.number("causal_number")),
+      causal_adds(attrs.flag("causal_adds")),
+      causal_first(attrs.flag("causal_first")),
+      boolean_mask(attrs.flag("boolean_mask")),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
-      true_replaces(attrs.text("replaces", "none") == "true"),
-      false_replaces(attrs.text("replaces", "none") == "false"),
-      has_bias(attrs.integer("has_bias") != 0),
-      bias_last(attrs.integer("bias_last") != 0),
-      windows(attrs.integer("windows") != 0),
+      true_replaces(attrs.text("replaces") == "true"),
+      false_replaces(attrs.text("replaces") == "false"),
+      has_bias(attrs.flag("has_bias")),
+      bias_last(attrs.flag("bias_last")),
+      windows(attrs.flag("windows")),
       head_dim(attrs.integer("head_dim")),
       value_dim(attrs.integer("value_dim")),
       q(layout_of(attrs, "q_layout")),
@@ -138,7 +138,7 @@ Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDi
 namespace {
 
 std::vector<std::string> inputs(const Call& call) {
-  const AttentionAttrs attention(call.attrs);
+  const AttentionAttrs attention(call);
   std::vector<std::string> names = {"q", "k", "v"};
   if (attention.packed) names = {"qkv"};
   if (attention.has_mask) names.emplace_back("mask");
@@ -147,7 +147,7 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 std::vector<std::string> attributes(const Call& call, int) {
-  const AttentionAttrs attention(call.attrs);
+  const AttentionAttrs attention(call);
   std::vector<std::string> names = {"num_heads", "scale"};
   if (attention.softcap != 0) names.emplace_back("softcap");
   if (attention.packed || attention.kv_heads != attention.heads) names.emplace_back("kv_heads");
@@ -161,7 +161,7 @@ std::vector<std::string> attributes(const Call& call, int) {
 }  // namespace
 
 Attrs attention_sizes(const Call& call) {
-  const AttentionAttrs attention(call.attrs);
+  const AttentionAttrs attention(call);
   AttentionDims dims;
   Attrs attrs;
   if (!read_dims(call, attention, dims)) return attrs;
@@ -219,7 +219,7 @@ Attrs attention_defaults() {
           {"y_layout", std::string("BSH")}};
 }
 
-const FusedOp attention_op = {
+extern const FusedOp attention_op = {
     .kind = "Attention",
     .doc =
         "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not. A mask "

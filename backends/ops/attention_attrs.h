@@ -1,13 +1,16 @@
 // The attributes and extents of Attention, QAttention and AttentionBf16.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
+extern const FusedOp attention_op;
+
 /// The attributes of modelflow.Attention, read once and checked. Throws Error(invalid_input).
 struct AttentionAttrs {
-  explicit AttentionAttrs(const Attrs& attrs);
+  explicit AttentionAttrs(const CallAttrs& attrs);
 
   /// BSH: [batch, sequence, heads * head_dim]; BNSH: [batch, heads, sequence, head_dim].
   enum class Layout { bsh, bnsh };
@@ -31,7 +34,7 @@ struct AttentionAttrs {
   std::size_t mask_index() const { return packed ? 1 : 3; }
   std::size_t bias_index() const { return mask_index() + 1; }
   std::size_t inputs() const { return mask_index() + has_mask + has_bias; }
-  /// Of the operand at this index.
+  /// The type of the operand at this index.
   DType type_of(std::size_t i) const {
     return boolean_mask && has_mask && i == mask_index() ? DType::boolean : DType::f32;
   }

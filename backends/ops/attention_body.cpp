@@ -239,15 +239,15 @@ class Body {
 }  // namespace
 
 std::string attention_body(const Call& call, int opset) {
-  return Body(AttentionAttrs(call.attrs), opset, Products::float32).text();
+  return Body(AttentionAttrs(call), opset, Products::float32).text();
 }
 
 std::string qattention_body(const Call& call, int opset) {
-  return Body(AttentionAttrs(call.attrs), opset, Products::steps).text();
+  return Body(AttentionAttrs(call), opset, Products::steps).text();
 }
 
 std::string attention_bf16_body(const Call& call, int opset) {
-  return Body(AttentionAttrs(call.attrs), opset, Products::bfloat16).text();
+  return Body(AttentionAttrs(call), opset, Products::bfloat16).text();
 }
 
 }  // namespace modelflow::ops

@@ -1,5 +1,4 @@
 // Attention whose two products are in low precision: for the rest it is Attention.
-#include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
 #include "backends/ops/work.h"
 
@@ -20,7 +19,7 @@ std::vector<Call> samples_of(const char* op) {
 
 // Its scales are those of the data at hand, so that it needs no calibration: a row of queries or keys and a column of
 // values have one each, as the rows of a in QMatMul.
-const FusedOp qattention_op = {
+extern const FusedOp qattention_op = {
     .kind = "QAttention",
     .doc =
         "Attention in int8: rows of queries and keys, columns of values quantized on the way in, probabilities in "
@@ -42,7 +41,7 @@ const FusedOp qattention_op = {
     .plain_bytes = attention_bytes,
 };
 
-const FusedOp attention_bf16_op = {
+extern const FusedOp attention_bf16_op = {
     .kind = "AttentionBf16",
     .doc =
         "Attention with queries, keys, values and probabilities rounded to bfloat16 on the way in; sums, masks and "

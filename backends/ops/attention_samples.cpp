@@ -3,7 +3,6 @@
 #include <limits>
 #include <string_view>
 
-#include "backends/ops.h"
 #include "backends/ops/attention_attrs.h"
 #include "backends/ops/sample_weights.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "backends/ops.h"
+#include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 

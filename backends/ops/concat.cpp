@@ -1,5 +1,5 @@
 // The fused op Concat: channels of several images side by side or in turn, smaller images upsampled.
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 
 namespace modelflow::ops {
@@ -13,7 +13,7 @@ std::vector<std::string> inputs(const Call& call) {
 
 bool grows(const Ints& factors, std::size_t input) { return factors[2 * input] != 1 || factors[2 * input + 1] != 1; }
 
-bool shuffles(const Call& call) { return call.attrs.ints("groups") != Ints{1}; }
+bool shuffles(const Call& call) { return CallAttrs(call).ints("groups") != Ints{1}; }
 
 /// ONNX text of [n, h, w, groups * each] to [n, h, w, each * groups], the channels of the groups in turn.
 std::string shuffle_text(const std::string& y, const std::string& x) {
@@ -30,7 +30,7 @@ std::string shuffle_text(const std::string& y, const std::string& x) {
 std::string body(const Call& call, int opset) {
   if (shuffles(call) && opset < 12)
     throw Error(ErrorKind::unsupported, "Concat in groups needs opset 12, not " + std::to_string(opset));
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   std::string text = "{\n", list;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const std::string x = "x" + std::to_string(i);
@@ -56,7 +56,7 @@ std::vector<std::string> attributes(const Call& call, int) {
 
 /// One image, or one of as many channels for each group: what kernels can take in turn without a copy.
 Verdict check_groups(const Call& call) {
-  const Ints groups = call.attrs.ints("groups");
+  const Ints groups = CallAttrs(call).ints("groups");
   if (groups.size() != 1 || groups[0] < 1) return no("groups is not one number");
   if (groups[0] == 1) return yes();
   const auto count = static_cast<std::int64_t>(call.inputs.size());
@@ -71,7 +71,7 @@ Verdict check_groups(const Call& call) {
 }
 
 Verdict infer(Call& call) {
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   if (call.inputs.empty() || factors.size() != 2 * call.inputs.size()) return no("factors do not fit the inputs");
   std::vector<Dim> y(4);
   y[3] = 0;
@@ -113,7 +113,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp concat_op = {
+extern const FusedOp concat_op = {
     .kind = "Concat",
     .doc =
         "Channels of several images side by side, or in turn (channel shuffle), channels last; smaller images are "

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/layout_text.h"
@@ -15,7 +15,7 @@ namespace modelflow::ops {
 namespace {
 
 std::vector<std::string> inputs(const Call& call) {
-  const ConvAttrs conv(call.attrs);
+  const ConvAttrs conv(call);
   std::vector<std::string> names = {"x", "w"};
   if (conv.has_bias) names.emplace_back("bias");
   if (conv.residual != Residual::none) names.emplace_back("residual");
@@ -50,8 +50,8 @@ std::string conv_text(const ConvAttrs& conv, const std::string& y, const std::st
 
 // Residual and activation stay in channels-second order, next to Conv, where every runtime looks for them to fuse.
 std::string body(const Call& call, int opset) {
-  const ConvAttrs conv(call.attrs);
-  const bool active = call.attrs.text("activation", "None") != "None";
+  const ConvAttrs conv(call);
+  const bool active = CallAttrs(call).text("activation") != "None";
   std::string text = "{\n", at = "x";
   const auto name = [](std::string_view stem, bool last) { return last ? "y" : std::string(stem); };
   if (conv.x_last) text += transpose_text("x_first", "x", conv.rank() + 2, false), at = "x_first";
@@ -72,7 +72,7 @@ std::string body(const Call& call, int opset) {
   if (conv.residual == Residual::before) add();
   if (active) {
     const std::string act = next("act");
-    text += activation_body(call.attrs, opset, at, act);
+    text += activation_body(call, opset, at, act);
     at = act;
   }
   if (conv.residual == Residual::after) add();
@@ -82,7 +82,7 @@ std::string body(const Call& call, int opset) {
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"kernel_shape", "strides", "dilations", "pads", "group"};
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
@@ -95,7 +95,7 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
-const FusedOp conv_op = {
+extern const FusedOp conv_op = {
     .kind = "Conv",
     .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
     .names = 10,

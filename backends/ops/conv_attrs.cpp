@@ -4,18 +4,21 @@
 #include <limits>
 #include <string>
 
+#include "backends/call_attrs.h"
+#include "backends/ops/activation_body.h"
+
 namespace modelflow::ops {
 namespace {
 
-bool channels_last(const Attrs& attrs, std::string_view name) {
-  const std::string layout = attrs.text(name, "NCHW");
+bool channels_last(const CallAttrs& attrs, std::string_view name) {
+  const std::string layout = attrs.text(name);
   if (layout != "NCHW" && layout != "NHWC")
     throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + layout + "', not NCHW or NHWC");
   return layout == "NHWC";
 }
 
-Residual residual_of(const Attrs& attrs) {
-  const std::string where = attrs.text("residual", "none");
+Residual residual_of(const CallAttrs& attrs) {
+  const std::string where = attrs.text("residual");
   if (where == "none") return Residual::none;
   if (where == "before") return Residual::before;
   if (where == "after") return Residual::after;
@@ -25,8 +28,8 @@ Residual residual_of(const Attrs& attrs) {
 /// What products of two extents and sums of some of them stay within 64 bits with.
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 
-Ints list(const Attrs& attrs, std::string_view name, std::size_t count, std::int64_t otherwise, std::int64_t least) {
-  Ints values = attrs.ints(name, Ints(count, otherwise));
+Ints list(const CallAttrs& attrs, std::string_view name, std::size_t count, std::int64_t least) {
+  Ints values = attrs.ints(name);
   if (values.size() != count)
     throw Error(ErrorKind::invalid_input, std::string(name) + " has " + std::to_string(values.size()) +
                                               " entries, kernel_shape asks for " + std::to_string(count));
@@ -39,16 +42,16 @@ Ints list(const Attrs& attrs, std::string_view name, std::size_t count, std::int
 
 }  // namespace
 
-ConvAttrs::ConvAttrs(const Attrs& attrs) {
+ConvAttrs::ConvAttrs(const CallAttrs& attrs) {
   kernel = attrs.ints("kernel_shape");
   if (kernel.empty()) throw Error(ErrorKind::invalid_input, "kernel_shape is missing");
-  kernel = list(attrs, "kernel_shape", kernel.size(), 1, 1);
-  strides = list(attrs, "strides", kernel.size(), 1, 1);
-  dilations = list(attrs, "dilations", kernel.size(), 1, 1);
-  pads = list(attrs, "pads", 2 * kernel.size(), 0, 0);
-  group = attrs.integer("group", 1);
+  kernel = list(attrs, "kernel_shape", kernel.size(), 1);
+  strides = list(attrs, "strides", kernel.size(), 1);
+  dilations = list(attrs, "dilations", kernel.size(), 1);
+  pads = list(attrs, "pads", 2 * kernel.size(), 0);
+  group = attrs.integer("group");
   if (group < 1 || group > kMost) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
-  has_bias = attrs.integer("has_bias") != 0;
+  has_bias = attrs.flag("has_bias");
   residual = residual_of(attrs);
   x_last = channels_last(attrs, "x_layout");
   y_last = channels_last(attrs, "y_layout");
@@ -69,20 +72,15 @@ Dims ConvAttrs::output_dims(std::span<const std::int64_t> x, std::int64_t m) con
 }
 
 Attrs conv_defaults() {
-  return {{"kernel_shape", Ints{}},
-          {"strides", Ints{}},
-          {"dilations", Ints{}},
-          {"pads", Ints{}},
-          {"group", std::int64_t{1}},
-          {"has_bias", std::int64_t{0}},
-          {"residual", std::string("none")},
-          {"x_layout", std::string("NCHW")},
-          {"y_layout", std::string("NCHW")},
-          {"activation", std::string("None")},
-          {"alpha", 0.0f},
-          {"beta", 0.0f},
-          {"post_scale", 1.0f},
-          {"post_shift", 0.0f}};
+  return with_activation({{"kernel_shape", Ints{}},
+                          {"strides", Ints{}},
+                          {"dilations", Ints{}},
+                          {"pads", Ints{}},
+                          {"group", std::int64_t{1}},
+                          {"has_bias", std::int64_t{0}},
+                          {"residual", std::string("none")},
+                          {"x_layout", std::string("NCHW")},
+                          {"y_layout", std::string("NCHW")}});
 }
 
 Call conv_call(Dims x, Dims w, Attrs attrs) {
@@ -92,11 +90,9 @@ Call conv_call(Dims x, Dims w, Attrs attrs) {
   attrs.set("kernel_shape", Ints(w.begin() + 2, w.end()));
   attrs.set("strides", Ints(rank, 1)).set("dilations", Ints(rank, 1)).set("pads", Ints(2 * rank, 0));
   for (const auto& [name, value] : given) attrs.set(name, value);
-  const ConvAttrs conv(attrs);
+  Call call{"Conv", std::move(attrs), {}, {}};
+  const ConvAttrs conv(call);
   const Dims y = conv.output_dims(x, w[0]);
-  Call call;
-  call.op = "Conv";
-  call.attrs = std::move(attrs);
   call.inputs = {{.name = "x", .dtype = DType::f32, .shape = Shape::of(x)},
                  {.name = "w", .dtype = DType::f32, .shape = Shape::of(w)}};
   if (conv.has_bias) call.inputs.push_back({.name = "bias", .dtype = DType::f32, .shape = Shape::of({w[0]})});

@@ -6,9 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
+
+extern const FusedOp conv_op;
 
 enum class Residual { none, before, after };  ///< where it is added, seen from the activation
 
@@ -21,7 +24,7 @@ struct ConvAttrs {
   bool x_last = false, y_last = false;  ///< channels last
 
   /// Throws Error(invalid_input) when the attributes contradict each other.
-  explicit ConvAttrs(const Attrs& attrs);
+  explicit ConvAttrs(const CallAttrs& attrs);
   std::size_t rank() const { return kernel.size(); }
   std::size_t inputs() const { return 2 + has_bias + (residual != Residual::none); }
   std::size_t residual_index() const { return 2 + has_bias; }

@@ -1,7 +1,6 @@
 // The fused ops ConvBf16 and ConvToBf16: Conv of bfloat16 numbers.
 #include <string>
 
-#include "backends/ops.h"
 #include "backends/ops/bf16_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -51,7 +50,7 @@ Samples make_samples() {
     call.outputs[0].dtype = Result;
     if (Result == DType::f32 || small) made.calls.push_back(call);
     call.inputs[0].dtype = DType::bf16;
-    if (ConvAttrs(call.attrs).residual != Residual::none) call.inputs.back().dtype = DType::bf16;
+    if (ConvAttrs(call).residual != Residual::none) call.inputs.back().dtype = DType::bf16;
     if (Result == DType::bf16 || small) made.calls.push_back(std::move(call));
   }
   return made;
@@ -65,7 +64,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp conv_bf16_op = {
+extern const FusedOp conv_bf16_op = {
     .kind = "ConvBf16",
     .doc =
         "Convolution of activations rounded to bfloat16 by weights in it, summed in float32; bias, residual sum, "
@@ -89,7 +88,7 @@ const FusedOp conv_bf16_op = {
     .flops = conv_flops,
 };
 
-const FusedOp conv_to_bf16_op = {
+extern const FusedOp conv_to_bf16_op = {
     .kind = "ConvToBf16",
     .doc = "ConvBf16 with its result in bfloat16.",
     .names = 5,

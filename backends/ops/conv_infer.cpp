@@ -57,7 +57,7 @@ Verdict check_residual(const Operand& residual, std::vector<Dim>& y) {
 }  // namespace
 
 Verdict infer_conv(Call& call, const ConvAttrs& conv, ConvInputs at) {
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   if (Verdict v = check_weights(call, conv); !v) return v;
   if (at.bias) {
     if (Verdict v = check_bias(call.in(at.bias), call.in(1).shape[0]); !v) return v;

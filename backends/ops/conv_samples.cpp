@@ -1,7 +1,4 @@
 // Sample calls of Conv: layers of real models, then every option once.
-#include <cmath>
-#include <list>
-
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -68,33 +65,23 @@ std::vector<Sample> samples() {
   return all;
 }
 
-// Weights that are the same on every machine, of a size that keeps results near one.
-Tensor constant(const Dims& dims) {
-  const float scale = dims.size() > 1 ? 1.5f / std::sqrt(static_cast<float>(element_count(dims) / dims[0])) : 0.5f;
-  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
-    auto* out = reinterpret_cast<float*>(bytes);
-    std::uint32_t state = 2463534242u + static_cast<std::uint32_t>(element_count(dims));
-    for (std::int64_t i = 0; i < element_count(dims); ++i) {
-      state = state * 1664525u + 1013904223u;
-      out[i] = scale * (static_cast<float>(state >> 8) / 8388608.0f - 1);
-    }
-  });
-}
-
 }  // namespace
 
 std::vector<Call> conv_samples() {
-  static const auto made = [] {
-    std::pair<std::vector<Call>, std::list<Tensor>> result;  // the list keeps what the calls point to
+  static const Samples made = [] {
+    Samples all;
     for (Sample& sample : samples()) {
       Call call = conv_call(sample.x, sample.w, sample.attrs);
-      for (std::size_t i = 1; i < 2u + ConvAttrs(call.attrs).has_bias; ++i)
-        call.inputs[i].constant = &result.second.emplace_back(constant(call.inputs[i].shape.values()));
-      result.first.push_back(std::move(call));
+      for (std::size_t i = 1; i < 2u + ConvAttrs(call).has_bias; ++i) {
+        const Dims dims = call.inputs[i].shape.values();
+        const std::int64_t depth = i == 1 ? element_count(dims) / dims[0] : 9;
+        call.inputs[i].constant = &all.weights.emplace_back(sample_weights(dims, depth));
+      }
+      all.calls.push_back(std::move(call));
     }
-    return result;
+    return all;
   }();
-  return made.first;
+  return made.calls;
 }
 
 }  // namespace modelflow::ops

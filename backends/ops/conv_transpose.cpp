@@ -1,7 +1,7 @@
 // The fused op ConvTranspose: transposed convolution whose windows do not overlap.
 #include "backends/ops/conv_transpose.h"
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/sample_weights.h"
@@ -10,7 +10,7 @@
 namespace modelflow::ops {
 namespace {
 
-bool has_bias(const Call& call) { return call.attrs.integer("has_bias") != 0; }
+bool has_bias(const Call& call) { return CallAttrs(call).flag("has_bias"); }
 
 std::vector<std::string> inputs(const Call& call) {
   std::vector<std::string> names = {"x", "w"};
@@ -22,24 +22,24 @@ std::string body(const Call& call, int opset) {
   const std::size_t rank = call.in(1).shape.rank();
   return "{\n" + transpose_text("x_first", "x", rank, false) +
          "product = ConvTranspose <strides: ints = @strides> (x_first, w" + (has_bias(call) ? ", bias" : "") + ")\n" +
-         activation_body(call.attrs, opset, "product", "y_first") + transpose_text("y", "y_first", rank, true) + "}";
+         activation_body(call, opset, "product", "y_first") + transpose_text("y", "y_first", rank, true) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"strides"};
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
 Verdict infer(Call& call) {
   if (call.inputs.size() != (has_bias(call) ? 3u : 2u)) return no("the attributes ask for another number of inputs");
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   return infer_conv_transpose(call, true, call.in(0).dtype);
 }
 
 void add(Samples& all, Dims x, Dims w, std::int64_t bias, const char* activation) {
   Attrs attrs = activation_sample(activation);
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("has_bias", Attr(bias));
+  attrs.set("has_bias", Attr(bias));
   attrs.set("strides", Ints(w.begin() + 2, w.end()));
   all.calls.push_back({"ConvTranspose", std::move(attrs), {all.operand("x", x), all.operand("w", w, x.back())}, {}});
   if (bias) all.calls.back().inputs.push_back(all.operand("bias", {w[1]}, 4));
@@ -64,7 +64,7 @@ std::vector<Call> samples() {
 }  // namespace
 
 Verdict infer_conv_transpose(Call& call, bool last, DType result) {
-  const Ints strides = call.attrs.ints("strides");
+  const Ints strides = CallAttrs(call).ints("strides");
   const Shape &x = call.in(0).shape, &w = call.in(1).shape;
   if (!w.known() || w.rank() != strides.size() + 2 || w.rank() < 3) return no("weights do not fit", call.in(1).name);
   if (x.has_rank() && x.rank() != w.rank()) return no("rank differs from that of the weights", call.in(0).name);
@@ -83,7 +83,7 @@ Verdict infer_conv_transpose(Call& call, bool last, DType result) {
   return yes();
 }
 
-const FusedOp conv_transpose_op = {
+extern const FusedOp conv_transpose_op = {
     .kind = "ConvTranspose",
     .doc = "Transposed convolution whose windows do not overlap, with bias and activation, channels last.",
     .names = 3,
@@ -95,13 +95,7 @@ const FusedOp conv_transpose_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
-    .defaults = {{"strides", Ints{}},
-                 {"has_bias", std::int64_t{0}},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = with_activation({{"strides", Ints{}}, {"has_bias", std::int64_t{0}}}),
     .family = Family::transposed_convolution,
     .weights = "w",
     .flops = conv_transpose_flops,

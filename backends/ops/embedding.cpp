@@ -1,7 +1,7 @@
 // The fused op Embedding: rows of tables by ids, their sum and its layer normalization.
 #include <algorithm>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/embedding_attrs.h"
 #include "backends/ops/layer_norm_text.h"
@@ -10,10 +10,10 @@
 
 namespace modelflow::ops {
 
-EmbeddingAttrs::EmbeddingAttrs(const Attrs& attrs)
-    : tables(static_cast<std::size_t>(std::max<std::int64_t>(attrs.integer("tables", 1), 0))),
-      norm(attrs.integer("norm") != 0),
-      keep_sum(attrs.integer("keep_sum") != 0),
+EmbeddingAttrs::EmbeddingAttrs(const CallAttrs& attrs)
+    : tables(static_cast<std::size_t>(std::max<std::int64_t>(attrs.integer("tables"), 0))),
+      norm(attrs.flag("norm")),
+      keep_sum(attrs.flag("keep_sum")),
       epsilon(attrs.number("epsilon")) {
   if (tables < 1 || tables > kTables) throw Error(ErrorKind::invalid_input, "takes one to three tables");
   if (keep_sum && !norm) throw Error(ErrorKind::invalid_input, "keep_sum needs norm");
@@ -22,7 +22,7 @@ EmbeddingAttrs::EmbeddingAttrs(const Attrs& attrs)
 namespace {
 
 std::vector<std::string> inputs(const Call& call) {
-  const EmbeddingAttrs embedding(call.attrs);
+  const EmbeddingAttrs embedding(call);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < embedding.tables; ++i) {
     names.push_back("ids" + std::to_string(i));
@@ -33,7 +33,7 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 std::string body(const Call& call, int opset) {
-  const EmbeddingAttrs embedding(call.attrs);
+  const EmbeddingAttrs embedding(call);
   const std::string result = !embedding.norm ? "y" : embedding.keep_sum ? "y1" : "sum";
   std::string text = "{\n", sum;
   for (std::size_t i = 0; i < embedding.tables; ++i) {
@@ -48,7 +48,7 @@ std::string body(const Call& call, int opset) {
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
-  if (!EmbeddingAttrs(call.attrs).norm) return {};
+  if (!EmbeddingAttrs(call).norm) return {};
   return layer_norm_attributes(false, opset);
 }
 
@@ -80,7 +80,7 @@ Verdict infer(Call& call) {
   Verdict why;
   const std::optional<EmbeddingAttrs> embedding = read_attrs<EmbeddingAttrs>(call, why);
   if (!embedding) return why;
-  if (embedding->norm && call.attrs.integer("axis", -1) != -1) return no("axis is not -1");
+  if (embedding->norm && CallAttrs(call).integer("axis") != -1) return no("axis is not -1");
   Dim width;
   std::vector<Dim> dims;
   bool known = true;
@@ -160,7 +160,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp embedding_op = {
+extern const FusedOp embedding_op = {
     .kind = "Embedding",
     .doc = "Sum of the rows that ids of one to three kinds name in their tables, layer normalization of it.",
     .names = 1,

@@ -1,6 +1,7 @@
 // The attributes of Embedding.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
@@ -8,7 +9,7 @@ namespace modelflow::ops {
 /// The attributes of modelflow.Embedding, read once and checked. Throws Error(invalid_input). Its inputs are ids and
 /// table of every table, then scale and bias.
 struct EmbeddingAttrs {
-  explicit EmbeddingAttrs(const Attrs& attrs);
+  explicit EmbeddingAttrs(const CallAttrs& attrs);
 
   std::size_t tables = 1;
   bool norm = false;      ///< the sum is normalized

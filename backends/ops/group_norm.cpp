@@ -1,7 +1,7 @@
 // The fused op GroupNorm: group normalization, then an activation.
 #include <string>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/sample_weights.h"
@@ -9,7 +9,7 @@
 namespace modelflow::ops {
 namespace {
 
-bool last(const Call& call) { return call.attrs.text("layout", "NCHW") == "NHWC"; }
+bool last(const Call& call) { return CallAttrs(call).text("layout") == "NHWC"; }
 
 std::vector<std::string> inputs(const Call&) { return {"x", "scale", "bias"}; }
 
@@ -47,26 +47,26 @@ std::string body(const Call& call, int opset) {
           "whole = " + reshape + "normal, dims)\n";
   text += "beside = Constant <value = int64[" + std::to_string(rank - 1) + "] {-1" + ones + "}> ()\n" +
           "factor = Reshape (scale, beside)\nterm = Reshape (bias, beside)\n" + "scaled = Mul (whole, factor)\n";
-  const bool active = call.attrs.text("activation", "None") != "None";
+  const bool active = CallAttrs(call).text("activation") != "None";
   text += (active ? "biased" : y) + " = Add (scaled, term)\n";
-  if (active) text += activation_body(call.attrs, opset, "biased", y);
+  if (active) text += activation_body(call, opset, "biased", y);
   if (last(call)) text += transpose_text("y", y, rank, true);
   return text + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"num_groups", "epsilon"};
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
 Verdict infer(Call& call) {
   if (call.inputs.size() != 3) return no("takes x, scale and bias");
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   const Shape& x = call.in(0).shape;
   if (x.has_rank() && x.rank() < 3) return no("rank below 3", call.in(0).name);
   const Dim channels = x.has_rank() ? x[last(call) ? x.rank() - 1 : 1] : Dim();
-  const std::int64_t groups = call.attrs.integer("num_groups");
+  const std::int64_t groups = CallAttrs(call).integer("num_groups");
   if (groups < 1) return no("num_groups is not positive");
   if (channels.known() && channels.value() % groups != 0)
     return no(channels.str() + " channels are no multiple of the groups", call.in(0).name);
@@ -85,7 +85,7 @@ Verdict infer(Call& call) {
 void add(Samples& all, const Dims& x, std::int64_t groups, const char* layout, const char* activation) {
   const std::int64_t channels = std::string_view(layout) == "NHWC" ? x.back() : x[1];
   Attrs attrs = activation_sample(activation);
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", layout);
+  attrs.set("layout", layout);
   attrs.set("num_groups", groups).set("epsilon", Attr(1e-5f));
   all.calls.push_back({"GroupNorm", std::move(attrs), {}, {{"y", DType::f32, Shape::of(x)}}});
   all.calls.back().inputs = {all.operand("x", x), all.operand("scale", {channels}, 4),
@@ -111,7 +111,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp group_norm_op = {
+extern const FusedOp group_norm_op = {
     .kind = "GroupNorm",
     .doc = "Group normalization (instance normalization with one channel per group), then an activation.",
     .names = 2,
@@ -123,14 +123,7 @@ const FusedOp group_norm_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = samples,
-    .defaults = {{"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f},
-                 {"layout", std::string("NCHW")},
-                 {"num_groups", std::int64_t{1}},
-                 {"epsilon", 1e-5f}},
+    .defaults = with_activation({{"layout", std::string("NCHW")}, {"num_groups", std::int64_t{1}}, {"epsilon", 1e-5f}}),
     .in_place = true,
     .layouts = {"layout"},
 };

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/layer_norm_text.h"
 #include "backends/ops/sample_weights.h"
@@ -11,18 +11,18 @@ namespace modelflow::ops {
 namespace {
 
 struct LayerNormAttrs {
-  explicit LayerNormAttrs(const Attrs& attrs)
-      : rms(attrs.integer("rms") != 0),
-        residual(attrs.text("residual", "none") != "none"),
-        keep_sum(attrs.integer("keep_sum") != 0),
-        axes(-static_cast<std::size_t>(std::min<std::int64_t>(attrs.integer("axis", -1), 0))) {}
+  explicit LayerNormAttrs(const CallAttrs& attrs)
+      : rms(attrs.flag("rms")),
+        residual(attrs.text("residual") != "none"),
+        keep_sum(attrs.flag("keep_sum")),
+        axes(-static_cast<std::size_t>(std::min<std::int64_t>(attrs.integer("axis"), 0))) {}
   bool rms, residual, keep_sum;
   std::size_t axes;  ///< how many trailing axes are normalized
   std::size_t inputs() const { return 2 + (rms ? 0 : 1) + (residual ? 1 : 0); }
 };
 
 std::vector<std::string> inputs(const Call& call) {
-  const LayerNormAttrs norm(call.attrs);
+  const LayerNormAttrs norm(call);
   std::vector<std::string> names = {"x", "scale"};
   if (!norm.rms) names.emplace_back("bias");
   if (norm.residual) names.emplace_back("residual");
@@ -30,17 +30,17 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 std::string body(const Call& call, int opset) {
-  const LayerNormAttrs norm(call.attrs);
+  const LayerNormAttrs norm(call);
   std::string text = "{\n", t = "x";
   if (norm.residual) {
     t = norm.keep_sum ? "y1" : "sum";
     text += t + " = Add (x, residual)\n";
   }
-  return text + layer_norm_text(norm.rms, norm.axes, t, call.attrs.number("epsilon"), opset) + "}";
+  return text + layer_norm_text(norm.rms, norm.axes, t, CallAttrs(call).number("epsilon"), opset) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
-  return layer_norm_attributes(LayerNormAttrs(call.attrs).rms, opset);
+  return layer_norm_attributes(LayerNormAttrs(call).rms, opset);
 }
 
 Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {
@@ -73,9 +73,9 @@ Verdict read_sum(const Operand& x, const Operand& residual, Shape& sum) {
 }
 
 Verdict infer(Call& call) {
-  const LayerNormAttrs norm(call.attrs);
+  const LayerNormAttrs norm(call);
   if (norm.axes == 0) return no("axis is not negative");
-  const std::string residual = call.attrs.text("residual", "none");
+  const std::string residual = CallAttrs(call).text("residual");
   if (residual != "none" && residual != "before") return no("residual is '" + residual + "', not none or before");
   if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
   if (call.inputs.size() != norm.inputs())
@@ -143,7 +143,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp layer_norm_op = {
+extern const FusedOp layer_norm_op = {
     .kind = "LayerNorm",
     .doc = "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output.",
     .names = 3,

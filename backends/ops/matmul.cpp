@@ -1,7 +1,7 @@
 // The fused op MatMul: matrix product with scale, bias, activation and residual.
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
@@ -10,12 +10,12 @@
 
 namespace modelflow::ops {
 
-MatMulAttrs::MatMulAttrs(const Attrs& attrs)
-    : trans_a(attrs.integer("trans_a") != 0),
-      trans_b(attrs.integer("trans_b") != 0),
-      has_bias(attrs.integer("has_bias") != 0),
-      scale(attrs.number("scale", 1)) {
-  const std::string text = attrs.text("residual", "none");
+MatMulAttrs::MatMulAttrs(const CallAttrs& attrs)
+    : trans_a(attrs.flag("trans_a")),
+      trans_b(attrs.flag("trans_b")),
+      has_bias(attrs.flag("has_bias")),
+      scale(attrs.number("scale")) {
+  const std::string text = attrs.text("residual");
   if (text == "before") {
     residual = Residual::before;
   } else if (text == "after") {
@@ -27,16 +27,15 @@ MatMulAttrs::MatMulAttrs(const Attrs& attrs)
   }
 }
 
-bool has_epilogue(const Attrs& attrs) {
+bool has_epilogue(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
-  return matmul.has_bias || matmul.residual != MatMulAttrs::Residual::none ||
-         attrs.text("activation", "None") != "None";
+  return matmul.has_bias || matmul.residual != MatMulAttrs::Residual::none || attrs.text("activation") != "None";
 }
 
-std::string epilogue_body(const Attrs& attrs, int opset, std::string at) {
+std::string epilogue_body(const CallAttrs& attrs, int opset, std::string at) {
   using Residual = MatMulAttrs::Residual;
   const MatMulAttrs matmul(attrs);
-  const bool active = attrs.text("activation", "None") != "None";
+  const bool active = attrs.text("activation") != "None";
   int left = matmul.has_bias + (matmul.residual != Residual::none) + active;
   std::string text;
   const auto next = [&](std::string_view stem) { return --left == 0 ? std::string("y") : std::string(stem); };
@@ -64,7 +63,7 @@ namespace {
 using Residual = MatMulAttrs::Residual;
 
 std::vector<std::string> inputs(const Call& call) {
-  const MatMulAttrs matmul(call.attrs);
+  const MatMulAttrs matmul(call);
   std::vector<std::string> names = {"a", "b"};
   if (matmul.has_bias) names.emplace_back("bias");
   if (matmul.residual != Residual::none) names.emplace_back("residual");
@@ -81,11 +80,11 @@ std::string swapped(std::string_view name, const Operand& operand) {
 }
 
 std::string body(const Call& call, int opset) {
-  const MatMulAttrs matmul(call.attrs);
+  const MatMulAttrs matmul(call);
   std::string text = "{\n";
   if (matmul.trans_a) text += swapped("a", call.in(0));
   if (matmul.trans_b) text += swapped("b", call.in(1));
-  const bool more = has_epilogue(call.attrs), scaled = matmul.scale != 1;
+  const bool more = has_epilogue(call), scaled = matmul.scale != 1;
   std::string at = scaled || more ? "product" : "y";
   text +=
       at + " = MatMul (" + (matmul.trans_a ? "a_swapped" : "a") + ", " + (matmul.trans_b ? "b_swapped" : "b") + ")\n";
@@ -94,13 +93,13 @@ std::string body(const Call& call, int opset) {
     at = more ? "scaled" : "y";
     text += at + " = Mul (product, factor)\n";
   }
-  return text + epilogue_body(call.attrs, opset, at) + "}";
+  return text + epilogue_body(call, opset, at) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names;
-  if (MatMulAttrs(call.attrs).scale != 1 && opset >= 12) names.emplace_back("scale");
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  if (MatMulAttrs(call).scale != 1 && opset >= 12) names.emplace_back("scale");
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
@@ -145,7 +144,7 @@ Verdict infer(Call& call) {
   Verdict why;
   const std::optional<MatMulAttrs> read = read_attrs<MatMulAttrs>(call, why);
   if (!read) return why;
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -171,7 +170,7 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
-const FusedOp matmul_op = {
+extern const FusedOp matmul_op = {
     .kind = "MatMul",
     .doc = "Matrix product with batch broadcasting, scale, bias, activation and residual sum or factor.",
     .names = 7,
@@ -183,16 +182,11 @@ const FusedOp matmul_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = matmul_samples,
-    .defaults = {{"trans_a", std::int64_t{0}},
-                 {"trans_b", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}},
-                 {"scale", 1.0f},
-                 {"residual", std::string("none")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = with_activation({{"trans_a", std::int64_t{0}},
+                                 {"trans_b", std::int64_t{0}},
+                                 {"has_bias", std::int64_t{0}},
+                                 {"scale", 1.0f},
+                                 {"residual", std::string("none")}}),
     .family = Family::product,
     .weights = "b",
     .flops = product_flops,

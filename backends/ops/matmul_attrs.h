@@ -3,13 +3,16 @@
 
 #include <string>
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
+extern const FusedOp matmul_op;
+
 /// The attributes of modelflow.MatMul, read once and checked. Throws Error(invalid_input).
 struct MatMulAttrs {
-  explicit MatMulAttrs(const Attrs& attrs);
+  explicit MatMulAttrs(const CallAttrs& attrs);
 
   /// Added before the activation, added after it, multiplied after it.
   enum class Residual { none, before, after, times };
@@ -23,11 +26,8 @@ struct MatMulAttrs {
 
 /// ONNX text of what follows a product named `at`: bias, residual sum and activation as the attributes say. The last
 /// result is y; without any of them the text is empty and the product has to be y itself.
-std::string epilogue_body(const Attrs& attrs, int opset, std::string at);
-bool has_epilogue(const Attrs& attrs);
-
-/// A call of numbers, every attribute written out: matmul_call({2, 7, 64}, {64, 96}, {{"has_bias", 1}}).
-Call matmul_call(Dims a, Dims b, Attrs attrs);
+std::string epilogue_body(const CallAttrs& attrs, int opset, std::string at);
+bool has_epilogue(const CallAttrs& attrs);
 
 /// Samples of MatMul: weights are constant in most of them.
 std::vector<Call> matmul_samples();

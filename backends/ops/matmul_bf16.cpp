@@ -1,7 +1,7 @@
 // The fused ops MatMulBf16 and MatMulToBf16: MatMul with weights in bfloat16.
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/bf16_body.h"
 #include "backends/ops/matmul_bf16_attrs.h"
@@ -11,14 +11,14 @@
 
 namespace modelflow::ops {
 
-MatMulBf16Attrs::MatMulBf16Attrs(const Attrs& attrs) {
+MatMulBf16Attrs::MatMulBf16Attrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
   if (matmul.trans_a || matmul.scale != 1)
     throw Error(ErrorKind::invalid_input, "MatMulBf16 has neither trans_a nor scale");
   trans_b = matmul.trans_b;
   has_bias = matmul.has_bias;
   residual = matmul.residual;
-  round_a = attrs.integer("round_a") != 0;
+  round_a = attrs.flag("round_a");
 }
 
 namespace {
@@ -26,7 +26,7 @@ namespace {
 std::vector<std::string> roles(const Call& call) { return matmul_op.inputs(call); }
 
 std::vector<std::string> inputs(const Call& call) {
-  const MatMulBf16Attrs matmul(call.attrs);
+  const MatMulBf16Attrs matmul(call);
   std::vector<std::string> names = {matmul.round_a ? "a_full" : "a", "b_short"};
   if (matmul.has_bias) names.emplace_back("bias");
   if (matmul.has_residual()) names.emplace_back("residual");
@@ -36,11 +36,11 @@ std::vector<std::string> inputs(const Call& call) {
 // The body of MatMul behind the casts.
 std::string body(const Call& call, int opset) {
   const std::string rounded =
-      MatMulBf16Attrs(call.attrs).round_a ? "a_short = Cast <to = 16> (a_full)\na = Cast <to = 1> (a_short)\n" : "";
+      MatMulBf16Attrs(call).round_a ? "a_short = Cast <to = 16> (a_full)\na = Cast <to = 1> (a_short)\n" : "";
   return body_behind(rounded + "b = Cast <to = 1> (b_short)\n", matmul_op, call, opset);
 }
 
-std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }
+std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call, opset); }
 
 Verdict infer(Call& call) {
   Verdict why;
@@ -86,17 +86,22 @@ std::vector<Sample> layers() {
   };
 }
 
+Attrs defaults() {
+  return with_activation({{"trans_b", std::int64_t{0}},
+                          {"round_a", std::int64_t{0}},
+                          {"has_bias", std::int64_t{0}},
+                          {"residual", std::string("none")}});
+}
+
 Call call_of(Samples& made, const Sample& sample) {
-  Attrs attrs = {{"trans_b", std::int64_t{0}}, {"round_a", std::int64_t{0}},      {"has_bias", std::int64_t{0}},
-                 {"post_scale", 1.0f},         {"residual", std::string("none")}, {"post_shift", 0.0f}};
-  attrs = with(with(std::move(attrs), activation_sample("None")), sample.attrs);
-  const MatMulBf16Attrs matmul(attrs);
+  Call call{"MatMulBf16", with(defaults(), sample.attrs), {}, {}};
+  const MatMulBf16Attrs matmul(call);
   const std::int64_t k = sample.a.back();
   Dims y = sample.a;
   y.back() = sample.n;
   const Dims dims = matmul.trans_b ? Dims{sample.n, k} : Dims{k, sample.n};
   const Tensor& b = made.weights.emplace_back(to_bf16(sample_weights(dims, k)));
-  Call call{"MatMulBf16", std::move(attrs), {}, {{"y", DType::f32, Shape::of(y)}}};
+  call.outputs = {{"y", DType::f32, Shape::of(y)}};
   call.inputs = {made.operand("a", sample.a), {"b", DType::bf16, Shape::of(dims), &b}};
   if (matmul.has_bias) call.inputs.push_back(made.operand("bias", {sample.n}, 9));
   if (matmul.has_residual()) call.inputs.push_back(made.operand("residual", y));
@@ -128,21 +133,9 @@ std::vector<Call> samples_to_bf16() {
   return calls;
 }
 
-Attrs defaults() {
-  return {{"trans_b", std::int64_t{0}},
-          {"round_a", std::int64_t{0}},
-          {"has_bias", std::int64_t{0}},
-          {"alpha", 0.0f},
-          {"residual", std::string("none")},
-          {"beta", 0.0f},
-          {"post_scale", 1.0f},
-          {"activation", std::string("None")},
-          {"post_shift", 0.0f}};
-}
-
 }  // namespace
 
-const FusedOp matmul_bf16_op = {
+extern const FusedOp matmul_bf16_op = {
     .kind = "MatMulBf16",
     .doc =
         "Matrix product by weights in bfloat16, of activations as they are or rounded to it, summed in float32; bias, "
@@ -165,7 +158,7 @@ const FusedOp matmul_bf16_op = {
     .flops = product_flops,
 };
 
-const FusedOp matmul_to_bf16_op = {
+extern const FusedOp matmul_to_bf16_op = {
     .kind = "MatMulToBf16",
     .doc = "MatMulBf16 with its result in bfloat16.",
     .names = 2,

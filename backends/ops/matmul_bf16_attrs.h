@@ -1,6 +1,7 @@
 // The attributes of MatMulBf16 and MatMulToBf16.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "backends/ops/matmul_attrs.h"
 #include "src/core/bf16.h"
 
@@ -8,7 +9,7 @@ namespace modelflow::ops {
 
 /// The attributes of modelflow.MatMulBf16, read once and checked. Throws Error(invalid_input).
 struct MatMulBf16Attrs {
-  explicit MatMulBf16Attrs(const Attrs& attrs);
+  explicit MatMulBf16Attrs(const CallAttrs& attrs);
 
   bool trans_b = false, has_bias = false;
   bool round_a = false;  ///< a is rounded to bfloat16 too: what machines with bfloat16 arithmetic compute

@@ -1,7 +1,4 @@
 // Sample calls of MatMul: layers of real models, then every option once.
-#include <cmath>
-#include <list>
-
 #include "backends/ops/activation_body.h"
 #include "backends/ops/matmul_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -58,34 +55,10 @@ std::vector<Sample> samples() {
   return all;
 }
 
-// Weights that are the same on every machine, of a size that keeps results near one.
-Tensor constant(const Dims& dims, std::int64_t depth) {
-  const float scale = 1.5f / std::sqrt(static_cast<float>(depth));
-  return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
-    auto* out = reinterpret_cast<float*>(bytes);
-    std::uint32_t state = 88172645u + static_cast<std::uint32_t>(element_count(dims));
-    for (std::int64_t i = 0; i < element_count(dims); ++i) {
-      state = state * 1664525u + 1013904223u;
-      out[i] = scale * (static_cast<float>(state >> 8) / 8388608.0f - 1);
-    }
-  });
-}
-
-}  // namespace
-
-Call matmul_call(Dims a, Dims b, Attrs attrs) {
-  const auto otherwise = [&](const char* name, const Attr& value) {
-    if (!attrs.has(name)) attrs.set(name, value);
-  };
-  for (const char* name : {"trans_a", "trans_b", "has_bias"}) otherwise(name, std::int64_t{0});
-  otherwise("scale", 1.0f);
-  otherwise("residual", std::string("none"));
-  otherwise("activation", std::string("None"));
-  otherwise("alpha", 0.0f);
-  otherwise("beta", 0.0f);
-  otherwise("post_scale", 1.0f);
-  otherwise("post_shift", 0.0f);
-  const MatMulAttrs matmul(attrs);
+/// Every attribute is written out.
+Call matmul_call(const Dims& a, const Dims& b, const Attrs& attrs) {
+  Call call{"MatMul", with(matmul_op.defaults, attrs), {}, {}};
+  const MatMulAttrs matmul(call);
   const std::size_t rank = std::max(a.size(), b.size());
   Dims y(rank);
   for (std::size_t i = 0; i + 2 < rank; ++i) {
@@ -95,29 +68,32 @@ Call matmul_call(Dims a, Dims b, Attrs attrs) {
   y[rank - 2] = a[a.size() - 2 + matmul.trans_a];
   y[rank - 1] = b[b.size() - 1 - matmul.trans_b];
   const auto operand = [](const char* name, const Dims& dims) { return Operand{name, DType::f32, Shape::of(dims)}; };
-  Call call{"MatMul", std::move(attrs), {operand("a", a), operand("b", b)}, {operand("y", y)}};
+  call.inputs = {operand("a", a), operand("b", b)};
+  call.outputs = {operand("y", y)};
   if (matmul.has_bias) call.inputs.push_back(operand("bias", {y.back()}));
   if (matmul.residual != MatMulAttrs::Residual::none) call.inputs.push_back(operand("residual", y));
   return call;
 }
 
+}  // namespace
+
 std::vector<Call> matmul_samples() {
-  static const auto made = [] {
-    std::pair<std::vector<Call>, std::list<Tensor>> result;  // the list keeps what the calls point to
+  static const Samples made = [] {
+    Samples all;
     for (Sample& sample : samples()) {
       Call call = matmul_call(sample.a, sample.b, sample.attrs);
-      const MatMulAttrs matmul(call.attrs);
+      const MatMulAttrs matmul(call);
       const std::int64_t depth = sample.a[sample.a.size() - 1 - matmul.trans_a];
       for (std::size_t i = 1; i < 2u + matmul.has_bias; ++i) {
         if (i == 1 && !sample.weights) continue;
-        call.inputs[i].constant =
-            &result.second.emplace_back(constant(call.inputs[i].shape.values(), i == 1 ? depth : 9));
+        const Dims dims = call.inputs[i].shape.values();
+        call.inputs[i].constant = &all.weights.emplace_back(sample_weights(dims, i == 1 ? depth : 9));
       }
-      result.first.push_back(std::move(call));
+      all.calls.push_back(std::move(call));
     }
-    return result;
+    return all;
   }();
-  return made.first;
+  return made.calls;
 }
 
 }  // namespace modelflow::ops

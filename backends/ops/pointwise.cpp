@@ -1,7 +1,7 @@
 // The fused op Pointwise: a program of elementwise ops in one pass over memory.
 #include <algorithm>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/pointwise_program.h"
 #include "backends/ops/sample_weights.h"
@@ -10,7 +10,7 @@ namespace modelflow::ops {
 namespace {
 
 std::vector<Instruction> program_of(const Call& call) {
-  return parse_program(call.attrs.text("program"), call.inputs.size());
+  return parse_program(CallAttrs(call).text("program"), call.inputs.size());
 }
 
 std::vector<std::string> inputs(const Call& call) {
@@ -82,7 +82,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp pointwise_op = {
+extern const FusedOp pointwise_op = {
     .kind = "Pointwise",
     .doc = "A chain or a tree of elementwise ops as one pass over memory; operands broadcast.",
     .names = 6,

@@ -105,7 +105,7 @@ std::string program_body(const std::vector<Instruction>& program, int opset, con
     } else if (line.op == "AtLeast" || line.op == "AtMost") {
       text += clip_text(y, line.op, from[0], from[1]);
     } else if (std::ranges::find(activations, line.op) != activations.end()) {
-      text += activation_body({{"activation", line.op}}, opset, from[0], y);
+      text += activation_body(Call{"Activation", {{"activation", line.op}}, {}, {}}, opset, from[0], y);
     } else {
       text += y + " = " + line.op + " (" + from[0] + (from.size() == 2 ? ", " + from[1] : "") + ")\n";
     }

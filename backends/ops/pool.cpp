@@ -3,14 +3,14 @@
 
 #include <limits>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/pool_extent.h"
 
 namespace modelflow::ops {
 namespace {
 
-std::string mode(const Call& call) { return call.attrs.text("mode"); }
+std::string mode(const Call& call) { return CallAttrs(call).text("mode"); }
 
 bool bytes(const Call& call) { return call.op == "QPool"; }
 
@@ -61,19 +61,19 @@ Attrs pool_defaults() {
 
 Verdict infer_pool(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (bytes(call) && call.attrs.integer("count_include_pad"))
+  if (bytes(call) && CallAttrs(call).flag("count_include_pad"))
     return no("padding that counts would have to know the zero point");
   const Shape& x = call.in(0).shape;
   if (!x.has_rank() || x.rank() < 3) return no("rank unknown or below 3", call.in(0).name);
   const bool global = mode(call) == "global_average";
   if (!global && mode(call) != "max" && mode(call) != "average") return no("unknown mode '" + mode(call) + "'");
   const std::size_t spatial = x.rank() - 2;
-  const Ints kernel = call.attrs.ints("kernel_shape"), strides = call.attrs.ints("strides");
-  const Ints pads = call.attrs.ints("pads");
+  const Ints kernel = CallAttrs(call).ints("kernel_shape"), strides = CallAttrs(call).ints("strides");
+  const Ints pads = CallAttrs(call).ints("pads");
   if (!global && (kernel.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial))
     return no("kernel_shape, strides and pads do not fit the rank", call.in(0).name);
-  const bool ceil = call.attrs.integer("ceil_mode") != 0;
-  if (ceil && call.attrs.integer("count_include_pad"))
+  const bool ceil = CallAttrs(call).flag("ceil_mode");
+  if (ceil && CallAttrs(call).flag("count_include_pad"))
     return no("runtimes do not agree on what counts of a window that hangs over the padding");
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   std::vector<Dim> y = x.dims();
@@ -123,7 +123,7 @@ std::vector<Call> pool_samples(const char* kind, DType dtype) {
   return calls;
 }
 
-const FusedOp pool_op = {
+extern const FusedOp pool_op = {
     .kind = "Pool",
     .doc = "MaxPool, AveragePool or GlobalAveragePool with channels last.",
     .names = 3,

@@ -5,6 +5,8 @@
 
 namespace modelflow::ops {
 
+extern const FusedOp pool_op;
+
 std::string pool_body(const Call& call, int opset);
 std::vector<std::string> pool_inputs(const Call& call);
 std::vector<std::string> pool_attributes(const Call& call, int opset);

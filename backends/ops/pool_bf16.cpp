@@ -1,5 +1,4 @@
 // The fused op PoolBf16: Pool with its result in bfloat16.
-#include "backends/ops.h"
 #include "backends/ops/bf16_body.h"
 #include "backends/ops/pool.h"
 
@@ -25,7 +24,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp pool_bf16_op = {
+extern const FusedOp pool_bf16_op = {
     .kind = "PoolBf16",
     .doc = "Pool of bfloat16 or float32 numbers in float32, with its result in bfloat16.",
     .names = 2,

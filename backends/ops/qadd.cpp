@@ -1,5 +1,5 @@
 // The fused op QAdd: the sum of two tensors of 8-bit numbers.
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/quantize_text.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 std::vector<std::string> inputs(const Call&) { return {"a", "b"}; }
 
-bool rectified(const Call& call) { return call.attrs.text("activation", "None") == "Relu"; }
+bool rectified(const Call& call) { return CallAttrs(call).text("activation") == "Relu"; }
 
 std::string body(const Call& call, int) {
   std::string text = "{\n";
@@ -26,8 +26,8 @@ std::vector<std::string> attributes(const Call&, int) {
 Verdict infer(Call& call) {
   if (call.inputs.size() != 2) return no("takes two inputs");
   for (const char* side : {"a_", "b_", "y_"})
-    if (Verdict verdict = check_quantization(call.attrs, side); !verdict) return verdict;
-  const std::string activation = call.attrs.text("activation", "None");
+    if (Verdict verdict = check_quantization(call, side); !verdict) return verdict;
+  const std::string activation = CallAttrs(call).text("activation");
   if (activation != "None" && activation != "Relu") return no("has no activation '" + activation + "'");
   const Shape &a = call.in(0).shape, &b = call.in(1).shape;
   call.outputs.resize(1);
@@ -77,7 +77,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp qadd_op = {
+extern const FusedOp qadd_op = {
     .kind = "QAdd",
     .doc = "The sum of two tensors of 8-bit numbers with scales of their own, then Relu where asked for.",
     .names = 2,

@@ -2,7 +2,7 @@
 #include <optional>
 #include <string>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/qconv_attrs.h"
@@ -15,7 +15,7 @@ namespace {
 
 std::vector<std::string> inputs(const Call& call) {
   std::vector<std::string> names = {"x", "w", "w_scale", "bias"};
-  if (ConvAttrs(call.attrs).residual != Residual::none) names.emplace_back("residual");
+  if (ConvAttrs(call).residual != Residual::none) names.emplace_back("residual");
   return names;
 }
 
@@ -31,7 +31,7 @@ std::string dequantized(const std::string& of, bool last, std::size_t rank) {
 std::string body(const Call& call, int opset) {
   if (opset < 13)
     throw Error(ErrorKind::unsupported, "scales per channel need opset 13, the model has " + std::to_string(opset));
-  const ConvAttrs conv(call.attrs);
+  const ConvAttrs conv(call);
   const std::size_t rank = conv.rank() + 2;
   std::string text = "{\n" + dequantized("x", conv.x_last, rank), at = "conv";
   text +=
@@ -46,8 +46,8 @@ std::string body(const Call& call, int opset) {
     at = "sum";
   };
   if (conv.residual == Residual::before) add();
-  if (call.attrs.text("activation", "None") != "None") {
-    text += activation_body(call.attrs, opset, at, "act");
+  if (CallAttrs(call).text("activation") != "None") {
+    text += activation_body(call, opset, at, "act");
     at = "act";
   }
   if (conv.residual == Residual::after) add();
@@ -59,9 +59,8 @@ std::string body(const Call& call, int opset) {
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"kernel_shape", "strides",      "dilations", "pads",        "group",
                                     "x_scale",      "x_zero_point", "y_scale",   "y_zero_point"};
-  if (ConvAttrs(call.attrs).residual != Residual::none)
-    names.insert(names.end(), {"residual_scale", "residual_zero_point"});
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  if (ConvAttrs(call).residual != Residual::none) names.insert(names.end(), {"residual_scale", "residual_zero_point"});
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
@@ -76,7 +75,7 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
-const FusedOp qconv_op = {
+extern const FusedOp qconv_op = {
     .kind = "QConv",
     .doc =
         "Convolution of 8-bit numbers with bias, residual sum and activation, with either channel order on each side.",
@@ -89,25 +88,20 @@ const FusedOp qconv_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = qconv_samples,
-    .defaults = {{"kernel_shape", Ints{}},
-                 {"strides", Ints{}},
-                 {"dilations", Ints{}},
-                 {"pads", Ints{}},
-                 {"group", std::int64_t{1}},
-                 {"residual", std::string("none")},
-                 {"x_layout", std::string("NCHW")},
-                 {"y_layout", std::string("NCHW")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f},
-                 {"x_scale", 1.0f},
-                 {"x_zero_point", std::int64_t{0}},
-                 {"y_scale", 1.0f},
-                 {"y_zero_point", std::int64_t{0}},
-                 {"residual_scale", 1.0f},
-                 {"residual_zero_point", std::int64_t{0}}},
+    .defaults = with_activation({{"kernel_shape", Ints{}},
+                                 {"strides", Ints{}},
+                                 {"dilations", Ints{}},
+                                 {"pads", Ints{}},
+                                 {"group", std::int64_t{1}},
+                                 {"residual", std::string("none")},
+                                 {"x_layout", std::string("NCHW")},
+                                 {"y_layout", std::string("NCHW")},
+                                 {"x_scale", 1.0f},
+                                 {"x_zero_point", std::int64_t{0}},
+                                 {"y_scale", 1.0f},
+                                 {"y_zero_point", std::int64_t{0}},
+                                 {"residual_scale", 1.0f},
+                                 {"residual_zero_point", std::int64_t{0}}}),
     .output_type = DType::u8,
     .family = Family::convolution,
     .base = "Conv",

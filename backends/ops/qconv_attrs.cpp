@@ -4,10 +4,12 @@
 #include <cmath>
 #include <string>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 
-Quantization quantization(const Attrs& attrs, const std::string& of) {
-  const float scale = attrs.number(of + "_scale", 1);
+Quantization quantization(const CallAttrs& attrs, const std::string& of) {
+  const float scale = attrs.number(of + "_scale");
   if (!std::isfinite(scale) || scale <= 0)
     throw Error(ErrorKind::invalid_input, of + "_scale is " + std::to_string(scale));
   const std::int64_t zero_point = attrs.integer(of + "_zero_point");
@@ -16,7 +18,7 @@ Quantization quantization(const Attrs& attrs, const std::string& of) {
   return {scale, static_cast<std::int32_t>(zero_point)};
 }
 
-QConvAttrs::QConvAttrs(const Attrs& attrs)
+QConvAttrs::QConvAttrs(const CallAttrs& attrs)
     : conv(attrs),
       x(quantization(attrs, "x")),
       y(quantization(attrs, "y")),

@@ -1,6 +1,7 @@
 // The attributes of QConv, and scale and zero point of a tensor.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "backends/ops/conv_attrs.h"
 
 namespace modelflow::ops {
@@ -12,7 +13,7 @@ struct Quantization {
 };
 
 /// The attributes `of`_scale and `of`_zero_point. Throws Error(invalid_input) where they mean nothing.
-Quantization quantization(const Attrs& attrs, const std::string& of);
+Quantization quantization(const CallAttrs& attrs, const std::string& of);
 
 /// The attributes of one QConv call, read and checked once.
 struct QConvAttrs {
@@ -20,7 +21,7 @@ struct QConvAttrs {
   Quantization x, y, residual;
 
   /// Throws Error(invalid_input) when the attributes contradict each other.
-  explicit QConvAttrs(const Attrs& attrs);
+  explicit QConvAttrs(const CallAttrs& attrs);
   static constexpr std::size_t kScale = 2, kBias = 3, kResidual = 4;  ///< positions of these inputs
   std::size_t inputs() const { return kResidual + (conv.residual != Residual::none); }
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <list>
 
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qconv_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -37,7 +38,7 @@ Tensor weight_scales(const Dims& w) {
 Call quantized(const Call& conv, std::size_t variant, std::list<Tensor>& constants) {
   constexpr std::int64_t kZeros[3][3] = {{128, 110, 130}, {0, 0, 100}, {77, 128, 255}};
   const std::int64_t* zeros = kZeros[variant % 3];
-  const std::string activation = conv.attrs.text("activation", "None");
+  const std::string activation = CallAttrs(conv).text("activation");
   const bool bounded = activation == "Sigmoid" || activation == "HardSigmoid" || activation == "Tanh";
   Call call;
   call.op = "QConv";
@@ -58,15 +59,9 @@ Call quantized(const Call& conv, std::size_t variant, std::list<Tensor>& constan
                  constant_operand("w", weights),
                  constant_operand("w_scale", scale),
                  constant_operand("bias", bias)};
-  if (ConvAttrs(conv.attrs).residual != Residual::none)
-    call.inputs.push_back({"residual", DType::u8, conv.outputs[0].shape});
+  if (ConvAttrs(conv).residual != Residual::none) call.inputs.push_back({"residual", DType::u8, conv.outputs[0].shape});
   call.outputs = {{"y", DType::u8, conv.outputs[0].shape}};
   return call;
-}
-
-Attrs joined(Attrs attrs, const Attrs& more) {
-  for (const auto& [name, value] : more) attrs.set(name, value);
-  return attrs;
 }
 
 // What 8 bits add to the samples of Conv: more first layers, blocks of channels that four and sixteen do not divide.
@@ -75,25 +70,25 @@ std::vector<Call> more() {
   const Attrs half = {{"strides", Ints{2, 2}}}, same3 = {{"pads", Ints{1, 1, 1, 1}}};
   const Attrs before = {{"residual", "before"}}, after = {{"residual", "after"}};
   const auto grouped = [](std::int64_t group) { return Attrs{{"group", group}}; };
-  const auto active = [](const char* name, const Attrs& attrs) { return joined(attrs, activation_sample(name)); };
-  const Attrs first7 = joined(half, {{"pads", Ints{3, 3, 3, 3}}}), first3 = joined(half, {{"pads", Ints{0, 0, 1, 1}}});
+  const auto active = [](const char* name, const Attrs& attrs) { return with(attrs, activation_sample(name)); };
+  const Attrs first7 = with(half, {{"pads", Ints{3, 3, 3, 3}}}), first3 = with(half, {{"pads", Ints{0, 0, 1, 1}}});
   return {
-      conv_call({1, 3, 61, 70}, {64, 3, 7, 7}, active("Relu", joined(to_last, first7))),
-      conv_call({1, 61, 70, 3}, {64, 3, 7, 7}, active("Clip", joined(last, first7))),
-      conv_call({2, 3, 33, 38}, {32, 3, 3, 3}, active("SiLU", joined(to_last, first3))),
-      conv_call({1, 1, 29, 38}, {40, 1, 3, 3}, active("HardSwish", joined(to_last, same3))),
-      conv_call({2, 64, 9, 10}, {72, 64, 1, 1}, joined(to_last, before)),
+      conv_call({1, 3, 61, 70}, {64, 3, 7, 7}, active("Relu", with(to_last, first7))),
+      conv_call({1, 61, 70, 3}, {64, 3, 7, 7}, active("Clip", with(last, first7))),
+      conv_call({2, 3, 33, 38}, {32, 3, 3, 3}, active("SiLU", with(to_last, first3))),
+      conv_call({1, 1, 29, 38}, {40, 1, 3, 3}, active("HardSwish", with(to_last, same3))),
+      conv_call({2, 64, 9, 10}, {72, 64, 1, 1}, with(to_last, before)),
       conv_call({2, 9, 10, 64}, {72, 64, 1, 1}, {{"x_layout", "NHWC"}, {"residual", "after"}}),
-      conv_call({1, 14, 14, 128}, {256, 128, 1, 1}, active("Relu", joined(last, before))),
-      conv_call({2, 15, 13, 128}, {256, 128, 1, 1}, active("LeakyRelu", joined(joined(last, half), after))),
-      conv_call({2, 13, 9, 64}, {96, 64, 3, 3}, active("Relu", joined(joined(last, half), same3))),
-      conv_call({1, 13, 9, 40}, {24, 40, 3, 3}, joined(joined(last, {{"dilations", Ints{2, 3}}}), same3)),
-      conv_call({1, 8, 8, 64}, {128, 16, 3, 3}, active("Relu", joined(joined(last, same3), grouped(4)))),
-      conv_call({1, 8, 8, 36}, {18, 6, 3, 3}, joined(joined(last, same3), grouped(6))),
-      conv_call({1, 15, 14, 72}, {72, 1, 3, 3}, active("Clip", joined(joined(last, same3), grouped(72)))),
+      conv_call({1, 14, 14, 128}, {256, 128, 1, 1}, active("Relu", with(last, before))),
+      conv_call({2, 15, 13, 128}, {256, 128, 1, 1}, active("LeakyRelu", with(with(last, half), after))),
+      conv_call({2, 13, 9, 64}, {96, 64, 3, 3}, active("Relu", with(with(last, half), same3))),
+      conv_call({1, 13, 9, 40}, {24, 40, 3, 3}, with(with(last, {{"dilations", Ints{2, 3}}}), same3)),
+      conv_call({1, 8, 8, 64}, {128, 16, 3, 3}, active("Relu", with(with(last, same3), grouped(4)))),
+      conv_call({1, 8, 8, 36}, {18, 6, 3, 3}, with(with(last, same3), grouped(6))),
+      conv_call({1, 15, 14, 72}, {72, 1, 3, 3}, active("Clip", with(with(last, same3), grouped(72)))),
       conv_call({1, 15, 14, 120}, {120, 1, 5, 5},
-                joined(joined(last, half), joined(grouped(120), {{"pads", Ints{1, 2, 2, 1}}}))),
-      conv_call({2, 33, 40}, {48, 40, 3}, joined(last, {{"pads", Ints{1, 1}}})),
+                with(with(last, half), with(grouped(120), {{"pads", Ints{1, 2, 2, 1}}}))),
+      conv_call({2, 33, 40}, {48, 40, 3}, with(last, {{"pads", Ints{1, 1}}})),
       conv_call({0, 33, 40}, {48, 40, 3}, last),
   };
 }

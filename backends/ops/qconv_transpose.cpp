@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/conv_transpose.h"
 #include "backends/ops/layout_text.h"
@@ -16,9 +16,9 @@ namespace {
 
 constexpr const char *kBytes = "QConvTranspose", *kFloats = "QConvTransposeFloat";
 
-bool last(const Call& call) { return call.attrs.text("layout", "NCHW") == "NHWC"; }
+bool last(const Call& call) { return CallAttrs(call).text("layout") == "NHWC"; }
 bool to_bytes(const Call& call) { return call.op == kBytes; }
-bool active(const Call& call) { return call.attrs.text("activation", "None") != "None"; }
+bool active(const Call& call) { return CallAttrs(call).text("activation") != "None"; }
 
 std::vector<std::string> inputs(const Call&) { return {"x", "w", "w_scale", "bias"}; }
 
@@ -37,7 +37,7 @@ std::string body(const Call& call, int opset) {
       "bias_scale = Mul (w_scale, x_scale)\nbias_float = DequantizeLinear <axis = 0> (bias, bias_scale)\n" +
       (active(call) ? "product" : result) +
       " = ConvTranspose <strides: ints = @strides> (x_float, w_float, bias_float)\n";
-  if (active(call)) text += activation_body(call.attrs, opset, "product", result);
+  if (active(call)) text += activation_body(call, opset, "product", result);
   if (to_bytes(call))
     text += quantization_text("y_") + (last(call) ? "y_first" : "y") + " = QuantizeLinear (real, y_scale, y_zero)\n";
   return text + (last(call) ? transpose_text("y", "y_first", rank, true) : "") + "}";
@@ -47,15 +47,15 @@ std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"strides", "x_scale", "x_zero_point"};
   if (to_bytes(call)) names.insert(names.end(), {"y_scale", "y_zero_point"});
   if (active(call))
-    for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+    for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
 Verdict infer(Call& call) {
   if (call.inputs.size() != 4) return no("takes x, w, w_scale and bias");
-  if (Verdict v = check_activation(call.attrs); !v) return v;
-  if (Verdict v = check_quantization(call.attrs, "x_"); !v) return v;
-  if (Verdict v = to_bytes(call) ? check_quantization(call.attrs, "y_") : yes(); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
+  if (Verdict v = check_quantization(call, "x_"); !v) return v;
+  if (Verdict v = to_bytes(call) ? check_quantization(call, "y_") : yes(); !v) return v;
   const Shape& w = call.in(1).shape;
   for (const std::size_t i : {2, 3}) {
     const Shape& shape = call.in(i).shape;
@@ -67,13 +67,7 @@ Verdict infer(Call& call) {
 }
 
 Attrs defaults(bool bytes) {
-  Attrs attrs = {{"strides", Ints{}},
-                 {"layout", std::string("NCHW")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}};
+  Attrs attrs = with_activation({{"strides", Ints{}}, {"layout", std::string("NCHW")}});
   for (const char* side : {"x_", "y_"}) {
     if (!bytes && side[0] == 'y') continue;
     attrs.set(std::string(side) + "scale", Attr(1.0f)).set(std::string(side) + "zero_point", Attr(std::int64_t{0}));
@@ -160,11 +154,11 @@ FusedOp op(const char* kind, const char* doc, DType result) {
 
 }  // namespace
 
-const FusedOp qconv_transpose_op =
+extern const FusedOp qconv_transpose_op =
     op(kBytes, "Transposed convolution of 8-bit numbers whose windows do not overlap, with bias and activation.",
        DType::u8);
 
-const FusedOp qconv_transpose_float_op =
+extern const FusedOp qconv_transpose_float_op =
     op(kFloats, "The same with results in float32: the end of an 8-bit part of a model.", DType::f32);
 
 }  // namespace modelflow::ops

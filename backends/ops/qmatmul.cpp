@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul_attrs.h"
 #include "backends/ops/read_attrs.h"
@@ -11,26 +11,26 @@
 
 namespace modelflow::ops {
 
-QMatMulAttrs::QMatMulAttrs(const Attrs& attrs) {
+QMatMulAttrs::QMatMulAttrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
   if (matmul.trans_a || matmul.scale != 1) throw Error(ErrorKind::invalid_input, "QMatMul has no trans_a and no scale");
   trans_b = matmul.trans_b;
   has_bias = matmul.has_bias;
-  has_zero_point = attrs.integer("has_zero_point") != 0;
+  has_zero_point = attrs.flag("has_zero_point");
   residual = matmul.residual;
-  a_scale = attrs.number("a_scale", 0);
+  a_scale = attrs.number("a_scale");
   if (!(a_scale >= 0) || std::isinf(a_scale)) throw Error(ErrorKind::invalid_input, "a_scale is no scale");
   const std::int64_t zero = attrs.integer("a_zero_point");
   if (zero < 0 || zero > 255) throw Error(ErrorKind::invalid_input, "a_zero_point is not in 0..255");
   a_zero_point = static_cast<std::int32_t>(zero);
-  per_tensor = attrs.integer("a_per_tensor") != 0;
+  per_tensor = attrs.flag("a_per_tensor");
   if (per_tensor && a_scale != 0) throw Error(ErrorKind::invalid_input, "a_per_tensor is for an a_scale of 0");
 }
 
 namespace {
 
 std::vector<std::string> inputs(const Call& call) {
-  const QMatMulAttrs matmul(call.attrs);
+  const QMatMulAttrs matmul(call);
   std::vector<std::string> names = {"a", "b", "b_scale"};
   if (matmul.has_zero_point) names.emplace_back("b_zero_point");
   if (matmul.has_bias) names.emplace_back("bias");
@@ -65,22 +65,22 @@ std::string row_product(int opset, const std::string& b, const std::string& y) {
 
 std::string body(const Call& call, int opset) {
   if (opset < 11) throw Error(ErrorKind::unsupported, "QMatMul needs opset 11, the model has " + std::to_string(opset));
-  const QMatMulAttrs matmul(call.attrs);
+  const QMatMulAttrs matmul(call);
   const std::string columns = matmul.trans_b ? "b_swapped" : "b";
   const std::string b = columns + ", zero" + (matmul.has_zero_point ? ", b_zero" : ""),
-                    y = has_epilogue(call.attrs) ? "product" : "y";
+                    y = has_epilogue(call) ? "product" : "y";
   return std::string("{\n") + (matmul.trans_b ? "b_swapped = Transpose <perm = [1, 0]> (b)\n" : "") +
          (matmul.has_zero_point ? "b_zero = Cast <to = 3> (b_zero_point)\n" : "") +
          (matmul.per_tensor ? tensor_product(b, y)
           : matmul.by_row() ? row_product(opset, b, y)
                             : static_product(matmul, opset, b, y)) +
-         epilogue_body(call.attrs, opset, y) + "}";
+         epilogue_body(call, opset, y) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
   std::vector<std::string> names;
-  if (QMatMulAttrs(call.attrs).a_scale != 0 && opset >= 12) names = {"a_scale", "a_zero_point"};
-  for (std::string& name : activation_attributes(call.attrs, opset)) names.push_back(std::move(name));
+  if (QMatMulAttrs(call).a_scale != 0 && opset >= 12) names = {"a_scale", "a_zero_point"};
+  for (std::string& name : activation_attributes(call, opset)) names.push_back(std::move(name));
   return names;
 }
 
@@ -120,7 +120,7 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
-const FusedOp qmatmul_op = {
+extern const FusedOp qmatmul_op = {
     .kind = "QMatMul",
     .doc = "Matrix product in int8: rows of a quantized on the way in, weights per column; bias, residual, activation.",
     .names = 0,
@@ -132,18 +132,13 @@ const FusedOp qmatmul_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = qmatmul_samples,
-    .defaults = {{"trans_b", std::int64_t{0}},
-                 {"has_zero_point", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}},
-                 {"residual", std::string("none")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f},
-                 {"a_scale", 0.0f},
-                 {"a_zero_point", std::int64_t{0}},
-                 {"a_per_tensor", std::int64_t{0}}},
+    .defaults = with_activation({{"trans_b", std::int64_t{0}},
+                                 {"has_zero_point", std::int64_t{0}},
+                                 {"has_bias", std::int64_t{0}},
+                                 {"residual", std::string("none")},
+                                 {"a_scale", 0.0f},
+                                 {"a_zero_point", std::int64_t{0}},
+                                 {"a_per_tensor", std::int64_t{0}}}),
     .family = Family::product,
     .base = "MatMul",
     .form = Form::i8,

@@ -1,7 +1,7 @@
 // The fused op QMatMul4: matrix product with weights of 4 bits in blocks.
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul4_attrs.h"
 #include "backends/ops/read_attrs.h"
@@ -9,14 +9,14 @@
 
 namespace modelflow::ops {
 
-QMatMul4Attrs::QMatMul4Attrs(const Attrs& attrs) {
+QMatMul4Attrs::QMatMul4Attrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
   if (matmul.trans_a || matmul.trans_b || matmul.scale != 1)
     throw Error(ErrorKind::invalid_input, "QMatMul4 has neither trans_a nor trans_b nor scale");
   has_bias = matmul.has_bias;
   residual = matmul.residual;
-  has_zero_point = attrs.integer("has_zero_point") != 0;
-  const std::int64_t size = attrs.integer("block", 32);
+  has_zero_point = attrs.flag("has_zero_point");
+  const std::int64_t size = attrs.integer("block");
   if (size < 16 || size > 256 || (size & (size - 1)) != 0)
     throw Error(ErrorKind::invalid_input, "block is " + std::to_string(size) + ", not a power of two from 16 to 256");
   block = static_cast<std::size_t>(size);
@@ -25,7 +25,7 @@ QMatMul4Attrs::QMatMul4Attrs(const Attrs& attrs) {
 namespace {
 
 std::vector<std::string> inputs(const Call& call) {
-  const QMatMul4Attrs matmul(call.attrs);
+  const QMatMul4Attrs matmul(call);
   std::vector<std::string> names = {"a", "b", "b_scale"};
   if (matmul.has_zero_point) names.emplace_back("b_zero_point");
   if (matmul.has_bias) names.emplace_back("bias");
@@ -68,15 +68,15 @@ std::string rounded(int opset, std::size_t block) {
 std::string body(const Call& call, int opset) {
   if (opset < 13)
     throw Error(ErrorKind::unsupported, "QMatMul4 needs opset 13, the model has " + std::to_string(opset));
-  const QMatMul4Attrs matmul(call.attrs);
-  const std::string y = has_epilogue(call.attrs) ? "product" : "y";
+  const QMatMul4Attrs matmul(call);
+  const std::string y = has_epilogue(call) ? "product" : "y";
   return "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
          "scale_shape = Shape (b_scale)\nb_blocks = Slice (scale_shape, one, two)\n" +
          weights(matmul) + rounded(opset, matmul.block) + y + " = MatMul (a_rounded, w)\n" +
-         epilogue_body(call.attrs, opset, y) + "}";
+         epilogue_body(call, opset, y) + "}";
 }
 
-std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call.attrs, opset); }
+std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call, opset); }
 
 Verdict check_weights(const Call& call, const QMatMul4Attrs& matmul) {
   const Shape& b = call.in(1).shape;
@@ -108,7 +108,7 @@ Verdict infer(Call& call) {
 
 }  // namespace
 
-const FusedOp qmatmul4_op = {
+extern const FusedOp qmatmul4_op = {
     .kind = "QMatMul4",
     .doc =
         "Matrix product by weights in 4 bits with a scale per block, activations in 8 bits; bias, residual, "
@@ -122,15 +122,10 @@ const FusedOp qmatmul4_op = {
     .attributes = attributes,
     .infer = infer,
     .samples = qmatmul4_samples,
-    .defaults = {{"block", std::int64_t{32}},
-                 {"has_zero_point", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}},
-                 {"residual", std::string("none")},
-                 {"activation", std::string("None")},
-                 {"alpha", 0.0f},
-                 {"beta", 0.0f},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}},
+    .defaults = with_activation({{"block", std::int64_t{32}},
+                                 {"has_zero_point", std::int64_t{0}},
+                                 {"has_bias", std::int64_t{0}},
+                                 {"residual", std::string("none")}}),
     .family = Family::product,
     .base = "MatMul",
     .form = Form::i4,

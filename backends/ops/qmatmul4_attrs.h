@@ -1,13 +1,14 @@
 // The attributes and samples of QMatMul4.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::ops {
 
 /// The attributes of modelflow.QMatMul4, read once and checked. Throws Error(invalid_input).
 struct QMatMul4Attrs {
-  explicit QMatMul4Attrs(const Attrs& attrs);
+  explicit QMatMul4Attrs(const CallAttrs& attrs);
 
   std::size_t block = 32;  ///< numbers of a column of b, and of a row of a, that share a scale
   bool has_zero_point = false, has_bias = false;

@@ -49,11 +49,8 @@ Tensor zero_points(const Dims& dims) {
 }
 
 Call call_of(Samples& made, const Sample& sample) {
-  Attrs attrs = {{"block", std::int64_t{32}},   {"has_zero_point", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}}, {"residual", std::string("none")},
-                 {"post_scale", 1.0f},          {"post_shift", 0.0f}};
-  attrs = with(with(std::move(attrs), activation_sample("None")), sample.attrs);
-  const QMatMul4Attrs matmul(attrs);
+  Call call{"QMatMul4", with(find_fused_op("QMatMul4")->defaults, sample.attrs), {}, {}};
+  const QMatMul4Attrs matmul(call);
   const auto size = static_cast<std::int64_t>(matmul.block);
   const std::int64_t k = sample.a.back(), blocks = k / size;
   Dims y = sample.a;
@@ -62,7 +59,7 @@ Call call_of(Samples& made, const Sample& sample) {
     const Tensor& kept = made.weights.emplace_back(std::move(tensor));
     return Operand{name, kept.dtype(), Shape::of(kept.dims()), &kept};
   };
-  Call call{"QMatMul4", std::move(attrs), {}, {{"y", DType::f32, Shape::of(y)}}};
+  call.outputs = {{"y", DType::f32, Shape::of(y)}};
   call.inputs.push_back(made.operand("a", sample.a));
   call.inputs.push_back(constant("b", halves({sample.n, blocks, size / 2})));
   // 20 is about the mean square of the steps: products of every depth end near one.

@@ -1,13 +1,14 @@
 // The attributes and samples of QMatMul.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "backends/ops/matmul_attrs.h"
 
 namespace modelflow::ops {
 
 /// The attributes of modelflow.QMatMul, read once and checked. Throws Error(invalid_input).
 struct QMatMulAttrs {
-  explicit QMatMulAttrs(const Attrs& attrs);
+  explicit QMatMulAttrs(const CallAttrs& attrs);
 
   bool trans_b = false, has_zero_point = false, has_bias = false;
   MatMulAttrs::Residual residual = MatMulAttrs::Residual::none;

@@ -60,21 +60,12 @@ Tensor zero_points(std::int64_t n) {
 }
 
 Call call_of(Samples& made, const Sample& sample) {
-  Attrs attrs = {{"trans_b", std::int64_t{0}},
-                 {"has_zero_point", std::int64_t{0}},
-                 {"has_bias", std::int64_t{0}},
-                 {"residual", std::string("none")},
-                 {"a_scale", 0.0f},
-                 {"a_zero_point", std::int64_t{0}},
-                 {"a_per_tensor", std::int64_t{0}},
-                 {"post_scale", 1.0f},
-                 {"post_shift", 0.0f}};
-  attrs = with(with(std::move(attrs), activation_sample("None")), sample.attrs);
-  const QMatMulAttrs matmul(attrs);
+  Call call{"QMatMul", with(find_fused_op("QMatMul")->defaults, sample.attrs), {}, {}};
+  const QMatMulAttrs matmul(call);
   const std::int64_t n = sample.b[1 - matmul.trans_b], k = sample.b[matmul.trans_b];
   Dims y = sample.a;
   y.back() = n;
-  Call call{"QMatMul", std::move(attrs), {}, {{"y", DType::f32, Shape::of(y)}}};
+  call.outputs = {{"y", DType::f32, Shape::of(y)}};
   call.inputs.push_back(made.operand("a", sample.a));
   call.inputs.push_back({"b", DType::i8, Shape::of(sample.b), &made.weights.emplace_back(sample_steps(sample.b))});
   // 5000 is about the mean square of the steps: products of every depth end near one.

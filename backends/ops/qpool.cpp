@@ -1,10 +1,9 @@
 // The fused op QPool: Pool of 8-bit numbers.
-#include "backends/ops.h"
 #include "backends/ops/pool.h"
 
 namespace modelflow::ops {
 
-const FusedOp qpool_op = {
+extern const FusedOp qpool_op = {
     .kind = "QPool",
     .doc = "MaxPool, AveragePool or GlobalAveragePool of 8-bit numbers with channels last; x and y have one scale.",
     .names = 0,

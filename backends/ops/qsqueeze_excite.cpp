@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/ops.h"
 #include "backends/ops/squeeze_excite.h"
 
 namespace modelflow::ops {
@@ -57,7 +56,7 @@ Attrs defaults() {
 
 }  // namespace
 
-const FusedOp qsqueeze_excite_op = {
+extern const FusedOp qsqueeze_excite_op = {
     .kind = "QSqueezeExcite",
     .doc =
         "Channels of 8-bit numbers weighted by a gate: two 1x1 convolutions of their means, floats by weights in int8.",

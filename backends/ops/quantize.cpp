@@ -1,14 +1,14 @@
 // The fused ops Quantize and Dequantize: between float32 and 8-bit numbers, with the channels moved where asked for.
 #include <algorithm>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
 
 namespace modelflow::ops {
 namespace {
 
-bool last(const Call& call, const char* side) { return call.attrs.text(side, "NCHW") == "NHWC"; }
+bool last(const Call& call, const char* side) { return CallAttrs(call).text(side) == "NHWC"; }
 
 /// 1: channels move to the end, -1: to the second place, 0: they stay.
 int turn(const Call& call) { return last(call, "y_layout") - last(call, "x_layout"); }
@@ -32,7 +32,7 @@ std::string dequantize_body(const Call& call, int) {
 
 Verdict infer(Call& call, DType result) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (Verdict v = check_quantization(call.attrs, ""); !v) return v;
+  if (Verdict v = check_quantization(call, ""); !v) return v;
   const Shape& x = call.in(0).shape;
   call.outputs.resize(1);
   call.outputs[0].dtype = result;
@@ -82,7 +82,7 @@ Attrs defaults() {
 
 }  // namespace
 
-const FusedOp quantize_op = {
+extern const FusedOp quantize_op = {
     .kind = "Quantize",
     .doc = "QuantizeLinear to 8-bit numbers with one scale, which may move the channels to the end.",
     .names = 1,
@@ -99,7 +99,7 @@ const FusedOp quantize_op = {
     .layouts = {"x_layout", "y_layout"},
 };
 
-const FusedOp dequantize_op = {
+extern const FusedOp dequantize_op = {
     .kind = "Dequantize",
     .doc = "DequantizeLinear of 8-bit numbers with one scale, which may move the channels to the second place.",
     .names = 1,

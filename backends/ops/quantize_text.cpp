@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 
 std::string quantization_text(std::string_view prefix) {
@@ -12,7 +14,7 @@ std::string quantization_text(std::string_view prefix) {
          "zero_int)\n";
 }
 
-Verdict check_quantization(const Attrs& attrs, std::string_view prefix) {
+Verdict check_quantization(const CallAttrs& attrs, std::string_view prefix) {
   const std::string of(prefix);
   const float scale = attrs.number(of + "scale");
   const std::int64_t zero = attrs.integer(of + "zero_point");

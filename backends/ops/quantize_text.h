@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "backends/call_attrs.h"
 #include "modelflow/attr.h"
 #include "modelflow/error.h"
 #include "modelflow/kernel.h"
@@ -15,6 +16,6 @@ namespace modelflow::ops {
 std::string quantization_text(std::string_view prefix);
 
 /// Refuses a scale that is not positive and a zero point that is no 8-bit number.
-Verdict check_quantization(const Attrs& attrs, std::string_view prefix);
+Verdict check_quantization(const CallAttrs& attrs, std::string_view prefix);
 
 }  // namespace modelflow::ops

@@ -1,5 +1,4 @@
 // The fused op QUpsample: Upsample of 8-bit numbers.
-#include "backends/ops.h"
 #include "backends/ops/upsample.h"
 
 namespace modelflow::ops {
@@ -19,7 +18,7 @@ std::vector<std::string> attributes(const Call&, int) { return {"factors"}; }
 
 }  // namespace
 
-const FusedOp qupsample_op = {
+extern const FusedOp qupsample_op = {
     .kind = "QUpsample",
     .doc = "Every pixel of 8-bit numbers repeated a whole number of times, channels last.",
     .names = 0,

@@ -14,7 +14,7 @@ template <class T>
 std::optional<T> read_attrs(const Call& call, Verdict& why) {
   std::optional<T> read;
   try {
-    read.emplace(call.attrs);
+    read.emplace(call);
   } catch (const Error& error) {
     why = no(error.what());
     return {};

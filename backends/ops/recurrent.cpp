@@ -1,5 +1,4 @@
 // LSTM and GRU over whole sequences, in float32 and with int8 weights. One text serves all four.
-#include "backends/ops.h"
 #include "backends/ops/recurrent_attrs.h"
 #include "backends/ops/row_steps.h"
 #include "backends/ops/work.h"
@@ -100,7 +99,7 @@ Attrs defaults(bool lstm) {
 
 }  // namespace
 
-const FusedOp lstm_op = {
+extern const FusedOp lstm_op = {
     .kind = "LSTM",
     .doc = "LSTM over a whole sequence, in either or both directions; sequence and batch axes in the order asked for.",
     .names = 3,
@@ -118,7 +117,7 @@ const FusedOp lstm_op = {
     .flops = recurrent_flops,
 };
 
-const FusedOp gru_op = {
+extern const FusedOp gru_op = {
     .kind = "GRU",
     .doc = "GRU over a whole sequence, in either or both directions; sequence and batch axes in the order asked for.",
     .names = 2,
@@ -136,7 +135,7 @@ const FusedOp gru_op = {
     .flops = recurrent_flops,
 };
 
-const FusedOp qlstm_op = {
+extern const FusedOp qlstm_op = {
     .kind = "QLSTM",
     .doc = "LSTM in int8: rows of x and h quantized on the way in, weights per gate and unit.",
     .names = 0,
@@ -156,7 +155,7 @@ const FusedOp qlstm_op = {
     .flops = recurrent_flops,
 };
 
-const FusedOp qgru_op = {
+extern const FusedOp qgru_op = {
     .kind = "QGRU",
     .doc = "GRU in int8: rows of x and h quantized on the way in, weights per gate and unit.",
     .names = 0,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 namespace {
 
@@ -50,15 +52,15 @@ Verdict check_operands(const Call& call, const RecurrentAttrs& attrs, const Exte
 RecurrentAttrs::RecurrentAttrs(const Call& call)
     : lstm(call.op.ends_with("LSTM")),
       quantized(call.op.starts_with("Q")),
-      has_bias(call.attrs.integer("has_bias") != 0),
-      has_lengths(call.attrs.integer("has_lengths") != 0),
-      has_state(call.attrs.integer("has_state") != 0),
-      linear_before_reset(call.attrs.integer("linear_before_reset") != 0),
-      y_layout(call.attrs.text("y_layout", "SDBH")),
-      clip(call.attrs.number("clip")),
-      hidden(call.attrs.integer("hidden_size")) {
-  const std::string direction = call.attrs.text("direction", "forward"), x_layout = call.attrs.text("x_layout", "SBI");
-  const std::string outputs = call.attrs.text("outputs", "Y");
+      has_bias(CallAttrs(call).flag("has_bias")),
+      has_lengths(CallAttrs(call).flag("has_lengths")),
+      has_state(CallAttrs(call).flag("has_state")),
+      linear_before_reset(!lstm && CallAttrs(call).flag("linear_before_reset")),
+      y_layout(CallAttrs(call).text("y_layout")),
+      clip(CallAttrs(call).number("clip")),
+      hidden(CallAttrs(call).integer("hidden_size")) {
+  const std::string direction = CallAttrs(call).text("direction"), x_layout = CallAttrs(call).text("x_layout");
+  const std::string outputs = CallAttrs(call).text("outputs");
   reverse = direction == "reverse";
   bidirectional = direction == "bidirectional";
   if (!reverse && !bidirectional && direction != "forward") fail("direction is '" + direction + "'");

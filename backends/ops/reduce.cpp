@@ -1,7 +1,6 @@
 // The fused op Reduce: elementwise ops, a reduction, elementwise ops.
 #include <algorithm>
 
-#include "backends/ops.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/reduce_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -40,7 +39,7 @@ bool may_be(const std::vector<Dim>& a, const std::vector<Dim>& b) {
 }
 
 std::string body(const Call& call, int opset) {
-  const ReduceAttrs reduce(call.attrs, call.inputs.size());
+  const ReduceAttrs reduce(call, call.inputs.size());
   bool known = true;
   std::vector<Dim> dims;
   const Verdict joined = join(call, reduce.reads_before(call.inputs.size()), known, dims);
@@ -52,7 +51,7 @@ std::string body(const Call& call, int opset) {
 
 Verdict infer(Call& call) {
   try {
-    const ReduceAttrs reduce(call.attrs, call.inputs.size());
+    const ReduceAttrs reduce(call, call.inputs.size());
     bool known = true;
     std::vector<Dim> dims;
     if (Verdict v = join(call, reduce.reads_before(call.inputs.size()), known, dims); !v) return v;
@@ -126,7 +125,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp reduce_op = {
+extern const FusedOp reduce_op = {
     .kind = "Reduce",
     .doc = "A reduction with the elementwise ops in front of it and behind it; operands broadcast.",
     .names = 3,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 namespace {
 
@@ -42,13 +44,13 @@ std::vector<bool> reads(const std::vector<Instruction>& lines, std::size_t input
 
 }  // namespace
 
-ReduceAttrs::ReduceAttrs(const Attrs& attrs, std::size_t inputs)
-    : program(parse_program(attrs.text("program"), inputs)), keepdims(attrs.integer("keepdims", 1) != 0) {
+ReduceAttrs::ReduceAttrs(const CallAttrs& attrs, std::size_t inputs)
+    : program(parse_program(attrs.text("program"), inputs)), keepdims(attrs.flag("keepdims")) {
   const auto refuse = [](const char* why) { throw Error(ErrorKind::invalid_input, std::string("Reduce: ") + why); };
   const auto reduces = [](const Instruction& line) { return is_reduction(line.op); };
   if (std::ranges::count_if(program, reduces) != 1) refuse("the program has not one line that reduces");
   line = static_cast<std::size_t>(std::ranges::find_if(program, reduces) - program.begin());
-  const std::int64_t axis = attrs.integer("axis", -1), count = attrs.integer("axes", 1);
+  const std::int64_t axis = attrs.integer("axis"), count = attrs.integer("axes");
   constexpr std::int64_t kMostAxes = 1 << 10;  // the list of them is written into the body
   if (axis >= 0 || axis < -kMostAxes || count < 1 || count > -axis) refuse("axis and axes contradict each other");
   from_end = static_cast<std::size_t>(-axis);

@@ -1,13 +1,14 @@
 // The attributes of Reduce: its program, cut at the reduction.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "backends/ops/pointwise_program.h"
 
 namespace modelflow::ops {
 
 /// The attributes of modelflow.Reduce, read once and checked. Throws Error(invalid_input).
 struct ReduceAttrs {
-  ReduceAttrs(const Attrs& attrs, std::size_t inputs);
+  ReduceAttrs(const CallAttrs& attrs, std::size_t inputs);
 
   std::vector<Instruction> program;  ///< as of modelflow.Pointwise, with one line that reduces
   std::size_t line = 0;              ///< that one

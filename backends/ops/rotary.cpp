@@ -1,20 +1,20 @@
 // The fused op Rotary: rotary position embedding.
 #include <optional>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/rotary_attrs.h"
 #include "backends/ops/sample_weights.h"
 
 namespace modelflow::ops {
 
-RotaryAttrs::RotaryAttrs(const Attrs& attrs)
-    : heads(attrs.integer("num_heads", 1)),
+RotaryAttrs::RotaryAttrs(const CallAttrs& attrs)
+    : heads(attrs.integer("num_heads")),
       head_dim(attrs.integer("head_dim")),
-      interleaved(attrs.integer("interleaved") != 0),
-      half_width(attrs.integer("half_width") != 0),
-      partial(attrs.integer("partial") != 0) {
-  const std::string layout = attrs.text("x_layout", "BNSH");
+      interleaved(attrs.flag("interleaved")),
+      half_width(attrs.flag("half_width")),
+      partial(attrs.flag("partial")) {
+  const std::string layout = attrs.text("x_layout");
   if (layout != "BSH" && layout != "BNSH")
     throw Error(ErrorKind::invalid_input, "x_layout is '" + layout + "', not BSH or BNSH");
   flat = layout == "BSH";
@@ -27,7 +27,7 @@ namespace {
 std::vector<std::string> inputs(const Call&) { return {"x", "cos", "sin"}; }
 
 std::vector<std::string> attributes(const Call& call, int) {
-  const RotaryAttrs rotary(call.attrs);
+  const RotaryAttrs rotary(call);
   if (!rotary.flat) return {};
   if (rotary.head_dim == 0) return {"num_heads"};
   return {"num_heads", "head_dim"};
@@ -131,7 +131,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp rotary_op = {
+extern const FusedOp rotary_op = {
     .kind = "Rotary",
     .doc = "Rotary position embedding: pairs of elements of each head turned by the angles of their row.",
     .names = 1,

@@ -1,13 +1,14 @@
 // The attributes and the body of Rotary.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
 /// The attributes of modelflow.Rotary, read once and checked. Throws Error(invalid_input).
 struct RotaryAttrs {
-  explicit RotaryAttrs(const Attrs& attrs);
+  explicit RotaryAttrs(const CallAttrs& attrs);
 
   std::int64_t heads = 1;     ///< of x in layout BSH
   std::int64_t head_dim = 0;  ///< of x in layout BSH where the body need not compute it; else 0

@@ -134,7 +134,7 @@ class Body {
 }  // namespace
 
 std::string rotary_body(const Call& call, int opset) {
-  const RotaryAttrs rotary(call.attrs);
+  const RotaryAttrs rotary(call);
   return Body(rotary, opset).text();
 }
 

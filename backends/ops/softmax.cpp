@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -10,17 +10,17 @@
 
 namespace modelflow::ops {
 
-SoftmaxAttrs::SoftmaxAttrs(const Attrs& attrs)
-    : log(attrs.integer("log") != 0),
-      has_mask(attrs.integer("has_mask") != 0),
-      boolean_mask(attrs.integer("boolean_mask") != 0),
-      scale(attrs.number("scale", 1)),
+SoftmaxAttrs::SoftmaxAttrs(const CallAttrs& attrs)
+    : log(attrs.flag("log")),
+      has_mask(attrs.flag("has_mask")),
+      boolean_mask(attrs.flag("boolean_mask")),
+      scale(attrs.number("scale")),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
-      true_replaces(attrs.text("replaces", "none") == "true"),
-      false_replaces(attrs.text("replaces", "none") == "false"),
-      from_end(-static_cast<std::size_t>(attrs.integer("axis", -1))) {
-  if (attrs.integer("axis", -1) >= 0) throw Error(ErrorKind::invalid_input, "axis is not negative");
+      true_replaces(attrs.text("replaces") == "true"),
+      false_replaces(attrs.text("replaces") == "false"),
+      from_end(-static_cast<std::size_t>(attrs.integer("axis"))) {
+  if (attrs.integer("axis") >= 0) throw Error(ErrorKind::invalid_input, "axis is not negative");
   if (has_mask && from_end != 1) throw Error(ErrorKind::invalid_input, "a mask needs the last axis");
 }
 
@@ -32,7 +32,7 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 std::string body(const Call& call, int opset) {
-  const SoftmaxAttrs softmax(call.attrs);
+  const SoftmaxAttrs softmax(call);
   if (opset < 11 || (opset < 13 && softmax.from_end != 1))
     throw Error(ErrorKind::unsupported, "Softmax of one axis needs opset 13, not " + std::to_string(opset));
   std::string text = "{\n", x = "x";
@@ -60,7 +60,7 @@ std::string body(const Call& call, int opset) {
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
-  const SoftmaxAttrs softmax(call.attrs);
+  const SoftmaxAttrs softmax(call);
   std::vector<std::string> names = {"axis"};
   if (opset < 12) return names;
   if (softmax.scale != 1) names.emplace_back("scale");
@@ -179,7 +179,7 @@ std::vector<Call> samples() {
 
 }  // namespace
 
-const FusedOp softmax_op = {
+extern const FusedOp softmax_op = {
     .kind = "Softmax",
     .doc =
         "Softmax of scale * x + mask, or its logarithm, along one axis. A mask repeats over x and holds numbers, or "

@@ -1,13 +1,14 @@
 // The attributes of Softmax.
 #pragma once
 
+#include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
 /// The attributes of modelflow.Softmax, read once and checked. Throws Error(invalid_input).
 struct SoftmaxAttrs {
-  explicit SoftmaxAttrs(const Attrs& attrs);
+  explicit SoftmaxAttrs(const CallAttrs& attrs);
 
   bool log = false, has_mask = false;
   bool boolean_mask = false;  ///< the mask is boolean, and means one of two numbers

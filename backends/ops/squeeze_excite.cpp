@@ -1,7 +1,7 @@
 // The fused op SqueezeExcite, and what QSqueezeExcite shares with it.
 #include "backends/ops/squeeze_excite.h"
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
@@ -9,12 +9,12 @@
 namespace modelflow::ops {
 namespace {
 
-bool last(const Call& call) { return call.attrs.text("layout", "NHWC") == "NHWC"; }
+bool last(const Call& call) { return CallAttrs(call).text("layout") == "NHWC"; }
 
 bool bytes(const Call& call) { return call.op == "QSqueezeExcite"; }
 
 std::string gate(const Call& call) {
-  if (call.attrs.text("gate") == "Sigmoid") return "gate = Sigmoid (excited)\n";
+  if (CallAttrs(call).text("gate") == "Sigmoid") return "gate = Sigmoid (excited)\n";
   return "gate = HardSigmoid <alpha: float = @gate_alpha, beta: float = @gate_beta> (excited)\n";
 }
 
@@ -34,7 +34,7 @@ std::vector<std::string> excite_inputs(const Call& call) {
 
 std::string excite_body(const Call& call, int opset) {
   const std::size_t rank = call.in(1).shape.rank();
-  const bool skip = call.attrs.integer("skip") != 0, q = bytes(call);
+  const bool skip = CallAttrs(call).flag("skip"), q = bytes(call);
   const std::string first = last(call) ? "x_first" : "x", end = last(call) ? "y_first" : "y";
   const std::string x = q ? "x_float" : first, y = q ? "y_float" : end;
   std::string text = "{\n";
@@ -46,7 +46,7 @@ std::string excite_body(const Call& call, int opset) {
       text += w + "_float = DequantizeLinear <axis = 0> (" + w + ", " + w + "_scale)\n";
   }
   text += "mean = GlobalAveragePool (" + x + ")\nsqueezed = Conv (mean, " + w1 + ", b1)\n";
-  text += activation_body(call.attrs, opset, "squeezed", "act");
+  text += activation_body(call, opset, "squeezed", "act");
   text += "excited = Conv (act, " + w2 + ", b2)\n" + gate(call);
   text += (skip ? "scaled" : y) + " = Mul (" + x + ", gate)\n";
   if (skip) text += y + " = Add (" + x + ", scaled)\n";
@@ -56,32 +56,27 @@ std::string excite_body(const Call& call, int opset) {
 }
 
 std::vector<std::string> excite_attributes(const Call& call, int opset) {
-  std::vector<std::string> names = activation_attributes(call.attrs, opset);
-  if (call.attrs.text("gate") != "Sigmoid") names.insert(names.end(), {"gate_alpha", "gate_beta"});
+  std::vector<std::string> names = activation_attributes(call, opset);
+  if (CallAttrs(call).text("gate") != "Sigmoid") names.insert(names.end(), {"gate_alpha", "gate_beta"});
   if (bytes(call)) names.insert(names.end(), {"x_scale", "x_zero_point", "y_scale", "y_zero_point"});
   return names;
 }
 
 Attrs excite_defaults() {
-  return {{"activation", std::string("None")},
-          {"alpha", 0.0f},
-          {"beta", 0.0f},
-          {"post_scale", 1.0f},
-          {"post_shift", 0.0f},
-          {"layout", std::string("NCHW")},
-          {"gate", std::string("Sigmoid")},
-          {"gate_alpha", 0.2f},
-          {"gate_beta", 0.5f},
-          {"skip", std::int64_t{0}}};
+  return with_activation({{"layout", std::string("NCHW")},
+                          {"gate", std::string("Sigmoid")},
+                          {"gate_alpha", 0.2f},
+                          {"gate_beta", 0.5f},
+                          {"skip", std::int64_t{0}}});
 }
 
 Verdict infer_excite(Call& call) {
   const std::size_t i2 = second_weights(call);
   if (call.inputs.size() != i2 + (bytes(call) ? 3 : 2)) return no("takes x and two convolutions with bias");
-  if (Verdict v = check_activation(call.attrs); !v) return v;
+  if (Verdict v = check_activation(call); !v) return v;
   for (const char* prefix : {"x_", "y_"})
-    if (Verdict v = bytes(call) ? check_quantization(call.attrs, prefix) : yes(); !v) return v;
-  const std::string gate = call.attrs.text("gate");
+    if (Verdict v = bytes(call) ? check_quantization(call, prefix) : yes(); !v) return v;
+  const std::string gate = CallAttrs(call).text("gate");
   if (gate != "Sigmoid" && gate != "HardSigmoid") return no("the gate is neither Sigmoid nor HardSigmoid");
   const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(i2).shape;
   if (!w1.known() || !w2.known() || w1.rank() < 3 || w1.rank() != w2.rank()) return no("the weights have no shape");
@@ -111,7 +106,7 @@ Call excite_sample(Samples& all, const ExciteSample& s) {
   w1[0] = w2[1] = s.squeezed;
   w1[1] = w2[0] = channels;
   Attrs attrs = activation_sample(s.activation);
-  attrs.set("post_scale", Attr(1.0f)).set("post_shift", Attr(0.0f)).set("layout", s.layout).set("skip", Attr(s.skip));
+  attrs.set("layout", s.layout).set("skip", Attr(s.skip));
   attrs.set("gate", s.gate).set("gate_alpha", Attr(0.2f)).set("gate_beta", Attr(0.5f));
   Call call{"SqueezeExcite", std::move(attrs), {}, {{"y", DType::f32, Shape::of(s.x)}}};
   call.inputs = {all.operand("x", s.x), all.operand("w1", w1, channels), all.operand("b1", {s.squeezed}, 4),
@@ -142,7 +137,7 @@ double excite_bytes(const Call& call) { return 4 * call.in(0).shape.known_elemen
 
 }  // namespace
 
-const FusedOp squeeze_excite_op = {
+extern const FusedOp squeeze_excite_op = {
     .kind = "SqueezeExcite",
     .doc = "Channels weighted by a gate that two 1x1 convolutions compute from their means.",
     .names = 2,

@@ -1,14 +1,14 @@
 // The fused op Upsample: every pixel repeated a whole number of times.
 #include "backends/ops/upsample.h"
 
-#include "backends/ops.h"
+#include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 
 namespace modelflow::ops {
 namespace {
 
 std::string body(const Call& call, int opset) {
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   std::string scales = "1, 1";
   for (std::int64_t factor : factors) scales += ", " + std::to_string(factor);
   return upsample_body(
@@ -25,7 +25,7 @@ std::vector<std::string> upsample_inputs(const Call&) { return {"x"}; }
 std::string upsample_body(const Call& call, int opset, const std::string& scales) {
   if (opset < 11)
     throw Error(ErrorKind::unsupported, call.op + " needs the Resize of opset 11, not " + std::to_string(opset));
-  const std::size_t rank = call.attrs.ints("factors").size() + 2;
+  const std::size_t rank = CallAttrs(call).ints("factors").size() + 2;
   return "{\n" + transpose_text("x_first", "x", rank, false) + "roi = Constant <value = float[0] {}> ()\n" + scales +
          "y_first = Resize <mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
          "\"floor\"> (x_first, roi, scales)\n" +
@@ -34,7 +34,7 @@ std::string upsample_body(const Call& call, int opset, const std::string& scales
 
 Verdict infer_upsample(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   const Shape& x = call.in(0).shape;
   if (factors.empty()) return no("factors are missing");
   if (x.has_rank() && x.rank() != factors.size() + 2) return no("factors do not fit the rank", call.in(0).name);
@@ -65,7 +65,7 @@ std::vector<Call> upsample_samples(const char* kind, DType dtype) {
   return calls;
 }
 
-const FusedOp upsample_op = {
+extern const FusedOp upsample_op = {
     .kind = "Upsample",
     .doc = "Every pixel repeated a whole number of times, channels last.",
     .names = 2,

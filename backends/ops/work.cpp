@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backends/call_attrs.h"
+
 namespace modelflow::ops {
 namespace {
 
@@ -23,14 +25,14 @@ struct AttentionExtents {
 
 AttentionExtents attention_extents(const Call& call) {
   AttentionExtents e;
-  e.heads = static_cast<double>(call.attrs.integer("num_heads", 1));
-  e.kv_heads = static_cast<double>(call.attrs.integer("kv_heads", 1));
+  e.heads = static_cast<double>(CallAttrs(call).integer("num_heads"));
+  e.kv_heads = static_cast<double>(CallAttrs(call).integer("kv_heads"));
   const auto read = [&](std::size_t input, const char* layout, double heads, double& sequence, double& size) {
-    const bool flat = call.attrs.text(layout, "BSH") == "BSH";
+    const bool flat = CallAttrs(call).text(layout) == "BSH";
     sequence = extent(call.in(input), 1);
     size = extent(call.in(input), 0) / (flat ? heads : 1);
   };
-  if (call.attrs.integer("packed")) {
+  if (CallAttrs(call).flag("packed")) {
     read(0, "q_layout", e.heads + 2 * e.kv_heads, e.queries, e.size);
     e.keys = e.queries;
     e.value_size = e.size;
@@ -55,7 +57,7 @@ double conv_transpose_flops(const Call& call) {
 }
 
 double product_flops(const Call& call) {
-  const bool transposed = call.attrs.integer("trans_a") || call.attrs.integer("transA");
+  const bool transposed = CallAttrs(call).flag("trans_a");
   return 2 * call.outputs.at(0).shape.known_elements() * extent(call.in(0), transposed ? 1 : 0);
 }
 
@@ -71,7 +73,8 @@ double attention_flops(const Call& call) {
 
 double attention_bytes(const Call& call) {
   const AttentionExtents e = attention_extents(call);
-  const double passes = 3 + static_cast<double>(call.attrs.integer("has_mask") + 2 * call.attrs.integer("nan_guard"));
+  const double passes =
+      3 + static_cast<double>(CallAttrs(call).integer("has_mask") + 2 * CallAttrs(call).integer("nan_guard"));
   const double operands = e.batch * e.heads * (e.queries * (e.size + e.value_size) + e.keys * (e.size + e.value_size));
   return 8 * (passes * e.scores() + operands);
 }

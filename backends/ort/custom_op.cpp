@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/invocation.h"
 #include "backends/ort/describe.h"
 #include "backends/ort/device_invocation.h"
 #include "backends/ort/invocation.h"
@@ -32,13 +33,8 @@ Known known_inputs(const Call& call, const Target& target) {
 
 /// Constants of a device, copied to the host for as long as a kernel is made of them.
 void fetch(const cuda::DeviceLibrary& library, std::vector<Tensor>& constants) {
-  for (Tensor& constant : constants) {
-    const Tensor there = constant;
-    constant = Tensor::make(there.dtype(), there.dims(), [&](std::byte* bytes) {
-      cuda::check("copy", library.copy(bytes, there.data(), byte_count(there.dtype(), there.dims()), nullptr));
-    });
-  }
-  cuda::check("copy", library.synchronize(nullptr));
+  for (Tensor& constant : constants)
+    constant = cuda::downloaded(library, {constant.dtype(), constant.dims(), constant.data()}, nullptr);
 }
 
 OrtAllocator* allocator_of(const OrtApi& api, const OrtKernelInfo* info, const Target& target) {

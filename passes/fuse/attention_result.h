@@ -11,7 +11,7 @@ namespace modelflow::passes {
 /// What follows the product with the values and only moves its elements: how the fused op writes its result, and what
 /// it stands in for.
 struct Continuation {
-  /// Of `end`: as the product gives it; with its last axes swapped; [batch, sequence, heads * size];
+  /// How `end` lies: as the product gives it; with its last axes swapped; [batch, sequence, heads * size];
   /// [batch, sequence, heads, size]; [sequence, batch, heads * size]; the rows of these together, [rows, heads * size].
   enum class Form { bnsh, bnhs, bsh, bsnd, sbh, rows, sequence_rows };
   Value* end = nullptr;
@@ -20,8 +20,8 @@ struct Continuation {
   std::string_view layout() const { return form == Form::bnsh || form == Form::bnhs ? "BNSH" : "BSH"; }
 };
 
-/// The furthest value behind `context`, the product with the values, that can be read off a fused result; nothing when
-/// even `context` cannot. `turned`: the last two axes of `context` are swapped.
+/// `context` is the product of probabilities and values. Returns the last value behind it that a fused attention can
+/// compute itself; nothing when it cannot compute even `context`. `turned`: the last two axes of `context` are swapped.
 std::optional<Continuation> read_continuation(Value& context, std::int64_t heads, bool turned);
 
 /// From the fused result to a value like `end`, with nodes in front of `before` where it takes some.

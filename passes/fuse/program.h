@@ -20,7 +20,7 @@ struct Line {
 
 inline constexpr std::size_t kMostLines = 16;
 
-/// A tree under construction: its sink is computed from what `nodes` compute, and nobody else reads that.
+/// A tree under construction. Its sink is the result; the values of all other `nodes` are read inside the tree only.
 class Tree {
  public:
   /// `nodes` are in the tree already, the sink last. Nothing joins them that would be computed twice: smaller operands,

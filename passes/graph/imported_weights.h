@@ -22,7 +22,7 @@ std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size
 /// `zeros`: f32, one or one per channel; null: 0.
 void keep_weights(Graph& graph, Value& dense, std::size_t axis, const Value& values, const Value& scales,
                   const Value* zeros = nullptr);
-/// Lets go of what nobody took.
+/// Removes the 8-bit weights that no pass has used.
 void forget_weights(Graph& graph);
 
 }  // namespace modelflow::passes

@@ -34,8 +34,8 @@ class StridedView {
   const std::vector<Axis>& axes() const { return axes_; }
   /// Where the view begins along an axis of the source.
   const Dim& offset(std::size_t axis) const { return offsets_[axis]; }
-  /// The axis of `source`, what the view is of, that this axis of the view is as it is; nothing where it is anything
-  /// else, or of extent 1.
+  /// The axis of `source` that this axis of the view shows unchanged. Nothing when it shows a part of one or several,
+  /// or has extent 1. `source` is the shape of the tensor that the view is of.
   std::optional<std::size_t> source_axis(std::size_t axis, const Shape& source) const;
   /// Neighbouring runs that go on in one stride as one run.
   static Axis joined(const Axis& axis);

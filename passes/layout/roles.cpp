@@ -52,6 +52,16 @@ bool reduces(const Node& node) {
   return op && !op->axis.empty() && op->defaults.has("axes");
 }
 
+std::vector<Value*> over_axes(Move& move, const Ints& axes) {
+  Attrs attrs = move.node.attrs;
+  std::vector<Value*> inputs = move.inputs;
+  if (attrs.has("axes"))
+    attrs.set("axes", axes);
+  else
+    inputs[1] = &move.constant(tensor_of(axes));
+  return {move.add(move.node.op(), std::move(inputs), std::move(attrs)).output()};
+}
+
 Node& Move::add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs) {
   // ONNX Runtime refuses a model in which two nodes share a name.
   std::string name = named && !node.name.empty() ? node.name + "_" + std::string(op) : node.name;

@@ -1,4 +1,4 @@
-// A node's role in the layout: whether it can run channels last, and how it is rewritten then.
+// What a node is to layout propagation, its role: whether it can run channels last, and how it is rewritten then.
 #pragma once
 
 #include <cstdint>
@@ -50,6 +50,9 @@ std::optional<Role> role_of(const Node& node, Facts& facts);
 
 /// A fused op that reduces axes that stand side by side, whichever they are.
 bool reduces(const Node& node);
+
+/// The node again over these axes, which are an attribute of it or, in newer opsets, its second input.
+std::vector<Value*> over_axes(Move& move, const Ints& axes);
 
 // One function per family of ops; nothing when the node is not of the family or not movable.
 std::optional<Role> elementwise_role(const Node& node, Facts& facts);  ///< fused reductions too

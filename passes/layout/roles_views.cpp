@@ -80,15 +80,7 @@ std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
   }
   std::sort(axes->begin(), axes->end());
   Role role{.inputs = {0}, .output = adds || rank - axes->size() > 2};
-  role.make = [axes = *axes](Move& move) {
-    Attrs attrs = move.node.attrs;
-    std::vector<Value*> inputs = move.inputs;
-    if (attrs.has("axes"))
-      attrs.set("axes", axes);
-    else
-      inputs[1] = &move.constant(tensor_of(axes));
-    return Outputs{move.add(move.node.op(), std::move(inputs), std::move(attrs)).output()};
-  };
+  role.make = [axes = *axes](Move& move) { return over_axes(move, axes); };
   return role;
 }
 

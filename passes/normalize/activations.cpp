@@ -62,7 +62,8 @@ void add_spellings(std::vector<Rule>& rules, std::string_view name, std::string_
 
 Pass normalize_activations() {
   std::vector<Rule> rules = gelu_rules();
-  for (std::vector<Rule> more : {gate_rules(), bend_rules()}) rules.insert(rules.end(), more.begin(), more.end());
+  for (std::vector<Rule> more : {gate_rules(), piecewise_linear_rules()})
+    rules.insert(rules.end(), more.begin(), more.end());
   return rewrite("normalize-activations", "Finds activations that exporters wrote as several nodes.", std::move(rules));
 }
 

@@ -28,6 +28,6 @@ void add_spellings(std::vector<Rule>& rules, std::string_view name, std::string_
 
 std::vector<Rule> gelu_rules();  ///< Gelu by Erf and by Tanh
 std::vector<Rule> gate_rules();  ///< SiLU, QuickGelu, Mish, HardSwish, HardSigmoid: x times or a function of a gate
-std::vector<Rule> bend_rules();  ///< LeakyRelu, Relu, Clip from PRelu, Max, Min, Where and each other
+std::vector<Rule> piecewise_linear_rules();  ///< LeakyRelu, Relu, Clip from PRelu, Max, Min, Where and each other
 
 }  // namespace modelflow::passes

@@ -12,7 +12,7 @@ std::vector<Rule> left_linear_rules();       ///< a constant that multiplies fro
 std::vector<Rule> head_scale_rules();        ///< a factor of each head behind a product of two tensors
 std::vector<Rule> repeated_product_rules();  ///< a matrix of each head, repeated for every batch
 
-/// Of the Gemm that a match calls "product": neither A is transposed nor the sum weighted.
+/// Yes when the Gemm that a match calls "product" neither transposes A nor weighs the sum.
 Verdict plain_gemm(const Match& m);
 /// What a match calls "b" or "c", where it is there, is of one axis at most.
 Verdict bias_is_vector(const Match& m);

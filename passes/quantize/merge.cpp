@@ -5,8 +5,8 @@
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/imported_weights.h"
-#include "passes/quantize/islands.h"
 #include "passes/quantize/quantize.h"
+#include "passes/quantize/quantized_values.h"
 #include "passes/quantize/sides.h"
 #include "passes/quantize/transposed.h"
 

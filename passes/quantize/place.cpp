@@ -3,8 +3,8 @@
 // the pair costs where no quantized op takes it in is what the values were chosen to avoid.
 #include <unordered_map>
 
-#include "passes/quantize/islands.h"
 #include "passes/quantize/quantize.h"
+#include "passes/quantize/quantized_values.h"
 #include "passes/quantize/scale.h"
 
 namespace modelflow::passes {

@@ -20,7 +20,8 @@ Pass to_bfloat16();         ///< products and convolutions by constants: weights
 Pass attention_to_bfloat16();
 Pass to_half(DType half);  ///< for GPUs: values between ops, and weights, in float16 or bfloat16
 Pass bf16_values();        ///< what lies between these too; behind layout, which makes some of the ops
-/// Of products, by how what they read goes together; needs Context::plan's roundings.
+/// Weights of products again, rounded so that errors of inputs that go together cancel; needs Context::plan's
+/// roundings.
 Pass compensate_rounding();
 Pass correct_bias();  ///< of quantized ops, by what rounding costs their means; needs Context::plan's bias_shifts
 

@@ -1,4 +1,4 @@
-// What an op in 8 bits reads and writes, its two sides: the value and its scale.
+// What an op in 8 bits reads and writes, its two sides: the value and its quantization parameters.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,8 @@
 /// What merging DequantizeLinear, an op and QuantizeLinear asks whatever the op is.
 namespace modelflow::passes {
 
-/// One side of a quantized op: the u8 value, what it means, and the constants that say so.
+/// One side of a quantized op, an input or an output: the u8 value, its scale and zero point, and the constants that
+/// these come from.
 struct Side {
   Value* value = nullptr;
   Value *scale = nullptr, *zero_point = nullptr;

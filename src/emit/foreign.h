@@ -7,9 +7,9 @@
 
 namespace modelflow {
 
-/// Nothing where all functions of our domain are those that we write; else the model with the calls of that domain
-/// written out, for whoever goes by the names would take another's Conv for ours. Throws Error(unsupported) where they
-/// cannot be.
+/// A model may bring functions of our domain that we did not write; passes, which go by names, would take them for
+/// ours. Returns the model with the calls of such functions replaced by their bodies; nothing when it has none. Throws
+/// Error(unsupported) when they cannot be replaced.
 std::optional<Model> without_foreign_functions(const Model& model);
 
 }  // namespace modelflow

@@ -12,7 +12,7 @@
 namespace modelflow {
 
 double flops(const Call& call) {
-  const FusedOp* op = find_fused_op(call.op == "Gemm" ? "MatMul" : call.op);
+  const FusedOp* op = find_fused_op(call.op);
   return op && op->flops ? op->flops(call) : 0;
 }
 

@@ -15,8 +15,8 @@ namespace modelflow {
 /// By node name, among all other nodes of its model: what its data leave in the cache for it counts.
 using NodeTimes = std::map<std::string, NodeTime, std::less<>>;
 
-/// Of each of these runnable models on the same feeds, taking turns; the fastest turn of every node counts. `plugin` is
-/// registered.
+/// The times of the nodes of each of these runnable models on the same feeds. The models take turns; the fastest turn
+/// of every node counts. `plugin` is registered.
 std::vector<NodeTimes> node_times(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
                                   const Options& options, const std::filesystem::path& plugin, int turns = 3);
 

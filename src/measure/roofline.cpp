@@ -25,8 +25,8 @@ constexpr std::array kStockOps = {
     StockOp{.name = "ConvTranspose", .kind = "ConvTranspose"},
     StockOp{.name = "MatMul", .kind = "MatMul"},
     StockOp{.name = "FusedMatMul", .kind = "MatMul"},
-    StockOp{.name = "Gemm", .kind = "Gemm"},
-    StockOp{.name = "FusedGemm", .kind = "Gemm"},
+    StockOp{.name = "Gemm", .kind = "MatMul"},
+    StockOp{.name = "FusedGemm", .kind = "MatMul"},
     StockOp{.name = "QLinearConv", .kind = "Conv", .weights = 3, .factors = Factors::int8},
     StockOp{.name = "QLinearMatMul", .kind = "MatMul", .weights = 3, .factors = Factors::int8},
     StockOp{.name = "MatMulInteger", .kind = "MatMul", .factors = Factors::int8},
@@ -56,13 +56,14 @@ struct Product {
 
 Product product_of(std::string_view op, const Node* node) {
   Product product;
-  if (node) product.call.attrs = node->attrs;
   if (const std::string_view kind = node && node->domain() == kDomain ? kind_of(op, node->attrs) : ""; !kind.empty()) {
     const FusedOp* fused = find_fused_op(kind);
     if (fused && fused->flops) product.call.op = kind;
+    product.call.attrs = node->attrs;
     product.factors = factors_of(kind, node->attrs);
   } else if (const auto stock = std::ranges::find(kStockOps, op, &StockOp::name); stock != kStockOps.end()) {
     product.call.op = stock->kind;
+    if (node && node->attrs.integer("transA")) product.call.attrs.set("trans_a", 1);
     product.weights = stock->weights;
     product.factors = stock->factors;
   }

@@ -18,13 +18,14 @@ struct Work {
   }
 };
 
-/// Of convolutions, products, attention and recurrent layers, ours and ONNX Runtime's own. `time` has the extents;
-/// `node` the attributes where there are any to know, else it is null. Convolutions count as the definition computes
-/// them: by minimal filtering they do less, and may come out above the peak, as may products of float32 on AMX.
+/// The work of convolutions, products, attention and recurrent layers, ours and ONNX Runtime's own; none for others.
+/// `time` has the extents; `node` the attributes where there are any to know, else it is null. Convolutions count as
+/// the definition computes them: by minimal filtering they do less, and may come out above the peak, as may products of
+/// float32 on AMX.
 Work work_of(const NodeTime& time, const Node* node);
-/// The same of a call.
+/// The work of a call.
 Work work_of(const Call& call);
-/// And by the types of a node; extents that are not known count as 1.
+/// The work of a node by the types of its values; extents that are not known count as 1.
 Work work_of(const Node& node);
 /// Whether a node is one of those.
 bool has_products(const Node& node);

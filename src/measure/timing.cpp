@@ -36,6 +36,7 @@ bool uses_our_domain(const Model& model) { return model.opsets.contains(std::str
 }  // namespace
 
 double median(std::vector<double> values) {
+  if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;

@@ -23,7 +23,7 @@ class Chooser {
       : trials_(trials), work_(trials.work), options_(work_.options), report_(report) {}
   /// The fastest form found that loses no more than options.max_drop; nothing of it is lowered when there is none.
   Trial choose(Trial lowest);
-  /// Of the ops that could run in lower precision than they do now.
+  /// Why each op that could run in lower precision does not, by name.
   const std::map<std::string, std::string>& why() const { return why_; }
 
  private:

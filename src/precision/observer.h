@@ -31,7 +31,8 @@ class ValueObserver {
   /// Always reaches 0, which stands for padding and must be exact; none when no finite element was seen, or one beyond
   /// kLargest.
   std::optional<Range> range() const { return range_as(how_); }
-  /// As another observer would say, one that asks for nothing that this one did not keep: automatic keeps everything.
+  /// The range by another method than that of this observer, which has kept enough for it: `automatic` keeps
+  /// everything.
   std::optional<Range> range_as(Observer how) const;
   bool beyond_bytes() const { return std::max(seen_.high, -seen_.low) > kLargest; }
   /// NaN and infinite elements, which were left out.

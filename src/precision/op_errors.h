@@ -15,8 +15,8 @@ struct EmittedForm {
   Model runnable;
 };
 
-/// Of each node of the main graph that computes in lower precision in `quantized` and by the same name in `reference`
-/// in float32: the signal to noise ratio of its first output in dB, on one sample. What the nodes before it did is
+/// The signal to noise ratio in dB, on one sample, of the first output of each node of the main graph that computes in
+/// lower precision in `quantized` and, by the same name, in float32 in `reference`. What the nodes before it did is
 /// part of the noise. Nodes without any difference are left out.
 std::map<std::string, double> op_errors(Runtime& runtime, const EmittedForm& reference, const EmittedForm& quantized,
                                         const Feeds& sample, const SessionOptions& session);

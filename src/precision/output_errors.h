@@ -31,7 +31,7 @@ class ErrorMeter {
 
 /// Per cent of the metric that this output has lost, 0 to 100.
 double drop(const OutputError& error, Metric metric);
-/// That of the worst output; 0 when there is none.
+/// The loss of the worst output; 0 when there is none.
 double drop(const std::vector<OutputError>& errors, Metric metric);
 
 /// What a model makes of samples, and how far the outputs of its other forms are from that.
@@ -40,7 +40,8 @@ class ReferenceOutputs {
   /// Runs `original` on the samples, which have to outlive this, as has the runtime.
   ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples, int threads);
 
-  /// Of each output of `runnable` (functions emitted), with the plugin or without one, over the first `most` samples.
+  /// The errors of the outputs of `runnable` (functions emitted), with or without the plugin, over the first `most`
+  /// samples.
   std::vector<OutputError> errors_of(const Model& runnable, const std::filesystem::path& plugin,
                                      std::size_t most = SIZE_MAX) const;
 

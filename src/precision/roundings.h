@@ -11,9 +11,10 @@ namespace modelflow {
 
 using Roundings = std::map<std::string, Rounding, std::less<>>;
 
-/// Of each product whose weights are rounded in `quantized`: weights in the same scales whose errors make up for each
-/// other on what the samples feed it in `reference`, the fused float model with nodes of the same names. Each product
-/// alone: which of them stay in float later makes no difference. `runnable` is `reference` with its functions emitted.
+/// New weights for each product whose weights are rounded in `quantized`: in the same scales, but rounded so that their
+/// errors cancel on what the samples feed it in `reference`, the fused float model with nodes of the same names. Each
+/// product alone: which of them stay in float later makes no difference. `runnable` is `reference` with its functions
+/// emitted.
 Roundings roundings(Runtime& runtime, const Model& reference, const Model& runnable, const Model& quantized,
                     const CalibrationData& samples, const SessionOptions& session);
 

@@ -14,7 +14,7 @@ std::optional<double> splat(const Value* value);
 /// `value` is `number` as `dtype` rounds it.
 bool is_rounded(double number, double value, DType dtype);
 
-/// A product of `factors` constants of float32, each rounded once, that make up `number`.
+/// `value` is a product of `factors` float32 constants, each rounded once, that is meant to be `number`.
 bool is_rounded_product(double number, double value, int factors);
 
 /// "0.5", "Add", "Div or Mul", "x": what a pattern is looking for.

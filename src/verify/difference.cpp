@@ -117,8 +117,4 @@ std::string describe(const OutputDiff& diff) {
   return fmt::format("differs by {:.1e} of its largest value", diff.max_rel);
 }
 
-bool all_ok(const std::vector<OutputDiff>& diffs) {
-  return std::all_of(diffs.begin(), diffs.end(), [](const OutputDiff& diff) { return diff.ok; });
-}
-
 }  // namespace modelflow

@@ -26,6 +26,4 @@ OutputDiff difference_in_kind(const std::string& output, const Tensor& a, const 
 /// "differs by 1.3e-02 of its largest value"
 std::string describe(const OutputDiff& diff);
 
-bool all_ok(const std::vector<OutputDiff>& diffs);
-
 }  // namespace modelflow

@@ -45,11 +45,12 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
 
-/// What this makes of NaN and infinities is nobody's promise: integers, orders, coordinates, ways to take a spectrum,
-/// and kernels of ONNX Runtime (1.31) that hide NaN or not as the width of their loops has it.
+/// True for ops whose results for NaN and infinities no specification fixes: conversions to integers, sorting,
+/// coordinates, spectra, and kernels of ONNX Runtime (1.31) that hide NaN or not depending on the width of their loops.
 bool leaves_nan_open(const Node& node);
-/// Adds or subtracts what convolutions and normalizations make of one value: of infinities such sums are NaN, and other
-/// ones, or infinite, once the weights are added instead (pass merge-parallel).
+/// True for a sum or difference of several convolutions or normalizations of one value. Where the input is infinite,
+/// such a sum may be NaN; after pass merge-parallel, which adds the weights instead, it may be infinite or NaN
+/// elsewhere.
 bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.

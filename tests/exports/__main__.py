@@ -1,15 +1,15 @@
 """Exports architectures as people do, optimizes them, verifies and times what comes out. Called by tools/exports."""
 import argparse
 import json
-import math
 import pathlib
-import subprocess
 import sys
 
 from catalogue import MODELS
 
 HERE = pathlib.Path(__file__).parent
-SLOWER = 0.98  # what a fair comparison of two equal things may show
+sys.path.insert(1, str(HERE.parent))
+from measured import SLOWER, mean_text, run, timed  # noqa: E402
+
 EXPORT_SECONDS, OPTIMIZE_SECONDS = 600, 300
 
 
@@ -26,31 +26,9 @@ def arguments():
     return parser.parse_args()
 
 
-def run(words, seconds):
-    """Standard output, or a RuntimeError with the last line of the other."""
-    try:
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise RuntimeError(f"not done in {seconds} s") from error
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        raise RuntimeError(f"exit {done.returncode}: {lines[-1][:100] if lines else 'no message'}")
-    return done.stdout
-
-
 def export(options, entry, file):
     if not file.exists() or not file.with_suffix(".1.npz").exists():
         run([sys.executable, HERE / "export.py", entry.name, file, options.exporter], EXPORT_SECONDS)
-
-
-def timed(options, file, fast, feeds):
-    """Speed over stock ONNX Runtime with the plugin and without it, in processes of their own."""
-    told = json.loads(run([options.build / "modelflow-bench", fast, "--vs", file, "--inputs", feeds, "--json",
-                           "--threads", options.threads], OPTIMIZE_SECONDS))
-    sides = {side["name"]: side for side in told["sides"]}
-    ours = sides.get("with plugin", sides["without plugin"])
-    stock = next(side for name, side in sides.items() if name not in ("with plugin", "without plugin"))
-    return stock["p50_ms"], ours["speedup"] / stock["speedup"], sides["without plugin"]["speedup"] / stock["speedup"]
 
 
 def left(report):
@@ -68,7 +46,7 @@ def measure(options, entry):
                              "--inputs", file.with_suffix(".0.npz")], OPTIMIZE_SECONDS))
     run([options.build / "optimize", file, "-o", options.out / "other.onnx", "--json", "--no-measure", "--inputs",
          file.with_suffix(".1.npz")], OPTIMIZE_SECONDS)  # verified on the other sizes: exit 5 where it is wrong
-    stock, speed, fallback = timed(options, file, fast, file.with_suffix(".0.npz"))
+    stock, speed, fallback = timed(options, file, fast, file.with_suffix(".0.npz"), OPTIMIZE_SECONDS)
     if not options.keep:
         for each in options.out.glob(f"{name}.*onnx*"):
             each.unlink()
@@ -87,10 +65,7 @@ def row_text(entry, row):
 def page(results):
     lines = ["| architecture | stock | with plugin | fallback | nodes | most frequent left |", "|" + " --- |" * 6]
     lines += [row_text(entry, row) for entry, row in results]
-    speeds = [row["speed"] for _, row in results if "speed" in row]
-    if speeds:
-        mean = math.exp(sum(map(math.log, speeds)) / len(speeds))
-        lines.append(f"\nGeometric mean: {mean:.2f}x over {len(speeds)} of {len(results)}, the slowest {min(speeds):.2f}x.")
+    lines += mean_text([row["speed"] for _, row in results if "speed" in row], "", len(results))
     return "\n".join(lines) + "\n"
 
 

@@ -4,16 +4,15 @@ import contextlib
 import json
 import math
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
 import onnxruntime
 
-sys.path.insert(1, str(pathlib.Path(__file__).parent.parent / "accuracy"))
+TESTS = pathlib.Path(__file__).parent.parent
+sys.path[1:1] = [str(TESTS), str(TESTS / "accuracy")]
 from catalogue import MODELS  # noqa: E402
-
-SLOWER = 0.98  # what a fair comparison of two equal things may show
+from measured import SLOWER, mean_text, run, timed  # noqa: E402
 
 
 def arguments():
@@ -64,21 +63,14 @@ def measure(options, entry, precision):
     for i in range(options.samples):
         np.savez(folder / f"{i:04d}.npz", **entry.feeds(entry.path(), i))
     model = options.out / f"{folder.name}.{precision}.onnx"
-    done = subprocess.run([str(word) for word in command(options, entry, precision, folder, model)],
-                          capture_output=True, text=True)
-    if done.returncode:
-        return {"why": f"exit {done.returncode}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else ''}"}
-    report = json.loads(done.stdout)
-    bench = subprocess.run([str(word) for word in (options.build / "modelflow-bench", model, "--vs", entry.path(), "--inputs",
-                            folder / "0000.npz", "--json", "--threads", options.threads)],
-                           capture_output=True, text=True, check=True)
-    sides = {side["name"]: side for side in json.loads(bench.stdout)["sides"]}
-    ours = sides.get("with plugin", sides["without plugin"])
-    stock = next(side for name, side in sides.items() if name not in ("with plugin", "without plugin"))
+    try:
+        report = json.loads(run(command(options, entry, precision, folder, model)))
+    except RuntimeError as error:
+        return {"why": str(error)}
+    stock, speed, fallback = timed(options, entry.path(), model, folder / "0000.npz")
     feeds = [entry.feeds(entry.path(), options.samples + i) for i in range(options.samples)]
     plugin = options.build / "libmodelflow_ort.so"
-    return {"stock_ms": stock["p50_ms"], "speedup": ours["speedup"] / stock["speedup"],
-            "fallback": sides["without plugin"]["speedup"] / stock["speedup"], "verified": report["verified"],
+    return {"stock_ms": stock, "speedup": speed, "fallback": fallback, "verified": report["verified"],
             "nodes": (report["before"]["nodes"], report["after"]["nodes"]),
             "difference": max(difference(ours, theirs, entry.scale) for ours, theirs in zip(
                 zip(*answers(model, feeds, options, plugin)), zip(*answers(entry.path(), feeds, options))))}
@@ -101,9 +93,7 @@ def page(results, precisions):
     lines += [row_text(entry, rows, precisions) for entry, rows in results]
     for precision in precisions:
         speeds = [rows[precision]["speedup"] for _, rows in results if "speedup" in rows[precision]]
-        if speeds:
-            mean = math.exp(sum(map(math.log, speeds)) / len(speeds))
-            lines.append(f"\nGeometric mean in {precision}: {mean:.2f}x over {len(speeds)} models, the slowest {min(speeds):.2f}x.")
+        lines += mean_text(speeds, f" in {precision}", len(results))
     return "\n".join(lines) + "\n"
 
 

@@ -47,29 +47,13 @@ const std::map<std::string, std::vector<std::int64_t>> kIntegers = {{"keepdims",
                                                                     {"dtype", {1, 6, 7, 10, 11}},
                                                                     {"output_dtype", {2, 3, 4, 5}}};
 
-using Change = std::function<void(Node&)>;
-
-struct Place {
-  const Node& node;
-  std::size_t index;
-  Mutations& out;
-
-  void add(const std::string& what, const Change& change) const {
-    const std::size_t at = index;
-    out.push_back({node.label() + ": " + what, [=](Model& copy) { change(*all_nodes(copy).at(at)); }});
-  }
-  void set(const std::string& name, const Attr& value, const std::string& text) const {
-    add(name + " = " + text, [=](Node& n) { n.attrs.set(name, value); });
-  }
-};
-
 std::string written(const Ints& values) {
   std::string text = "[";
   for (const std::int64_t value : values) text += (text.size() > 1 ? ", " : "") + std::to_string(value);
   return text + "]";
 }
 
-void integers(const Place& place, const std::string& name, std::int64_t now) {
+void integers(const NodePlace& place, const std::string& name, std::int64_t now) {
   std::vector<std::int64_t> values = {now - 1, now + 1, -now, 0, 1, 2, 3, -1, -2, -3};
   if (const auto known = kIntegers.find(name); known != kIntegers.end()) values = known->second;
   std::sort(values.begin(), values.end());
@@ -78,7 +62,7 @@ void integers(const Place& place, const std::string& name, std::int64_t now) {
     if (value != now) place.set(name, value, std::to_string(value));
 }
 
-void lists(const Place& place, const std::string& name, const Ints& now) {
+void lists(const NodePlace& place, const std::string& name, const Ints& now) {
   std::vector<Ints> all;
   for (std::size_t i = 0; i < now.size(); ++i)
     for (const std::int64_t value : {now[i] - 1, now[i] + 1, std::int64_t{0}, std::int64_t{-1}, std::int64_t{2}}) {
@@ -95,19 +79,19 @@ void lists(const Place& place, const std::string& name, const Ints& now) {
     if (values != now) place.set(name, values, written(values));
 }
 
-void numbers(const Place& place, const std::string& name, float now) {
+void numbers(const NodePlace& place, const std::string& name, float now) {
   for (const float value : {now * (1 + 1e-6F), now * 1.0001F, now * 1.001F, -now, 0.0F, 1.0F, 0.5F, 2.0F})
     if (value != now) place.set(name, value, std::to_string(value));
 }
 
-void texts(const Place& place, const std::string& name, const std::string& now) {
+void texts(const NodePlace& place, const std::string& name, const std::string& now) {
   const auto known = kTexts.find(name);
   if (known == kTexts.end()) return;
   for (const std::string& value : known->second)
     if (value != now) place.set(name, value, value);
 }
 
-void change(const Place& place, const std::string& name, const Attr& now) {
+void change(const NodePlace& place, const std::string& name, const Attr& now) {
   if (const auto* value = std::get_if<std::int64_t>(&now)) integers(place, name, *value);
   if (const auto* value = std::get_if<Ints>(&now)) lists(place, name, *value);
   if (const auto* value = std::get_if<float>(&now)) numbers(place, name, *value);
@@ -116,7 +100,7 @@ void change(const Place& place, const std::string& name, const Attr& now) {
 }
 
 /// An attribute that is absent. How long a list would be is not said: that of the others, or of 1 to 4.
-void supply(const Place& place, const AttributeKind& kind) {
+void supply(const NodePlace& place, const AttributeKind& kind) {
   switch (kind.type) {
     case AttributeKind::Type::integer:
       return integers(place, kind.name, 99);
@@ -144,7 +128,7 @@ std::vector<std::int64_t> meaningful(const std::string& attribute) {
 void mutate_attributes(const Model& model, Mutations& out) {
   const std::vector<Node*> nodes = all_nodes(model);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Place place{*nodes[i], i, out};
+    const NodePlace place{*nodes[i], i, out};
     for (const auto& [name, attr] : nodes[i]->attrs) change(place, name, attr);
     if (nodes[i]->is("Constant")) continue;  // each of its attributes is another one
     for (const AttributeKind& kind : attributes_of(*nodes[i], model))

@@ -31,33 +31,19 @@ const std::vector<std::vector<std::string>> kFamilies = {
     {"LSTM", "GRU", "RNN"},
     {"Shape", "Size"}};
 
-using Change = std::function<void(Model&, Node&)>;
-
-struct Place {
-  const Node& node;
-  std::size_t index;
-  Mutations& out;
-
-  void add(const std::string& what, const Change& change) const {
-    const std::size_t at = index;
-    out.push_back({node.label() + ": " + what, [=](Model& copy) { change(copy, *all_nodes(copy).at(at)); }});
-  }
-};
-
-void ops(const Place& place) {
+void ops(const NodePlace& place) {
   if (!place.node.domain().empty()) return;
   std::set<std::string> others;
   for (const std::vector<std::string>& family : kFamilies)
     if (std::ranges::find(family, place.node.op()) != family.end()) others.insert(family.begin(), family.end());
   others.erase(place.node.op());
-  for (const std::string& op : others)
-    place.add("becomes " + op, [=](Model&, Node& node) { node.graph().set_op(node, op); });
+  for (const std::string& op : others) place.add("becomes " + op, [=](Node& node) { node.graph().set_op(node, op); });
 }
 
 /// A node of one input and one output in front of one operand.
-void between(const Place& place, std::size_t input) {
+void between(const NodePlace& place, std::size_t input) {
   const auto insert = [&](const std::string& op, const Attrs& attrs) {
-    place.add("operand " + std::to_string(input) + " behind " + op, [=](Model&, Node& node) {
+    place.add("operand " + std::to_string(input) + " behind " + op, [=](Node& node) {
       Graph& graph = node.graph();
       Node& made = graph.add(op, {node.input(input)}, {.before = &node, .outputs = 1, .attrs = attrs});
       graph.set_input(node, input, made.output());
@@ -86,25 +72,25 @@ bool same_kind(const Value& a, const Value& b) {
 }
 
 /// The operand is another value of its type that is there already.
-void elsewhere(const Place& place, std::size_t input, const std::vector<const Value*>& before) {
+void elsewhere(const NodePlace& place, std::size_t input, const std::vector<const Value*>& before) {
   const Value& now = *place.node.input(input);
   for (const Value* other : before) {
     if (other == &now || !same_kind(*other, now)) continue;
     const std::string name = other->name();
-    place.add("operand " + std::to_string(input) + " is " + name, [=](Model&, Node& node) {
+    place.add("operand " + std::to_string(input) + " is " + name, [=](Node& node) {
       if (Value* value = node.graph().find(name)) node.graph().set_input(node, input, value);
     });
   }
 }
 
-void operands(const Place& place, const Model& model, const std::vector<const Value*>& before) {
+void operands(const NodePlace& place, const Model& model, const std::vector<const Value*>& before) {
   const Node& node = place.node;
   for (std::size_t i = 0; i < node.inputs().size(); ++i) {
     if (!node.input(i)) continue;
     between(place, i);
     elsewhere(place, i, before);
     for (std::size_t k = i + 1; k < std::min<std::size_t>(node.inputs().size(), 4); ++k)
-      place.add("operands " + std::to_string(i) + " and " + std::to_string(k) + " exchanged", [=](Model&, Node& n) {
+      place.add("operands " + std::to_string(i) + " and " + std::to_string(k) + " exchanged", [=](Node& n) {
         Value *a = n.input(i), *b = n.input(k);
         n.graph().set_input(n, i, b);
         n.graph().set_input(n, k, a);
@@ -112,35 +98,35 @@ void operands(const Place& place, const Model& model, const std::vector<const Va
   }
   for (const std::size_t i : optional_inputs(node, model))
     if (node.input(i))
-      place.add("without operand " + std::to_string(i), [=](Model&, Node& n) {
+      place.add("without operand " + std::to_string(i), [=](Node& n) {
         n.graph().set_input(n, i, nullptr);
         while (!n.inputs().empty() && !n.inputs().back()) n.graph().resize_inputs(n, n.inputs().size() - 1);
       });
 }
 
 /// What reads the node reads one of its operands.
-void bypass(const Place& place) {
+void bypass(const NodePlace& place) {
   if (place.node.outputs().size() != 1 || !place.node.output()) return;
   for (std::size_t i = 0; i < place.node.inputs().size(); ++i) {
     const Value* input = place.node.input(i);
     if (!input || !same_kind(*input, *place.node.output()) || &input->graph() != &place.node.graph()) continue;
     place.add("left out, operand " + std::to_string(i) + " in its place",
-              [=](Model&, Node& node) { node.graph().replace(*node.output(), *node.input(i)); });
+              [=](Node& node) { node.graph().replace(*node.output(), *node.input(i)); });
   }
 }
 
 /// One of several readers reads a copy of the node.
-void twice(const Place& place) {
+void twice(const NodePlace& place) {
   const Value* output = place.node.output();
   if (!output || output->uses().empty() || !place.node.subgraphs().empty()) return;
-  place.add("written twice", [](Model&, Node& node) {
+  place.add("written twice", [](Node& node) {
     Graph& graph = node.graph();
     const Use use = node.output()->uses().front();
     const std::string op = node.domain().empty() ? node.op() : node.domain() + ":" + node.op();
     Node& made = graph.add(op, node.inputs(), {.before = &node, .outputs = node.outputs().size(), .attrs = node.attrs});
     if (&use.node->graph() == &graph) graph.set_input(*use.node, use.index, made.output());
   });
-  place.add("twice in a row", [](Model&, Node& node) {
+  place.add("twice in a row", [](Node& node) {
     Graph& graph = node.graph();
     const std::string op = node.domain().empty() ? node.op() : node.domain() + ":" + node.op();
     std::vector<Value*> inputs = node.inputs();
@@ -155,7 +141,7 @@ void twice(const Place& place) {
 void mutate_nodes(const Model& model, Mutations& out) {
   const std::vector<Node*> nodes = all_nodes(model);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const Place place{*nodes[i], i, out};
+    const NodePlace place{*nodes[i], i, out};
     std::vector<const Value*> before;
     for (const Value* value : nodes[i]->graph().inputs()) before.push_back(value);
     for (const Value* value : nodes[i]->graph().initializers()) before.push_back(value);

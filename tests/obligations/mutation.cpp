@@ -108,6 +108,14 @@ Tensor encode(DType dtype, const Dims& dims, const std::vector<double>& values) 
   });
 }
 
+void NodePlace::add(const std::string& what, const std::function<void(Node&)>& change) const {
+  out.push_back({node.label() + ": " + what, [change, at = index](Model& copy) { change(*all_nodes(copy).at(at)); }});
+}
+
+void NodePlace::set(const std::string& attribute, const Attr& value, const std::string& text) const {
+  add(attribute + " = " + text, [=](Node& n) { n.attrs.set(attribute, value); });
+}
+
 Mutations mutations(const Model& model) {
   Mutations all;
   mutate_extents(model, all);

@@ -20,6 +20,16 @@ using Mutations = std::vector<Mutation>;
 /// Every change of one place of this model, in an order that depends on the model alone.
 Mutations mutations(const Model& model);
 
+/// A node that changes are listed for.
+struct NodePlace {
+  const Node& node;
+  std::size_t index;  ///< in all_nodes()
+  Mutations& out;
+
+  void add(const std::string& what, const std::function<void(Node&)>& change) const;
+  void set(const std::string& attribute, const Attr& value, const std::string& text) const;
+};
+
 void mutate_extents(const Model& model, Mutations& out);     ///< extents, ranks and symbols of inputs
 void mutate_constants(const Model& model, Mutations& out);   ///< values, ranks and types of constants, and where from
 void mutate_attributes(const Model& model, Mutations& out);  ///< those there are, and those that the schema allows

@@ -2,7 +2,6 @@
 #include "backends/cpu/attention/causal.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -44,14 +43,6 @@ void hide(const AttentionHead& h, std::size_t row, std::size_t key, std::size_t 
   const AttentionCausal& causal = h.causal;
   for (std::size_t j = row + 1 > key ? row + 1 - key : 0; j < n; ++j)
     scores[j] = causal.adds ? scores[j] + causal.number : causal.number;
-}
-
-float largest_magnitude(const float* x, std::size_t rows, std::size_t n, std::size_t step) {
-  std::uint32_t best = 0;  // bits of sizes are in the order of the sizes, NaN above all
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t i = 0; i < n; ++i)
-      best = std::max(best, std::bit_cast<std::uint32_t>(x[r * step + i]) & 0x7fffffffu);
-  return std::bit_cast<float>(best);
 }
 
 }  // namespace modelflow::cpu

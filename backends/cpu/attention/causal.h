@@ -21,9 +21,6 @@ HiddenScore hidden_score(const AttentionHead& head, std::size_t row);
 /// Makes the scores of `n` keys from `key` on, which lie at `scores`, what they are where they are behind this row.
 void hide(const AttentionHead& head, std::size_t row, std::size_t key, std::size_t n, float* scores);
 
-/// The largest of rows of numbers in size, `step` floats apart; NaN where one is.
-float largest_magnitude(const float* x, std::size_t rows, std::size_t n, std::size_t step);
-
 namespace {
 
 /// Whether keys that this row has not computed have weight, the largest score that it has computed being `seen`.

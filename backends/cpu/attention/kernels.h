@@ -1,11 +1,17 @@
-// The kernels of attention, best first within each op.
+// The ops and kernels of attention, best first within each op.
 #pragma once
 
 #include <array>
 
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp attention_op, qattention_op, attention_bf16_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kAttentionOps = {&ops::attention_op, &ops::qattention_op, &ops::attention_bf16_op};
 
 extern const Kernel attention_avx512, attention_any;
 extern const Kernel qattention_vnni, qattention_any;

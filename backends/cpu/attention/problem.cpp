@@ -178,7 +178,7 @@ double AttentionProblem::head_flops() const {
 Verdict accepts_attention(const Call& call, const Target&) {
   if (call.inputs.empty()) return no("needs an input");
   try {
-    const AttentionAttrs attrs(call.attrs);
+    const AttentionAttrs attrs(call);
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const Operand& operand = call.in(i);
       const DType type = attrs.type_of(i);
@@ -195,7 +195,7 @@ Verdict accepts_attention(const Call& call, const Target&) {
 }
 
 double attention_flops(const Call& call, double products) {
-  const AttentionAttrs attrs(call.attrs);
+  const AttentionAttrs attrs(call);
   ops::AttentionDims dims;
   if (!ops::read_dims(call, attrs, dims)) return 0;
   const auto length = [](const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : kTypicalLength; };

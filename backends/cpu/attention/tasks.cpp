@@ -38,7 +38,7 @@ struct Gathered {
 class FusedAttention : public Implementation {
  public:
   FusedAttention(const Call& call, const Target& target, const AttentionCode& code)
-      : attrs_(call.attrs), code_(code), near_(near_bytes(target, 256 << 10)) {}
+      : attrs_(call), code_(code), near_(near_bytes(target, 256 << 10)) {}
 
   void run(Invocation& call) const override {
     AttentionProblem p(attrs_, call);

@@ -152,7 +152,7 @@ class ConvBf16Tiles : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict v = accepts_conv_bf16(call, 2); !v) return v;
-  const ops::ConvAttrs conv(call.attrs);
+  const ops::ConvAttrs conv(call);
   const Dims& w = call.in(1).constant->dims();
   const bool gathers = ConvLines::gathers(w[1], w.back(), conv.dilations.back());
   if ((!conv.x_last && !gathers) || !conv.y_last) return no("channels are not last", call.in(0).name);
@@ -167,7 +167,7 @@ Verdict accepts(const Call& call, const Target&) {
 /// How much of the tiles numbers of the convolution fill: a step has what a tap reads, a column a filter.
 double filled(const Call& call) {
   const Dims& w = call.in(1).constant->dims();
-  const ops::ConvAttrs conv(call.attrs);
+  const ops::ConvAttrs conv(call);
   const bool gathers = ConvLines::gathers(w[1], w.back(), conv.dilations.back());
   const auto share = [](std::int64_t n, std::size_t whole) {
     return static_cast<double>(n) / static_cast<double>((static_cast<std::size_t>(n) + whole - 1) / whole * whole);

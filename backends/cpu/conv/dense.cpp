@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/frame/near.h"
@@ -187,7 +188,7 @@ class Dense : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
-  if (call.attrs.integer("group", 1) != 1) return no("is grouped", call.in(1).name);
+  if (CallAttrs(call).integer("group") != 1) return no("is grouped", call.in(1).name);
   return yes();
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
@@ -74,7 +75,7 @@ class Depthwise : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
-  const std::int64_t group = call.attrs.integer("group", 1), filters = w.constant->dims()[0];
+  const std::int64_t group = CallAttrs(call).integer("group"), filters = w.constant->dims()[0];
   if (w.constant->dims()[1] != 1 || (filters != group && group < kLeastChannels))
     return no("is not one filter per channel", w.name);
   return filters / group <= kMostFilters ? yes() : no("has too many filters per channel", w.name);

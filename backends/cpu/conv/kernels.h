@@ -1,4 +1,4 @@
-// The kernels of convolutions, best first within each op.
+// The ops and kernels of convolutions, best first within each op.
 #pragma once
 
 #include <array>
@@ -6,7 +6,14 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp conv_op, conv_bf16_op, conv_to_bf16_op, conv_transpose_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kConvOps = {&ops::conv_op, &ops::conv_bf16_op, &ops::conv_to_bf16_op,
+                                        &ops::conv_transpose_op};
 
 extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_dense_avx512;
 extern const Kernel conv_depthwise_avx2, conv_winograd_avx2, conv_dense_avx2;

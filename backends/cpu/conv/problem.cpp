@@ -36,7 +36,7 @@ const float* padded_bias(const ConvNode& node, Invocation& call) {
 }  // namespace
 
 ConvNode::ConvNode(const Call& call)
-    : conv(call.attrs), activation(activation_of(call.attrs)), weights(call.in(1).constant->dims()) {}
+    : conv(call), activation(activation_of(call)), weights(call.in(1).constant->dims()) {}
 
 ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std::span<const std::int64_t> x) {
   const std::size_t rank = conv.rank();
@@ -88,7 +88,7 @@ template <class Fits>
 Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
   std::optional<ops::ConvAttrs> conv;
   try {
-    conv.emplace(call.attrs);
+    conv.emplace(call);
   } catch (const Error& error) {
     return no(error.what());
   }

@@ -3,6 +3,7 @@
 // few output channels (a last layer has one) the operands change places, so that vectors run along the line.
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
@@ -16,10 +17,10 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 class ConvTranspose : public Implementation {
  public:
   ConvTranspose(const Call& call, const Target& target, const F32Code& code)
-      : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call.attrs)) {
+      : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call)) {
     const Tensor& w = *call.in(1).constant;
     channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]), kh_ = size(w.dims()[2]), kw_ = size(w.dims()[3]);
-    const Tensor* bias = call.attrs.integer("has_bias") ? call.in(2).constant : nullptr;
+    const Tensor* bias = CallAttrs(call).flag("has_bias") ? call.in(2).constant : nullptr;
     for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
     turned_ = kw_ * m_ < code.panel / 2;
     if (turned_) {
@@ -131,7 +132,7 @@ class ConvTranspose : public Implementation {
 };
 
 Verdict accepts(const Call& call, const Target&) {
-  const bool biased = call.attrs.integer("has_bias") != 0;
+  const bool biased = CallAttrs(call).flag("has_bias");
   if (call.inputs.size() != (biased ? 3u : 2u)) return no("wrong number of inputs");
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
@@ -140,7 +141,7 @@ Verdict accepts(const Call& call, const Target&) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   const Shape& w = call.in(1).shape;
   if (!w.known() || w.rank() != 4) return no("is not [C, M, kh, kw]", call.in(1).name);
-  if (call.attrs.ints("strides").size() != 2) return no("not two strides");
+  if (CallAttrs(call).ints("strides").size() != 2) return no("not two strides");
   return yes();
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/frame/near.h"
@@ -211,12 +212,12 @@ Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Dims& w = call.in(1).constant->dims();
   if (w.size() != 4 || w[2] != 3 || w[3] != 3) return no("is not 3x3", call.in(1).name);
-  if (call.attrs.integer("group", 1) != 1) return no("is grouped", call.in(1).name);
+  if (CallAttrs(call).integer("group") != 1) return no("is grouped", call.in(1).name);
   for (const char* name : {"strides", "dilations"}) {
-    for (const std::int64_t value : call.attrs.ints(name))
+    for (const std::int64_t value : CallAttrs(call).ints(name))
       if (value != 1) return no(std::string(name) + " are not 1");
   }
-  if (call.attrs.text("x_layout", "NCHW") != "NHWC" || call.attrs.text("y_layout", "NCHW") != "NHWC")
+  if (CallAttrs(call).text("x_layout") != "NHWC" || CallAttrs(call).text("y_layout") != "NHWC")
     return no("is not channels last on both sides");
   return best_size(call) ? yes() : no("the direct convolution takes less work");
 }

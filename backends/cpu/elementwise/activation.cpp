@@ -10,7 +10,7 @@ namespace {
 class Elementwise : public Implementation {
  public:
   Elementwise(const Call& call, const VectorCode& code)
-      : spec_(activation_of(call.attrs)), activate_(code.pointwise.activate) {}
+      : spec_(activation_of(call)), activate_(code.pointwise.activate) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -38,7 +38,7 @@ Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
   try {
-    activation_of(call.attrs);
+    activation_of(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -47,7 +47,7 @@ Verdict accepts(const Call& call, const Target&) {
 
 double cost(const Call& call, const Target& target) {
   const double elements = call.in(0).shape.known_elements();
-  const double work = elements * activation_flops(activation_of(call.attrs).kind);
+  const double work = elements * activation_flops(activation_of(call).kind);
   return std::max(target.stream(8 * elements), target.compute(work, 0.3));
 }
 

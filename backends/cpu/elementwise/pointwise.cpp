@@ -2,6 +2,7 @@
 // the tensors are read and written once however long the program is.
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/elementwise/pointwise_tiles.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -16,7 +17,7 @@ class Pointwise : public Implementation {
  public:
   Pointwise(const Call& call, const VectorCode& code)
       : inputs_(call.inputs.size()),
-        tiles_(ops::parse_program(call.attrs.text("program"), inputs_), inputs_, code.pointwise) {}
+        tiles_(ops::parse_program(CallAttrs(call).text("program"), inputs_), inputs_, code.pointwise) {}
 
   void run(Invocation& call) const override {
     std::vector<std::span<const std::int64_t>> dims;
@@ -65,7 +66,7 @@ Verdict accepts(const Call& call, const Target&) {
     if (in.dtype != DType::f32) return no("is not float32", in.name);
   try {
     const std::size_t inputs = call.inputs.size();
-    const PointwiseTiles tiles(ops::parse_program(call.attrs.text("program"), inputs), inputs,
+    const PointwiseTiles tiles(ops::parse_program(CallAttrs(call).text("program"), inputs), inputs,
                                vector_code_any.pointwise);
     return tiles.buffers() <= PointwiseTiles::kTiles ? yes()
                                                      : no("the program needs too many intermediate results at once");
@@ -78,7 +79,8 @@ double cost(const Call& call, const Target& target) {
   const double outputs = call.outputs.at(0).shape.known_elements();
   double bytes = 4 * outputs;
   for (const Operand& in : call.inputs) bytes += 4 * in.shape.known_elements();
-  const double flops = outputs * pointwise_flops(ops::parse_program(call.attrs.text("program"), call.inputs.size()));
+  const double flops =
+      outputs * pointwise_flops(ops::parse_program(CallAttrs(call).text("program"), call.inputs.size()));
   return std::max(target.stream(bytes), target.compute(flops, 0.3));
 }
 

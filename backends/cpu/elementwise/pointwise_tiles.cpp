@@ -28,7 +28,7 @@ PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::
     const ops::Instruction& line = lines[i];
     const auto known = kOps.find(line.op);
     Step step{known == kOps.end() ? PointwiseOp::activation : known->second, {}, line.from[0], line.from.back()};
-    if (step.op == PointwiseOp::activation) step.activation = activation_of({{"activation", line.op}});
+    if (step.op == PointwiseOp::activation) step.activation.kind = activation_named(line.op);
     for (auto* source : {&step.a, &step.b}) {
       if (source->input) continue;
       const std::size_t index = source->index;
@@ -86,7 +86,7 @@ void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float
 double pointwise_flops(const std::vector<ops::Instruction>& lines) {
   double flops = 0;
   for (const ops::Instruction& line : lines)
-    flops += kOps.contains(line.op) ? 4 : activation_flops(activation_of({{"activation", line.op}}).kind);
+    flops += kOps.contains(line.op) ? 4 : activation_flops(activation_named(line.op));
   return flops;
 }
 

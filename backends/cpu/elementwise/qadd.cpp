@@ -1,8 +1,9 @@
 // The sum of two tensors of 8-bit numbers with scales of their own.
 #include <algorithm>
 
-#include "backends/cpu/elementwise/kernels.h"
 #include "backends/broadcast.h"
+#include "backends/call_attrs.h"
+#include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 
@@ -11,16 +12,15 @@ namespace {
 
 constexpr std::size_t kBlock = 256;
 
-Quantization side(const Attrs& attrs, const std::string& of) {
-  return {attrs.number(of + "_scale", 1), static_cast<std::int32_t>(attrs.integer(of + "_zero_point"))};
+Quantization side(const CallAttrs& attrs, const std::string& of) {
+  return {attrs.number(of + "_scale"), static_cast<std::int32_t>(attrs.integer(of + "_zero_point"))};
 }
 
 class QAdd : public Implementation {
  public:
   QAdd(const Call& call, const VectorCode& code)
       : loops_(code.bytes),
-        sum_{side(call.attrs, "a"), side(call.attrs, "b"), side(call.attrs, "y"),
-             call.attrs.text("activation", "None") == "Relu"} {}
+        sum_{side(call, "a"), side(call, "b"), side(call, "y"), CallAttrs(call).text("activation") == "Relu"} {}
 
   void run(Invocation& call) const override {
     const View a = call.input(0), b = call.input(1);

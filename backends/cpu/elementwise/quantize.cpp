@@ -1,6 +1,7 @@
 // Quantize and Dequantize: floats to bytes and back in one pass, which also moves the channels where they change place.
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/elementwise/kernels.h"
 #include "backends/cpu/frame/channel_tensor.h"
 #include "backends/cpu/frame/share.h"
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-bool last(const Attrs& attrs, const char* side) { return attrs.text(side, "NCHW") == "NHWC"; }
+bool last(const CallAttrs& attrs, const char* side) { return attrs.text(side) == "NHWC"; }
 
 /// Runs body(begin, end) on shares of `items` that begin at multiples of kBlock.
 template <class Body>
@@ -27,8 +28,8 @@ class Convert : public Implementation {
   Convert(const Call& call, const VectorCode& code)
       : loops_(code.bytes),
         quantizes_(call.op == "Quantize"),
-        turns_(last(call.attrs, "x_layout") != last(call.attrs, "y_layout")),
-        q_{call.attrs.number("scale", 1), static_cast<std::int32_t>(call.attrs.integer("zero_point"))} {}
+        turns_(last(call, "x_layout") != last(call, "y_layout")),
+        q_{CallAttrs(call).number("scale"), static_cast<std::int32_t>(CallAttrs(call).integer("zero_point"))} {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -87,7 +88,7 @@ Verdict accepts(const Call& call, const Target&) {
   const bool quantizes = call.op == "Quantize";
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != (quantizes ? DType::f32 : DType::u8)) return no("is of another type", call.in(0).name);
-  const bool from = last(call.attrs, "x_layout"), to = last(call.attrs, "y_layout");
+  const bool from = last(call, "x_layout"), to = last(call, "y_layout");
   if (from != to && from == quantizes) return no("moves channels the other way", call.in(0).name);
   return yes();
 }

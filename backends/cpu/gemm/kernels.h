@@ -1,4 +1,4 @@
-// The kernels of matrix products, best first within each op.
+// The ops and kernels of matrix products, best first within each op.
 #pragma once
 
 #include <array>
@@ -6,7 +6,14 @@
 #include "backends/cpu/onednn/kernels.h"
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp matmul_op, matmul_bf16_op, matmul_to_bf16_op, qmatmul_op, qmatmul4_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kGemmOps = {&ops::matmul_op, &ops::matmul_bf16_op, &ops::matmul_to_bf16_op,
+                                        &ops::qmatmul_op, &ops::qmatmul4_op};
 
 extern const Kernel matmul_amx, matmul_avx512, matmul_avx2;
 extern const Kernel matmul_bf16_amx, matmul_bf16_avx512, matmul_bf16_widened;

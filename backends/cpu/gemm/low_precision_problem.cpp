@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/activation.h"
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/typed_input.h"
 
 namespace modelflow::cpu {
@@ -63,14 +64,14 @@ template <class A>
 Verdict accepts(const Call& call, DType weights, std::size_t rank) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const DType want = i == 1 ? weights : DType::f32, is = call.in(i).dtype;
-    if (i == 0 && is == DType::bf16 && call.attrs.integer("round_a")) continue;
+    if (i == 0 && is == DType::bf16 && weights == DType::bf16 && CallAttrs(call).flag("round_a")) continue;
     if (is != want) return no("is " + std::string(name(is)) + ", not " + std::string(name(want)), call.in(i).name);
   }
   try {
-    const A attrs(call.attrs);
+    const A attrs(call);
     if (call.inputs.size() != attrs.inputs())
       return no("the attributes ask for " + std::to_string(attrs.inputs()) + " inputs");
-    activation_of(call.attrs);
+    activation_of(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -84,7 +85,7 @@ ProductWork work(const Call& call, double n, double k, double per_number = 5) {
   ProductWork work;
   const double rows = elements(call.outputs.at(0).shape) / std::max(n, 1.0);
   work.steps = 2 * rows * n * k;
-  work.epilogue = per_number * rows * k + rows * n * (4 + activation_flops(activation_of(call.attrs).kind));
+  work.epilogue = per_number * rows * k + rows * n * (4 + activation_flops(activation_of(call).kind));
   const auto bytes = [](const Operand& operand, int otherwise) {
     return (operand.dtype == DType::bf16 ? 2 : otherwise) * elements(operand.shape);
   };
@@ -155,8 +156,8 @@ Verdict accepts_matmul_bf16(const Call& call, const Target&) { return accepts<Ma
 
 ProductWork matmul_bf16_work(const Call& call) {
   const Shape& b = call.in(1).shape;
-  const double n = elements(Shape({b[1 - (call.attrs.integer("trans_b") != 0)]}));
-  return work(call, n, elements(b) / std::max(n, 1.0), call.attrs.integer("round_a") ? 3 : 0);
+  const double n = elements(Shape({b[1 - CallAttrs(call).flag("trans_b")]}));
+  return work(call, n, elements(b) / std::max(n, 1.0), CallAttrs(call).flag("round_a") ? 3 : 0);
 }
 
 double rows_of_product(const Call& call, double unknown) {
@@ -178,7 +179,7 @@ ProductWork qmatmul4_work(const Call& call) {
 
 Verdict accepts_rounded_product(const Call& call, const Target& target) {
   if (Verdict v = accepts_matmul_bf16(call, target); !v) return v;
-  if (!MatMulBf16Attrs(call.attrs).round_a) return no("is to stay in float32", call.in(0).name);
+  if (!MatMulBf16Attrs(call).round_a) return no("is to stay in float32", call.in(0).name);
   if (rows_of_product(call, kFewRows) < kFewRows) return no("has few rows", call.in(0).name);
   const Tensor* b = call.in(1).constant;
   return b && b->elements() > 0 ? yes() : no("is not constant, or empty", call.in(1).name);
@@ -192,7 +193,7 @@ double bf16_gain(const Target& target, double depth) {
 double rounded_product_cost(const Call& call, const Target& target) {
   const ProductWork work = matmul_bf16_work(call);
   const Dims& b = call.in(1).constant->dims();
-  const double gain = bf16_gain(target, static_cast<double>(b[call.attrs.integer("trans_b") != 0]));
+  const double gain = bf16_gain(target, static_cast<double>(b[CallAttrs(call).flag("trans_b")]));
   return std::max(target.compute(work.steps / gain, 0.5) + target.compute(work.epilogue), target.stream(work.bytes));
 }
 

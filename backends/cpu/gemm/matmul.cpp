@@ -57,8 +57,8 @@ struct Machine {
 class MatMul : public Implementation {
  public:
   MatMul(const Call& call, const Target& target, const F32Code& code)
-      : attrs_(call.attrs),
-        activation_(activation_of(call.attrs)),
+      : attrs_(call),
+        activation_(activation_of(call)),
         machine_(code, target),
         packed_(packed_matrix(call, attrs_.trans_b, code)) {}
 

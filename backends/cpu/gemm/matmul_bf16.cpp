@@ -21,8 +21,8 @@ constexpr std::size_t kManyRows = 17;
 class MatMulBf16Avx512 : public Implementation {
  public:
   MatMulBf16Avx512(const Call& call, const Target& target)
-      : attrs_(call.attrs),
-        activation_(activation_of(call.attrs)),
+      : attrs_(call),
+        activation_(activation_of(call)),
         code_(vector_code(target)),
         near_(near_bytes(target, 400 << 10)) {
     const Tensor& b = *call.in(1).constant;

@@ -100,10 +100,10 @@ Verdict accepts_matmul(const Call& call, const Target&) {
       return no("is " + std::string(name(operand.dtype)) + ", not float32", operand.name);
   }
   try {
-    const MatMulAttrs attrs(call.attrs);
+    const MatMulAttrs attrs(call);
     if (call.inputs.size() != attrs.inputs())
       return no("the attributes ask for " + std::to_string(attrs.inputs()) + " inputs");
-    activation_of(call.attrs);
+    activation_of(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -116,7 +116,7 @@ Verdict accepts_matmul(const Call& call, const Target&) {
 
 double matmul_flops(const Call& call) {
   const double results = call.outputs.at(0).shape.known_elements();
-  return ops::product_flops(call) + results * activation_flops(activation_of(call.attrs).kind);
+  return ops::product_flops(call) + results * activation_flops(activation_of(call).kind);
 }
 
 double matmul_bytes(const Call& call) {

@@ -23,7 +23,7 @@ using ops::MatMulBf16Attrs;
 class MatMulBf16Tiles : public Implementation {
  public:
   explicit MatMulBf16Tiles(const Call& call)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), to_bf16_(call.outputs.at(0).dtype == DType::bf16) {
+      : attrs_(call), activation_(activation_of(call)), to_bf16_(call.outputs.at(0).dtype == DType::bf16) {
     const Tensor& b = *call.in(1).constant;
     const bool transposed = attrs_.trans_b;
     const auto k = static_cast<std::size_t>(b.dims()[transposed]);
@@ -86,8 +86,8 @@ constexpr std::size_t kLeastRows = 64;
 class MatMulTiles : public Implementation {
  public:
   MatMulTiles(const Call& call, const Target& target)
-      : attrs_(call.attrs),
-        activation_(activation_of(call.attrs)),
+      : attrs_(call),
+        activation_(activation_of(call)),
         packed_(packed_matrix(call, attrs_.trans_b, f32_avx512)),
         vectors_(matmul_avx512.create(call, target)),
         finite_(std::ranges::all_of(call.in(1).constant->as<float>(), [](float w) { return std::isfinite(w); })) {}
@@ -133,9 +133,9 @@ Verdict accepts_f32(const Call& call, const Target& target) {
   if (Verdict v = accepts_matmul(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b || b->rank() != 2 || b->elements() == 0) return no("is no constant matrix", call.in(1).name);
-  if (MatMulAttrs(call.attrs).trans_a) return no("is transposed", call.in(0).name);
+  if (MatMulAttrs(call).trans_a) return no("is transposed", call.in(0).name);
   constexpr std::int64_t kLeastDepth = 32, kLeastColumns = 16;
-  const bool trans_b = MatMulAttrs(call.attrs).trans_b;
+  const bool trans_b = MatMulAttrs(call).trans_b;
   if (b->dims()[trans_b] < kLeastDepth || b->dims()[1 - trans_b] < kLeastColumns)
     return no("is smaller than a tile", call.in(1).name);
   const auto least = static_cast<double>(kLeastRows);

@@ -19,7 +19,7 @@ template <class On>
 class QMatMulVectors : public Implementation {
  public:
   QMatMulVectors(const Call& call, const Target& target)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), near_(near_bytes(target, 448 << 10)) {
+      : attrs_(call), activation_(activation_of(call)), near_(near_bytes(target, 448 << 10)) {
     const Tensor& b = *call.in(1).constant;
     const auto k = static_cast<std::size_t>(b.dims()[attrs_.trans_b]),
                n = static_cast<std::size_t>(b.dims()[1 - attrs_.trans_b]);
@@ -96,7 +96,7 @@ Verdict accepts(const Call& call, const Target& target) {
   if (Verdict v = accepts_qmatmul(call, target); !v) return v;
   const Tensor* b = call.in(1).constant;
   if (!b) return no("b is not constant", call.in(1).name);
-  if (QMatMulAttrs(call.attrs).has_zero_point && !call.in(3).constant)
+  if (QMatMulAttrs(call).has_zero_point && !call.in(3).constant)
     return no("the zero points are not constant", call.in(3).name);
   return b->elements() > 0 ? yes() : no("b is empty", call.in(1).name);
 }
@@ -115,7 +115,7 @@ double cost_at(const Call& call, const Target& target, double products) {
 /// The same in words, whose panels of columns are whole.
 double cost_in_words(const Call& call, const Target& target, double products) {
   const Tensor* b = call.in(1).constant;
-  const double n = b ? static_cast<double>(b->dims()[1 - QMatMulAttrs(call.attrs).trans_b]) : 0;
+  const double n = b ? static_cast<double>(b->dims()[1 - QMatMulAttrs(call).trans_b]) : 0;
   const double whole = n > 0 ? std::ceil(n / OnPairs::kColumns) * OnPairs::kColumns / n : 1;
   return cost_at(call, target, products / whole);
 }

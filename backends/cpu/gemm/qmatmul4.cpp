@@ -19,8 +19,7 @@ std::size_t row_bytes(std::size_t k) { return ((k + 63) / 64 | 1) * 64; }
 
 class QMatMul4Vectors : public Implementation {
  public:
-  QMatMul4Vectors(const Call& call, const Code4& code)
-      : attrs_(call.attrs), activation_(activation_of(call.attrs)), code_(code) {
+  QMatMul4Vectors(const Call& call, const Code4& code) : attrs_(call), activation_(activation_of(call)), code_(code) {
     const Tensor &b = *call.in(1).constant, &scale = *call.in(2).constant;
     const Tensor* zero = attrs_.has_zero_point ? call.in(3).constant : nullptr;
     const auto n = static_cast<std::size_t>(b.dims()[0]), blocks = static_cast<std::size_t>(b.dims()[1]);
@@ -82,11 +81,11 @@ class QMatMul4Vectors : public Implementation {
 
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict v = accepts_qmatmul4(call, target); !v) return v;
-  for (std::size_t i = 1; i < 3u + QMatMul4Attrs(call.attrs).has_zero_point; ++i) {
+  for (std::size_t i = 1; i < 3u + QMatMul4Attrs(call).has_zero_point; ++i) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   }
   const Tensor& b = *call.in(1).constant;
-  if (b.dims()[2] * 2 != static_cast<std::int64_t>(QMatMul4Attrs(call.attrs).block))
+  if (b.dims()[2] * 2 != static_cast<std::int64_t>(QMatMul4Attrs(call).block))
     return no("has other blocks", call.in(1).name);
   return b.elements() > 0 ? yes() : no("is empty", call.in(1).name);
 }

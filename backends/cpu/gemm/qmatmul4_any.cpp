@@ -47,7 +47,7 @@ float product(const QMatMul4Problem& p, std::size_t block, const Row& row, std::
 
 class QMatMul4Any : public Implementation {
  public:
-  explicit QMatMul4Any(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {}
+  explicit QMatMul4Any(const Call& call) : attrs_(call), activation_(activation_of(call)) {}
 
   void run(Invocation& call) const override {
     const QMatMul4Problem p(attrs_, call);

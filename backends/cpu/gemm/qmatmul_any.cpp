@@ -49,7 +49,7 @@ void multiply(const QMatMulProblem& p, bool trans_b, const std::int32_t* steps, 
 
 class QMatMulAny : public Implementation {
  public:
-  explicit QMatMulAny(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {}
+  explicit QMatMulAny(const Call& call) : attrs_(call), activation_(activation_of(call)) {}
 
   void run(Invocation& call) const override {
     const QMatMulProblem p(attrs_, call);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/loops/bf16.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -13,7 +14,7 @@ namespace {
 
 bool is_conv(const Call& call) { return call.op.starts_with("Conv"); }
 
-bool rounds(const Call& call) { return is_conv(call) || call.attrs.integer("round_a") != 0; }
+bool rounds(const Call& call) { return is_conv(call) || CallAttrs(call).flag("round_a"); }
 
 Tensor widened(const Tensor& weights) {
   const std::size_t count = static_cast<std::size_t>(weights.elements());

@@ -66,8 +66,8 @@ class OnednnConv : public ModerateOnly {
         x_type_(type_of(call.in(0))),
         added_type_(type_of(call.inputs.back())),
         y_type_(type_of(call.outputs.at(0))),
-        conv_(call.attrs),
-        activation_(activation_of(call.attrs)) {}
+        conv_(call),
+        activation_(activation_of(call)) {}
 
   void run(Invocation& call) const override {
     const Dims x = checked_dims(call);
@@ -232,7 +232,7 @@ Verdict accepts(const Call& call, const Target&) { return accepts_conv(call, 3);
 Verdict accepts_bf16(const Call& call, const Target&) {
   if (Verdict v = accepts_conv_bf16(call, 3); !v) return v;
   // oneDNN 3.7.2 gets the first results of some of these wrong (found by tests/generated_test.cpp, windows in padding).
-  const ConvAttrs conv(call.attrs);
+  const ConvAttrs conv(call);
   if (conv.rank() == 3 && conv.group > 1) return no("has groups along three axes", call.in(1).name);
   constexpr std::int64_t kLeastChannels = 8;  // they are filled up to 32
   if (conv.group == 1 && call.in(1).constant->dims()[1] < kLeastChannels)

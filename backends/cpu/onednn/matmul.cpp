@@ -31,7 +31,7 @@ memory::dims strides(const memory::dims& dims, bool transposed) {
 
 class OnednnMatMul : public Implementation {
  public:
-  explicit OnednnMatMul(const Call& call) : attrs_(call.attrs), activation_(activation_of(call.attrs)) {
+  explicit OnednnMatMul(const Call& call) : attrs_(call), activation_(activation_of(call)) {
     const Tensor* b = call.in(1).constant;
     if (!b || b->rank() < 2 || b->elements() == 0) return;
     plain_ = moderate(*b);

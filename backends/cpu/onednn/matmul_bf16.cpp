@@ -26,8 +26,8 @@ class OnednnMatMulBf16 : public ModerateOnly {
  public:
   OnednnMatMulBf16(const Call& call, const Target& target)
       : ModerateOnly(call, target),
-        attrs_(call.attrs),
-        activation_(activation_of(call.attrs)),
+        attrs_(call),
+        activation_(activation_of(call)),
         to_bf16_(call.outputs.at(0).dtype == DType::bf16) {}
 
   void run(Invocation& call) const override {

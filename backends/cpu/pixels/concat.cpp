@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/pixels/kernels.h"
 
@@ -36,7 +37,7 @@ void in_turn(const float* a, const float* b, std::size_t channels, float* y) {
 class Concat : public Implementation {
  public:
   explicit Concat(const Call& call)
-      : factors_(call.attrs.ints("factors")), groups_(size(call.attrs.ints("groups").at(0))) {}
+      : factors_(CallAttrs(call).ints("factors")), groups_(size(CallAttrs(call).ints("groups").at(0))) {}
 
   void run(Invocation& call) const override {
     const std::vector<Part> parts = read(call);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/bf16.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -15,7 +16,7 @@ namespace {
 
 enum class Mode { max, average, global_average };
 
-Mode mode_of(const Attrs& attrs) {
+Mode mode_of(const CallAttrs& attrs) {
   const std::string text = attrs.text("mode");
   return text == "max" ? Mode::max : text == "average" ? Mode::average : Mode::global_average;
 }
@@ -157,12 +158,12 @@ class Pool : public Implementation {
  public:
   Pool(const Call& call, const VectorCode& code)
       : code_(code),
-        mode_(mode_of(call.attrs)),
-        kernel_(call.attrs.ints("kernel_shape")),
-        strides_(call.attrs.ints("strides")),
-        pads_(call.attrs.ints("pads")),
-        ceil_(call.attrs.integer("ceil_mode") != 0),
-        include_(call.attrs.integer("count_include_pad") != 0) {}
+        mode_(mode_of(call)),
+        kernel_(CallAttrs(call).ints("kernel_shape")),
+        strides_(CallAttrs(call).ints("strides")),
+        pads_(CallAttrs(call).ints("pads")),
+        ceil_(CallAttrs(call).flag("ceil_mode")),
+        include_(CallAttrs(call).flag("count_include_pad")) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -234,7 +235,7 @@ template <class Type>
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
-  if (call.attrs.ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
   return yes();
 }
 

@@ -1,4 +1,5 @@
 // Squeeze and excitation of 8-bit numbers: exact sums, factors in float32, and one pass that multiplies and quantizes.
+#include "backends/call_attrs.h"
 #include "backends/cpu/pixels/channel_mean.h"
 #include "backends/cpu/pixels/kernels.h"
 #include "backends/cpu/pixels/squeeze_excite.h"
@@ -10,11 +11,11 @@ class QSqueezeExcite : public Implementation {
  public:
   QSqueezeExcite(const Call& call, const VectorCode& code)
       : gates_(call, code),
-        last_(call.attrs.text("layout", "NCHW") == "NHWC"),
-        x_scale_(call.attrs.number("x_scale", 1)),
-        y_scale_(call.attrs.number("y_scale", 1)),
-        zeros_{static_cast<std::int32_t>(call.attrs.integer("x_zero_point")),
-               static_cast<std::int32_t>(call.attrs.integer("y_zero_point"))} {}
+        last_(CallAttrs(call).text("layout") == "NHWC"),
+        x_scale_(CallAttrs(call).number("x_scale")),
+        y_scale_(CallAttrs(call).number("y_scale")),
+        zeros_{static_cast<std::int32_t>(CallAttrs(call).integer("x_zero_point")),
+               static_cast<std::int32_t>(CallAttrs(call).integer("y_zero_point"))} {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/pixels/channel_mean.h"
@@ -74,14 +75,14 @@ void ExciteMatrix::one_panel(const ChannelLoops& loops, std::size_t panel, const
 
 ExciteGates::ExciteGates(const Call& call, const VectorCode& code)
     : code_(code),
-      activation_(activation_of(call.attrs)),
-      skip_(call.attrs.integer("skip") != 0),
+      activation_(activation_of(call)),
+      skip_(CallAttrs(call).flag("skip")),
       squeeze_(call, 1),
       excite_(call, ops::second_weights(call)),
       rank_(constant(call, 1).rank()) {
-  gate_.kind = call.attrs.text("gate") == "Sigmoid" ? Activation::sigmoid : Activation::hard_sigmoid;
-  gate_.alpha = call.attrs.number("gate_alpha");
-  gate_.beta = call.attrs.number("gate_beta");
+  gate_.kind = CallAttrs(call).text("gate") == "Sigmoid" ? Activation::sigmoid : Activation::hard_sigmoid;
+  gate_.alpha = CallAttrs(call).number("gate_alpha");
+  gate_.beta = CallAttrs(call).number("gate_beta");
 }
 
 void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const {
@@ -111,7 +112,7 @@ Verdict accepts_excite(const Call& call, const Target&) {
     if (!call.in(i).shape.known() || call.in(i).shape.rank() < 3) return no("has no shape", call.in(i).name);
   }
   try {
-    activation_of(call.attrs);
+    activation_of(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -123,7 +124,7 @@ namespace {
 class SqueezeExcite : public Implementation {
  public:
   SqueezeExcite(const Call& call, const VectorCode& code)
-      : gates_(call, code), last_(call.attrs.text("layout", "NHWC") == "NHWC") {}
+      : gates_(call, code), last_(CallAttrs(call).text("layout") == "NHWC") {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);

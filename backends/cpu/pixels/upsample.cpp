@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/pixels/kernels.h"
 
@@ -12,7 +13,7 @@ DType dtype_of(const Call& call) { return call.op == "QUpsample" ? DType::u8 : D
 
 class Upsample : public Implementation {
  public:
-  explicit Upsample(const Call& call) : dtype_(dtype_of(call)), factors_(call.attrs.ints("factors")) {}
+  explicit Upsample(const Call& call) : dtype_(dtype_of(call)), factors_(CallAttrs(call).ints("factors")) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
@@ -56,7 +57,7 @@ class Upsample : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != dtype_of(call)) return no("is not " + std::string(name(dtype_of(call))), call.in(0).name);
-  const Ints factors = call.attrs.ints("factors");
+  const Ints factors = CallAttrs(call).ints("factors");
   if (factors.empty() || factors.size() > 2) return no("takes 1 or 2 factors");
   return yes();
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
@@ -226,7 +227,7 @@ constexpr std::int64_t kLeastBytes = 48, kLeastSegment = 32;
 
 Verdict accepts_amx(const Call& call, const Target& target) {
   if (Verdict verdict = accepts(call, target); !verdict) return verdict;
-  if (call.attrs.integer("group", 1) > 1) return no("has groups", call.in(1).name);
+  if (CallAttrs(call).integer("group") > 1) return no("has groups", call.in(1).name);
   const Tensor& w = *call.in(1).constant;
   const std::int64_t bytes = w.elements() / w.dims()[0], channels = w.dims()[1];
   if (bytes < kLeastBytes) return no("sums are short", call.in(1).name);

@@ -1,11 +1,17 @@
-// The kernels of 8-bit convolutions, best first within each op.
+// The ops and kernels of 8-bit convolutions, best first within each op.
 #pragma once
 
 #include <array>
 
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp qconv_op, qconv_transpose_op, qconv_transpose_float_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kQConvOps = {&ops::qconv_op, &ops::qconv_transpose_op, &ops::qconv_transpose_float_op};
 
 extern const Kernel qconv_depthwise_vnni, qconv_dense_amx, qconv_dense_vnni;
 extern const Kernel qconv_depthwise_avx2, qconv_dense_avx_vnni, qconv_dense_avx2, qconv_any;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/ops/work.h"
 
@@ -23,7 +24,7 @@ const T* tensor(const Invocation& call, std::size_t index, std::span<const std::
 
 // A bound of what comes before the rounding, in steps of y. `sum`: of a sum, in units of the scale of x.
 double largest_steps(const Call& call, const QConvAttrs& attrs, double sum) {
-  const ActivationSpec a = activation_of(call.attrs);
+  const ActivationSpec a = activation_of(call);
   const auto size = [](float value) { return std::abs(static_cast<double>(value)); };
   const double added = attrs.conv.residual == ops::Residual::none ? 0 : 255 * size(attrs.residual.scale);
   const double in = std::max({sum * size(attrs.x.scale) + added, 1.0, size(a.beta)});
@@ -44,7 +45,7 @@ QBounds bounds_of(const QEpilogue& e) {
 }
 
 QConvNode::QConvNode(const Call& call)
-    : attrs(call.attrs), epilogue{activation_of(call.attrs), attrs.conv.residual, attrs.y, attrs.residual} {}
+    : attrs(call), epilogue{activation_of(call), attrs.conv.residual, attrs.y, attrs.residual} {}
 
 QConvOperands QConvNode::operands(Invocation& call) const {
   const ops::ConvAttrs& conv = attrs.conv;
@@ -95,7 +96,7 @@ QScales::QScales(const Call& call, const QConvNode& node) {
 Verdict accepts_qconv(const Call& call, const Target&) {
   std::optional<QConvAttrs> attrs;
   try {
-    attrs.emplace(call.attrs);
+    attrs.emplace(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -109,7 +110,7 @@ Verdict accepts_qconv(const Call& call, const Target&) {
 
 Verdict accepts_qconv_vectors(const Call& call, const Target& target, std::size_t max_rank) {
   if (Verdict verdict = accepts_qconv(call, target); !verdict) return verdict;
-  const QConvAttrs attrs(call.attrs);
+  const QConvAttrs attrs(call);
   const Operand& w = call.in(1);
   if (Verdict verdict = accepts_weights(attrs.conv, w, max_rank); !verdict) return verdict;
   // Positions in an image are counted in 32 bits.
@@ -141,9 +142,9 @@ Verdict accepts_qconv_vectors(const Call& call, const Target& target, std::size_
 Verdict accepts_qconv_depthwise(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_qconv_vectors(call, target); !verdict) return verdict;
   const Operand& w = call.in(1);
-  if (w.constant->dims()[0] != call.attrs.integer("group", 1) || w.constant->dims()[1] != 1)
+  if (w.constant->dims()[0] != CallAttrs(call).integer("group") || w.constant->dims()[1] != 1)
     return no("is not one filter per channel", w.name);
-  const ops::ConvAttrs conv(call.attrs);
+  const ops::ConvAttrs conv(call);
   if (!conv.x_last || !conv.y_last) return no("channels are not last", call.in(0).name);
   return yes();
 }

@@ -5,6 +5,7 @@
 // put together before and taken apart behind the product.
 #include <algorithm>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/int8_isas.h"

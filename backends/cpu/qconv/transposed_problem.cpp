@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/typed_input.h"
 
 namespace modelflow::cpu {
@@ -23,12 +24,12 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 }  // namespace
 
 QConvTransposeNode::QConvTransposeNode(const Call& call)
-    : last(call.attrs.text("layout", "NCHW") == "NHWC"),
+    : last(CallAttrs(call).text("layout") == "NHWC"),
       floats(call.op == "QConvTransposeFloat"),
-      x(ops::quantization(call.attrs, "x")),
-      y(ops::quantization(call.attrs, "y")),
-      activation(activation_of(call.attrs)),
-      strides(call.attrs.ints("strides")) {}
+      x(ops::quantization(call, "x")),
+      y(floats ? ops::Quantization() : ops::quantization(call, "y")),
+      activation(activation_of(call)),
+      strides(CallAttrs(call).ints("strides")) {}
 
 QConvTransposeRun::QConvTransposeRun(const QConvTransposeNode& node, Invocation& call) {
   const std::size_t spatial = node.strides.size(), rank = spatial + 2;
@@ -59,7 +60,7 @@ Verdict accepts_qconv_transpose(const Call& call, const Target&) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
   }
-  const std::size_t spatial = call.attrs.ints("strides").size();
+  const std::size_t spatial = CallAttrs(call).ints("strides").size();
   const Shape& w = call.in(1).shape;
   if (spatial < 1 || spatial > 2) return no("not one or two strides");
   return w.known() && w.rank() == spatial + 2 ? yes() : no("is not [C, M, kernel]", call.in(1).name);

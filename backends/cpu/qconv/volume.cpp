@@ -197,7 +197,7 @@ class Volume : public Implementation {
 
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_qconv_vectors(call, target, kAxes); !verdict) return verdict;
-  const ops::ConvAttrs conv(call.attrs);
+  const ops::ConvAttrs conv(call);
   if (conv.rank() != kAxes) return no("has not three axes", call.in(1).name);
   return conv.group == 1 ? yes() : no("is grouped", call.in(1).name);
 }

@@ -1,11 +1,17 @@
-// The kernels of LSTM and GRU, best first within each op.
+// The ops and kernels of LSTM and GRU, best first within each op.
 #pragma once
 
 #include <array>
 
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp lstm_op, gru_op, qlstm_op, qgru_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kRecurrentOps = {&ops::lstm_op, &ops::gru_op, &ops::qlstm_op, &ops::qgru_op};
 
 extern const Kernel lstm_avx512, lstm_any;
 extern const Kernel gru_avx512, gru_any;

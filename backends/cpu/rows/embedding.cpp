@@ -20,7 +20,7 @@ constexpr const char* kOp = "Embedding";
 
 class Embedding : public Implementation {
  public:
-  Embedding(const Call& call, const VectorCode& code) : embedding_(call.attrs), code_(code) {}
+  Embedding(const Call& call, const VectorCode& code) : embedding_(call), code_(code) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != embedding_.inputs()) fail("wrong number of inputs");
@@ -109,7 +109,7 @@ class Embedding : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   std::size_t tables = 0;
   try {
-    const ops::EmbeddingAttrs embedding(call.attrs);
+    const ops::EmbeddingAttrs embedding(call);
     if (call.inputs.size() != embedding.inputs()) return no("wrong number of inputs");
     tables = embedding.tables;
   } catch (const Error& error) {
@@ -127,7 +127,7 @@ Verdict accepts(const Call& call, const Target&) {
 }
 
 double cost(const Call& call, const Target& target) {
-  const double passes = 1 + static_cast<double>(ops::EmbeddingAttrs(call.attrs).tables);
+  const double passes = 1 + static_cast<double>(ops::EmbeddingAttrs(call).tables);
   return target.stream(4 * passes * call.outputs.at(0).shape.known_elements());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/channel_tensor.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -150,10 +151,10 @@ class GroupNorm : public Implementation {
  public:
   GroupNorm(const Call& call, const VectorCode& code)
       : code_(code),
-        activation_(activation_of(call.attrs)),
-        groups_(static_cast<std::size_t>(call.attrs.integer("num_groups"))),
-        epsilon_(call.attrs.number("epsilon")),
-        last_(call.attrs.text("layout", "NCHW") == "NHWC") {}
+        activation_(activation_of(call)),
+        groups_(static_cast<std::size_t>(CallAttrs(call).integer("num_groups"))),
+        epsilon_(CallAttrs(call).number("epsilon")),
+        last_(CallAttrs(call).text("layout") == "NHWC") {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0), scale = call.input(1), bias = call.input(2);
@@ -189,9 +190,9 @@ Verdict accepts(const Call& call, const Target&) {
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
   }
-  if (call.attrs.integer("num_groups") < 1) return no("num_groups is not positive");
+  if (CallAttrs(call).integer("num_groups") < 1) return no("num_groups is not positive");
   try {
-    activation_of(call.attrs);
+    activation_of(call);
   } catch (const Error& error) {
     return no(error.what());
   }
@@ -200,7 +201,7 @@ Verdict accepts(const Call& call, const Target&) {
 
 double cost(const Call& call, const Target& target) {
   const double floats = call.in(0).shape.known_elements();
-  return target.stream(8 * floats) + target.compute(activation_flops(activation_of(call.attrs).kind) * floats, 0.3);
+  return target.stream(8 * floats) + target.compute(activation_flops(activation_of(call).kind) * floats, 0.3);
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
-// The kernels of ops that work row by row: norms, softmax, reductions, rotary position and token embedding.
+// The ops that work row by row (norms, softmax, reductions, rotary position, token embedding) and their kernels.
 #pragma once
 
 #include <array>
 
 #include "modelflow/kernel.h"
 
+namespace modelflow::ops {
+extern const FusedOp layer_norm_op, group_norm_op, softmax_op, reduce_op, rotary_op, embedding_op;
+}
+
 namespace modelflow::cpu {
+
+inline constexpr std::array kRowOps = {&ops::layer_norm_op, &ops::group_norm_op, &ops::softmax_op,
+                                       &ops::reduce_op,     &ops::rotary_op,     &ops::embedding_op};
 
 extern const Kernel layer_norm, group_norm, softmax, reduce, rotary, embedding;
 

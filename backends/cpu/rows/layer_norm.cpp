@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/broadcast.h"
+#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"
@@ -13,11 +14,11 @@ class LayerNorm : public Implementation {
  public:
   LayerNorm(const Call& call, const VectorCode& code)
       : loops_(code.norm),
-        rms_(call.attrs.integer("rms") != 0),
-        residual_(call.attrs.text("residual", "none") != "none"),
-        keep_sum_(call.attrs.integer("keep_sum") != 0),
-        axes_(-static_cast<std::size_t>(call.attrs.integer("axis", -1))),
-        epsilon_(call.attrs.number("epsilon")) {}
+        rms_(CallAttrs(call).flag("rms")),
+        residual_(CallAttrs(call).text("residual") != "none"),
+        keep_sum_(CallAttrs(call).flag("keep_sum")),
+        axes_(-static_cast<std::size_t>(CallAttrs(call).integer("axis"))),
+        epsilon_(CallAttrs(call).number("epsilon")) {}
 
   void run(Invocation& call) const override {
     check(call);
@@ -90,13 +91,13 @@ Verdict accepts(const Call& call, const Target&) {
   for (const Operand& operand : call.inputs) {
     if (operand.dtype != DType::f32) return no("is not float32", operand.name);
   }
-  if (call.attrs.integer("axis", -1) >= 0) return no("axis is not negative");
+  if (CallAttrs(call).integer("axis") >= 0) return no("axis is not negative");
   return yes();
 }
 
 double cost(const Call& call, const Target& target) {
   const double bytes = 4 * call.in(0).shape.known_elements();
-  const bool residual = call.attrs.text("residual", "none") != "none", sum = call.attrs.integer("keep_sum") != 0;
+  const bool residual = CallAttrs(call).text("residual") != "none", sum = CallAttrs(call).flag("keep_sum");
   return target.stream((2 + (residual ? 1 : 0) + (sum ? 1 : 0)) * bytes);
 }
 

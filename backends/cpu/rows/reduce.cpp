@@ -73,7 +73,7 @@ class Reduce : public Implementation {
  public:
   Reduce(const Call& call, const VectorCode& code)
       : inputs_(call.inputs.size()),
-        reduce_(call.attrs, inputs_),
+        reduce_(call, inputs_),
         join_(reduce_.op()),
         loops_(code.pointwise),
         reads_before_(reduce_.reads_before(inputs_)),
@@ -255,7 +255,7 @@ Verdict accepts(const Call& call, const Target&) {
   for (const Operand& in : call.inputs)
     if (in.dtype != DType::f32) return no("is not float32", in.name);
   try {
-    const ops::ReduceAttrs reduce(call.attrs, inputs);
+    const ops::ReduceAttrs reduce(call, inputs);
     const PointwiseTiles before(reduce.before(), inputs, vector_code_any.pointwise);
     // Without the lines between it needs no fewer buffers.
     const PointwiseTiles behind(reduce.behind(inputs, reduce.line), inputs + 1, vector_code_any.pointwise);
@@ -267,7 +267,7 @@ Verdict accepts(const Call& call, const Target&) {
 }
 
 double cost(const Call& call, const Target& target) {
-  const ops::ReduceAttrs reduce(call.attrs, call.inputs.size());
+  const ops::ReduceAttrs reduce(call, call.inputs.size());
   const double outputs = call.outputs.at(0).shape.known_elements();
   double bytes = 4 * outputs, most = outputs;
   for (const Operand& in : call.inputs) {

@@ -46,7 +46,7 @@ struct Angles {
 
 class Rotary : public Implementation {
  public:
-  Rotary(const Call& call, const VectorCode& code) : attrs_(call.attrs) {
+  Rotary(const Call& call, const VectorCode& code) : attrs_(call) {
     const RotaryLoops& loops = code.rotary;
     if (attrs_.interleaved) {
       turn_ = attrs_.half_width ? loops.neighbours : loops.neighbours_wide;

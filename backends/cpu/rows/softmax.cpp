@@ -15,7 +15,7 @@ namespace {
 
 class Softmax : public Implementation {
  public:
-  Softmax(const Call& call, const VectorCode& code) : softmax_(call.attrs), loops_(code.softmax) {}
+  Softmax(const Call& call, const VectorCode& code) : softmax_(call), loops_(code.softmax) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != softmax_.inputs()) fail("wrong number of inputs");

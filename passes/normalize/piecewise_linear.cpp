@@ -1,4 +1,4 @@
-// Piecewise linear activations (leaky relu, clips) in the spellings that exporters emit.
+// Piecewise linear activations (Relu, LeakyRelu, Clip) in the spellings that exporters emit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -76,7 +76,7 @@ Pattern either_order(const char* type, Pattern a, Pattern b) {
 
 }  // namespace
 
-std::vector<Rule> bend_rules() {
+std::vector<Rule> piecewise_linear_rules() {
   const Pattern x = any("x"), k = constant("k"), low = constant("low"), high = constant("high");
   std::vector<Rule> rules;
   add_spellings(rules, "leaky-relu-from-prelu", "PRelu with one slope -> LeakyRelu", {op("PRelu", {x, k})},

@@ -1,4 +1,4 @@
-// Which values are kept in 8 bits (connected parts of the graph, "islands"), and what quantization asks of ops.
+// Which values are kept in 8 bits, and what quantization asks of ops.
 #pragma once
 
 #include <map>

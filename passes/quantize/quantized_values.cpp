@@ -1,7 +1,7 @@
 // Which values are kept in 8 bits: what convolutions read and write, and what reaches them through ops that only move
 // elements. A convolution stays in float where it writes an output of the graph: that is where precision is asked for.
 // A transposed one has a form that reads 8 bits and writes floats there.
-#include "passes/quantize/islands.h"
+#include "passes/quantize/quantized_values.h"
 
 #include <algorithm>
 

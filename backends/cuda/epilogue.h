@@ -1,0 +1,37 @@
+// What products and convolutions on a GPU have alike: what follows the sums, and how large their tiles are.
+#pragma once
+
+#include <algorithm>
+
+#include "backends/cuda/launches/products.h"
+#include "modelflow/kernel.h"
+
+namespace modelflow::cuda {
+
+/// Bias, residual and activation behind a result of these dims with `columns` numbers of bias; throws
+/// Error(invalid_input) naming the op where the operands do not fit. Behind a and b stand the bias and the residual.
+template <class OpAttrs>
+EpilogueLaunch epilogue_of(const char* op, const Invocation& call, const OpAttrs& attrs,
+                           const ActivationSpec& activation, std::int64_t columns, const Dims& y) {
+  const auto fail = [op](const char* why) { throw Error(ErrorKind::invalid_input, std::string(op) + ": " + why); };
+  EpilogueLaunch epilogue = {nullptr, nullptr, static_cast<EpilogueLaunch::Residual>(attrs.residual), 1, activation};
+  if (attrs.has_bias) {
+    const View bias = call.input(2);
+    if (bias.dims.size() != 1 || bias.dims[0] != columns) fail("bias does not fit the result");
+    epilogue.bias = bias.data;
+  }
+  if (epilogue.use != EpilogueLaunch::Residual::none) {
+    const View residual = call.input(attrs.residual_index());
+    if (!std::ranges::equal(residual.dims, y)) fail("residual is not of the shape of the result");
+    epilogue.residual = residual.data;
+  }
+  return epilogue;
+}
+
+/// Whether there are enough tiles of 128 x 128 for all multiprocessors.
+inline bool large_tiles(std::int64_t rows, std::int64_t columns, std::int64_t products, const Target& target) {
+  constexpr std::int64_t kSide = 128;
+  return (rows + kSide - 1) / kSide * ((columns + kSide - 1) / kSide) * products >= target.cores;
+}
+
+}  // namespace modelflow::cuda
