@@ -35,7 +35,7 @@ Attrs attributes(const FusedOp& op, const Chosen& chosen) {
   Attrs attrs = op.defaults;
   for (const auto& [name, value] : chosen.all())
     if (attrs.has(name)) attrs.set(name, value);
-  if (!attrs.has("alpha")) return attrs;
+  if (!attrs.has("alpha") || !attrs.has("activation")) return attrs;
   const std::string activation = attrs.text("activation");
   for (const auto& [name, value] : ops::activation_sample(activation)) attrs.set(name, value);
   if (chosen.is("post") && activation != "None") attrs.set("post_scale", 1.5f).set("post_shift", -0.25f);
