@@ -8,6 +8,7 @@
 #include "modelflow/kernel.h"
 #include "modelflow/model.h"
 #include "src/measure/kernel_times.h"
+#include "tests/vector_state.h"
 
 namespace modelflow {
 namespace {
@@ -89,6 +90,7 @@ TEST(Roofline, EveryMachineHasAPeak) {
   const Peak peak = measure_peak(1);
   EXPECT_GT(peak.float32, 0);
   EXPECT_GT(peak.int8, 0);
+  EXPECT_FALSE(upper_halves_in_use());
 }
 
 }  // namespace
