@@ -30,7 +30,10 @@ constexpr std::array kNames = {Name{"None", Activation::none},
                                Name{"GeluTanh", Activation::gelu_tanh},
                                Name{"QuickGelu", Activation::quick_gelu},
                                Name{"Mish", Activation::mish},
-                               Name{"Tanh", Activation::tanh}};
+                               Name{"Tanh", Activation::tanh},
+                               Name{"Elu", Activation::elu},
+                               Name{"Softplus", Activation::softplus},
+                               Name{"PRelu", Activation::prelu}};
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 float hard_sigmoid(const ActivationSpec& s, float x) { return std::clamp(s.alpha * x + s.beta, 0.0f, 1.0f); }
@@ -50,6 +53,7 @@ float plain(const ActivationSpec& s, float x) {
     case Activation::clip:
       return std::min(std::max(x, s.alpha), s.beta);
     case Activation::leaky_relu:
+    case Activation::prelu:
       return x < 0 ? s.alpha * x : x;
     case Activation::bounded_leaky_relu:
       return std::max(x < 0 ? s.alpha * x : x, s.beta);
@@ -71,6 +75,10 @@ float plain(const ActivationSpec& s, float x) {
       return mish(x);
     case Activation::tanh:
       return std::tanh(x);
+    case Activation::elu:
+      return x < 0 ? s.alpha * (std::exp(x) - 1) : x;
+    case Activation::softplus:
+      return x > 0 ? x + std::log(1 + std::exp(-x)) : std::log(1 + std::exp(x));
   }
   return x;
 }
@@ -101,6 +109,7 @@ double activation_flops(Activation kind) {
     case Activation::clip:
     case Activation::leaky_relu:
     case Activation::bounded_leaky_relu:
+    case Activation::prelu:
       return 2;
     case Activation::hard_swish:
     case Activation::hard_sigmoid:

@@ -19,11 +19,15 @@ enum class Activation {
   gelu_tanh,
   quick_gelu,
   mish,
-  tanh
+  tanh,
+  elu,
+  softplus,
+  prelu
 };
 
 /// The activation of a fused op: attributes activation, alpha, beta; its result times `scale` plus `shift` (attributes
-/// post_scale, post_shift; PP-OCR has such numbers behind every activation).
+/// post_scale, post_shift; PP-OCR has such numbers behind every activation). prelu is leaky_relu with a slope for each
+/// channel in place of alpha, which an op that takes it has as an input.
 struct ActivationSpec {
   Activation kind = Activation::none;
   float alpha = 0, beta = 0;

@@ -67,7 +67,7 @@ double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int6
 
 std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
   const ConvAttrs conv(call);
-  const ActivationSpec activation = activation_of(call);
+  ActivationSpec activation = activation_of(call);
   const Dims y = conv.output_dims(in[0].dims(), in[1].dims()[0]);
   const auto box = Dims(y.begin() + (conv.y_last ? 1 : 2), y.end() - (conv.y_last ? 1 : 0));
   std::vector<float> result(static_cast<std::size_t>(element_count(y)));
@@ -80,6 +80,7 @@ std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
         double v = sum_at(conv, in[0], in[1], n, m, at);
         if (conv.has_bias) v += in[2].as<float>()[static_cast<std::size_t>(m)];
         if (conv.residual == Residual::before) v += in[conv.residual_index()].as<float>()[to];
+        if (conv.has_slopes) activation.alpha = in[conv.slopes_index()].as<float>()[static_cast<std::size_t>(m)];
         v = activate(activation, static_cast<float>(v));
         if (conv.residual == Residual::after) v += in[conv.residual_index()].as<float>()[to];
         result[to] = static_cast<float>(v);
@@ -93,7 +94,7 @@ std::vector<Tensor> operands(const Call& call, Dims x = {}) {
   const ConvAttrs conv(call);
   std::vector<Tensor> in;
   in.push_back(random(x.empty() ? call.in(0).shape.values() : x, 1));
-  for (std::size_t i = 1; i < 2u + conv.has_bias; ++i) in.push_back(*call.in(i).constant);
+  for (std::size_t i = 1; i < conv.residual_index(); ++i) in.push_back(*call.in(i).constant);
   if (conv.residual != Residual::none) in.push_back(random(conv.output_dims(in[0].dims(), in[1].dims()[0]), 2));
   return in;
 }

@@ -155,6 +155,7 @@ class Attention : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   const AttentionAttrs attrs(call);
+  if (attrs.has_grid) return no("its keys lie in a grid");
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& operand = call.in(i);
     const DType wanted = attrs.type_of(i) == DType::boolean ? DType::boolean : call.in(0).dtype;

@@ -75,6 +75,9 @@ std::string body(const std::string& activation, const CallAttrs& attrs, int opse
   if (activation == "SiLU") return "$y_gate = Sigmoid ($x)\n$y = Mul ($x, $y_gate)\n";
   if (activation == "QuickGelu") return quick_gelu(attrs, opset);
   if (activation == "Mish") return "$y_soft = Softplus ($x)\n$y_tanh = Tanh ($y_soft)\n$y = Mul ($x, $y_tanh)\n";
+  if (activation == "Elu") return "$y = Elu <alpha: float = @alpha> ($x)\n";
+  if (activation == "Softplus") return "$y = Softplus ($x)\n";
+  if (activation == "PRelu") return "$y = PRelu ($x, slopes)\n";
   if (activation == "Gelu") return gelu(opset);
   if (activation == "GeluTanh") return gelu_tanh(opset);
   throw Error(ErrorKind::invalid_input, "unknown activation '" + activation + "'");
@@ -123,8 +126,9 @@ std::vector<std::string> activation_attributes(const CallAttrs& attrs, int opset
 
 const std::vector<std::string>& activation_names() {
   static const std::vector<std::string> names = {
-      "None",      "Relu",        "Clip", "LeakyRelu", "BoundedLeakyRelu", "Sigmoid", "SiLU",
-      "HardSwish", "HardSigmoid", "Gelu", "GeluTanh",  "QuickGelu",        "Mish",    "Tanh"};
+      "None", "Relu",      "Clip",        "LeakyRelu", "BoundedLeakyRelu", "Sigmoid",
+      "SiLU", "HardSwish", "HardSigmoid", "Gelu",      "GeluTanh",         "QuickGelu",
+      "Mish", "Tanh",      "Elu",         "Softplus"};
   return names;
 }
 
@@ -142,6 +146,7 @@ Attrs activation_sample(std::string_view activation) {
   Attrs attrs = with_activation({{"activation", std::string(activation)}});
   if (activation == "Clip") attrs.set("beta", 6.0f);
   if (activation == "LeakyRelu") attrs.set("alpha", 0.1f);
+  if (activation == "Elu") attrs.set("alpha", 1.5f);
   if (activation == "BoundedLeakyRelu") attrs.set("alpha", 0.2f).set("beta", -0.4f);
   if (activation == "HardSwish" || activation == "HardSigmoid") attrs.set("alpha", 1.0f / 6).set("beta", 0.5f);
   if (activation == "QuickGelu") attrs.set("alpha", 1.702f);

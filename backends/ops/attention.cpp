@@ -42,6 +42,7 @@ AttentionAttrs::AttentionAttrs(const CallAttrs& attrs)
       false_replaces(attrs.text("replaces") == "false"),
       has_bias(attrs.flag("has_bias")),
       bias_last(attrs.flag("bias_last")),
+      has_grid(attrs.flag("has_grid")),
       windows(attrs.flag("windows")),
       head_dim(attrs.integer("head_dim")),
       value_dim(attrs.integer("value_dim")),
@@ -54,6 +55,7 @@ AttentionAttrs::AttentionAttrs(const CallAttrs& attrs)
     throw Error(ErrorKind::invalid_input, "causal_number is no number to hide by");
   if (has_bias && !(has_mask && boolean_mask && !windows))
     throw Error(ErrorKind::invalid_input, "a bias is for beside a boolean mask that is not of windows");
+  if (has_grid && causal) throw Error(ErrorKind::invalid_input, "a causal mask hides no keys of a grid");
   if (!std::isfinite(softcap)) throw Error(ErrorKind::invalid_input, "softcap is not finite");
   if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
     throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
@@ -113,6 +115,24 @@ Verdict read_mask(const Operand& mask, const AttentionAttrs& attention, Attentio
   return yes();
 }
 
+/// [batch, heads, queries, rows] and [batch, heads, queries, columns] of the grid in which the keys lie.
+Verdict read_grid(const Call& call, const AttentionAttrs& attention, const AttentionDims& dims) {
+  Dim sides[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Operand& side = call.in(attention.grid_index() + i);
+    if (!side.shape.has_rank()) continue;
+    if (side.shape.rank() != 4) return no("is not of rank 4", side.name);
+    const Dim wanted[] = {dims.batch, Dim(attention.heads), dims.queries};
+    for (std::size_t axis = 0; axis < 3; ++axis)
+      if (side.shape[axis].known() && wanted[axis].known() && !(side.shape[axis] == wanted[axis]))
+        return no("is " + side.shape.str() + " and does not fit the scores", side.name);
+    sides[i] = side.shape[3];
+  }
+  if (sides[0].known() && sides[1].known() && dims.keys.known() && !(sides[0] * sides[1] == dims.keys))
+    return no("the grid has " + (sides[0] * sides[1]).str() + " places for " + dims.keys.str() + " keys");
+  return yes();
+}
+
 }  // namespace
 
 Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDims& dims) {
@@ -132,7 +152,9 @@ Verdict read_dims(const Call& call, const AttentionAttrs& attention, AttentionDi
   }
   if (attention.has_mask)
     if (Verdict v = read_mask(call.in(attention.mask_index()), attention, dims); !v) return v;
-  return attention.has_bias ? read_mask(call.in(attention.bias_index()), attention, dims) : yes();
+  if (attention.has_bias)
+    if (Verdict v = read_mask(call.in(attention.bias_index()), attention, dims); !v) return v;
+  return attention.has_grid ? read_grid(call, attention, dims) : yes();
 }
 
 namespace {
@@ -143,6 +165,7 @@ std::vector<std::string> inputs(const Call& call) {
   if (attention.packed) names = {"qkv"};
   if (attention.has_mask) names.emplace_back("mask");
   if (attention.has_bias) names.emplace_back("bias");
+  if (attention.has_grid) names.insert(names.end(), {"grid_rows", "grid_columns"});
   return names;
 }
 
@@ -210,6 +233,7 @@ Attrs attention_defaults() {
           {"replaces", std::string("none")},
           {"has_bias", std::int64_t{0}},
           {"bias_last", std::int64_t{0}},
+          {"has_grid", std::int64_t{0}},
           {"windows", std::int64_t{0}},
           {"head_dim", std::int64_t{0}},
           {"value_dim", std::int64_t{0}},
@@ -224,10 +248,11 @@ extern const FusedOp attention_op = {
     .doc =
         "softmax(scale * Q K^T + mask) V per head, from separate or packed projections, heads shared or not. A mask "
         "holds numbers, or flags for one of two numbers, one of which may stand in place of the score; softcap c bends "
-        "scores to c * tanh(scores / c).",
+        "scores to c * tanh(scores / c); keys that lie in a grid may have a number for their row and one for their "
+        "column.",
     .names = 4,
     .min_inputs = 1,
-    .max_inputs = 5,
+    .max_inputs = 7,
     // The second is the keys or, behind packed operands, the mask, which is float32 or boolean.
     .input_types = {DType::f32, DType::undefined, DType::f32, DType::undefined, DType::f32},
     .body = attention_body,

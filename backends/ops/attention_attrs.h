@@ -26,6 +26,7 @@ struct AttentionAttrs {
   float mask_true = 0, mask_false = 0;                 ///< these, which are added
   bool true_replaces = false, false_replaces = false;  ///< or one of them stands in place of the score
   bool has_bias = false, bias_last = false;            ///< numbers beside a boolean mask, added before it acts or after
+  bool has_grid = false;  ///< keys lie in a grid: numbers for their rows and for their columns are added to the scores
   bool windows =
       false;  ///< the mask has the batches of one image, [windows, heads or 1, queries, keys], for all images
   std::int64_t head_dim = 0, value_dim = 0;  ///< where the body need not compute them; else 0
@@ -33,7 +34,8 @@ struct AttentionAttrs {
 
   std::size_t mask_index() const { return packed ? 1 : 3; }
   std::size_t bias_index() const { return mask_index() + 1; }
-  std::size_t inputs() const { return mask_index() + has_mask + has_bias; }
+  std::size_t grid_index() const { return mask_index() + has_mask + has_bias; }  ///< of rows; columns follow
+  std::size_t inputs() const { return grid_index() + (has_grid ? 2 : 0); }
   /// The type of the operand at this index.
   DType type_of(std::size_t i) const {
     return boolean_mask && has_mask && i == mask_index() ? DType::boolean : DType::f32;

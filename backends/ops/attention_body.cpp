@@ -36,6 +36,7 @@ class Body {
     line("scale = Constant <value_float: float = @scale> ()");
     scores();
     if (attention_.softcap != 0) cap();
+    if (attention_.has_grid) grid();
     if (attention_.causal && attention_.causal_first) causal();
     if (attention_.has_bias && !attention_.bias_last) bias();
     if (attention_.has_mask) mask();
@@ -149,6 +150,24 @@ class Body {
     line("share = Div (scores, cap)");
     line("bent = Tanh (share)");
     line("capped = Mul (bent, cap)");
+  }
+
+  /// Numbers for the rows and columns of the grid in which the keys lie.
+  void grid() {
+    line("behind = " + ints("-1", 1));
+    line("in_front = " + ints("-2", 1));
+    for (int axis = 0; axis < 3; ++axis) extent("of_" + std::to_string(axis), scores_, axis);
+    extent("high", "grid_rows", 3);
+    extent("wide", "grid_columns", 3);
+    line("by_place = Concat <axis = 0> (of_0, of_1, of_2, high, wide)");
+    line("by_key = Shape (" + scores_ + ")");
+    line("of_places = Reshape (" + scores_ + ", by_place)");
+    line("of_rows = Unsqueeze (grid_rows, behind)");
+    line("of_columns = Unsqueeze (grid_columns, in_front)");
+    line("with_rows = Add (of_places, of_rows)");
+    line("with_columns = Add (with_rows, of_columns)");
+    line("placed = Reshape (with_columns, by_key)");
+    scores_ = "placed";
   }
 
   void bias() {

@@ -25,6 +25,7 @@ struct Sample {
   bool bias_last = false;
   float causal_number = -std::numeric_limits<float>::infinity();
   bool causal_adds = false, causal_first = false;
+  std::int64_t grid = 0;  ///< rows of the grid in which the keys lie; 0: none
 };
 
 std::vector<Sample> self_attention() {
@@ -148,6 +149,19 @@ std::vector<Sample> repeated() {
   return all;
 }
 
+/// Keys that lie in a grid (SAM, MViT): few rows, blocks of rows, blocks of keys, a mask behind it.
+std::vector<Sample> placed() {
+  std::vector<Sample> all = {
+      {2, 196, 196, 2, 2, 64, 64, {}, 0, false, false, true},
+      {1, 784, 49, 2, 2, 96, 96, {}, 0, false, false, false, "nnnn"},
+      {2, 3, 60, 2, 1, 16, 8, {2, 1, 1, 60}, 3, false, true, false, "snsn"},
+      {1, 50, 420, 1, 1, 8, 8, {50, 420}, 0, false, false, false, "ssss", false, true},
+  };
+  const std::int64_t rows[] = {14, 7, 5, 20};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].grid = rows[i];
+  return all;
+}
+
 /// Additive masks as models have them: a bias, far too small numbers, and rows that see nothing at all.
 Tensor mask_of(const Sample& sample) {
   const Tensor noise = sample_weights(sample.mask, 1);
@@ -218,6 +232,11 @@ void add(Samples& all, const Sample& s) {
                    all.operand("v", operand_dims(s.layouts[2], kv_batch, s.keys, s.kv_heads, s.value_dim))};
   }
   add_masks(all, s, call);
+  if (s.grid) {
+    call.attrs.set("has_grid", 1);
+    call.inputs.push_back(all.operand("grid_rows", {s.batch, s.heads, s.queries, s.grid}));
+    call.inputs.push_back(all.operand("grid_columns", {s.batch, s.heads, s.queries, s.keys / s.grid}));
+  }
   if (all.calls.size() % 2 != 0)  // bodies that are told the sizes, and bodies that compute them
     for (const auto& [name, value] : attention_sizes(call)) call.attrs.set(name, value);
   // A mask may have more batches, and more rows than one query.
@@ -237,6 +256,7 @@ std::vector<Call> attention_samples() {
     for (const Sample& sample : separate()) add(all, sample);
     for (const Sample& sample : hidden()) add(all, sample);
     for (const Sample& sample : repeated()) add(all, sample);
+    for (const Sample& sample : placed()) add(all, sample);
     return all;
   }();
   return made.calls;

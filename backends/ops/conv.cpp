@@ -18,6 +18,7 @@ std::vector<std::string> inputs(const Call& call) {
   const ConvAttrs conv(call);
   std::vector<std::string> names = {"x", "w"};
   if (conv.has_bias) names.emplace_back("bias");
+  if (conv.has_slopes) names.emplace_back("slope");
   if (conv.residual != Residual::none) names.emplace_back("residual");
   return names;
 }
@@ -37,6 +38,14 @@ std::string one_row_text(const std::string& y, const std::string& x, bool has_bi
          view_text("Unsqueeze", "x_row", x, opset) + view_text("Unsqueeze", "w_row", "w", opset) +
          "conv_row = Conv <group: int = @group> (x_row, w_row" + (has_bias ? ", bias" : "") + ")\n" +
          view_text("Squeeze", y, "conv_row", opset);
+}
+
+/// A slope for each channel, beside channels that are second.
+std::string slopes_text(std::size_t rank) {
+  std::string target = "-1";
+  for (std::size_t i = 0; i < rank; ++i) target += ", 1";
+  return "slopes_shape = Constant <value = int64[" + std::to_string(rank + 1) + "] {" + target +
+         "}> ()\nslopes = Reshape (slope, slopes_shape)\n";
 }
 
 std::string conv_text(const ConvAttrs& conv, const std::string& y, const std::string& x, int opset) {
@@ -70,6 +79,7 @@ std::string body(const Call& call, int opset) {
     at = sum;
   };
   if (conv.residual == Residual::before) add();
+  if (conv.has_slopes) text += slopes_text(conv.rank());
   if (active) {
     const std::string act = next("act");
     text += activation_body(call, opset, at, act);
@@ -90,7 +100,10 @@ Verdict infer(Call& call) {
   Verdict why;
   const std::optional<ConvAttrs> conv = read_attrs<ConvAttrs>(call, why);
   if (!conv) return why;
-  return infer_conv(call, *conv, {.bias = conv->has_bias ? 2u : 0, .residual = conv->residual_index()});
+  return infer_conv(call, *conv,
+                    {.bias = conv->has_bias ? 2u : 0,
+                     .residual = conv->residual_index(),
+                     .slopes = conv->has_slopes ? conv->slopes_index() : 0});
 }
 
 }  // namespace
@@ -100,7 +113,7 @@ extern const FusedOp conv_op = {
     .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
     .names = 10,
     .min_inputs = 2,
-    .max_inputs = 4,
+    .max_inputs = 5,
     .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,

@@ -52,6 +52,7 @@ ConvAttrs::ConvAttrs(const CallAttrs& attrs) {
   group = attrs.integer("group");
   if (group < 1 || group > kMost) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
   has_bias = attrs.flag("has_bias");
+  has_slopes = attrs.text("activation") == "PRelu";
   residual = residual_of(attrs);
   x_last = channels_last(attrs, "x_layout");
   y_last = channels_last(attrs, "y_layout");
@@ -96,6 +97,7 @@ Call conv_call(Dims x, Dims w, Attrs attrs) {
   call.inputs = {{.name = "x", .dtype = DType::f32, .shape = Shape::of(x)},
                  {.name = "w", .dtype = DType::f32, .shape = Shape::of(w)}};
   if (conv.has_bias) call.inputs.push_back({.name = "bias", .dtype = DType::f32, .shape = Shape::of({w[0]})});
+  if (conv.has_slopes) call.inputs.push_back({.name = "slope", .dtype = DType::f32, .shape = Shape::of({w[0]})});
   if (conv.residual != Residual::none)
     call.inputs.push_back({.name = "residual", .dtype = DType::f32, .shape = Shape::of(y)});
   call.outputs = {{.name = "y", .dtype = DType::f32, .shape = Shape::of(y)}};

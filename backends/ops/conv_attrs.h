@@ -20,23 +20,25 @@ struct ConvAttrs {
   Ints kernel, strides, dilations, pads;
   std::int64_t group = 1;
   bool has_bias = false;
+  bool has_slopes = false;  ///< activation PRelu: one for each filter
   Residual residual = Residual::none;
   bool x_last = false, y_last = false;  ///< channels last
 
   /// Throws Error(invalid_input) when the attributes contradict each other.
   explicit ConvAttrs(const CallAttrs& attrs);
   std::size_t rank() const { return kernel.size(); }
-  std::size_t inputs() const { return 2 + has_bias + (residual != Residual::none); }
-  std::size_t residual_index() const { return 2 + has_bias; }
+  std::size_t inputs() const { return 2u + has_bias + has_slopes + (residual != Residual::none); }
+  std::size_t slopes_index() const { return 2u + has_bias; }
+  std::size_t residual_index() const { return 2u + has_bias + has_slopes; }
   /// Output extent of spatial axis `axis`; 0 or less when the window does not fit.
   std::int64_t extent(std::size_t axis, std::int64_t in) const;
   /// Dims of y for these dims of x and `m` output channels.
   Dims output_dims(std::span<const std::int64_t> x, std::int64_t m) const;
 };
 
-/// Where a convolution has its other operands; `bias` is 0 when there is none.
+/// Where a convolution has its other operands; `bias` and `slopes` are 0 when there are none.
 struct ConvInputs {
-  std::size_t bias, residual;
+  std::size_t bias, residual, slopes = 0;
 };
 
 /// Shape and dtype of y from those of x and w; a no when operands and attributes contradict each other.

@@ -42,7 +42,7 @@ Samples make_samples() {
   Samples made;
   for (Call call : conv_samples()) {
     Operand& w = call.inputs[1];
-    if (w.constant->dims()[1] == 1) continue;
+    if (w.constant->dims()[1] == 1 || ConvAttrs(call).has_slopes) continue;
     const bool small = w.constant->elements() < 20'000;
     call.op = Result == DType::bf16 ? "ConvToBf16" : "ConvBf16";
     w.constant = &made.weights.emplace_back(to_bf16(*w.constant));
@@ -91,7 +91,7 @@ extern const FusedOp conv_bf16_op = {
 extern const FusedOp conv_to_bf16_op = {
     .kind = "ConvToBf16",
     .doc = "ConvBf16 with its result in bfloat16.",
-    .names = 5,
+    .names = 4,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::undefined, DType::bf16, DType::undefined},

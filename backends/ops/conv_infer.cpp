@@ -37,10 +37,11 @@ Verdict check_weights(const Call& call, const ConvAttrs& conv) {
   return yes();
 }
 
-Verdict check_bias(const Operand& bias, const Dim& filters) {
-  if (!bias.shape.has_rank()) return yes();
-  if (bias.shape.rank() != 1) return no("bias is not of rank 1", bias.name);
-  return agree(bias.shape[0], filters, "entries of the bias", bias.name);
+// One number for each filter.
+Verdict check_vector(const Operand& vector, const Dim& filters, const std::string& what) {
+  if (!vector.shape.has_rank()) return yes();
+  if (vector.shape.rank() != 1) return no(what + " is not of rank 1", vector.name);
+  return agree(vector.shape[0], filters, "entries of the " + what, vector.name);
 }
 
 // Of the residual; dims of y that it knows better are taken over.
@@ -57,11 +58,13 @@ Verdict check_residual(const Operand& residual, std::vector<Dim>& y) {
 }  // namespace
 
 Verdict infer_conv(Call& call, const ConvAttrs& conv, ConvInputs at) {
-  if (Verdict v = check_activation(call); !v) return v;
+  if (!at.slopes)
+    if (Verdict v = check_activation(call); !v) return v;
   if (Verdict v = check_weights(call, conv); !v) return v;
-  if (at.bias) {
-    if (Verdict v = check_bias(call.in(at.bias), call.in(1).shape[0]); !v) return v;
-  }
+  if (at.bias)
+    if (Verdict v = check_vector(call.in(at.bias), call.in(1).shape[0], "bias"); !v) return v;
+  if (at.slopes)
+    if (Verdict v = check_vector(call.in(at.slopes), call.in(1).shape[0], "slope"); !v) return v;
   std::vector<Dim> y(conv.rank() + 2);
   y[conv.y_last ? conv.rank() + 1 : 1] = call.in(1).shape[0];
   if (const Shape& x = call.in(0).shape; x.has_rank()) {

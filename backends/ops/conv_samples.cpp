@@ -57,6 +57,11 @@ std::vector<Sample> samples() {
   all.push_back({{1, 50, 49, 70}, {90, 70, 3, 3}, with(mobile(kSame3, "Gelu"), {{"residual", "after"}})});
   all.push_back({{2, 14, 14, 256}, {256, 256, 3, 3}, mobile(kSame3, "SiLU")});
   all.push_back({{1, 19, 17, 512}, {512, 512, 3, 3}, mobile({}, "HardSwish")});
+  const Attrs bent = {{"activation", "PRelu"}};
+  all.push_back({{1, 56, 56, 64}, {64, 64, 3, 3}, with(mobile(kSame3), bent)});
+  all.push_back({{1, 9, 7, 40}, {72, 40, 1, 1}, with(with(mobile({}), bent), {{"residual", "before"}})});
+  all.push_back({{1, 9, 7, 40}, {40, 1, 3, 3}, with(mobile(with(kSame3, grouped(40))), bent)});
+  all.push_back({{1, 9, 6, 7}, {18, 9, 3, 3}, with(with(kSame3, bent), affine)});
   for (const std::string& activation : activation_names()) {
     all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(mobile({}, activation), {{"residual", "after"}})});
     all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(kSame3, grouped(20)), activation)});
@@ -72,7 +77,7 @@ std::vector<Call> conv_samples() {
     Samples all;
     for (Sample& sample : samples()) {
       Call call = conv_call(sample.x, sample.w, sample.attrs);
-      for (std::size_t i = 1; i < 2u + ConvAttrs(call).has_bias; ++i) {
+      for (std::size_t i = 1; i < ConvAttrs(call).residual_index(); ++i) {
         const Dims dims = call.inputs[i].shape.values();
         const std::int64_t depth = i == 1 ? element_count(dims) / dims[0] : 9;
         call.inputs[i].constant = &all.weights.emplace_back(sample_weights(dims, depth));

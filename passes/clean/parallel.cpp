@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "passes/clean/batch_norm.h"
+#include "passes/graph/batch_norm.h"
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"

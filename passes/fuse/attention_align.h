@@ -14,6 +14,7 @@ class MaskAligner {
   /// `value` is combined with scores of this shape. A no where it would make more of them than the op does.
   Verdict align(Value*& value, const Shape& scores);
 
+  std::int64_t heads() const { return heads_; }
   bool windows() const { return windows_; }      ///< some mask differs from window to window (Swin)
   bool per_batch() const { return per_batch_; }  ///< some mask differs from batch to batch
   bool more_rows() const { return more_rows_; }  ///< some mask may have many rows where there is one query

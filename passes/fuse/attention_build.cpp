@@ -161,6 +161,7 @@ class Builder {
     attrs.set("nan_guard", found_.nan_guard ? 1 : 0).set("packed", packed_ ? 1 : 0);
     if (masking.windows) attrs.set("windows", 1);
     if (flags) set_flags(masking, attrs);
+    if (masking.grid_rows) attrs.set("has_grid", 1);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
     std::vector<Value*> inputs = {packed_};
@@ -169,6 +170,7 @@ class Builder {
       if (input->dtype() != DType::f32) return no("not float32", input->name());
     if (flags) inputs.push_back(masking.flags);
     if (numbers) inputs.push_back(masking.numbers);
+    if (masking.grid_rows) inputs.insert(inputs.end(), {masking.grid_rows, masking.grid_columns});
     Node& end = *found_.end;
     Node* fused =
         make_fused(graph_, context_, "attention", "modelflow.Attention", std::move(inputs), std::move(attrs), end);

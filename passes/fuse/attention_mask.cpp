@@ -22,12 +22,14 @@ class MaskBuilder {
       case Kind::scale:
         return scale(step.number);
       case Kind::tanh:
-        if (masking_.flags || masking_.numbers || masking_.causal.on || masking_.softcap != 0)
+        if (masking_.flags || masking_.numbers || masking_.causal.on || masking_.grid_rows || masking_.softcap != 0)
           return no("masked scores are capped");
         masking_.softcap = 1;
         return yes();
       case Kind::add:
         return add(step);
+      case Kind::grid:
+        return add_grid(*step.value, *step.columns, step.scores);
       case Kind::keep:
       case Kind::drop:
         return choose(step);
@@ -59,6 +61,7 @@ class MaskBuilder {
 
   Verdict scale(float factor) {
     if (factor == 0) return no("the scores are multiplied by 0");
+    if (masking_.grid_rows) return no("what positions in a grid add is scaled");
     (masking_.softcap != 0 ? masking_.softcap : masking_.scale) *= factor;
     masking_.flag_true *= factor;
     masking_.flag_false *= factor;
@@ -68,7 +71,43 @@ class MaskBuilder {
     return yes();
   }
 
+  /// Numbers of the rows and columns of a grid, in front of all masks: [.., queries of a grid, rows, 1] and the like.
+  Verdict add_grid(Value& rows, Value& columns, const Shape& scores) {
+    if (masking_.grid_rows || masking_.flags || masking_.causal.on) return no("a mask acts before positions in a grid");
+    const std::optional<std::int64_t> queries = scores[scores.rank() - 2].number();
+    const auto whole = [&](const Value& value) {  // of all batches, heads and queries
+      return value.shape().elements() * scores.back() == scores.elements() * grid_side(value);
+    };
+    if (!queries || !whole(rows) || !whole(columns))
+      return no("positions in a grid are repeated for some batches, heads or queries", rows.name());
+    if (rows.dtype() != DType::f32 || columns.dtype() != DType::f32) return no("positions in a grid are not float32");
+    const auto flat = [&](Value& value) {
+      const Ints target = {-1, aligner_.heads(), *queries, grid_side(value).value()};
+      return &op("Reshape", {&value, &build_.constant(tensor_of(target), "shape")});
+    };
+    masking_.grid_rows = flat(rows);
+    masking_.grid_columns = flat(columns);
+    return yes();
+  }
+
+  /// The extent of the last two that is not 1.
+  static Dim grid_side(const Value& value) {
+    const Shape& shape = value.shape();
+    return shape.back() * shape[shape.rank() - 2];
+  }
+
+  /// The same as a mask: Reshape(rows + columns).
+  static std::optional<GridSum> grid_of(const Value& value, const Shape& scores) {
+    const Node* view = value.producer();
+    const Node* sum = view && view->is("Reshape") ? view->input(0)->producer() : nullptr;
+    if (!sum || !sum->is("Add") || !(value.shape() == scores)) return {};
+    const std::optional<GridSum> found = grid_sum(*sum->input(0), *sum->input(1));
+    return found && scores.back().number() == found->high * found->wide ? found : std::nullopt;
+  }
+
   Verdict add(const ScoreStep& step) {
+    if (const std::optional<GridSum> grid = grid_of(*step.value, step.scores); grid && !masking_.numbers)
+      if (Verdict v = add_grid(*grid->rows, *grid->columns, step.scores)) return v;
     if (spans(*step.value, step.scores))
       if (const std::optional<float> low = causal_bias(*step.value)) return hide(*low, true);
     Value* value = &lean(*step.value, &step.scores);

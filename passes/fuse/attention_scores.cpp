@@ -83,6 +83,7 @@ class Walk {
       return step(*node, *x, ScoreStep{Kind::scale, *number, nullptr, {}});
     if (node->is("Tanh")) return step(*node, *node->input(0), ScoreStep{Kind::tanh, 0, nullptr, {}});
     if (is_view(*node)) return step(*node, *node->input(0), {});
+    if (node->is("Reshape")) return grid(*node);
     if (node->is("Add")) return sum(*node);
     if (node->is("Where")) return choice(*node);
     return false;
@@ -110,6 +111,42 @@ class Walk {
     if (!only_reader(*node.output())) return shared(*node.output());
     core_.nodes.insert(&node);
     return true;
+  }
+
+  /// The scores seen as [..., queries of a grid, keys of a grid], and numbers of rows and columns added one by one, as
+  /// MViT and SAM have them.
+  bool grid(Node& back_to_keys) {
+    Node* second = back_to_keys.input(0)->producer();
+    if (!second || !second->is("Add") || !only_reader(*second->output())) return false;
+    for (const std::size_t i : {0, 1}) {
+      Node* first = second->input(i)->producer();
+      if (!first || !first->is("Add") || !only_reader(*first->output())) continue;
+      for (const std::size_t j : {0, 1}) {
+        Node* view = first->input(j)->producer();
+        if (!view || !view->is("Reshape") || !only_reader(*view->output())) continue;
+        Value& x = *view->input(0);
+        const std::optional<GridSum> sum = grid_sum(*first->input(1 - j), *second->input(1 - i));
+        if (!sum || !(x.shape() == back_to_keys.output()->shape())) continue;
+        if (!is_grid(view->output()->shape(), x.shape(), *sum)) continue;
+        ScoreStep step{Kind::grid, 0, sum->rows, x.shape()};
+        step.columns = sum->columns;
+        const std::size_t before = core_.steps.size();
+        core_.steps.push_back(step);
+        if (back(x)) {
+          core_.nodes.insert({&back_to_keys, second, first, view});
+          return true;
+        }
+        core_.steps.resize(before);
+      }
+    }
+    return false;
+  }
+
+  /// [..., queries, keys] as [..., queries of a grid, high, wide].
+  static bool is_grid(const Shape& seen, const Shape& scores, const GridSum& sum) {
+    if (!seen.has_rank() || seen.rank() < 3 || !scores.back().known()) return false;
+    return seen[seen.rank() - 2].number() == sum.high && seen.back().number() == sum.wide &&
+           scores.back().number() == sum.high * sum.wide;
   }
 
   /// Either operand may be the mask.
@@ -194,6 +231,20 @@ Verdict read_context(Core& core) {
 }
 
 }  // namespace
+
+std::optional<GridSum> grid_sum(Value& a, Value& b) {
+  const std::optional<std::size_t> rank = rank_of(&a);
+  if (!rank || rank != rank_of(&b) || *rank < 3) return {};
+  const auto side = [&](const Value& value, bool rows) {
+    const Shape& shape = value.shape();
+    return shape[*rank - (rows ? 1 : 2)].number() == 1 ? shape[*rank - (rows ? 2 : 1)].number() : std::nullopt;
+  };
+  for (const auto& [rows, columns] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    const std::optional<std::int64_t> high = side(*rows, true), wide = side(*columns, false);
+    if (high && wide) return GridSum{rows, columns, *high, *wide};
+  }
+  return {};
+}
 
 Verdict read_core(Node& softmax, Core& core) {
   core.softmax = &softmax;

@@ -18,12 +18,14 @@ struct ScoreStep {
     tanh,   ///< capped (Gemma 2)
     add,    ///< plus `value`
     keep,   ///< where not `value`: `number`
-    drop    ///< where `value`: `number`
+    drop,   ///< where `value`: `number`
+    grid    ///< plus `value` by the row of a key in a grid, and `columns` by its column
   };
   Kind kind;
   float number = 0;
   Value* value = nullptr;
   Shape scores;  ///< at this point
+  Value* columns = nullptr;
 };
 
 /// The heart of an attention as found in a graph: product, steps, softmax, product.
@@ -56,12 +58,21 @@ struct Masking {
   float scale = 1;
   float softcap = 0;  ///< the scores end between this and its negative, as softcap of Attention; 0: they do not
   Causal causal = {};
-  Value *numbers = nullptr, *flags = nullptr;  ///< of rank 2 to 4: added; choosing between two numbers
-  float flag_true = 0, flag_false = 0;         ///< which are added
-  Replaces replaces = Replaces::none;          ///< or one of them stands in place of the score, the other is 0
-  bool numbers_last = false;                   ///< behind what the flags do
-  bool windows = false;                        ///< the mask has the batches of one image and is repeated for all (Swin)
+  Value *grid_rows = nullptr, *grid_columns = nullptr;  ///< [batch, heads, queries, rows or columns of the grid]
+  Value *numbers = nullptr, *flags = nullptr;           ///< of rank 2 to 4: added; choosing between two numbers
+  float flag_true = 0, flag_false = 0;                  ///< which are added
+  Replaces replaces = Replaces::none;                   ///< or one of them stands in place of the score, the other is 0
+  bool numbers_last = false;                            ///< behind what the flags do
+  bool windows = false;  ///< the mask has the batches of one image and is repeated for all (Swin)
 };
+
+/// A sum over the rows and columns of a grid: `rows` is [..., high, 1], `columns` [..., 1, wide].
+struct GridSum {
+  Value *rows = nullptr, *columns = nullptr;
+  std::int64_t high = 0, wide = 0;
+};
+/// Which of the two is which; nothing where they are anything else.
+std::optional<GridSum> grid_sum(Value& a, Value& b);
 
 /// Turns the steps into a scale, a triangle, flags and numbers, whose nodes it makes in front of `before`. A no when
 /// they mean anything else.

@@ -9,19 +9,21 @@ namespace modelflow::passes {
 Stage fuse(const Options&) {
   return {.name = "fuse",
           .passes = {
-              fuse_rotary(),          // rotary position embedding, which attention then leaves outside
-              fuse_attention(),       // products around a softmax and their projections, before these are products
-              fuse_conv(),            // Conv, then what follows it: bias, activation, residual sum
-              fuse_matmul(),          // MatMul and Gemm, their transposes and scale, then the same epilogue
-              fuse_recurrent(),       // LSTM and GRU over whole sequences
-              fuse_squeeze_excite(),  // the block around two 1x1 convolutions, which are fused already
-              fuse_embedding(),       // looked up rows, their sum and its LayerNorm, before that takes the sum
-              fuse_layer_norm(),      // a residual sum in front of LayerNorm that no convolution or product took
-              fuse_group_norm(),      // an activation behind GroupNorm
-              fuse_softmax(),         // what attention left, with the scale that no product took
-              fuse_reduce(),          // a reduction and what stands around it
-              fuse_pointwise(),       // the elementwise ops that are left
-              fuse_quantized(),       // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
+              fuse_rotary(),             // rotary position embedding, which attention then leaves outside
+              fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
+              fuse_attention(),          // products around a softmax and their projections, before these are products
+              fuse_conv(),               // Conv, then what follows it: bias, activation, residual sum
+              fuse_batch_norm(),         // what no weights took, in front of these convolutions
+              fuse_matmul(),             // MatMul and Gemm, their transposes and scale, then the same epilogue
+              fuse_recurrent(),          // LSTM and GRU over whole sequences
+              fuse_squeeze_excite(),     // the block around two 1x1 convolutions, which are fused already
+              fuse_embedding(),          // looked up rows, their sum and its LayerNorm, before that takes the sum
+              fuse_layer_norm(),         // a residual sum in front of LayerNorm that no convolution or product took
+              fuse_group_norm(),         // an activation behind GroupNorm
+              fuse_softmax(),            // what attention left, with the scale that no product took
+              fuse_reduce(),             // a reduction and what stands around it
+              fuse_pointwise(),          // the elementwise ops that are left
+              fuse_quantized(),  // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
           }};
 }
 

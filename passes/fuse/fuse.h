@@ -10,8 +10,10 @@
 namespace modelflow::passes {
 
 Pass fuse_rotary();
+Pass fuse_channel_attention();
 Pass fuse_attention();
 Pass fuse_conv();
+Pass fuse_batch_norm();
 Pass fuse_matmul();
 Pass fuse_recurrent();
 Pass fuse_squeeze_excite();

@@ -30,8 +30,9 @@ std::optional<Activation> clip(const Node& node) {
 struct Step {
   std::string_view suffix;  ///< of the rule name
   Value* input = nullptr;   ///< appended to the inputs
-  bool is_bias = false;     ///< `input` goes in front of the residual
+  bool is_bias = false;     ///< `input` goes behind the weights
   Attrs attrs;
+  bool in_front_of_residual = false;  ///< `input` does
 };
 
 class Epilogue {
@@ -42,6 +43,7 @@ class Epilogue {
   std::optional<Step> next() {
     if (std::optional<Activation> activation = activation_of(user_)) return take_activation(*activation);
     if (user_.is("Max")) return take_bound();
+    if (user_.is("PRelu")) return take_slopes(*user_.input(1));
     if (user_.is("Add") || user_.is("Sub")) {
       if (std::optional<Step> step = take_affine()) return step;
       if (user_.is("Sub")) return {};
@@ -67,11 +69,41 @@ class Epilogue {
 
   std::optional<Step> take_activation(const Activation& activation) {
     if (active() || affine() || ends_in_residual()) return {};
+    if (activation.scale != 1 && !fused_.attrs.has("post_scale")) return {};
     Step step{"-activation", nullptr, false, fused_.attrs};
     step.attrs.set("activation", activation.kind)
         .set("alpha", Attr(activation.alpha))
         .set("beta", Attr(activation.beta));
+    if (activation.scale != 1) step.attrs.set("post_scale", Attr(activation.scale));
     return step;
+  }
+
+  /// PRelu with a slope for each channel, as face recognition has it. In 8 bits there is no such op: there it stays.
+  std::optional<Step> take_slopes(Value& slopes) {
+    if (!fused_.is("modelflow.Conv") || active() || affine() || ends_in_residual()) return {};
+    const std::optional<std::int64_t> filters = weights_in(fused_)->shape()[0].number();
+    if (!filters || !along_channels(slopes, *filters)) return {};
+    const Node* before = fused_.input(0)->producer();
+    if (context_.options.precision != Precision::f32 || (before && before->is("DequantizeLinear"))) {
+      miss("-slopes", "there are no slopes of channels in lower precision");
+      return {};
+    }
+    Step step{"-slopes", nullptr, false, fused_.attrs};
+    step.input = &user_.graph().add_constant(slopes.constant()->reshaped({*filters}), slopes.name());
+    step.in_front_of_residual = true;
+    step.attrs.set("activation", "PRelu");
+    return step;
+  }
+
+  /// A constant of float32 with a number for each channel of a convolution's result: [M, 1, 1], with or without a 1 for
+  /// the batch.
+  bool along_channels(const Value& value, std::int64_t channels) const {
+    const Tensor* constant = value.constant();
+    if (!constant || constant->dtype() != DType::f32) return false;
+    Dims expected(weights_in(fused_)->shape().rank() - 1, 1), dims = constant->dims();
+    expected[0] = channels;
+    if (dims.size() == expected.size() + 1 && dims[0] == 1) dims.erase(dims.begin());
+    return dims == expected;
   }
 
   /// Max(LeakyRelu(x), number), as Google's speech embedding has it behind every convolution.
@@ -195,6 +227,10 @@ std::optional<Activation> activation_of(const Node& node) {
     if (node.is(plain)) return Activation{plain};
   }
   if (node.is("Clip")) return clip(node);
+  if (node.is("Softplus")) return Activation{"Softplus"};
+  if (node.is("Elu")) return Activation{"Elu", attrs.number("alpha", 1)};
+  if (node.is("Selu"))
+    return Activation{"Elu", attrs.number("alpha", 1.67326319f), 0, attrs.number("gamma", 1.05070102f)};
   if (node.is("LeakyRelu")) return Activation{"LeakyRelu", attrs.number("alpha", 0.01f)};
   if (node.is("HardSigmoid")) return Activation{"HardSigmoid", attrs.number("alpha", 0.2f), attrs.number("beta", 0.5f)};
   if (node.is("HardSwish")) return Activation{"HardSwish", 1.0f / 6, 0.5f};
@@ -214,7 +250,10 @@ int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string
     if (context.options.disabled.contains(name)) break;
     Graph& graph = user->graph();
     std::vector<Value*> inputs = fused->inputs();
-    if (step->input) inputs.insert(step->is_bias ? inputs.begin() + 2 : inputs.end(), step->input);
+    if (step->input) {
+      const bool residual = step->in_front_of_residual && fused->attrs.text("residual", "none") != "none";
+      inputs.insert(step->is_bias ? inputs.begin() + 2 : inputs.end() - (residual ? 1 : 0), step->input);
+    }
     Node* next = make_fused(graph, context, name, "modelflow." + fused->op(), std::move(inputs), step->attrs, *user);
     if (!next) break;
     next->name = fused->name;

@@ -14,6 +14,7 @@ namespace modelflow::passes {
 struct Activation {
   std::string kind;
   float alpha = 0, beta = 0;
+  float scale = 1;  ///< behind it (Selu)
 };
 
 /// The activation that a standard node or modelflow.Activation computes from its input 0; nothing for other nodes and
@@ -24,9 +25,9 @@ std::optional<Activation> activation_of(const Node& node);
 std::optional<float> scalar(const Value* value);
 
 /// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
-/// added before or after the activation, a lower bound behind LeakyRelu, a scale and shift by numbers after it, a factor of equal shape (MatMul).
-/// `rule` names the hits: rule + "-bias", "-activation", "-bound", "-residual", "-affine", "-factor". Returns how many nodes it
-/// took.
+/// added before or after the activation, a lower bound behind LeakyRelu, a slope for each channel (Conv), a scale and
+/// shift by numbers after it, a factor of equal shape (MatMul). `rule` names the hits: rule + "-bias", "-activation",
+/// "-bound", "-slopes", "-residual", "-affine", "-factor". Returns how many nodes it took.
 int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule);
 
 }  // namespace modelflow::passes

@@ -1,6 +1,8 @@
-// Einsum with two operands -> Transpose and MatMul, where each side has at most one axis of its own and at most one is
-// summed: then no reshape is needed and every extent may stay dynamic. Attention in "bqhd,bkhd->bhqk" form and linear
-// layers over heads are such.
+// Einsum with two operands -> Transpose and MatMul, where one axis is summed and one operand has a single axis of its
+// own. With one on each side no reshape is needed and every extent may stay dynamic: attention in "bqhd,bkhd->bhqk"
+// form and linear layers over heads are such. Several axes of the other one become the rows of one product
+// ("bnhwc,hkc->bnhwk", positions of rows and columns): a product that repeats an operand would refuse an empty batch in
+// ONNX Runtime.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
@@ -18,6 +20,7 @@ bool has(const std::string& axes, char axis) { return axes.find(axis) != std::st
 struct Equation {
   std::string a, b, y;
   std::string batch, rows, columns, summed;
+  bool swapped = false;  ///< a is the second operand
 };
 
 /// "bij, bjk -> bik" in its parts; nothing for forms with an ellipsis, one operand or a repeated axis.
@@ -47,8 +50,13 @@ Verdict classify(Equation& e) {
   }
   for (const char axis : e.b)
     if (!has(e.y, axis) && !has(e.a, axis)) return no("an axis of one operand alone is summed");
-  if (e.rows.size() != 1 || e.columns.size() != 1 || e.summed.size() != 1)
-    return no("not one axis on each side and one that is summed: a product would need reshapes");
+  if (e.rows.empty() || e.columns.empty() || (e.rows.size() > 1 && e.columns.size() > 1) || e.summed.size() != 1)
+    return no("not one axis on one side and one that is summed: a product would need reshapes");
+  if (e.columns.size() > 1) {
+    std::swap(e.a, e.b);
+    std::swap(e.rows, e.columns);
+    e.swapped = true;
+  }
   return yes();
 }
 
@@ -59,17 +67,30 @@ Verdict same_extents(const Shape& a, const std::string& a_axes, const Shape& b, 
                      const std::string& summed) {
   for (const char axis : summed)
     if (!(a[a_axes.find(axis)] == b[b_axes.find(axis)]))
-      return no(std::string("the axis '") + axis + "', which is summed, may be 1 long in one operand alone");
+      return no(std::string("the axis '") + axis + "', which is joined or summed, may be 1 long in one operand alone");
   return yes();
 }
+
+Value& first(const Match& m, const Equation& e) { return m.value(e.swapped ? "b" : "a"); }
+Value& second(const Match& m, const Equation& e) { return m.value(e.swapped ? "a" : "b"); }
+
+/// Several axes become the rows of a matrix: of a product with matrices of a batch. One matrix alone takes any rows.
+bool joins_rows(const Equation& e) { return e.rows.size() > 1 && !e.batch.empty(); }
 
 Verdict is_product(const Match& m) {
   std::optional<Equation> e = equation_of(m.root());
   if (!e) return no("the equation has an ellipsis, a repeated axis or no two operands");
   if (Verdict verdict = classify(*e); !verdict) return verdict;
-  for (const auto& [name, axes] : {std::pair{"a", e->a}, std::pair{"b", e->b}})
-    if (rank_of(&m.value(name)).value_or(0) != axes.size()) return no("its rank is unknown", m.value(name).name());
-  return same_extents(m.value("a").shape(), e->a, m.value("b").shape(), e->b, e->summed);
+  Value &a = first(m, *e), &b = second(m, *e);
+  for (const auto& [value, axes] : {std::pair{&a, e->a}, std::pair{&b, e->b}})
+    if (rank_of(value).value_or(0) != axes.size()) return no("its rank is unknown", value->name());
+  if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->summed); !v || !joins_rows(*e)) return v;
+  if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->batch); !v) return v;
+  const auto unknown = [](const Shape& shape, const std::string& from, const std::string& axes) {
+    return std::ranges::count_if(axes, [&](char axis) { return !shape[from.find(axis)].known(); });
+  };
+  const bool told = unknown(b.shape(), e->b, e->b) == 0 && unknown(a.shape(), e->a, e->rows) <= 1;
+  return told ? yes() : no("its rows cannot be joined: extents are unknown", a.name());
 }
 
 /// `value` with its axes in another order; as it is when the order is that already.
@@ -80,12 +101,31 @@ Value& ordered(Build& build, Value& value, const std::string& from, const std::s
   return build.op("Transpose", {&value}, {{"perm", std::move(perm)}});
 }
 
+/// The extents of these axes; -1 where one is unknown.
+Ints extents_of(const Shape& shape, const std::string& from, const std::string& axes) {
+  Ints list;
+  for (const char axis : axes) list.push_back(shape[from.find(axis)].number().value_or(-1));
+  return list;
+}
+
+Value& reshaped(Build& build, Value& value, const std::vector<Ints>& parts) {
+  Ints target;
+  for (const Ints& part : parts) target.insert(target.end(), part.begin(), part.end());
+  return build.op("Reshape", {&value, &build.constant(tensor_of(target), "shape")});
+}
+
 std::vector<Value*> product_of(const Match& m, Build& build) {
   Equation e = *equation_of(m.root());
   if (!classify(e)) return {};
-  Value& a = ordered(build, m.value("a"), e.a, e.batch + e.rows + e.summed);
-  Value& b = ordered(build, m.value("b"), e.b, e.batch + e.summed + e.columns);
-  return {&ordered(build, build.op("MatMul", {&a, &b}), e.batch + e.rows + e.columns, e.y)};
+  const Shape a_shape = first(m, e).shape(), b_shape = second(m, e).shape();
+  Value* a = &ordered(build, first(m, e), e.a, e.batch + e.rows + e.summed);
+  Value& b = ordered(build, second(m, e), e.b, e.batch + e.summed + e.columns);
+  const Ints batch = extents_of(b_shape, e.b, e.batch);
+  if (joins_rows(e)) a = &reshaped(build, *a, {batch, {-1}, extents_of(b_shape, e.b, e.summed)});
+  Value* y = &build.op("MatMul", {a, &b});
+  if (joins_rows(e))
+    y = &reshaped(build, *y, {batch, extents_of(a_shape, e.a, e.rows), extents_of(b_shape, e.b, e.columns)});
+  return {&ordered(build, *y, e.batch + e.rows + e.columns, e.y)};
 }
 
 /// How many axes of x stay, how many go, for abc,cd->abd and abcd,cde->abe: the last ones of x with all of a constant.

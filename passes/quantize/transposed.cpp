@@ -54,7 +54,7 @@ std::optional<TransposedConv> transposed_conv(Node& node) {
   TransposedConv found{&node, &node, {{"strides", Ints(w->dims().begin() + 2, w->dims().end())}}};
   Node* reader = only_reader(*node.output());
   const std::optional<Activation> activation = reader ? activation_of(*reader) : std::nullopt;
-  if (!activation) return found;
+  if (!activation || activation->scale != 1) return found;
   found.last = reader;
   found.attrs.set("activation", activation->kind)
       .set("alpha", Attr(activation->alpha))

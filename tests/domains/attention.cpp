@@ -70,6 +70,18 @@ bool mask(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& mad
   return !windows;
 }
 
+/// Keys in a grid of so many rows; the numbers of all batches, heads and queries.
+bool grid(const Chosen& c, std::int64_t batch, std::int64_t heads, Operands& made) {
+  const std::int64_t rows = c.number("rows"), keys = c.is("packed") ? rows : c.number("keys");
+  const std::int64_t high = Chosen::numbers_in(c.word("grid"))[0];
+  const bool more = c.word("mask") == "more";  // of batches or rows
+  if (keys % high != 0 || c.is("causal") || more) return false;
+  made.call.attrs.set("has_grid", 1);
+  made.feed("grid_rows", made.normal({batch, heads, rows, high}));
+  made.feed("grid_columns", made.normal({batch, heads, rows, keys / high}));
+  return true;
+}
+
 bool attention(const Chosen& c, Operands& made) {
   const Dims batches = c.list("batches"), heads = c.list("heads");
   const std::int64_t rows = c.number("rows"), keys = c.number("keys"), depth = c.number("depth"),
@@ -90,8 +102,24 @@ bool attention(const Chosen& c, Operands& made) {
   if (c.is("causal")) attrs.set("causal_number", low_number(c));
   if (c.word("mask") != "none" && !mask(c, batch, heads[0], made)) return false;
   if (c.word("mask") == "none" && c.is("has_bias")) return false;
+  if (c.word("grid") != "none" && !grid(c, batch, heads[0], made)) return false;
   if (c.is("sizes"))  // bodies that are told the sizes, and bodies that compute them
     for (const auto& [name, value] : ops::attention_sizes(made.call)) attrs.set(name, value);
+  return true;
+}
+
+/// Attention of channels: tokens many and few, heads of whole vectors and not.
+bool channels(const Chosen& c, Operands& made) {
+  const std::int64_t batch = c.number("batch"), tokens = c.number("tokens"), heads = c.number("num_heads"),
+                     width = heads * c.number("size");
+  Attrs& attrs = made.call.attrs;
+  const bool unit = c.is("normalize");
+  attrs.set("epsilon", Attr(unit ? c.real("least") : 0.0f));
+  attrs.set("scale", Attr(unit ? c.real("sharpness") : c.real("sharpness") / static_cast<float>(tokens + 1)));
+  if (c.is("packed")) made.feed("qkv", made.normal({batch, tokens, 3 * width}));
+  for (const char* name : {"q", "k", "v"})
+    if (!c.is("packed")) made.feed(name, made.normal({batch, tokens, width}));
+  if (c.is("has_temperature")) made.constant("temperature", made.uniform({heads}, 0.5, 2), c.is("constant"));
   return true;
 }
 
@@ -99,7 +127,7 @@ bool attention(const Chosen& c, Operands& made) {
 
 std::vector<Domain> attention_domains() {
   const auto layout = [](const char* name) { return words(name, {"BSH", "BNSH"}); };
-  const std::vector<Axis> axes = {
+  std::vector<Axis> axes = {
       words("batches", {"1,1", "2,2", "4,4", "0,0", "3,1", "1,3"}),
       words("heads", {"1,1", "2,2", "4,2", "3,1"}),
       numbers("rows", {1, 2, 7, 16, 17, 33, 70}),
@@ -125,9 +153,18 @@ std::vector<Domain> attention_domains() {
       flag("causal_adds"),
       flag("causal_first"),
       flag("sizes")};
-  return {{"Attention", axes, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
-          {"QAttention", axes, attention, {Special::tiny}},
-          {"AttentionBf16", axes, attention, {Special::nan, Special::tiny}}};
+  std::vector<Axis> placed = axes;
+  placed.push_back(words("grid", {"none", "none", "none", "1", "5", "13"}));
+  axes.push_back(words("grid", {"none"}));
+  return {{"Attention", placed, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
+          {"QAttention", axes, attention, {Special::tiny}, {"has_grid"}},
+          {"AttentionBf16", axes, attention, {Special::nan, Special::tiny}, {"has_grid"}},
+          {"ChannelAttention",
+           {numbers("batch", {0, 1, 2, 3}), numbers("tokens", {1, 5, 49, 130, 333}), numbers("num_heads", {1, 2, 3, 8}),
+            numbers("size", {1, 3, 8, 16, 17, 24, 32, 50}), flag("packed"), flag("normalize"), flag("has_temperature"),
+            flag("constant"), reals("least", {1e-12f, 1e-5f, 4}), reals("sharpness", {1, 3, -2})},
+           channels,
+           {Special::nan, Special::tiny}}};
 }
 
 }  // namespace modelflow::domains

@@ -1,4 +1,5 @@
 // Convolutions: float32, bfloat16 and 8 bits.
+#include <algorithm>
 #include <cmath>
 
 #include "src/core/bf16.h"
@@ -56,6 +57,7 @@ bool conv(const Chosen& c, Operands& made) {
   made.feed("x", made.normal(e->x));
   made.constant("w", made.weights(e->w, depth(*e)));
   if (c.is("has_bias")) made.constant("bias", made.uniform({e->filters}, -1, 1), c.is("constant"));
+  if (c.word("activation") == "PRelu") made.constant("slope", made.uniform({e->filters}, -0.5, 1.5), c.is("constant"));
   if (c.word("residual") != "none") made.feed("residual", made.normal(e->y));
   return true;
 }
@@ -114,7 +116,10 @@ std::vector<Axis> axes(std::vector<Axis> own) {
 std::vector<Domain> convolution_domains() {
   const std::vector<Special> all = {Special::nan, Special::infinite, Special::huge, Special::tiny};
   const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")});
-  return {{"Conv", axes({flag("has_bias")}), conv, all},
+  std::vector<Axis> bent = axes({flag("has_bias")});  // with a slope for each channel, too
+  const auto activation = std::ranges::find(bent, "activation", &Axis::name);
+  activation->values.insert(activation->values.end(), 3, std::string("PRelu"));
+  return {{"Conv", bent, conv, all},
           {"ConvBf16", narrow, conv_bf16, all},
           {"ConvToBf16", narrow, conv_bf16, all},
           {"QConv",

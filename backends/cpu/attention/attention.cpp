@@ -53,7 +53,7 @@ const Kernel qattention_vnni = {
     .op = "QAttention",
     .name = "cpu.qattention_vnni",
     .needs = Isa::avx512_vnni,
-    .accepts = accepts_attention,
+    .accepts = accepts_low_attention,
     .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 4); },
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, target, qattention_code_vnni);
@@ -63,7 +63,7 @@ const Kernel qattention_vnni = {
 const Kernel qattention_any = {
     .op = "QAttention",
     .name = "cpu.qattention_any",
-    .accepts = accepts_attention,
+    .accepts = accepts_low_attention,
     .cost = kept_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, target, target.has(Isa::avx2) ? qattention_code_avx2 : qattention_code_any);
@@ -74,7 +74,7 @@ const Kernel attention_bf16_amx = {
     .op = "AttentionBf16",
     .name = "cpu.attention_bf16_amx",
     .needs = Isa::amx,
-    .accepts = accepts_attention,
+    .accepts = accepts_low_attention,
     .cost = [](const Call& call, const Target& target) { return low_cost(call, target, 16); },
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, target, attention_bf16_code_amx);
@@ -84,7 +84,7 @@ const Kernel attention_bf16_amx = {
 const Kernel attention_bf16_any = {
     .op = "AttentionBf16",
     .name = "cpu.attention_bf16_any",
-    .accepts = accepts_attention,
+    .accepts = accepts_low_attention,
     .cost = kept_cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return attention_tasks(call, target, target.has(Isa::avx2) ? attention_bf16_code_avx2 : attention_bf16_code_any);

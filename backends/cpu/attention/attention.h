@@ -15,6 +15,14 @@ struct AttentionCausal {
   bool adds = false, first = false;  ///< the mask acts on what comes out, else on what comes in
 };
 
+/// Keys that lie in a grid: a query has a number for each row of it and one for each column, which are added.
+struct AttentionGrid {
+  const float *rows = nullptr, *columns = nullptr;
+  std::size_t high = 0, wide = 0;
+
+  explicit operator bool() const { return rows; }
+};
+
 /// One query head against the keys and values of its head: y = softmax(scale * q k^T + mask) v. Matrices are row-major;
 /// `*_row` are floats from one row to the next.
 struct AttentionHead {
@@ -23,6 +31,7 @@ struct AttentionHead {
   float* y = nullptr;
   std::size_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
   AttentionMask mask;
+  AttentionGrid grid;  ///< acts before the mask
   float scale = 1;
   float cap = 0;       ///< c: scores become c * tanh(scores / c) before the mask; 0: they stay
   bool guard = false;  ///< rows that are NaN become 0
@@ -42,6 +51,7 @@ struct AttentionHead {
 struct AttentionRow {
   const float* q = nullptr;
   AttentionMask mask;     ///< from key 0 on
+  AttentionGrid grid;     ///< of its head
   std::size_t index = 0;  ///< which row it is
   float* values = nullptr;
   float max = 0, sum = 0;

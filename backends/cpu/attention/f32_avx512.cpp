@@ -79,6 +79,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
       if (key == 0) ahead.row(h, r.first + i);
       if (h.cap != 0) soft_cap(r.scores + i * r.scores_row, seen(i), h.cap, exp);
       const std::size_t row = r.first + i;
+      if (h.grid) add_grid(h.grid, row, key, keys, r.scores + i * r.scores_row);
       lanes_of[i - begin] = largest_left(h, h.mask.from(row, key), row, key, seen(i), r.scores + i * r.scores_row);
     }
     float max[4], sum[4];

@@ -6,16 +6,18 @@
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
-extern const FusedOp attention_op, qattention_op, attention_bf16_op;
+extern const FusedOp attention_op, qattention_op, attention_bf16_op, channel_attention_op;
 }
 
 namespace modelflow::cpu {
 
-inline constexpr std::array kAttentionOps = {&ops::attention_op, &ops::qattention_op, &ops::attention_bf16_op};
+inline constexpr std::array kAttentionOps = {&ops::attention_op, &ops::qattention_op, &ops::attention_bf16_op,
+                                             &ops::channel_attention_op};
 
 extern const Kernel attention_avx512, attention_any;
 extern const Kernel qattention_vnni, qattention_any;
 extern const Kernel attention_bf16_amx, attention_bf16_any;
+extern const Kernel channel_attention;
 
 inline constexpr std::array kAttentionKernels = {
     // Attention
@@ -27,6 +29,8 @@ inline constexpr std::array kAttentionKernels = {
     // AttentionBf16
     &attention_bf16_amx,
     &attention_bf16_any,
+    // ChannelAttention
+    &channel_attention,
 };
 
 }  // namespace modelflow::cpu

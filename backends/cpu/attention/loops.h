@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/attention/causal.h"
+#include "backends/cpu/attention/grid.h"
 #include "backends/cpu/vector/math.h"
 
 namespace modelflow::cpu {
@@ -173,6 +174,7 @@ bool weigh(const AttentionHead& h, const float* packed, std::size_t row, std::si
   for (std::size_t r = 0; r < rows; ++r) {
     float* s = scores + r * scores_row;
     if (h.cap != 0) soft_cap(h.cap, seen, s);
+    if (h.grid) add_grid(h.grid, row + r, 0, h.keys, s);
     hide_scores(h, h.mask.from(row + r, 0), row + r, 0, h.seen(row + r), padded(seen), s);
     const Largest part = softmax(s, padded(seen));
     sums[r] = part.sum;
@@ -225,6 +227,7 @@ void stream(const AttentionHead& h, AttentionRow& row, std::size_t begin, std::s
     scores[j] = h.scale * (sum_of(sum[0] + sum[1]) + rest);
   }
   if (h.cap != 0) soft_cap(h.cap, count, scores);
+  if (row.grid) add_grid(row.grid, row.index, begin, count, scores);
   hide_scores(h, row.mask.from(0, begin), row.index, begin, count, padded(count), scores);
   const Largest part = softmax(scores, padded(count));
   for (std::size_t c = 0; c < h.width; ++c) values[c] = 0;

@@ -103,6 +103,23 @@ void AttentionProblem::read_masks(const Invocation& call) {
   if (attrs_.has_bias) read_numbers(call.input(attrs_.bias_index()));
 }
 
+void AttentionProblem::read_grid(const Invocation& call) {
+  std::size_t sides[2];
+  const float* data[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const View side = call.input(attrs_.grid_index() + i);
+    data[i] = floats(side, "the grid");
+    const std::size_t wanted[] = {batch, heads, rows};
+    if (side.dims.size() != 4 || !std::equal(wanted, wanted + 3, side.dims.begin(), [](std::size_t a, std::int64_t b) {
+          return static_cast<std::int64_t>(a) == b;
+        }))
+      fail("a side of the grid is " + text(side.dims) + " and does not fit");
+    sides[i] = static_cast<std::size_t>(side.dims[3]);
+  }
+  if (sides[0] * sides[1] != keys) fail("the grid has " + std::to_string(sides[0] * sides[1]) + " places");
+  grid_ = {data[0], data[1], sides[0], sides[1]};
+}
+
 // A mask of more batches than queries, keys and values, or of more rows than one query, makes as many of them.
 AttentionProblem::MaskStrides AttentionProblem::read_strides(const View& view, AttentionMask::Strides& inner) {
   const std::size_t rank = view.dims.size();
@@ -133,6 +150,7 @@ AttentionProblem::AttentionProblem(const AttentionAttrs& attrs, const Invocation
   batch = rows = keys = depth = width = kUnset;
   attrs.packed ? read_packed(call) : read_separate(call);
   if (attrs.has_mask) read_masks(call);
+  if (attrs.has_grid) read_grid(call);
   const auto number = [](std::size_t size) { return static_cast<std::int64_t>(size); };
   if (attrs.y == Layout::bsh) {
     y = {number(batch), number(rows), number(heads * width)};
@@ -162,6 +180,11 @@ AttentionHead AttentionProblem::head(std::size_t b, std::size_t n, float* out) c
   const auto first = [&](const MaskStrides& steps) { return b % steps.batches * steps.batch + n * steps.head; };
   if (h.mask.numbers) h.mask.numbers += first(numbers_);
   if (h.mask.flags) h.mask.flags += first(flags_);
+  h.grid = grid_;
+  if (h.grid) {
+    h.grid.rows += (b * heads + n) * rows * h.grid.high;
+    h.grid.columns += (b * heads + n) * rows * h.grid.wide;
+  }
   h.scale = attrs_.scale;
   h.cap = attrs_.softcap;
   h.causal = {attrs_.causal, attrs_.causal_number, attrs_.causal_adds, attrs_.causal_first};
@@ -192,6 +215,11 @@ Verdict accepts_attention(const Call& call, const Target&) {
   } catch (const Error& error) {
     return no(error.what());
   }
+}
+
+Verdict accepts_low_attention(const Call& call, const Target& target) {
+  if (call.attrs.integer("has_grid")) return no("its keys lie in a grid");
+  return accepts_attention(call, target);
 }
 
 double attention_flops(const Call& call, double products) {

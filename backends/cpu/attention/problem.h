@@ -38,11 +38,13 @@ struct AttentionProblem {
     std::size_t batches = 1;  ///< then the mask begins anew
   };
   void read_masks(const Invocation& call);
+  void read_grid(const Invocation& call);
   MaskStrides read_strides(const View& view, AttentionMask::Strides& inner);
 
   const ops::AttentionAttrs& attrs_;
   Place q_, k_, v_, y_;
   AttentionMask mask_;  ///< of the first head
+  AttentionGrid grid_;  ///< likewise
   MaskStrides numbers_, flags_;
   bool repeats_key_ = false;  ///< as many values as a mask has columns, of one key
 };
@@ -52,6 +54,8 @@ std::unique_ptr<Implementation> attention_tasks(const Call& call, const Target& 
 
 /// What all kernels of Attention can run at all.
 Verdict accepts_attention(const Call& call, const Target&);
+/// The same without a grid.
+Verdict accepts_low_attention(const Call& call, const Target& target);
 /// Floating point operations, where one does so many products of the two matrix products, of sequences of 128 where
 /// their length is not known.
 double attention_flops(const Call& call, double products = 1);

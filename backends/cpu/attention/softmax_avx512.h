@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/attention/causal.h"
+#include "backends/cpu/attention/grid.h"
 #include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {

@@ -90,6 +90,7 @@ void stream(const AttentionHead& h, AttentionRow* rows, std::size_t begin, std::
   dot_products<R>(h, rows, begin, count, scores);
   for (std::size_t r = 0; r < R; ++r) {
     if (h.cap != 0) soft_cap(scores[r], count, h.cap, exp);
+    if (rows[r].grid) add_grid(rows[r].grid, rows[r].index, begin, count, scores[r]);
     const AttentionMask mask = rows[r].mask.from(0, begin);
     rows[r].max = _mm512_reduce_max_ps(largest_left(h, mask, rows[r].index, begin, count, scores[r]));
     rows[r].sum = _mm512_reduce_add_ps(exponentials(scores[r], count, rows[r].max, exp));

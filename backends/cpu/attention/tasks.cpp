@@ -175,7 +175,7 @@ class FusedAttention : public Implementation {
         for (std::size_t i = 0; i < count; ++i) {
           const std::size_t row = (first + i) % p.rows;
           head = p.head(b, n + (first + i) / p.rows, y);
-          found[i] = {head.q + row * head.q_row, head.mask.from(row, 0), row, part + i * p.width};
+          found[i] = {head.q + row * head.q_row, head.mask.from(row, 0), head.grid, row, part + i * p.width};
         }
         head.whole = attrs_.causal;  // of few rows none leaves much out
         code_.stream(head, found, count, at, last);
@@ -209,8 +209,8 @@ class FusedAttention : public Implementation {
       float* sums = values + at * p.width;
       for (std::size_t split = 1; split < splits; ++split) {
         const std::size_t other = at + split * rows;
-        gathered[at].add({nullptr, {}, 0, values + other * p.width, gathered[other].max, gathered[other].sum}, p.width,
-                         sums);
+        gathered[at].add({nullptr, {}, {}, 0, values + other * p.width, gathered[other].max, gathered[other].sum},
+                         p.width, sums);
       }
       const std::size_t n = unit % p.kv_heads * p.group() + row / p.rows;
       float* to = p.head(unit / p.kv_heads, n, y).y;

@@ -57,7 +57,9 @@ void conv_by_definition(const PlainConv& p, float* y, Invocation& call) {
         for (const std::int64_t tap : taps) sum += tap < 0 ? 0 * *w++ : x[tap] * *w++;
       const std::int64_t index = to + f * out.channel;
       if (conv.residual == ops::Residual::before) sum += p.residual[index];
-      y[index] = activate(p.activation, sum);
+      ActivationSpec activation = p.activation;
+      if (p.slopes) activation.alpha = p.slopes[f];
+      y[index] = activate(activation, sum);
       if (conv.residual == ops::Residual::after) y[index] += p.residual[index];
     }
   };

@@ -14,6 +14,7 @@ struct PlainConv {
   const float *x = nullptr, *w = nullptr;
   const float* bias = nullptr;      ///< or null
   const float* residual = nullptr;  ///< or null
+  const float* slopes = nullptr;    ///< of PRelu
 };
 
 void conv_by_definition(const PlainConv& plain, float* y, Invocation& call);

@@ -195,7 +195,7 @@ void write_planes(const DenseRun& run, const DenseTask& task, const float* resul
     transpose(result + i * pixels * filters, filters, p.y + at, plane, pixels, filters);
     if (!p.added) continue;
     for (std::int64_t f = 0; f < filters; ++f)
-      finish_results(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+      finish_results(p, first + f, p.y + at + f * plane, p.added + at + f * plane, pixels);
   }
 }
 
@@ -246,7 +246,7 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
   const Result result = result_of(run, task, memory + s.band);
   // Without a channels-last residual at hand, a result for planes gets its residual and activation at the end.
   const bool late = !p.y_last && p.added;
-  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
+  Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
   const std::int64_t stride_w = p.kernel_w == 1 ? 1 : p.stride_w, stride_h = p.kernel_h == 1 ? 1 : p.stride_h;
   Tile tile{};
   tile.a = band.data;
@@ -259,6 +259,7 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
     const DensePanel& panel = run.panels[i];
     tile.b = run.weights + panel.offset;
     tile.bias = p.bias + panel.first;
+    if (p.slopes) epilogue.slopes = p.slopes + panel.first;
     tile.y = result.y + panel.first - first;
     tile.added = result.added ? result.added + panel.first - first : nullptr;
     const std::int64_t here = p.filters - panel.first < panel.filters() ? p.filters - panel.first : panel.filters();

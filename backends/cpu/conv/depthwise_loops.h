@@ -39,10 +39,11 @@ MODELFLOW_INLINE void for_channels(const Strip& s, Body body) {
   }
 }
 
-/// `offset` is the channel, plus y_row in a second row of results.
+/// `row`: y_row in a second row of results.
 template <int T, class Part>
-MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t offset, Part part,
+MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t channel, std::ptrdiff_t row, Part part,
                                   const Epilogue& epilogue) {
+  const std::ptrdiff_t offset = channel + row;
   const auto add = [&] {
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) acc[t] += load(s.added + t * s.y_pixel + offset, part);
@@ -52,6 +53,11 @@ MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
   });
+  if (epilogue.activation.kind == Activation::prelu) {
+    const Affine<LeakyRelu> f = bend_of(epilogue.activation, epilogue.slopes + channel);
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
+  }
   if (epilogue.residual == ops::Residual::after && runs_in_registers(epilogue.activation.kind)) add();
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) store(s.y + t * s.y_pixel + offset, acc[t], part);
@@ -83,7 +89,7 @@ void run_strip(const Strip& s, const Epilogue& epilogue) {
             }
           }
         }
-        store_strip(acc, s, c, part, epilogue);
+        store_strip(acc, s, c, 0, part, epilogue);
       });
 }
 
@@ -117,8 +123,8 @@ void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
             }
           }
         }
-        store_strip(upper, s, c, part, epilogue);
-        store_strip(lower, s, c + s.y_row, part, epilogue);
+        store_strip(upper, s, c, 0, part, epilogue);
+        store_strip(lower, s, c, s.y_row, part, epilogue);
       });
 }
 
@@ -132,7 +138,7 @@ void run_single(const Strip& s, const Epilogue& epilogue) {
           const float* w = s.w + i * s.w_row + c;
           for (std::int64_t j = 0; j < s.taps_w; ++j, x += s.x_column, w += s.w_tap) acc[0] += load(x, part) * load(w);
         }
-        store_strip(acc, s, c, part, epilogue);
+        store_strip(acc, s, c, 0, part, epilogue);
       });
 }
 
@@ -165,6 +171,7 @@ StripFunction strip_of(std::int64_t results, Reach reach) {
 /// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
 StripFunction strip_function(const ConvProblem& p, std::int64_t results, Reach reach) {
   if (p.dilation_w != 1) return nullptr;
+  if (p.kernel_w == 1 && p.stride_w == 1) return strip_of<1, 1>(results, reach);
   if (p.kernel_w == 3) {
     if (p.stride_w == 1) return strip_of<3, 1>(results, reach);
     if (p.stride_w == 2) return strip_of<3, 2>(results, reach);
@@ -304,7 +311,7 @@ void write_planes(const ConvProblem& p, const ConvBlock& b, const float* result)
               static_cast<std::size_t>(plane), static_cast<std::size_t>(pixels), static_cast<std::size_t>(p.filters));
     if (!p.added) continue;
     for (std::int64_t f = 0; f < p.filters; ++f)
-      finish_results(p, p.y + at + f * plane, p.added + at + f * plane, pixels);
+      finish_results(p, f, p.y + at + f * plane, p.added + at + f * plane, pixels);
   }
 }
 
@@ -336,7 +343,7 @@ void depthwise_block(const DepthwiseRun& run, const ConvBlock& block, std::byte*
   if (sizes.repeated > 0) source = repeat_channels(p, block, source, memory + sizes.copy);
   float* result = memory + sizes.copy + sizes.repeated;
   const bool late = !p.y_last && p.added;
-  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
+  const Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual, p.slopes};
   Strip s{};
   s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;

@@ -14,6 +14,7 @@ namespace {
 struct Epilogue {
   ActivationSpec activation;
   ops::Residual residual;
+  const float* slopes = nullptr;  ///< of PRelu: those of the filters at hand
 };
 
 /// Activations of a few instructions run on the accumulators; the others would bloat every tile and take a second pass
@@ -21,7 +22,12 @@ struct Epilogue {
 constexpr bool runs_in_registers(Activation kind) {
   return kind == Activation::none || kind == Activation::relu || kind == Activation::clip ||
          kind == Activation::leaky_relu || kind == Activation::bounded_leaky_relu || kind == Activation::hard_swish ||
-         kind == Activation::hard_sigmoid;
+         kind == Activation::hard_sigmoid || kind == Activation::prelu;
+}
+
+/// PRelu on the sums of a vector of filters, whose slopes lie at `slopes`.
+MODELFLOW_INLINE Affine<LeakyRelu> bend_of(const ActivationSpec& spec, const float* slopes) {
+  return {{load(slopes)}, all(spec.scale), all(spec.shift)};
 }
 
 template <class Body>

@@ -106,10 +106,12 @@ Band copy_band(const ConvProblem& p, const ConvBlock& block, const BandShape& s,
   return {to, row, pixel, planes ? plane : 0};
 }
 
-/// Residual and activation of `n` consecutive results of a convolution.
-void finish_results(const ConvProblem& p, float* y, const float* added, std::int64_t n) {
+/// Residual and activation of `n` consecutive results of one filter of a convolution.
+void finish_results(const ConvProblem& p, std::int64_t filter, float* y, const float* added, std::int64_t n) {
   const bool before = p.residual == ops::Residual::before, after = p.residual == ops::Residual::after;
-  with_activation(p.activation, [=](auto f) {
+  ActivationSpec activation = p.activation;
+  if (p.slopes) activation.alpha = p.slopes[filter];
+  with_activation(activation, [=](auto f) {
     vectors(static_cast<std::size_t>(n), [=](std::size_t i, auto part) {
       Floats v = load(y + i, part);
       if (before) v += load(added + i, part);

@@ -20,17 +20,19 @@ View tensor(Invocation& call, std::size_t index, bool may_be_bf16 = false) {
   return view;
 }
 
-const float* padded_bias(const ConvNode& node, Invocation& call) {
+/// A number for each filter, from input `index` (0: none of them), and zeros behind.
+const float* padded(const ConvNode& node, std::size_t index, Invocation& call) {
   const auto filters = static_cast<std::size_t>(node.weights[0]);
   const std::size_t room = (filters + 63) / 64 * 64;
-  auto* bias = reinterpret_cast<float*>(call.scratch(room * sizeof(float)));
-  std::memset(bias, 0, room * sizeof(float));
-  if (!node.conv.has_bias) return bias;
-  const View given = tensor(call, 2);
+  auto* numbers = reinterpret_cast<float*>(call.scratch(room * sizeof(float)));
+  std::memset(numbers, 0, room * sizeof(float));
+  if (index == 0) return numbers;
+  const View given = tensor(call, index);
   if (given.dims.size() != 1 || given.dims[0] != node.weights[0])
-    mismatch("bias is " + text(given.dims) + " for " + std::to_string(filters) + " filters");
-  std::memcpy(bias, given.data, filters * sizeof(float));
-  return bias;
+    mismatch("input " + std::to_string(index) + " is " + text(given.dims) + " for " + std::to_string(filters) +
+             " filters");
+  std::memcpy(numbers, given.data, filters * sizeof(float));
+  return numbers;
 }
 
 }  // namespace
@@ -64,7 +66,8 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
 ConvProblem ConvNode::problem(Invocation& call) const {
   const ConvBf16Problem p = operands(call, false);
   const auto *x = static_cast<const float*>(p.x.data), *added = static_cast<const float*>(p.added.data);
-  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation};
+  const float* slopes = conv.has_slopes ? padded(*this, conv.slopes_index(), call) : nullptr;
+  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation, slopes};
 }
 
 ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
@@ -72,7 +75,7 @@ ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
   const View x = tensor(call, 0, may_be_bf16);
   ConvBf16Problem p{conv_geometry(conv, weights, x.dims), x, {}, nullptr, nullptr, conv.residual, activation};
   const Dims y = conv.output_dims(x.dims, weights[0]);
-  p.bias = padded_bias(*this, call);
+  p.bias = padded(*this, conv.has_bias ? 2 : 0, call);
   if (p.residual != ops::Residual::none) {
     p.added = tensor(call, conv.residual_index(), may_be_bf16);
     if (!std::ranges::equal(p.added.dims, y))
@@ -108,6 +111,7 @@ Verdict accepts_conv(const Call& call, std::size_t max_rank) {
 Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
   return accepts_operands(call, max_rank, [&](std::size_t i, const ops::ConvAttrs& conv) {
     const DType is = call.in(i).dtype;
+    if (conv.has_slopes) return false;
     if (i == 1) return is == DType::bf16;
     return is == DType::f32 || (is == DType::bf16 && !(conv.has_bias && i == 2));
   });

@@ -33,6 +33,7 @@ struct ConvProblem : ConvGeometry {
   float* y;
   ops::Residual residual;
   ActivationSpec activation;
+  const float* slopes;  // of PRelu, as many as there is bias; else null
 };
 
 /// One run of a convolution that multiplies bfloat16: its operands are that or float32, each for itself.

@@ -76,6 +76,16 @@ MODELFLOW_INLINE void write_tile(const Floats (&acc)[R][N], const Tile& t) {
 }
 
 template <int R, int N>
+MODELFLOW_INLINE void bend_rows(Floats (&acc)[R][N], const Epilogue& epilogue) {
+#pragma GCC unroll 4
+  for (int j = 0; j < N; ++j) {
+    const Affine<LeakyRelu> f = bend_of(epilogue.activation, epilogue.slopes + kFloats * j);
+#pragma GCC unroll 32
+    for (int r = 0; r < R; ++r) acc[r][j] = f(acc[r][j]);
+  }
+}
+
+template <int R, int N>
 MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
   if (t.pause) return write_tile(acc, t);
   if (epilogue.residual == ops::Residual::before) add_rows(acc, t);
@@ -86,6 +96,7 @@ MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilo
       for (int j = 0; j < N; ++j) acc[r][j] = f(acc[r][j]);
     }
   });
+  if (epilogue.activation.kind == Activation::prelu) bend_rows(acc, epilogue);
   const bool done = runs_in_registers(epilogue.activation.kind);
   if (done && epilogue.residual == ops::Residual::after) add_rows(acc, t);
   write_tile(acc, t);

@@ -114,8 +114,22 @@ __attribute__((noinline)) void direct(const WinogradRun& run, std::int64_t image
   }
 }
 
+/// PRelu: the activation of one vector of filters after the other.
+struct Bends {
+  const float* slopes;
+  ActivationSpec spec;
+};
+MODELFLOW_INLINE Affine<LeakyRelu> activation_from(const Bends& f, std::size_t k) {
+  return {{load(f.slopes + k)}, all(f.spec.scale), all(f.spec.shift)};
+}
+template <class F>
+MODELFLOW_INLINE F activation_from(const F& f, std::size_t) {
+  return f;
+}
+
 template <class F, class Activate>
-void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, const float* products, Activate f) {
+void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, const float* products,
+                 Activate activation) {
   constexpr int n = F::kInputs, m = F::kResults;
   const ConvProblem& p = run.problem;
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
@@ -125,6 +139,7 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
   const bool after = p.added && p.residual == ops::Residual::after;
   vectors(
       static_cast<std::size_t>(p.filters), [&](std::size_t k, auto part) __attribute__((always_inline)) {
+        const auto f = activation_from(activation, k);
         const Floats bias = load(p.bias + k);  // rounded up to whole vectors
         Floats half[n][m];                     // [frequency of columns][row]
         for (int j = 0; j < n; ++j) {
@@ -160,7 +175,7 @@ void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t las
 
 void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows,
                      const float* products) {
-  with_activation(run.problem.activation, [&](auto f) {
+  const auto tiles = [&](auto f) {
     for (std::int64_t t = first; t < last; ++t) {
       const float* from = products + (t - first) * run.problem.filters;
       if (run.m == 4) {
@@ -169,7 +184,10 @@ void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t la
         output_tile<Two>(run, place_of(run, t), rows, from, f);
       }
     }
-  });
+  };
+  const ConvProblem& p = run.problem;
+  if (p.slopes) return tiles(Bends{p.slopes, p.activation});
+  with_activation(p.activation, tiles);
 }
 
 }  // namespace

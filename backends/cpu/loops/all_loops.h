@@ -5,6 +5,7 @@
 #include "backends/cpu/loops/channels_loops.h"
 #include "backends/cpu/loops/norm_loops.h"
 #include "backends/cpu/loops/pointwise_loops.h"
+#include "backends/cpu/loops/products_loops.h"
 #include "backends/cpu/loops/rotary_loops.h"
 #include "backends/cpu/loops/softmax_loops.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -19,6 +20,7 @@ constexpr VectorCode kCode = {
     .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, scale_rows, scale, sum, vector_by<float>,
                  vector_by<std::int8_t>, to_bf16, from_bf16},
     .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
+    .products = {small_product, column_squares},
     .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
               dequantize_second, add},
 };

@@ -5,6 +5,7 @@
 #include "backends/cpu/loops/channels.h"
 #include "backends/cpu/loops/norm.h"
 #include "backends/cpu/loops/pointwise.h"
+#include "backends/cpu/loops/products.h"
 #include "backends/cpu/loops/rotary.h"
 #include "backends/cpu/loops/softmax.h"
 #include "modelflow/target.h"
@@ -17,6 +18,7 @@ struct VectorCode {
   NormLoops norm;
   ChannelLoops channels;
   RotaryLoops rotary;
+  ProductLoops products;
   ByteLoops bytes;
 };
 

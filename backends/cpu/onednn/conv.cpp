@@ -4,6 +4,7 @@
 #include "backends/cpu/conv/by_definition.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
+#include "backends/cpu/frame/share.h"
 #include "backends/cpu/gemm/low_precision_problem.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/moderate.h"
@@ -82,6 +83,7 @@ class OnednnConv : public ModerateOnly {
       const std::shared_ptr<const Prepared> ready = prepare(x, y, call.threads());
       execute(*ready, call, out);
     });
+    if (conv_.has_slopes) bend(y, static_cast<float*>(out), call);
   }
 
  private:
@@ -115,6 +117,8 @@ class OnednnConv : public ModerateOnly {
   void check_others(Invocation& call, const Dims& y) const {
     if (conv_.has_bias && dims_of(call, 2) != Dims{weights_.dims()[0]})
       mismatch("bias is " + Shape::of(dims_of(call, 2)).str());
+    if (conv_.has_slopes && dims_of(call, conv_.slopes_index()) != Dims{weights_.dims()[0]})
+      mismatch("slopes are " + Shape::of(dims_of(call, conv_.slopes_index())).str());
     if (conv_.residual == Residual::none) return;
     const Dims added = dims_of(call, conv_.residual_index(), added_type_);
     if (added != y) mismatch("residual is " + Shape::of(added).str() + ", the result is " + Shape::of(y).str());
@@ -128,6 +132,7 @@ class OnednnConv : public ModerateOnly {
     plain.x = floats(0), plain.w = weights_.as<float>().data();
     if (conv_.has_bias) plain.bias = floats(2);
     if (conv_.residual != Residual::none) plain.residual = floats(conv_.residual_index());
+    if (conv_.has_slopes) plain.slopes = floats(conv_.slopes_index());
     conv_by_definition(plain, static_cast<float*>(call.output(0, y)), call);
   }
 
@@ -154,7 +159,7 @@ class OnednnConv : public ModerateOnly {
         {DNNL_ARG_DST, y},
         {DNNL_ARG_SCRATCHPAD, room(ready.desc.scratchpad_desc())}};
     if (conv_.has_bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.bias_desc(), call.input(2).data));
-    if (conv_.residual != Residual::none) {
+    if (in_primitive()) {
       args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(conv_.residual == Residual::before, activation_)) |
                        DNNL_ARG_SRC_1,
                    given(conv_.residual_index(), ready.added_given, ready.added_reorder, ready.added_last));
@@ -209,12 +214,36 @@ class OnednnConv : public ModerateOnly {
     return made;
   }
 
+  /// The residual is added by oneDNN.
+  bool in_primitive() const {
+    return conv_.residual == Residual::before || (conv_.residual == Residual::after && !conv_.has_slopes);
+  }
+
+  /// PRelu with a slope for each channel, for which oneDNN's fast convolutions have no post-op, and what follows it.
+  void bend(const Dims& dims, float* y, Invocation& call) const {
+    const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
+    const float *slopes = floats(conv_.slopes_index()),
+                *added = conv_.residual == Residual::after ? floats(conv_.residual_index()) : nullptr;
+    const auto channels = static_cast<std::size_t>(weights_.dims()[0]),
+               all = static_cast<std::size_t>(element_count(dims));
+    const std::size_t pixels = conv_.y_last ? 1 : all / (static_cast<std::size_t>(dims[0]) * channels);
+    const std::size_t row = conv_.y_last ? channels : pixels, rows = all / row;
+    share(call, rows, tasks_for(all, call), [&](std::size_t begin, std::size_t end, std::size_t) {
+      for (std::size_t r = begin; r < end; ++r)
+        for (std::size_t i = 0; i < row; ++i) {
+          const float x = y[r * row + i], slope = slopes[conv_.y_last ? i : r % channels];
+          const float bent = (x < 0 ? x * slope : x) * activation_.scale + activation_.shift;
+          y[r * row + i] = added ? bent + added[r * row + i] : bent;
+        }
+    });
+  }
+
   dnnl::primitive_attr primitive_attr(const memory::desc& residual) const {
     dnnl::post_ops ops;
     const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, residual); };
     if (conv_.residual == Residual::before) add();
-    append_activation(ops, activation_);
-    if (conv_.residual == Residual::after) add();
+    if (!conv_.has_slopes) append_activation(ops, activation_);
+    if (conv_.residual == Residual::after && in_primitive()) add();
     dnnl::primitive_attr attr;
     attr.set_post_ops(ops);
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);

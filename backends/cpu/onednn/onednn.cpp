@@ -44,6 +44,7 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
     case Activation::clip:
       return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
     case Activation::leaky_relu:
+    case Activation::prelu:
       return ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
     case Activation::bounded_leaky_relu:
       ops.append_eltwise(algorithm::eltwise_relu, a.alpha, 0);
@@ -66,6 +67,10 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
       return ops.append_eltwise(algorithm::eltwise_mish, 0, 0);
     case Activation::tanh:
       return ops.append_eltwise(algorithm::eltwise_tanh, 0, 0);
+    case Activation::elu:
+      return ops.append_eltwise(algorithm::eltwise_elu, a.alpha, 0);
+    case Activation::softplus:
+      return ops.append_eltwise(algorithm::eltwise_soft_relu, 1, 0);
   }
 }
 

@@ -68,6 +68,20 @@ struct Tanh {
   MODELFLOW_INLINE Floats operator()(Floats x) const { return tanh(x); }
 };
 
+struct Elu {
+  Floats alpha;
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats e = x < all(-87.0f) ? Floats{} : exp(min(Floats{}, x));
+    return x < Floats{} ? alpha * (e - 1.0f) : x;
+  }
+};
+struct Softplus {
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats size = x < Floats{} ? -x : x;  // NaN stays NaN in max(0, x)
+    return max(Floats{}, x) + log(1.0f + (size > all(87.0f) ? Floats{} : exp(-size)));
+  }
+};
+
 /// f, then times scale plus shift. Exact for 1 and 0, and hidden behind memory: so every activation is wrapped.
 template <class F>
 struct Affine {
@@ -90,6 +104,7 @@ void with_activation(const ActivationSpec& spec, Body plain_body) {
     case Activation::clip:
       return body(Clip{alpha, beta});
     case Activation::leaky_relu:
+    case Activation::prelu:
       return body(LeakyRelu{alpha});
     case Activation::bounded_leaky_relu:
       return body(BoundedLeakyRelu{alpha, beta});
@@ -111,6 +126,10 @@ void with_activation(const ActivationSpec& spec, Body plain_body) {
       return body(Mish{});
     case Activation::tanh:
       return body(Tanh{});
+    case Activation::elu:
+      return body(Elu{alpha});
+    case Activation::softplus:
+      return body(Softplus{});
   }
 }
 

@@ -39,6 +39,7 @@ __device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) 
         return s.beta < low ? s.beta : low;
       });
     case Activation::leaky_relu:
+    case Activation::prelu:
       return each(v, [&s](float x) { return x < 0.0F ? s.alpha * x : x; });
     case Activation::bounded_leaky_relu:
       return each(v, [&s](float x) {
@@ -63,6 +64,10 @@ __device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) 
       return each(v, [](float x) { return mish(x); });
     case Activation::tanh:
       return each(v, [](float x) { return tanhf(x); });
+    case Activation::elu:
+      return each(v, [&s](float x) { return x < 0.0F ? s.alpha * (expf(x) - 1.0F) : x; });
+    case Activation::softplus:
+      return each(v, [](float x) { return x > 0.0F ? x + logf(1.0F + expf(-x)) : logf(1.0F + expf(x)); });
   }
 }
 
