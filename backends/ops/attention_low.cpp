@@ -11,7 +11,7 @@ Verdict infer(Call& call) { return attention_op.infer(call); }
 
 std::vector<Call> samples_of(const char* op) {
   std::vector<Call> calls = attention_samples();
-  std::erase_if(calls, [](const Call& call) { return call.attrs.integer("has_grid") != 0; });  // no kernel for those
+  std::erase_if(calls, [](const Call& call) { return AttentionAttrs(call).has_grid; });  // no kernel for those
   for (Call& call : calls) call.op = op;
   return calls;
 }

@@ -218,7 +218,7 @@ Verdict accepts_attention(const Call& call, const Target&) {
 }
 
 Verdict accepts_low_attention(const Call& call, const Target& target) {
-  if (call.attrs.integer("has_grid")) return no("its keys lie in a grid");
+  if (CallAttrs(call).flag("has_grid")) return no("its keys lie in a grid");
   return accepts_attention(call, target);
 }
 
