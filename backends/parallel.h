@@ -1,6 +1,8 @@
 // Marks threads that work in a parallel loop of a runtime.
 #pragma once
 
+#include "backends/vector_registers.h"
+
 namespace modelflow {
 
 /// Marks the calling thread as a worker of Invocation::parallel while it lives. Runtimes do not nest parallel loops,
@@ -19,6 +21,7 @@ class ParallelRegion {
     return inside;
   }
   bool outer_;
+  VectorRegisters registers_;
 };
 
 }  // namespace modelflow

@@ -14,6 +14,7 @@
 #include "src/emit/emit.h"
 #include "tests/call_model.h"
 #include "tests/close.h"
+#include "tests/vector_state.h"
 
 namespace modelflow {
 namespace {
@@ -42,7 +43,10 @@ class KernelsTest : public testing::Test {
 
   std::vector<Tensor> run_all(const Model& model, const Feeds& feeds, const SessionOptions& options) {
     const std::string bytes = model.to_bytes();
-    return runtime_->load_bytes(std::as_bytes(std::span(bytes)), options)->run(feeds);
+    const std::unique_ptr<Session> session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), options);
+    std::vector<Tensor> results = session->run(feeds);
+    EXPECT_FALSE(upper_halves_in_use()) << model.graph().nodes().front()->op();
+    return results;
   }
   Tensor run(const Model& model, const Feeds& feeds, const SessionOptions& options) {
     return run_all(model, feeds, options).at(0);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/vector_registers.h"
 #include "modelflow/error.h"
 
 namespace modelflow::ort {
@@ -38,6 +39,7 @@ inline OrtStatus* status_of(const OrtApi& api, const std::exception& error) {
 template <class Body>
 OrtStatus* guarded(const OrtApi& api, Body body) noexcept {
   try {
+    const VectorRegisters registers;
     body();
     return nullptr;
   } catch (const std::exception& error) {
