@@ -132,6 +132,8 @@ std::string open_at(const Node& node, const Values& values) {
     return "ONNX Runtime gives " + node.op() + " of nothing a shape of its own";
   if (node.is("Concat") && joins_unlike(node, values)) return "ONNX Runtime joins what has no elements with anything";
   const auto x = values.find(node.input(0));
+  if (node.is("PRelu") && x != values.end() && x->second.dims() != result->second.dims())
+    return "ONNX Runtime takes slopes of PRelu that do not broadcast to its operand";
   if (picks(node) && x != values.end() && has(x->second, is_nan))
     return "NaN is the largest or not, as its place has it";
   if (node.is("MaxPool") && x != values.end() && has(x->second, [](double v) { return v == -INFINITY; }))

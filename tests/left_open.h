@@ -14,6 +14,7 @@ namespace modelflow {
 ///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
 ///  - Reshape whose computed target comes out as 0 where the extent was another: it is copied;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
+///  - PRelu whose slopes have more elements than its operand (they are to broadcast to it);
 ///  - rows of the op Attention that are hidden as a whole by the lowest number: zeros or means, as the version has it;
 ///  - the largest or smallest of numbers and NaN: which it is depends on their places, and so it does for MaxPool where
 ///    a window sees nothing but -infinity;

@@ -15,6 +15,7 @@ ChannelAttentionAttrs::ChannelAttentionAttrs(const CallAttrs& attrs)
       scale(attrs.number("scale")),
       epsilon(attrs.number("epsilon")),
       normalize(attrs.flag("normalize")),
+      clips(attrs.flag("clips")),
       packed(attrs.flag("packed")),
       has_temperature(attrs.flag("has_temperature")) {
   if (heads < 1) throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
@@ -42,10 +43,10 @@ std::string heads_text(const std::string& x, const std::string& count) {
 }
 
 /// Rows divided by their lengths, at least epsilon.
-std::string unit_text(const std::string& y, const std::string& x, int opset) {
+std::string unit_text(const std::string& y, const std::string& x, const char* bound, int opset) {
   const std::string length = opset < 18 ? " = ReduceL2 <axes = [-1]> (" + x + ")\n" : " = ReduceL2 (" + x + ", last)\n";
-  return y + "_length" + length + y + "_least = Clip (" + y + "_length, epsilon)\n" + y + " = Div (" + x + ", " + y +
-         "_least)\n";
+  return y + "_length" + length + y + "_least = " + bound + " (" + y + "_length, epsilon)\n" + y + " = Div (" + x +
+         ", " + y + "_least)\n";
 }
 
 std::string body(const Call& call, int opset) {
@@ -65,8 +66,9 @@ std::string body(const Call& call, int opset) {
   std::string q = "q_heads", k = "k_heads", scores = "scaled";
   if (attention.normalize) {
     if (opset >= 18) text += "last = Constant <value = int64[1] {-1}> ()\n";
-    text += "epsilon = Constant <value_float: float = @epsilon> ()\n" + unit_text("q_unit", q, opset) +
-            unit_text("k_unit", k, opset);
+    const char* bound = attention.clips ? "Clip" : "Max";
+    text += "epsilon = Constant <value_float: float = @epsilon> ()\n" + unit_text("q_unit", q, bound, opset) +
+            unit_text("k_unit", k, bound, opset);
     q = "q_unit", k = "k_unit";
   }
   text += "k_turned = Transpose <perm = [0, 1, 3, 2]> (" + k + ")\nproducts = MatMul (" + q + ", k_turned)\n" +
@@ -150,6 +152,7 @@ std::vector<Call> samples() {
                                                          {0, 9, 2, 8, true, true, true}}) {
       Call call{"ChannelAttention", {}, {}, {}};
       call.attrs.set("num_heads", s.heads).set("packed", s.packed ? 1 : 0).set("normalize", s.normalize ? 1 : 0);
+      call.attrs.set("clips", s.packed && s.normalize ? 1 : 0);
       call.attrs.set("has_temperature", s.temperature ? 1 : 0).set("epsilon", Attr(s.normalize ? 1e-12f : 0.0f));
       call.attrs.set("scale", Attr(s.normalize ? 1.0f : 1.0f / static_cast<float>(s.tokens)));
       const std::int64_t width = s.heads * s.size;
@@ -186,6 +189,7 @@ extern const FusedOp channel_attention_op = {
                  {"scale", 1.0f},
                  {"epsilon", 0.0f},
                  {"normalize", std::int64_t{0}},
+                 {"clips", std::int64_t{0}},
                  {"packed", std::int64_t{0}},
                  {"has_temperature", std::int64_t{0}}},
     .flops = flops,

@@ -16,6 +16,7 @@ struct ChannelAttentionAttrs {
   float scale = 1;
   float epsilon = 0;       ///< lengths below it count as it
   bool normalize = false;  ///< queries and keys are divided by their lengths first
+  bool clips = false;      ///< lengths are bounded by a Clip: in ONNX Runtime the largest float for infinity
   bool packed = false;     ///< one operand holds all queries, then all keys, then all values
   bool has_temperature = false;
 

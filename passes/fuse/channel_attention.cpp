@@ -25,6 +25,7 @@ struct Side {
   Value* heads = nullptr;  ///< [batch, heads, size, tokens], turned [batch, heads, tokens, size]
   bool turned = false;
   std::optional<float> epsilon = {};  ///< divided by its lengths over the tokens, which are at least this
+  bool clips = false;                 ///< by a Clip
 };
 
 class Finder {
@@ -37,6 +38,7 @@ class Finder {
     if (Verdict v = read(); !v) return v;
     if (q_.epsilon.has_value() != k_.epsilon.has_value()) return no("only one of queries and keys has unit length");
     if (q_.epsilon && *q_.epsilon != *k_.epsilon) return no("queries and keys have other least lengths");
+    if (q_.clips != k_.clips) return no("one least length is a Clip, the other a Max");
     if (temperatures_ > 1) return no("there are two temperatures");
     return build();
   }
@@ -115,9 +117,7 @@ class Finder {
       Node* node = value->producer();
       if (!node || &node->graph() != &value->graph()) break;
       if (!side.epsilon && node->is("Div") && only_reader(*value)) {
-        const std::optional<float> epsilon = unit(*node, turned ? 2 : 3);
-        if (epsilon) {
-          side.epsilon = epsilon;
+        if (unit(*node, turned ? 2 : 3, side)) {
           value = node->input(0);
           break;
         }
@@ -131,11 +131,11 @@ class Finder {
     side.turned = turned;
   }
 
-  /// x / max(length of x along `axis`, epsilon): epsilon.
-  std::optional<float> unit(const Node& quotient, std::int64_t axis) {
+  /// Whether it is x / max(length of x along `axis`, epsilon).
+  bool unit(const Node& quotient, std::int64_t axis, Side& side) {
     const Value& x = *quotient.input(0);
     Node* bound = quotient.input(1)->producer();
-    if (!bound || only_reader(*bound->output()) != &quotient) return {};
+    if (!bound || only_reader(*bound->output()) != &quotient) return false;
     const Value* lengths = nullptr;
     std::optional<float> least;
     if (bound->is("Clip") && !bound->input(2)) {
@@ -148,12 +148,13 @@ class Finder {
     }
     Node* norm = lengths ? lengths->producer() : nullptr;
     if (!least || !(*least > 0) || !norm || !norm->is("ReduceL2") || norm->input(0) != &x || !only_reader(*lengths))
-      return {};
+      return false;
     const std::optional<Ints> axes = setting(*norm, "axes", 1);
     const std::optional<Ints> list = axes ? positive(*axes, 4) : std::nullopt;
-    if (!list || *list != Ints{axis} || norm->attrs.integer("keepdims", 1) == 0) return {};
+    if (!list || *list != Ints{axis} || norm->attrs.integer("keepdims", 1) == 0) return false;
     for (Node* node : {const_cast<Node*>(&quotient), bound, norm}) gone_.insert(node);
-    return least;
+    side.epsilon = least, side.clips = bound->is("Clip");
+    return true;
   }
 
   /// The readings of heads that lie beside each other in the last axis of [batch, tokens, channels].
@@ -182,7 +183,7 @@ class Finder {
   bool put(const Operands& o, std::string& why) {
     Node& end = *context_node_;
     const std::optional<Continuation> to = read_continuation(*end.output(), o.q->heads, true);
-    if (!to) return why = "the result is not [batch, tokens, channels]", false;
+    if (!to || to->layout() != "BSH") return why = "the result is not [batch, tokens, channels]", false;
     std::set<const Node*> gone = gone_;
     for (const Heads* heads : {o.q, o.k, o.v})
       for (const Value* value : heads->passed) gone.insert(value->producer());
@@ -191,7 +192,8 @@ class Finder {
     std::vector<Value*> inputs = {pack(o, gone, end, context_, why)};
     Attrs attrs;
     attrs.set("num_heads", o.q->heads).set("packed", inputs[0] ? 1 : 0).set("normalize", q_.epsilon ? 1 : 0);
-    attrs.set("epsilon", Attr(q_.epsilon.value_or(0))).set("has_temperature", factors_.temperature ? 1 : 0);
+    attrs.set("clips", q_.clips ? 1 : 0).set("epsilon", Attr(q_.epsilon.value_or(0)));
+    attrs.set("has_temperature", factors_.temperature ? 1 : 0);
     attrs.set("scale", Attr(factors_.scale * o.q->factor * o.k->factor));
     if (!inputs[0]) {
       for (const Heads* heads : {o.q, o.k, o.v})

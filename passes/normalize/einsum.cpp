@@ -86,6 +86,9 @@ Verdict is_product(const Match& m) {
     if (rank_of(value).value_or(0) != axes.size()) return no("its rank is unknown", value->name());
   if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->summed); !v || !joins_rows(*e)) return v;
   if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->batch); !v) return v;
+  for (const Value* value : {&a, &b})
+    if (std::ranges::any_of(value->shape().dims(), [](const Dim& dim) { return dim.number() == 0; }))
+      return no("it has no elements, and a Reshape takes 0 for an extent to copy", value->name());
   const auto unknown = [](const Shape& shape, const std::string& from, const std::string& axes) {
     return std::ranges::count_if(axes, [&](char axis) { return !shape[from.find(axis)].known(); });
   };

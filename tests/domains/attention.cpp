@@ -114,6 +114,7 @@ bool channels(const Chosen& c, Operands& made) {
                      width = heads * c.number("size");
   Attrs& attrs = made.call.attrs;
   const bool unit = c.is("normalize");
+  if (!unit && c.is("clips")) return false;
   attrs.set("epsilon", Attr(unit ? c.real("least") : 0.0f));
   attrs.set("scale", Attr(unit ? c.real("sharpness") : c.real("sharpness") / static_cast<float>(tokens + 1)));
   if (c.is("packed")) made.feed("qkv", made.normal({batch, tokens, 3 * width}));
@@ -156,15 +157,16 @@ std::vector<Domain> attention_domains() {
   std::vector<Axis> placed = axes;
   placed.push_back(words("grid", {"none", "none", "none", "1", "5", "13"}));
   axes.push_back(words("grid", {"none"}));
-  return {{"Attention", placed, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
-          {"QAttention", axes, attention, {Special::tiny}, {"has_grid"}},
-          {"AttentionBf16", axes, attention, {Special::nan, Special::tiny}, {"has_grid"}},
-          {"ChannelAttention",
-           {numbers("batch", {0, 1, 2, 3}), numbers("tokens", {1, 5, 49, 130, 333}), numbers("num_heads", {1, 2, 3, 8}),
-            numbers("size", {1, 3, 8, 16, 17, 24, 32, 50}), flag("packed"), flag("normalize"), flag("has_temperature"),
-            flag("constant"), reals("least", {1e-12f, 1e-5f, 4}), reals("sharpness", {1, 3, -2})},
-           channels,
-           {Special::nan, Special::tiny}}};
+  return {
+      {"Attention", placed, attention, {Special::nan, Special::infinite, Special::huge, Special::tiny}},
+      {"QAttention", axes, attention, {Special::tiny}, {"has_grid"}},
+      {"AttentionBf16", axes, attention, {Special::nan, Special::tiny}, {"has_grid"}},
+      {"ChannelAttention",
+       {numbers("batch", {0, 1, 2, 3}), numbers("tokens", {1, 5, 49, 130, 333}), numbers("num_heads", {1, 2, 3, 8}),
+        numbers("size", {1, 3, 8, 16, 17, 24, 32, 50}), flag("packed"), flag("normalize"), flag("clips"),
+        flag("has_temperature"), flag("constant"), reals("least", {1e-12f, 1e-5f, 4}), reals("sharpness", {1, 3, -2})},
+       channels,
+       {Special::nan, Special::infinite, Special::tiny}}};
 }
 
 }  // namespace modelflow::domains

@@ -2,6 +2,7 @@
 // the weights. Queries, keys and values are read where they lie.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/frame/share.h"
@@ -112,7 +113,10 @@ class ChannelAttention : public Implementation {
     code_.products.squares(p.k + at, count, p.size, p.row, to + (p.size + 1) * p.step());
   }
 
-  float of_length(float squares) const { return 1 / std::max(std::sqrt(squares), attrs_.epsilon); }
+  float of_length(float squares) const {
+    const float length = std::max(std::sqrt(squares), attrs_.epsilon);
+    return 1 / (attrs_.clips ? std::min(length, std::numeric_limits<float>::max()) : length);
+  }
 
   /// The tokens of a share from what all shares have gathered. `room`: for the weights, and for them turned.
   void mix(const Problem& p, std::size_t unit, std::size_t split, const float* gathered, float* room) const {
