@@ -52,13 +52,13 @@ bool reduces(const Node& node) {
   return op && !op->axis.empty() && op->defaults.has("axes");
 }
 
-std::vector<Value*> over_axes(Move& move, const Ints& axes) {
+std::vector<Value*> with_list(Move& move, const char* name, const Ints& list) {
   Attrs attrs = move.node.attrs;
   std::vector<Value*> inputs = move.inputs;
-  if (attrs.has("axes"))
-    attrs.set("axes", axes);
+  if (attrs.has(name))
+    attrs.set(name, list);
   else
-    inputs[1] = &move.constant(tensor_of(axes));
+    inputs[1] = &move.constant(tensor_of(list));
   return {move.add(move.node.op(), std::move(inputs), std::move(attrs)).output()};
 }
 

@@ -51,8 +51,8 @@ std::optional<Role> role_of(const Node& node, Facts& facts);
 /// A fused op that reduces axes that stand side by side, whichever they are.
 bool reduces(const Node& node);
 
-/// The node again over these axes, which are an attribute of it or, in newer opsets, its second input.
-std::vector<Value*> over_axes(Move& move, const Ints& axes);
+/// The node again with another list (axes, pads), which is an attribute of it or, in newer opsets, its second input.
+std::vector<Value*> with_list(Move& move, const char* name, const Ints& list);
 
 // One function per family of ops; nothing when the node is not of the family or not movable.
 std::optional<Role> elementwise_role(const Node& node, Facts& facts);  ///< fused reductions too

@@ -80,7 +80,7 @@ std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
   }
   std::sort(axes->begin(), axes->end());
   Role role{.inputs = {0}, .output = adds || rank - axes->size() > 2};
-  role.make = [axes = *axes](Move& move) { return over_axes(move, axes); };
+  role.make = [axes = *axes](Move& move) { return with_list(move, "axes", axes); };
   return role;
 }
 

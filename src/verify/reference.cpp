@@ -19,8 +19,8 @@
 namespace modelflow {
 namespace {
 
-constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case, but with
-constexpr double kRunsPerSecond = 2;       // a small Options::verify_seconds
+constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case
+constexpr double kRunsPerSecond = 2;       // of Options::verify_seconds, where these are fewer
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
                                            // that occur twice make huge ones

@@ -7,16 +7,12 @@
 #include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/gemm/kernels.h"
 #include "backends/cpu/gemm/matmul_problem.h"
+#include "backends/cpu/gemm/split.h"
 
 namespace modelflow::cpu {
 namespace {
 
 using ops::MatMulAttrs;
-
-/// How one product is cut into tasks: rows times columns of tiles.
-struct Split {
-  std::size_t rows = 1, columns = 1;
-};
 
 /// Products on a machine: its code, and what its caches hold.
 struct Machine {
@@ -30,26 +26,18 @@ struct Machine {
 
   // Weights are what travels far: every thread gets its own columns, so that each weight is read by one core only. When
   // B fits in L2 beside the rest, rows are cut instead. A few tasks per thread even out noise on busy machines.
-  Split split(const Gemm& g, std::size_t threads) const {
+  ProductSplit split(const Gemm& g, std::size_t threads) const {
     const double flops = 2.0 * static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
     if (threads == 1 || flops < 1e6) return {};
     const std::size_t wanted = even_tasks(
         std::min<std::size_t>(threads * 3, std::max<std::size_t>(static_cast<std::size_t>(flops / 5e5), 2)), threads);
-    const std::size_t most_columns = tiles(g.n), most_rows = std::max<std::size_t>(g.m / 12, 1);
-    Split s;
-    if (g.k * g.n * sizeof(float) <= small_b) {
-      s.rows = std::min(most_rows, wanted);
-      s.columns = std::min(most_columns, (wanted + s.rows - 1) / s.rows);
-    } else {
-      s.columns = std::min(most_columns, wanted);
-      s.rows = std::min(most_rows, (wanted + s.columns - 1) / s.columns);
-    }
-    return s;
+    const bool rows_first = g.k * g.n * sizeof(float) <= small_b;
+    return cut_product(wanted, rows_first, std::max<std::size_t>(g.m / 12, 1), tiles(g.n));
   }
 
-  void run_part(const Gemm& g, const Split& s, std::size_t task) const {
-    const std::size_t row = task / s.columns, column = task % s.columns, all = tiles(g.n);
-    const std::size_t n0 = all * column / s.columns * code.tile, n1 = all * (column + 1) / s.columns * code.tile;
+  void run_part(const Gemm& g, const ProductSplit& s, std::size_t task) const {
+    const std::size_t row = task / s.panels, column = task % s.panels, all = tiles(g.n);
+    const std::size_t n0 = all * column / s.panels * code.tile, n1 = all * (column + 1) / s.panels * code.tile;
     code.gemm(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n));
   }
 };
@@ -107,8 +95,8 @@ class MatMul : public Implementation {
   }
 
   void multiply(const std::vector<Gemm>& products, Invocation& call) const {
-    const Split s = machine_.split(products[0], products.size() < call.threads() ? call.threads() : 1);
-    const std::size_t parts = s.rows * s.columns, tasks = parts * products.size();
+    const ProductSplit s = machine_.split(products[0], products.size() < call.threads() ? call.threads() : 1);
+    const std::size_t parts = s.tasks(), tasks = parts * products.size();
     const auto task = [&](std::size_t i) { machine_.run_part(products[i / parts], s, i % parts); };
     if (tasks == 1) return task(0);
     call.parallel(tasks, task);

@@ -7,6 +7,16 @@
 
 namespace modelflow::cpu {
 
+ProductSplit cut_product(std::size_t wanted, bool rows_first, std::size_t most_rows, std::size_t most_panels) {
+  ProductSplit s;
+  std::size_t &first = rows_first ? s.rows : s.panels, &second = rows_first ? s.panels : s.rows;
+  const std::size_t most_first = rows_first ? most_rows : most_panels,
+                    most_second = rows_first ? most_panels : most_rows;
+  first = std::min(most_first, wanted);
+  second = std::min(most_second, (wanted + first - 1) / first);
+  return s;
+}
+
 // What is larger, rows of A or columns of B, is cut, so that each number of it is read by one core only. A few tasks
 // per thread even out noise on busy machines.
 ProductSplit split_product(const ProductExtent& e, std::size_t threads) {
@@ -14,16 +24,7 @@ ProductSplit split_product(const ProductExtent& e, std::size_t threads) {
   const double worth = std::max(steps / 1e6, e.bytes / 65536);  // about 4 microseconds each
   if (threads == 1 || worth < 2) return {};
   const std::size_t wanted = even_tasks(std::min(threads * 3, static_cast<std::size_t>(worth)), threads);
-  const std::size_t most_panels = (e.n + e.panel - 1) / e.panel, most_rows = std::max<std::size_t>(e.m / 14, 1);
-  ProductSplit s;
-  if (e.n <= e.m) {
-    s.rows = std::min(most_rows, wanted);
-    s.panels = std::min(most_panels, (wanted + s.rows - 1) / s.rows);
-  } else {
-    s.panels = std::min(most_panels, wanted);
-    s.rows = std::min(most_rows, (wanted + s.panels - 1) / s.panels);
-  }
-  return s;
+  return cut_product(wanted, e.n <= e.m, std::max<std::size_t>(e.m / 14, 1), (e.n + e.panel - 1) / e.panel);
 }
 
 }  // namespace modelflow::cpu
