@@ -124,17 +124,23 @@ void release_inplace(int* inputs, int* outputs) {
   delete[] outputs;
 }
 
-// The runtime makes one schema of all overloads of a name and refuses every session where they differ in how many
-// inputs and outputs there may be: these are of all ops that share the name.
-OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size_t i) {
-  const auto required = [i](const FusedOp* fused) { return i < static_cast<std::size_t>(fused->min_inputs); };
-  return std::ranges::all_of(self(op).pool, required) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_OPTIONAL;
+/// Inputs that all ops that share the name have.
+std::size_t required(const OrtCustomOp* op) {
+  return static_cast<std::size_t>(std::ranges::min(self(op).pool, {}, &FusedOp::min_inputs)->min_inputs);
 }
 
-std::size_t input_count(const OrtCustomOp* op) {
-  const auto most = std::ranges::max(self(op).pool, {}, &FusedOp::max_inputs);
-  return static_cast<std::size_t>(most->max_inputs);
+// The runtime makes one schema of all overloads of a name and refuses every session where they differ in how many
+// inputs and outputs there may be: these are of all ops that share the name. What only some calls have is one variadic
+// input: each input of a schema costs every session some 10 microseconds.
+OrtCustomOpInputOutputCharacteristic input_kind(const OrtCustomOp* op, std::size_t i) {
+  return i < required(op) ? INPUT_OUTPUT_REQUIRED : INPUT_OUTPUT_VARIADIC;
 }
+
+std::size_t most_inputs(const OrtCustomOp* op) {
+  return static_cast<std::size_t>(std::ranges::max(self(op).pool, {}, &FusedOp::max_inputs)->max_inputs);
+}
+
+std::size_t input_count(const OrtCustomOp* op) { return std::min(most_inputs(op), required(op) + 1); }
 
 std::size_t output_count(const OrtCustomOp* op) {
   const auto most = std::ranges::max(self(op).pool, {}, &FusedOp::max_outputs);
@@ -156,8 +162,14 @@ ONNXTensorElementDataType common_type(const OrtCustomOp* op, TypeOf type_of) {
 }
 
 ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
-  return common_type(
-      op, [i](const FusedOp& fused) { return fused.input_types[std::min(i, fused.input_types.size() - 1)]; });
+  const auto at = [op](std::size_t place) {
+    return common_type(
+        op, [place](const FusedOp& fused) { return fused.input_types[std::min(place, fused.input_types.size() - 1)]; });
+  };
+  const ONNXTensorElementDataType type = at(i);
+  for (std::size_t next = i + 1; i == required(op) && next < most_inputs(op); ++next)
+    if (at(next) != type) return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
+  return type;
 }
 
 /// Undefined: that of the one input, which is undefined then.
@@ -166,6 +178,8 @@ ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
 }
 
 int one(const OrtCustomOp*) { return 1; }
+
+int zero(const OrtCustomOp*) { return 0; }
 
 /// Null: the CPU provider.
 const char* provider(const OrtCustomOp* op) {
@@ -195,7 +209,7 @@ CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Regi
   GetInputCharacteristic = input_kind;
   GetOutputCharacteristic = output_kind;
   GetInputMemoryType = [](const OrtCustomOp*, std::size_t) { return OrtMemTypeDefault; };
-  GetVariadicInputMinArity = GetVariadicInputHomogeneity = one;
+  GetVariadicInputMinArity = GetVariadicInputHomogeneity = zero;
   GetVariadicOutputMinArity = GetVariadicOutputHomogeneity = one;
   CreateKernelV2 = create_kernel;
   KernelComputeV2 = compute;
