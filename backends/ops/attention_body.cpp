@@ -206,8 +206,8 @@ class Body {
     line("step = Constant <value = int64 {1}> ()");
     line(std::isfinite(attention_.causal_number) ? "hidden = Constant <value_float: float = @causal_number> ()"
                                                  : "hidden = Constant <value = float {-inf}> ()");
-    extent("queries", "scores", 2);
-    extent("keys", "scores", 3);
+    extent("queries", "q_heads", 2);  // not of the scores: rules that read this body take those that nothing else reads
+    extent("keys", keys_, 2);
     line("query_end = Squeeze (queries)");
     line("key_end = Squeeze (keys)");
     line("rows = Range (first, query_end, step)");

@@ -1,6 +1,7 @@
 // The stage fuse, in running order: many nodes become one fused op.
 #include "passes/fuse/fuse.h"
 
+#include "passes/normalize/normalize.h"
 #include "passes/passes.h"
 #include "passes/quantize/quantize.h"
 
@@ -12,6 +13,7 @@ Stage fuse(const Options&) {
               fuse_rotary(),             // rotary position embedding, which attention then leaves outside
               fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
               fuse_attention(),          // products around a softmax and their projections, before these are products
+              normalize_linear(),        // layers whose rows attention gives in another order than they are wanted in
               fuse_conv(),               // Conv, then what follows it: bias, activation, residual sum
               fuse_batch_norm(),         // what no weights took, in front of these convolutions
               fuse_matmul(),             // MatMul and Gemm, their transposes and scale, then the same epilogue

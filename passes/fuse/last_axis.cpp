@@ -62,6 +62,29 @@ std::optional<Crossed> crossed(const Value* opposite, const Value* straight) {
   return Crossed{first->x, interleaved, 2 * first->length};
 }
 
+/// x as [..., pairs, 2], whose columns change places, and flat again: what the body of Rotary does.
+std::optional<Crossed> crossed_pairs(const Value& value) {
+  const Node* flat = made_by(&value, "Reshape");
+  const Node* columns = flat ? made_by(flat->input(0), "Concat") : nullptr;
+  if (!columns || !joins_last_axis(*columns) || columns->inputs().size() != 2) return {};
+  const std::optional<Crossed> found = crossed(columns->input(0), columns->input(1));
+  const Node* pairs = found && found->covered == 2 ? made_by(found->x, "Reshape") : nullptr;
+  Value* x = pairs ? pairs->input(0) : nullptr;
+  const std::optional<std::int64_t> width = last_extent(x);
+  if (!width || last_extent(&value) != width) return {};
+  const Shape &before = x->shape(), &apart = found->x->shape(), &after = value.shape();
+  const std::size_t rank = before.rank();
+  if (apart.rank() != rank + 1 || after.rank() != rank || apart.back().number() != 2) return {};
+  // As many elements: one of the extents need not be proven.
+  for (const Shape* other : {&apart, &after}) {
+    std::size_t open = 0;
+    for (std::size_t i = 0; i + 1 < rank; ++i) open += before[i] == (*other)[i] ? 0 : 1;
+    if (open > 1) return {};
+  }
+  if (2 * apart[rank - 1].number().value_or(0) != *width) return {};
+  return Crossed{x, true, *width};
+}
+
 /// What is behind a new last axis of extent 1.
 Value* without_unit_axis(const Value* value) {
   const Node* node = value ? value->producer() : nullptr;
@@ -114,6 +137,7 @@ std::optional<Crossed> read_crossed(const Value& value) {
     const std::optional<Crossed> found = crossed(node->input(0), node->input(1));
     return found && !found->interleaved ? found : std::nullopt;
   }
+  if (const std::optional<Crossed> pairs = crossed_pairs(value)) return pairs;
   const std::optional<std::pair<Value*, Value*>> columns = read_stack(value);
   const std::optional<Crossed> found = columns ? crossed(columns->first, columns->second) : std::nullopt;
   return found && found->interleaved ? found : std::nullopt;

@@ -147,8 +147,9 @@ bool StridedView::narrow(std::size_t axis, std::int64_t start, std::int64_t leng
 bool StridedView::pick(const Node& gather) {
   const std::optional<Ints> axis = positive({gather.attrs.integer("axis", 0)}, static_cast<std::int64_t>(axes_.size()));
   const std::optional<Ints> index = const_ints(gather.input(1));
-  if (!axis || !index || index->size() != 1) return false;
+  if (!axis || !index || index->empty()) return false;
   const auto a = static_cast<std::size_t>((*axis)[0]);
+  if (index->size() > 1) return gather.input(1)->constant()->rank() == 1 && repeat(a, *index);
   std::int64_t at = (*index)[0];
   const Dim size = extent(a);
   if (at < 0 && !size.known()) return false;
@@ -167,6 +168,19 @@ bool StridedView::pick(const Node& gather) {
   const std::size_t rank = gather.input(1)->constant()->rank();
   if (rank == 0) axes_.erase(axes_.begin() + static_cast<std::ptrdiff_t>(a));
   return rank <= 1;
+}
+
+/// Gather of indices such as 2, 2, 3, 3: heads of keys that several heads of queries read.
+bool StridedView::repeat(std::size_t axis, const Ints& indices) {
+  const auto size = static_cast<std::int64_t>(indices.size()), first = indices[0];
+  const auto again =
+      static_cast<std::int64_t>(std::ranges::find_if(indices, [&](auto i) { return i != first; }) - indices.begin());
+  if (first < 0 || size % again != 0) return false;
+  for (std::int64_t i = 0; i < size; ++i)
+    if (indices[static_cast<std::size_t>(i)] != first + i / again) return false;
+  if (!narrow(axis, first, size / again)) return false;
+  if (again > 1) axes_[axis].push_back({kRepeated, again, Dim(0)});
+  return true;
 }
 
 bool StridedView::split(const Node& node, std::size_t output) {

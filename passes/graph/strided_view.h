@@ -26,7 +26,7 @@ class StridedView {
   explicit StridedView(const Shape& source);
 
   /// One step more: `value` is computed by a Transpose, Reshape, Squeeze, Unsqueeze, Flatten, Expand, Identity, Split,
-  /// Slice or Gather of one index from the present view.
+  /// Slice or Gather (of one index, or of neighbours in order, each as often as the others) from the present view.
   bool follow(const Value& value);
   bool reshape(const Shape& shape, const Ints* target = nullptr);
   bool transpose(const Ints& perm);
@@ -45,6 +45,7 @@ class StridedView {
   std::optional<Axis> take(std::deque<Run>& queue, Dim left, bool front) const;
   bool expand(const Shape& shape);
   bool pick(const Node& gather);
+  bool repeat(std::size_t axis, const Ints& indices);
   bool squeeze(const Node& node, bool add);
   bool split(const Node& node, std::size_t output);
   bool slice(const Node& node);

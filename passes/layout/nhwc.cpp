@@ -40,7 +40,7 @@ class Islands {
     for (const auto& node : graph_.nodes()) {
       std::optional<Role> role = role_of(*node, facts_);
       if (!role) continue;
-      worthwhile_ |= role->always;
+      worthwhile_ |= role->always || role->plain_cost > 0;
       index_[node.get()] = members_.size();
       members_.push_back({node.get(), std::move(*role)});
     }
@@ -228,10 +228,7 @@ class Islands {
 Pass channels_last() {
   return {.name = "channels-last",
           .doc = "Convolutions and whatever can run between them keep channels last; few Transposes at the borders",
-          .run = [](Graph& graph, Context& context) {
-            const auto wants = [](const auto& node) { return computes(*node, Family::convolution); };
-            return std::ranges::any_of(graph.nodes(), wants) ? Islands(graph, context).run() : 0;
-          }};
+          .run = [](Graph& graph, Context& context) { return Islands(graph, context).run(); }};
 }
 
 }  // namespace modelflow::passes

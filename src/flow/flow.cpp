@@ -6,6 +6,7 @@
 
 #include "src/core/nearest.h"
 #include "src/graph/verify.h"
+#include "src/onnx/infer_node.h"
 
 namespace modelflow {
 namespace {
@@ -75,6 +76,8 @@ int Flow::run(Model& model, const Stage& stage) {
   std::vector<StepReport> steps(passes.size());
   int total = 0;
   for (int round = 0; round < kMaxRounds; ++round) {
+    if (stage.repeat && changed_) refresh_types(model);
+    if (stage.repeat) changed_ = false;
     int changes = 0;
     for (std::size_t i = 0; i < passes.size(); ++i) {
       StepReport& step = steps[i];
@@ -92,6 +95,7 @@ int Flow::run(Model& model, const Stage& stage) {
       step.nodes_after += count_nodes(model.graph()) - nodes;  // its own share over all rounds
     }
     total += changes;
+    changed_ |= changes > 0;
     if (!stage.repeat || changes == 0) break;
     if (round + 1 == kMaxRounds) {
       report_.notes.push_back("stage '" + stage.name + "' was still changing the model after " +

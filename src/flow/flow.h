@@ -35,6 +35,7 @@ class Flow {
   const QuantizationPlan* plan_;
   RuleLimit* limit_;
   const std::map<std::string, Dims>* typical_;
+  bool changed_ = false;  ///< since types were inferred: what an edit uncovers serves the next round
 };
 
 /// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.

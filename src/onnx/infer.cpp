@@ -65,6 +65,22 @@ std::string full_name(const Value& value) {
   return name;
 }
 
+/// A number, or made of symbols that the file gives.
+bool is_told(const Dim& dim) {
+  if (dim.known() || dim.unknown()) return dim.known();
+  return std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with(kDerived); });
+}
+
+bool is_told(const Node& node) {
+  const auto told = [](const Value* value) {
+    if (!value) return true;
+    const Type& type = value->type;
+    return type.is_tensor() && type.dtype != DType::undefined && type.shape.has_rank() &&
+           std::ranges::all_of(type.shape.dims(), [](const Dim& dim) { return is_told(dim); });
+  };
+  return node.subgraphs().empty() && std::ranges::all_of(node.outputs(), told);
+}
+
 // A symbol made from the value's name: the same in every sweep.
 void name_dims(Value& value) {
   if (!value.type.is_tensor() || !value.shape().has_rank()) return;
@@ -160,7 +176,8 @@ bool Inference::run(Node& node) {
 void Inference::run(Graph& graph) {
   if (naming_)
     for (Value* input : graph.inputs()) name_dims(*input);
-  for (const auto& node : graph.nodes()) run(*node);
+  for (const auto& node : graph.nodes())
+    if (!only_open_ || !is_told(*node)) run(*node);
 }
 
 std::vector<Type> Inference::infer(Node& node) {
@@ -235,6 +252,13 @@ bool infer_types(Node& node, const Model& model) { return Inference(model).run(n
 void infer_types(Model& model) {
   Inference inference(model);
   inference.name_unknown();
+  inference.run(model.graph());
+}
+
+void refresh_types(Model& model) {
+  Inference inference(model);
+  inference.name_unknown();
+  inference.only_open();
   inference.run(model.graph());
 }
 

@@ -20,6 +20,8 @@ class Inference {
 
   /// From now on extents that stay unknown get a symbol each.
   void name_unknown() { naming_ = true; }
+  /// From now on nodes of which everything is told are passed over.
+  void only_open() { only_open_ = true; }
   /// Infers the outputs of one node; true when something became known.
   bool run(Node& node);
   void run(Graph& graph);
@@ -37,12 +39,15 @@ class Inference {
   const Model& model_;
   const Opsets& opsets_;
   int depth_;  // of local function calls
-  bool naming_ = false;
+  bool naming_ = false, only_open_ = false;
   ShapeValues values_;
   std::string contradiction_;
   std::unordered_set<const Graph*> visited_;  // subgraphs that the schema function of their node has run
   friend class SubgraphInference;
 };
+
+/// Infers again what edits may have uncovered: types of values of which something was open, or stood for itself.
+void refresh_types(Model& model);
 
 /// Adds what `found` knows to `type`: where both say something the newer facts win, except for the type of the elements
 /// of a declared interface.

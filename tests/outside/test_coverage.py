@@ -1,7 +1,7 @@
 """The golden corpus in tests/corpus: what exporters write for one construct, and whether it all becomes the same few nodes.
 
 Every cell is optimized for a fixed target without measuring, verified against the original by `optimize` itself, and
-counted. docs/coverage.md is the table of it; MODELFLOW_UPDATE=1 writes the page again.
+counted. What comes out is written in standard ops, stripped of what is known of its values, and optimized again: nothing may change. docs/coverage.md is the table of it; MODELFLOW_UPDATE=1 writes the page again.
 """
 import collections
 import concurrent.futures
@@ -26,7 +26,7 @@ VIEWS = set("Cast Concat Constant ConstantOfShape Expand Flatten Gather Identity
             "Unsqueeze".split())
 
 Cell = collections.namedtuple("Cell", "name construct exporter opset half fused left peers")
-Result = collections.namedtuple("Result", "code error verified ops reason")
+Result = collections.namedtuple("Result", "code error verified ops reason path")
 
 
 def cells():
@@ -58,6 +58,10 @@ def closest_miss(report):
     return f"{best['rule']}: {best['reason']}"
 
 
+def run_optimize(path, out, *more):
+    return run(BUILD / "optimize", path, "-o", out, "--no-measure", "--json", "--target", TARGET, "--threads", "1", *more, timeout=60)
+
+
 def optimize(cell, folder):
     text = (CORPUS / f"{cell.name}.onnxtxt").read_text()
     text = re.sub(r'("" : )\d+', rf"\g<1>{cell.opset}", text, count=1)
@@ -66,15 +70,26 @@ def optimize(cell, folder):
     for i, node in enumerate(model.graph.node):  # a text has no node names; exporters give every node one
         node.name = f"{node.op_type}_{i}"
     onnx.save(model, path)
+    out = path.with_suffix(".out")
     try:
-        done = run(BUILD / "optimize", path, "-o", path.with_suffix(".out"), "--no-measure", "--json", "--target", TARGET, "--threads", "1",
-                   timeout=60)
+        done = run_optimize(path, out)
     except subprocess.TimeoutExpired:
-        return Result(-1, "does not end", False, {}, "does not end")
+        return Result(-1, "does not end", False, {}, "does not end", out)
     if done.code:
-        return Result(done.code, done.err.strip(), False, {}, done.err.strip())
+        return Result(done.code, done.err.strip(), False, {}, done.err.strip(), out)
     report = json.loads(done.out)
-    return Result(0, "", report["verified"], report["after"]["ops"], closest_miss(report))
+    return Result(0, "", report["verified"], report["after"]["ops"], closest_miss(report), out)
+
+
+def optimize_again(result):
+    """The ops of a result in standard ops, of whose values nothing is said, after it was optimized once more."""
+    plain, again = result.path.with_suffix(".plain"), result.path.with_suffix(".again")
+    assert run(BUILD / "optimize", "--inline", result.path, "-o", plain).code == 0
+    model = onnx.load(plain)
+    del model.graph.value_info[:]
+    onnx.save(model, plain)
+    done = run_optimize(plain, again, "--no-verify")
+    return json.loads(done.out)["after"]["ops"] if done.code == 0 else {done.err.strip(): 1}
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +120,19 @@ def peer_reaches(cell, ops):
 def test_every_cell_runs_and_is_verified(results):
     bad = [f"{c.name} at opset {c.opset}: exit {r.code} {r.error}" for c, r in results if r.code or not r.verified]
     assert not bad, "\n".join(bad)
+
+
+def by_kind(ops):
+    return collections.Counter(kinds(ops)) + collections.Counter({op: n for op, n in ops.items() if not op.startswith("modelflow.")})
+
+
+def test_optimizing_again_changes_nothing(results):
+    newest = {cell.name: (cell, result) for cell, result in results if result.code == 0}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        again = list(pool.map(lambda pair: optimize_again(pair[1]), newest.values()))
+    changed = [f"{cell.name} at opset {cell.opset}: {dict(by_kind(result.ops))} became {dict(by_kind(ops))}"
+               for (cell, result), ops in zip(newest.values(), again, strict=True) if by_kind(result.ops) != by_kind(ops)]
+    assert not changed, "\n".join(changed)
 
 
 def ratio(pairs):
