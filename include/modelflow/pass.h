@@ -108,6 +108,8 @@ Call call_of(const Node& node);
 Call in_type(Call call, DType type);
 /// What values become in the precision that is asked for: f16, or bf16 on a GPU; undefined where they stay float32.
 DType half_type(const Options& options);
+/// Whether the body of a fused op for this call, whose outputs are inferred, can be written in ops of this opset.
+Verdict can_write(const Call& call, std::int64_t opset);
 /// Whether a fused node that was made and typed may stay: some kernel of the target takes it, now or in the type that
 /// its values will have, its body can be written at the model's opset, and there is something to compute.
 Verdict may_stay(const Node& fused, const Context& context);

@@ -11,7 +11,8 @@ namespace {
 
 using Outputs = std::vector<Value*>;
 
-/// Whether some kernel runs this call on the channels-last form of the node's inputs; a refusal is noted as a miss.
+/// Whether some kernel runs this call on the channels-last form of the node's inputs, and the model's opset can say it;
+/// a refusal is noted as a miss.
 bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, std::size_t inputs) {
   const FusedOp* fused = find_fused_op(op);
   Call call{std::move(op), fused ? fused->defaults : Attrs(), {}, {}};
@@ -24,6 +25,7 @@ bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, st
     if (!call.inputs[i].constant) call.inputs[i].shape = last_shape(facts.extents.of(*node.input(i)));
   }
   Verdict verdict = fused ? fused->infer(call) : no("not an op of this build");
+  if (verdict) verdict = can_write(call, facts.context.model.opset());
   if (verdict) {
     const Choice choice = choose_kernel(call, facts.context.target);
     if (choice.kernel) return true;

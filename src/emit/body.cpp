@@ -37,10 +37,12 @@ const Value* empty_value(const Node& node) {
   return nullptr;
 }
 
-Verdict can_write(const Node& fused, std::int64_t opset) {
+}  // namespace
+
+Verdict can_write(const Call& call, std::int64_t opset) {
   constexpr std::int64_t kAnyConstant = 9;  // before, a Constant was of floats
   try {
-    const std::string body = body_text(*find_fused_op(fused.op()), call_of(fused), static_cast<int>(opset));
+    const std::string body = body_text(*find_fused_op(call.op), call, static_cast<int>(opset));
     const bool integers = body.find("int64") != std::string::npos || body.find("uint8") != std::string::npos;
     return opset >= kAnyConstant || !integers ? yes() : no("its body needs constants of opset 9");
   } catch (const Error& error) {
@@ -48,8 +50,6 @@ Verdict can_write(const Node& fused, std::int64_t opset) {
     return no(error.what());
   }
 }
-
-}  // namespace
 
 std::string body_text(const FusedOp& op, const Call& call, int opset) {
   const std::string text = float_body_text(op, call, opset);
@@ -70,7 +70,7 @@ Verdict may_stay(const Node& fused, const Context& context) {
   if (!choice.kernel && half != DType::undefined) choice = choose_kernel(in_type(call_of(fused), half), context.target);
   if (!choice.kernel) return no("no kernel takes " + joined_op(fused) + ": " + choice.reason);
   if (!choice.kernel->create) return no(std::string(choice.kernel->name) + " can plan only");
-  return can_write(fused, context.model.opset());
+  return can_write(call_of(fused), context.model.opset());
 }
 
 void settle(Node& fused) {
