@@ -15,5 +15,6 @@ std::int64_t CallAttrs::integer(std::string_view name) const { return holder_of(
 float CallAttrs::number(std::string_view name) const { return holder_of(name).number(name); }
 std::string CallAttrs::text(std::string_view name) const { return holder_of(name).text(name); }
 Ints CallAttrs::ints(std::string_view name) const { return holder_of(name).ints(name); }
+Floats CallAttrs::floats(std::string_view name) const { return holder_of(name).floats(name); }
 
 }  // namespace modelflow

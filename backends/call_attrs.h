@@ -19,6 +19,7 @@ class CallAttrs {
   float number(std::string_view name) const;
   std::string text(std::string_view name) const;
   Ints ints(std::string_view name) const;
+  Floats floats(std::string_view name) const;
 
  private:
   const Attrs& holder_of(std::string_view name) const;

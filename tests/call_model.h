@@ -20,7 +20,8 @@ inline std::string describe(const Call& call) {
   return text;
 }
 
-/// A model of this one call whose inputs have symbols for dims, with the constants of the call inside.
+/// A model of this one call whose inputs have symbols for dims (but for how many sizes there are, which inference has
+/// to know), with the constants of the call inside.
 inline Model model_of(const Call& call, std::int64_t opset) {
   Model model;
   model.opsets[""] = opset;
@@ -34,7 +35,7 @@ inline Model model_of(const Call& call, std::int64_t opset) {
     }
     std::vector<Dim> dims;
     for (std::size_t axis = 0; axis < in.shape.rank(); ++axis)
-      dims.push_back(Dim::symbol(in.name + "_" + std::to_string(axis)));
+      dims.push_back(in.name == "sizes" ? in.shape[axis] : Dim::symbol(in.name + "_" + std::to_string(axis)));
     inputs.push_back(&graph.add_input(in.name, Type::tensor(in.dtype, dims)));
   }
   Node& node = graph.add("modelflow." + call.op, inputs, {.outputs = call.outputs.size(), .attrs = call.attrs});

@@ -58,6 +58,8 @@ class Bodies {
     std::string list;
     if (const auto* numbers = std::get_if<Ints>(&value))
       for (const std::int64_t number : *numbers) list += std::to_string(number) + ",";
+    if (const auto* reals = std::get_if<Floats>(&value))
+      for (const float real : *reals) list += std::to_string(std::bit_cast<std::uint32_t>(real)) + ",";
     return list;
   }
 

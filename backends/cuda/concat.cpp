@@ -98,6 +98,7 @@ Verdict accepts_concat(const Call& call, const Target&) {
 }
 
 Verdict accepts_upsample(const Call& call, const Target&) {
+  if (CallAttrs(call).text("mode") != "nearest") return no("repeats pixels only");
   if (call.inputs.size() != 1) return no("takes one input");
   const Ints factors = CallAttrs(call).ints("factors");
   if (factors.empty() || factors.size() > 2) return no("takes 1 or 2 factors");

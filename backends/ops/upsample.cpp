@@ -1,32 +1,60 @@
-// The fused op Upsample: every pixel repeated a whole number of times.
+// The fused op Upsample: images of another size, by pixels that are repeated a whole number of times or by new ones
+// between them (interpolation.h).
 #include "backends/ops/upsample.h"
 
 #include "backends/call_attrs.h"
+#include "backends/ops/interpolation.h"
 #include "backends/ops/layout_text.h"
 
 namespace modelflow::ops {
 namespace {
 
 std::string body(const Call& call, int opset) {
-  const Ints factors = CallAttrs(call).ints("factors");
-  std::string scales = "1, 1";
-  for (std::int64_t factor : factors) scales += ", " + std::to_string(factor);
-  return upsample_body(
-      call, opset,
-      "scales = Constant <value = float[" + std::to_string(factors.size() + 2) + "] {" + scales + "}> ()\n");
+  return interpolates(call) ? interpolation_body(call, opset) : upsample_body(call, opset);
 }
 
-std::vector<std::string> attributes(const Call&, int) { return {}; }
+std::vector<std::string> inputs(const Call& call) {
+  return call.has(1) ? std::vector<std::string>{"x", "sizes"} : std::vector<std::string>{"x"};
+}
+
+std::vector<std::string> attributes(const Call& call, int opset) {
+  return interpolates(call) ? interpolation_attributes(call) : upsample_attributes(call, opset);
+}
+
+Verdict infer(Call& call) {
+  if (interpolates(call)) return infer_interpolation(call);
+  if (CallAttrs(call).text("mode") != "nearest") return no("mode is none of nearest, linear and cubic");
+  if (CallAttrs(call).text("layout") != "NHWC") return no("pixels are repeated channels last only");
+  return infer_upsample(call);
+}
+
+std::vector<Call> samples() {
+  std::vector<Call> calls = upsample_samples("Upsample", DType::f32);
+  for (Call& call : interpolation_samples()) calls.push_back(std::move(call));
+  return calls;
+}
 
 }  // namespace
 
 std::vector<std::string> upsample_inputs(const Call&) { return {"x"}; }
 
-std::string upsample_body(const Call& call, int opset, const std::string& scales) {
+/// Before opset 12, numbers in the text: constants have no lists of an attribute there.
+std::vector<std::string> upsample_attributes(const Call&, int opset) {
+  return opset < 12 ? std::vector<std::string>{} : std::vector<std::string>{"factors"};
+}
+
+std::string upsample_body(const Call& call, int opset) {
   if (opset < 11)
     throw Error(ErrorKind::unsupported, call.op + " needs the Resize of opset 11, not " + std::to_string(opset));
-  const std::size_t rank = CallAttrs(call).ints("factors").size() + 2;
-  return "{\n" + transpose_text("x_first", "x", rank, false) + "roi = Constant <value = float[0] {}> ()\n" + scales +
+  const Ints factors = CallAttrs(call).ints("factors");
+  const std::size_t rank = factors.size() + 2;
+  std::string scales = "1, 1";
+  for (std::int64_t factor : factors) scales += ", " + std::to_string(factor);
+  return "{\n" + transpose_text("x_first", "x", rank, false) + "roi = Constant <value = float[0] {}> ()\n" +
+         (opset < 12 ? "scales = Constant <value = float[" + std::to_string(rank) + "] {" + scales + "}> ()\n"
+                     : "ones = Constant <value = float[2] {1, 1}> ()\n"
+                       "whole = Constant <value_ints: ints = @factors> ()\nfactors = Cast <to = 1> (whole)\n"
+                       "scales = Concat <axis = 0> (ones, factors)\n") +
          "y_first = Resize <mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
          "\"floor\"> (x_first, roi, scales)\n" +
          transpose_text("y", "y_first", rank, true) + "}";
@@ -67,18 +95,28 @@ std::vector<Call> upsample_samples(const char* kind, DType dtype) {
 
 extern const FusedOp upsample_op = {
     .kind = "Upsample",
-    .doc = "Every pixel repeated a whole number of times, channels last.",
+    .doc =
+        "Images of another size: every pixel repeated a whole number of times (channels last), or linear and cubic "
+        "interpolation.",
     .names = 2,
     .min_inputs = 1,
-    .max_inputs = 1,
-    .input_types = {DType::f32},
+    .max_inputs = 2,
+    .input_types = {DType::f32, DType::i64},
     .body = body,
-    .inputs = upsample_inputs,
+    .inputs = inputs,
     .attributes = attributes,
-    .infer = infer_upsample,
-    .samples = [] { return upsample_samples("Upsample", DType::f32); },
-    .defaults = {{"factors", Ints{}}},
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"factors", Ints{}},
+                 {"mode", std::string("nearest")},
+                 {"layout", std::string("NHWC")},
+                 {"scales", Floats{}},
+                 {"coordinate_transformation_mode", std::string("half_pixel")},
+                 {"cubic_coeff_a", -0.75F},
+                 {"exclude_outside", std::int64_t{0}}},
     .family = Family::upsampling,
+    .layouts = {"layout"},
+    .plain_bytes = plain_upsample_bytes,
 };
 
 }  // namespace modelflow::ops

@@ -1,4 +1,4 @@
-// What Upsample and QUpsample share.
+// What Upsample and QUpsample share: pixels that are repeated.
 #pragma once
 
 #include "modelflow/kernel.h"
@@ -6,9 +6,9 @@
 namespace modelflow::ops {
 
 std::vector<std::string> upsample_inputs(const Call& call);
+std::vector<std::string> upsample_attributes(const Call& call, int opset);
+std::string upsample_body(const Call& call, int opset);
 Verdict infer_upsample(Call& call);
 std::vector<Call> upsample_samples(const char* kind, DType dtype);
-/// The nodes around the constant `scales`.
-std::string upsample_body(const Call& call, int opset, const std::string& scales);
 
 }  // namespace modelflow::ops

@@ -82,6 +82,9 @@ bool no_scaling(const Node& node) {
     return std::all_of(scales.begin(), scales.end(), [](float s) { return s == 1; });
   }
   // From opset 11 on: x, roi, scales, sizes; before: x, scales.
+  const Value* sizes = node.input(3);
+  if (sizes && !(sizes->constant() && sizes->constant()->elements() == 0))
+    return node.attrs.text("keep_aspect_ratio_policy", "stretch") == "stretch";
   return const_number(node.input(node.inputs().size() >= 3 ? 2 : 1)) == 1.0;
 }
 

@@ -24,6 +24,7 @@ Stage fuse(const Options&) {
               fuse_group_norm(),         // an activation behind GroupNorm
               fuse_softmax(),            // what attention left, with the scale that no product took
               fuse_reduce(),             // a reduction and what stands around it
+              fuse_resize(),             // interpolation of images, for the layout to choose where channels are
               fuse_pointwise(),          // the elementwise ops that are left
               fuse_quantized(),  // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
           }};

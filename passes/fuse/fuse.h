@@ -22,6 +22,7 @@ Pass fuse_layer_norm();
 Pass fuse_group_norm();
 Pass fuse_softmax();
 Pass fuse_reduce();
+Pass fuse_resize();
 Pass fuse_pointwise();
 
 }  // namespace modelflow::passes

@@ -2,6 +2,7 @@
 #include <onnx/defs/schema.h>
 
 #include <algorithm>
+#include <deque>
 
 #include "modelflow/error.h"
 #include "modelflow/function.h"
@@ -221,6 +222,14 @@ std::vector<Type> Inference::infer_standard(Node& node) {
 std::vector<Type> Inference::infer_fused(const Node& node) {
   Call call = call_of(node);
   for (Operand& output : call.outputs) output = {output.name, DType::undefined, {}, nullptr};
+  std::deque<Tensor> sizes;  // that follow from other extents are as good as constant ones
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i].constant || call.inputs[i].dtype != DType::i64) continue;
+    const auto numbers = values_.numbers(node.input(i));
+    if (!numbers || call.inputs[i].shape.rank() != 1) continue;
+    sizes.push_back(Tensor::of<std::int64_t>({std::ssize(*numbers)}, *numbers));
+    call.inputs[i].constant = &sizes.back();
+  }
   if (!find_fused_op(node.op())->infer(call)) return {};
   std::vector<Type> types;
   for (const Operand& output : call.outputs) {

@@ -41,11 +41,36 @@ bool pool(const Chosen& c, Operands& made) {
   return true;
 }
 
-bool upsample(const Chosen& c, Operands& made) {
+bool repeated(const Chosen& c, Operands& made) {
   const Dims x = placed(c, true);
   const Ints all = {c.number("down"), c.number("across")};
   made.call.attrs.set("factors", Ints(all.begin(), all.begin() + std::ssize(c.list("image"))));
   made.call.op == "QUpsample" ? made.feed("x", made.bytes(x)) : made.feed("x", made.normal(x));
+  return true;
+}
+
+/// Between two axes ONNX Runtime interpolates three of which one stays: its NaN of 0 * inf comes from other channels.
+bool upsample(const Chosen& c, Operands& made) {
+  Attrs& attrs = made.call.attrs;
+  if (c.word("mode") == "nearest") return attrs.set("layout", "NHWC"), repeated(c, made);
+  const Dims image = c.list("image");
+  const bool cubic = c.word("mode") == "cubic", flat = image.size() == 1;
+  if (flat && (cubic || made.special() == Special::nan || made.special() == Special::infinite)) return false;
+  if (!cubic) attrs.set("exclude_outside", 0);
+  const bool last = c.word("layout") == "NHWC";
+  const Dims x = placed(c, last);
+  made.feed("x", made.normal(x));
+  if (c.word("by") == "scales") {
+    Floats scales = {c.real("taller"), c.real("wider")};
+    scales.resize(image.size());
+    attrs.set("scales", scales);
+    return true;
+  }
+  Ints sizes = {c.number("batch"), c.number("channels"), c.number("high"), c.number("wide")};
+  sizes.resize(x.size());
+  for (std::size_t i = 0; i < image.size(); ++i)
+    if (image[i] == 0) sizes[i + 2] = 0;
+  made.constant("sizes", Tensor::of<std::int64_t>({std::ssize(sizes)}, sizes), c.is("constant"));
   return true;
 }
 
@@ -144,11 +169,30 @@ std::vector<Axis> pool_axes() {
           flag("narrow")};
 }
 
+std::vector<Axis> upsample_axes() {
+  return {words("image", {"1", "7", "33", "1,1", "3,4", "5,1", "9,7", "2,19", "20,20", "0,3", "40,70"}),
+          numbers("channels", {1, 2, 3, 8, 15, 17, 19, 21, 64, 256}),
+          kBatch,
+          numbers("down", {1, 2, 3, 8}),
+          numbers("across", {1, 2, 5}),
+          words("mode", {"nearest", "linear", "cubic", "linear", "cubic"}),
+          words("layout", {"NHWC", "NCHW"}),
+          words("coordinate_transformation_mode", {"half_pixel", "align_corners", "pytorch_half_pixel", "asymmetric"}),
+          reals("cubic_coeff_a", {-0.75f, -0.5f}),
+          flag("exclude_outside"),
+          words("by", {"scales", "sizes"}),
+          reals("taller", {2, 0.5f, 1.5f, 0.3f, 1, 4}),
+          reals("wider", {2, 0.7f, 3.3f, 8, 1}),
+          numbers("high", {1, 2, 5, 16, 33}),
+          numbers("wide", {1, 3, 16, 70}),
+          flag("constant")};
+}
+
 }  // namespace
 
 std::vector<Domain> image_domains() {
-  const std::vector<Axis> upsampled = {kImage, kChannels, kBatch, numbers("down", {1, 2, 3, 8}),
-                                       numbers("across", {1, 2, 5})};
+  const std::vector<Axis> factors = {kImage, kChannels, kBatch, numbers("down", {1, 2, 3, 8}),
+                                     numbers("across", {1, 2, 5})};
   const std::vector<Axis> converted = {words("x", {"", "0", "1", "77", "2,31", "5,1030", "1,3,64", "2,40,13", "3,17,5",
                                                    "1,16,9,8", "2,65,7,3", "2,1,3,4,2", "0,3,4,4", "1,3,33,31"}),
                                        words("x_layout", {"NCHW", "NHWC"}), words("y_layout", {"NCHW", "NHWC"}),
@@ -163,8 +207,8 @@ std::vector<Domain> image_domains() {
       {"Pool", pool_axes(), pool, kAll},
       {"PoolBf16", pool_axes(), pool, kAll},
       {"QPool", pool_axes(), pool, {}, {"count_include_pad"}},
-      {"Upsample", upsampled, upsample, kAll},
-      {"QUpsample", upsampled, upsample},
+      {"Upsample", upsample_axes(), upsample, kAll},
+      {"QUpsample", factors, repeated},
       {"Concat",
        {numbers("batch", {0, 1, 2}), numbers("inputs", {2, 3, 5, 8}), words("size", {"1,1", "2,3", "5,2", "8,8"}),
         words("factors", {"1,1", "2,2", "1,3", "4,2"}), flag("first"), kChannels, numbers("in_turn", {1, 1, 2, 3, 4}),

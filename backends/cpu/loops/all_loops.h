@@ -6,6 +6,7 @@
 #include "backends/cpu/loops/norm_loops.h"
 #include "backends/cpu/loops/pointwise_loops.h"
 #include "backends/cpu/loops/products_loops.h"
+#include "backends/cpu/loops/resize_loops.h"
 #include "backends/cpu/loops/rotary_loops.h"
 #include "backends/cpu/loops/softmax_loops.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -21,6 +22,7 @@ constexpr VectorCode kCode = {
                  vector_by<std::int8_t>, to_bf16, from_bf16},
     .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
     .products = {small_product, column_squares},
+    .resize = {across, between},
     .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
               dequantize_second, add},
 };

@@ -6,6 +6,7 @@
 #include "backends/cpu/loops/norm.h"
 #include "backends/cpu/loops/pointwise.h"
 #include "backends/cpu/loops/products.h"
+#include "backends/cpu/loops/resize.h"
 #include "backends/cpu/loops/rotary.h"
 #include "backends/cpu/loops/softmax.h"
 #include "modelflow/target.h"
@@ -19,6 +20,7 @@ struct VectorCode {
   ChannelLoops channels;
   RotaryLoops rotary;
   ProductLoops products;
+  ResizeLoops resize;
   ByteLoops bytes;
 };
 

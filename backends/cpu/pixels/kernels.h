@@ -16,10 +16,10 @@ inline constexpr std::array kPixelOps = {&ops::pool_op,           &ops::pool_bf1
                                          &ops::upsample_op,       &ops::qupsample_op,      &ops::concat_op,
                                          &ops::squeeze_excite_op, &ops::qsqueeze_excite_op};
 
-extern const Kernel pool, pool_bf16, qpool, upsample, qupsample, concat, squeeze_excite, qsqueeze_excite;
+extern const Kernel pool, pool_bf16, qpool, upsample, qupsample, interpolate, concat, squeeze_excite, qsqueeze_excite;
 
 inline constexpr std::array kPixelKernels = {
-    &pool, &pool_bf16, &qpool, &upsample, &qupsample, &concat, &squeeze_excite, &qsqueeze_excite,
+    &pool, &pool_bf16, &qpool, &upsample, &qupsample, &interpolate, &concat, &squeeze_excite, &qsqueeze_excite,
 };
 
 }  // namespace modelflow::cpu

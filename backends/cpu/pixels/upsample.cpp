@@ -55,6 +55,7 @@ class Upsample : public Implementation {
 };
 
 Verdict accepts(const Call& call, const Target&) {
+  if (call.op == "Upsample" && CallAttrs(call).text("mode") != "nearest") return no("repeats pixels only");
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != dtype_of(call)) return no("is not " + std::string(name(dtype_of(call))), call.in(0).name);
   const Ints factors = CallAttrs(call).ints("factors");
