@@ -1,6 +1,8 @@
 // Upsample of mode linear and cubic: ONNX's Resize by factors or to sizes, channels at either place.
 #include "backends/ops/interpolation.h"
 
+#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "backends/call_attrs.h"
@@ -40,6 +42,20 @@ Dim scaled(const Dim& extent, float scale) {
   return whole ? extent * Dim(static_cast<std::int64_t>(scale)) : Dim();
 }
 
+/// Lists of an attribute can be constants from opset 12 on; before, these are numbers in the text.
+std::string scales_text(const Call& call, int opset) {
+  if (opset >= 12)
+    return "ones = Constant <value = float[2] {1, 1}> ()\neach = Constant <value_floats: floats = @scales> ()\n"
+           "scales = Concat <axis = 0> (ones, each)\n";
+  const Floats scales = CallAttrs(call).floats("scales");
+  std::string list = "1, 1";
+  for (const float scale : scales) {
+    std::array<char, 32> digits = {};
+    list += ", " + std::string(digits.data(), std::to_chars(digits.data(), digits.end(), scale).ptr);
+  }
+  return "scales = Constant <value = float[" + std::to_string(scales.size() + 2) + "] {" + list + "}> ()\n";
+}
+
 }  // namespace
 
 bool interpolates(const Call& call) {
@@ -48,16 +64,12 @@ bool interpolates(const Call& call) {
 }
 
 std::string interpolation_body(const Call& call, int opset) {
-  if (opset < 12)
-    throw Error(ErrorKind::unsupported, "lists as constants need opset 12, the model has " + std::to_string(opset));
   const std::size_t rank = call.in(0).shape.rank();
   const bool turned = last(call), sized = call.has(1);
   std::string text = "{\n";
   if (turned) text += transpose_text("x_first", "x", rank, false);
   text += "roi = Constant <value = float[0] {}> ()\n";
-  text += sized ? "scales = Constant <value = float[0] {}> ()\n"
-                : "ones = Constant <value = float[2] {1, 1}> ()\n"
-                  "each = Constant <value_floats: floats = @scales> ()\nscales = Concat <axis = 0> (ones, each)\n";
+  text += sized ? "scales = Constant <value = float[0] {}> ()\n" : scales_text(call, opset);
   text += std::string(turned ? "y_first" : "y") +
           " = Resize <mode: string = @mode, coordinate_transformation_mode: string = @coordinate_transformation_mode, "
           "cubic_coeff_a: float = @cubic_coeff_a, exclude_outside: int = @exclude_outside> (" +
@@ -66,9 +78,9 @@ std::string interpolation_body(const Call& call, int opset) {
   return text + "}";
 }
 
-std::vector<std::string> interpolation_attributes(const Call& call) {
+std::vector<std::string> interpolation_attributes(const Call& call, int opset) {
   std::vector<std::string> names = {"mode", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside"};
-  if (!call.has(1)) names.emplace_back("scales");
+  if (!call.has(1) && opset >= 12) names.emplace_back("scales");
   return names;
 }
 

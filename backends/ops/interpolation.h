@@ -8,7 +8,7 @@ namespace modelflow::ops {
 /// mode is "linear" or "cubic".
 bool interpolates(const Call& call);
 std::string interpolation_body(const Call& call, int opset);
-std::vector<std::string> interpolation_attributes(const Call& call);
+std::vector<std::string> interpolation_attributes(const Call& call, int opset);
 Verdict infer_interpolation(Call& call);
 /// What ONNX Runtime's Resize takes as if it moved so many bytes more (measured); none where pixels are repeated.
 double plain_upsample_bytes(const Call& call);

@@ -18,7 +18,7 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
-  return interpolates(call) ? interpolation_attributes(call) : upsample_attributes(call, opset);
+  return interpolates(call) ? interpolation_attributes(call, opset) : upsample_attributes(call, opset);
 }
 
 Verdict infer(Call& call) {
