@@ -56,7 +56,7 @@ bool fuse(Node& node, Context& context, Extents& extents) {
   Attrs attrs{{"layout", std::string("NCHW")}};
   std::vector<Value*> inputs = {node.input(0)};
   Verdict verdict = plain(node);
-  if (verdict && !x.has_rank()) verdict = no("its rank is unknown", node.input(0)->name());
+  if (verdict && (!x.has_rank() || x.rank() < 3)) verdict = no("is no image with channels", node.input(0)->name());
   if (Value* sizes = said(node, 3); verdict && sizes) {
     verdict = keeps_channels(*sizes, x, context);
     inputs.push_back(sizes);
