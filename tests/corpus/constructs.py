@@ -362,3 +362,35 @@ class Convnext_block(nn.Module):
     def forward(self, x):
         y = self.down(F.gelu(self.up(self.norm(self.conv(x).permute(0, 2, 3, 1)))))
         return x + (y * self.scale).permute(0, 3, 1, 2)
+
+
+class Resized(nn.Module):
+    """A convolution in front of an image of another size and one behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Conv2d(4, 6, 1), nn.Conv2d(6, 4, 1)
+
+
+@construct({"Conv": 2, "Upsample": 1}, x=(B, 4, 5, 7), skip=(B, 4, 11, 9))
+class Resize_like(Resized):
+    """Segmentation heads and pyramids: as large as another image."""
+
+    def forward(self, x, skip):
+        return self.after(F.interpolate(self.before(x), size=skip.shape[-2:], mode="bilinear", align_corners=False)) + skip
+
+
+@construct({"Conv": 2, "Upsample": 1}, x=(B, 4, 5, 7))
+class Resize_corners(Resized):
+    """DPT: twice as large, the corners where they were."""
+
+    def forward(self, x):
+        return self.after(F.interpolate(self.before(x), scale_factor=2, mode="bilinear", align_corners=True))
+
+
+@construct({"Conv": 2, "Upsample": 1}, x=(B, 4, 5, 7))
+class Resize_cubic(Resized):
+    """Super resolution."""
+
+    def forward(self, x):
+        return self.after(F.interpolate(self.before(x), size=(12, 15), mode="bicubic", align_corners=False))

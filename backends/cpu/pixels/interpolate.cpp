@@ -69,27 +69,37 @@ class Lines {
   std::int32_t held_[kMost] = {};
 };
 
-/// The lines [begin, end) of the result, counted over the images and their pieces.
-void work(const Problem& p, std::size_t begin, std::size_t end, float* memory) {
-  const std::size_t piece = p.piece(), pieces = (p.new_wide + piece - 1) / piece;
-  Lines lines(p, memory);
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::size_t unit = i / p.new_high, line = i % p.new_high, image = unit / pieces;
-    const std::size_t first = unit % pieces * piece, last = std::min(first + piece, p.new_wide);
-    const float* x = p.x + image * p.high * p.wide * p.channels;
-    float* y = p.y + ((image * p.new_high + line) * p.new_wide + first) * p.channels;
-    if (p.flat) {
-      p.loops.across(x, p.across, first, last, p.channels, y);
-      continue;
-    }
-    if (i == begin || line == 0) lines.begin(x, first, last);
-    const float* from[4];
-    float weight[4];
+/// The lines [line, end) of one piece, the pixels [first, last), of the result.
+void work(const Problem& p, Lines& lines, std::size_t line, std::size_t end, std::size_t first, std::size_t last,
+          float* y) {
+  const float* from[4];
+  float weight[4];
+  for (; line < end; ++line, y += p.new_wide * p.channels) {
     for (std::size_t t = 0; t < p.down.count; ++t) {
       from[t] = lines.get(p.down.index[t * p.down.stride + line]);
       weight[t] = p.down.weight[t * p.down.stride + line];
     }
     p.loops.between(from, weight, p.down.count, (last - first) * p.channels, y);
+  }
+}
+
+/// The lines [begin, end) of the result, counted over the images and their pieces.
+void work(const Problem& p, std::size_t begin, std::size_t end, float* memory) {
+  const std::size_t piece = p.piece(), pieces = (p.new_wide + piece - 1) / piece;
+  Lines lines(p, memory);
+  while (begin < end) {
+    const std::size_t unit = begin / p.new_high, line = begin % p.new_high, image = unit / pieces;
+    const std::size_t lasting = std::min(end - begin, p.new_high - line);
+    const std::size_t first = unit % pieces * piece, last = std::min(first + piece, p.new_wide);
+    const float* x = p.x + image * p.high * p.wide * p.channels;
+    float* y = p.y + ((image * p.new_high + line) * p.new_wide + first) * p.channels;
+    begin += lasting;
+    if (p.flat) {
+      p.loops.across(x, p.across, first, last, p.channels, y);
+      continue;
+    }
+    lines.begin(x, first, last);
+    work(p, lines, line, line + lasting, first, last, y);
   }
 }
 
