@@ -2,6 +2,7 @@
 // the result mixes two or four such lines, which wait in the first cache. Channels last the numbers of a pixel lie side
 // by side; channels first every channel is an image of its own.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "backends/call_attrs.h"
@@ -131,6 +132,10 @@ class Interpolate : public Implementation {
     auto* to = static_cast<float*>(call.output(0, y));
     if (total == 0) return;
     if (down.from == 0 || across.from == 0) fail("there is nothing to enlarge");
+    if (down.scale == 1 && across.scale == 1) {  // no number is multiplied: 0 * inf would be NaN
+      std::memcpy(to, x.data, total * sizeof(float));
+      return;
+    }
     Problem p{last_ ? batch : batch * channels,
               down.from,
               across.from,
