@@ -90,7 +90,7 @@ def zoo_rows(models, ways, env, folder, problems):
     import onnx
 
     for model in models:
-        left = folder / f"{model.stem}.ort.onnx"
+        left = folder / f"{model.stem}.left.onnx"
         stock, = sessions([{"model": str(model), "save": str(left)}], env)
         kept = count_nodes(onnx.load(left, load_external_data=False).graph) if left.exists() else 0
         if stock.error:
@@ -121,7 +121,7 @@ def corpus_rows(ways, env, folder, jobs, problems):
     import test_coverage
 
     models = [test_coverage.written(cell, folder) for cell in test_coverage.CELLS]
-    left = [path.with_suffix(".ort") for path in models]
+    left = [path.with_suffix(".left.onnx") for path in models]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         stock = sessions([{"model": str(m), "save": str(out)} for m, out in zip(models, left, strict=True)], env)
         kept = sum(count_nodes(onnx.load(out, load_external_data=False).graph) for out in left if out.exists())
