@@ -31,7 +31,7 @@ class Embedding : public Implementation {
     for (std::size_t i = 0; i < embedding_.with_ids(); ++i) ids.push_back(call.input(2 * i).dims);
     std::int64_t length = 0;
     if (embedding_.in_order) {
-      length = length_in_order(ids, launch.table[embedding_.with_ids()].count);
+      length = length_in_order(ids[0], launch.table[embedding_.with_ids()].count);
       ids.emplace_back(&length, 1);
     }
     if (embedding_.norm) {
@@ -49,13 +49,13 @@ class Embedding : public Implementation {
   }
 
  private:
-  /// Along the last axis of all ids.
-  static std::int64_t length_in_order(const std::vector<std::span<const std::int64_t>>& ids, std::int64_t rows) {
-    const Broadcast shape(kOp, ids);
-    if (shape.dims().empty()) fail("ids of rank 0 beside rows in order");
-    if (shape.dims().back() > rows || rows == 1) fail("there are more ids than rows in order");
-    return shape.dims().back();
+  /// Along the last axis of the first ids.
+  static std::int64_t length_in_order(std::span<const std::int64_t> ids, std::int64_t rows) {
+    if (ids.empty()) fail("ids of rank 0 beside rows in order");
+    if (ids.back() > rows || rows == 1) fail("there are more ids than rows in order");
+    return ids.back();
   }
+
   EmbeddingLaunch::Table table_of(const Invocation& call, std::size_t i) const {
     const View rows = call.input(embedding_.table(i)), first = call.input(1);
     const View ids = i < embedding_.with_ids() ? call.input(2 * i) : View();

@@ -34,11 +34,12 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-/// As many rows as the sum so far has along its last axis but one.
-std::string first_rows(const std::string& rows, const std::string& table, const std::string& sum) {
-  return "extents = Shape (" + sum + ")\nfrom = Constant <value = int64[1] {-2}> ()\n" +
-         "to = Constant <value = int64[1] {-1}> ()\nzero = Constant <value = int64[1] {0}> ()\n" +
-         "count = Slice (extents, from, to)\n" + rows + " = Slice (" + table + ", zero, count, zero)\n";
+/// As many rows as the first ids have along their last axis.
+std::string first_rows(const std::string& rows, const std::string& table) {
+  return "extents = Shape (ids0)\nfrom = Constant <value = int64[1] {-1}> ()\n"
+         "to = Constant <value = int64[1] {2147483647}> ()\nzero = Constant <value = int64[1] {0}> ()\n"
+         "count = Slice (extents, from, to)\n" +
+         rows + " = Slice (" + table + ", zero, count, zero)\n";
 }
 
 std::string body(const Call& call, int opset) {
@@ -49,7 +50,7 @@ std::string body(const Call& call, int opset) {
     const std::string number = std::to_string(i), last = i + 1 == embedding.tables ? result : "sum" + number;
     const std::string rows = i == 0 ? (embedding.tables == 1 ? result : "sum0") : "rows" + number;
     text += i < embedding.with_ids() ? rows + " = Gather <axis = 0> (table" + number + ", ids" + number + ")\n"
-                                     : first_rows(rows, "table" + number, sum);
+                                     : first_rows(rows, "table" + number);
     if (i > 0) text += last + " = Add (" + sum + ", " + rows + ")\n";
     sum = last;
   }
@@ -86,11 +87,11 @@ Verdict join(const Operand& ids, bool& known, std::vector<Dim>& from_end) {
   return yes();
 }
 
-/// One row alone would be repeated; `from_end`: extents of the ids.
-Verdict enough_rows(const Operand& table, bool known, const std::vector<Dim>& from_end) {
-  if (!known || from_end.empty()) return no("has rows in order, but no axis of ids to take them along", table.name);
+/// For the last axis of the first ids. One row alone would be repeated.
+Verdict enough_rows(const Operand& table, const Operand& ids) {
+  if (!ids.shape.has_rank() || ids.shape.rank() == 0) return no("has no axis to take rows along", ids.name);
   if (!table.shape.has_rank()) return yes();
-  const Dim &rows = table.shape[0], &wanted = from_end[0];
+  const Dim &rows = table.shape[0], &wanted = ids.shape.back();
   if (rows.number() == 1) return no("has one row, which would be repeated", table.name);
   if (rows.known() && wanted.known() && wanted.value() > rows.value())
     return no("has " + rows.str() + " rows for " + wanted.str() + " ids", table.name);
@@ -110,8 +111,12 @@ Verdict infer(Call& call) {
     const bool ids = embedding->is_ids(i);
     if (Verdict v = ids ? join(call.in(i), known, dims) : fits(call.in(i), rank, width); !v) return v;
   }
-  if (embedding->in_order)
-    if (Verdict v = enough_rows(call.in(embedding->table(embedding->tables - 1)), known, dims); !v) return v;
+  if (embedding->in_order) {
+    const Operand& table = call.in(embedding->table(embedding->tables - 1));
+    if (Verdict v = enough_rows(table, call.in(0)); !v) return v;
+    const Operand place{table.name, DType::i64, Shape({call.in(0).shape.back()})};
+    if (Verdict v = join(place, known, dims); !v) return v;
+  }
   std::reverse(dims.begin(), dims.end());
   dims.push_back(width);
   call.outputs.resize(embedding->keep_sum ? 2 : 1);

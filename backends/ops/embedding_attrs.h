@@ -12,7 +12,7 @@ struct EmbeddingAttrs {
   explicit EmbeddingAttrs(const CallAttrs& attrs);
 
   std::size_t tables = 1;
-  bool in_order = false;  ///< rows of the last table are taken in order along the last axis of the ids
+  bool in_order = false;  ///< rows of the last table are taken in order along the last axis of the first ids
   bool norm = false;      ///< the sum is normalized
   bool keep_sum = false;  ///< and an output too
   float epsilon = 0;

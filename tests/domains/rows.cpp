@@ -98,8 +98,8 @@ bool embedding(const Chosen& c, Operands& made) {
     made.constant(("table" + number).c_str(), made.normal({rows, width}), made.chance(0.7));
   }
   if (c.is("in_order")) {
-    const std::int64_t length = with_ids > 1 && first.back() == 1 ? others.back() : first.back();
-    made.constant("rows", made.normal({std::max<std::int64_t>(length, 2) + made.below(3), width}), made.chance(0.7));
+    const std::int64_t rows = std::max<std::int64_t>(first.back(), 2) + made.below(3);
+    made.constant("rows", made.normal({rows, width}), made.chance(0.7));
   }
   if (!c.is("norm")) return true;
   made.constant("scale", made.uniform({width}, 0.5, 2));

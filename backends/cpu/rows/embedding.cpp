@@ -31,7 +31,7 @@ class Embedding : public Implementation {
     for (std::size_t i = 0; i < embedding_.with_ids(); ++i) dims.push_back(tables[i].ids.dims);
     std::int64_t length = 0;
     if (embedding_.in_order) {
-      length = length_in_order(dims, tables[embedding_.with_ids()].count);
+      length = length_in_order(dims[0], tables[embedding_.with_ids()].count);
       dims.emplace_back(&length, 1);
     }
     const Broadcast shape(kOp, dims);
@@ -68,14 +68,12 @@ class Embedding : public Implementation {
   };
   using Tables = std::array<Table, ops::EmbeddingAttrs::kTables>;
 
-  /// Along the last axis of all ids.
-  static std::int64_t length_in_order(const std::vector<std::span<const std::int64_t>>& ids, std::int64_t rows) {
-    const Broadcast shape(kOp, ids);
-    if (shape.dims().empty()) fail("ids of rank 0 beside rows in order");
-    const std::int64_t length = shape.dims().back();
-    if (length > rows || rows == 1)
-      fail(std::to_string(rows) + " rows in order for " + std::to_string(length) + " ids");
-    return length;
+  /// Along the last axis of the first ids.
+  static std::int64_t length_in_order(std::span<const std::int64_t> ids, std::int64_t rows) {
+    if (ids.empty()) fail("ids of rank 0 beside rows in order");
+    if (ids.back() > rows || rows == 1)
+      fail(std::to_string(rows) + " rows in order for " + std::to_string(ids.back()) + " ids");
+    return ids.back();
   }
 
   /// The width of all tables. Every id is checked here, once: nothing may fail on another thread.
