@@ -10,6 +10,7 @@
 
 #include "bench_kernels.h"
 #include "bench_page.h"
+#include "bench_prediction.h"
 #include "bench_report.h"
 #include "bench_streams.h"
 #include "modelflow/data.h"
@@ -32,7 +33,7 @@ struct Settings {
   std::vector<std::string> versus, shapes, custom_ops;
   int threads = 0, rounds = 10;
   double block = 0.3, warmup = 0.2;
-  std::string op, command, streams;
+  std::string op, command, streams, predict, predict_in;
   bool profile = false, json = false, no_plugin = false, kernels = false;
 };
 
@@ -185,7 +186,19 @@ int run_streams(Runtime& runtime, const Settings& settings, const Model& model) 
   return 0;
 }
 
+int run_prediction(const Settings& settings) {
+  if (settings.model.empty()) throw Error(ErrorKind::usage, "a model is needed with --predict");
+  PredictionSettings predicted{
+      .models = {settings.model}, .target = settings.predict, .precision = settings.predict_in};
+  predicted.models.insert(predicted.models.end(), settings.versus.begin(), settings.versus.end());
+  predicted.shapes = options_of(settings).input_shapes;
+  predicted.json = settings.json;
+  print(bench_prediction(predicted));
+  return 0;
+}
+
 int run(const Settings& settings) {
+  if (!settings.predict.empty()) return run_prediction(settings);
   std::string why;
   auto runtime = Runtime::find(&why, {settings.custom_ops.begin(), settings.custom_ops.end()});
   if (!runtime) throw Error(ErrorKind::unsupported, fmt::format("no ONNX Runtime: {}", why));
@@ -227,6 +240,7 @@ constexpr const char* kExamples = R"(Examples:
   modelflow-bench fast.onnx --input-shapes x:1,3,640,640 --json
   modelflow-bench fast.onnx --vs model.onnx --report bench.html --trace trace.json
   modelflow-bench fast.onnx --vs model.onnx --streams best     throughput, and how to share out the cores
+  modelflow-bench fast.onnx --vs model.onnx --predict cuda:sm_90 --input-shapes x:1,3,224,224   what costs say, no GPU needed
   modelflow-bench --kernels --op Conv --threads 1    every kernel of an op beside ONNX Runtime's own ops)";
 
 }  // namespace
@@ -257,6 +271,9 @@ int main(int argc, char** argv) {
   app.add_flag("--kernels", settings.kernels,
                "every kernel beside the body of its op: of the fused ops of MODEL, else of sample calls");
   app.add_option("--op", settings.op, "with --kernels: of this op only (Conv, QMatMul, ...)");
+  app.add_option("--predict", settings.predict,
+                 "run nothing: predict by costs what MODEL and those of --vs take on a target such as cuda:sm_90");
+  app.add_option("--predict-in", settings.predict_in, "with --predict: float32 counts as fp16 or bf16");
   app.add_flag("--json", settings.json, "JSON on stdout");
   app.add_option("--report", settings.page, "also write FILE, a page for browsers: times, nodes, graphs, memory");
   app.add_option("--trace", settings.trace,

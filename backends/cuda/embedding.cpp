@@ -4,6 +4,7 @@
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/ops/embedding_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -26,13 +27,16 @@ class Embedding : public Implementation {
     launch.tables = static_cast<std::int32_t>(embedding_.tables);
     launch.epsilon = embedding_.epsilon;
     std::vector<std::span<const std::int64_t>> ids;
-    for (std::size_t i = 0; i < embedding_.tables; ++i) {
-      launch.table[i] = table_of(call, i);
-      ids.push_back(call.input(2 * i).dims);
+    for (std::size_t i = 0; i < embedding_.tables; ++i) launch.table[i] = table_of(call, i);
+    for (std::size_t i = 0; i < embedding_.with_ids(); ++i) ids.push_back(call.input(2 * i).dims);
+    std::int64_t length = 0;
+    if (embedding_.in_order) {
+      length = length_in_order(ids[0], launch.table[embedding_.with_ids()].count);
+      ids.emplace_back(&length, 1);
     }
     if (embedding_.norm) {
-      launch.scale = vector_of(call, 2 * embedding_.tables);
-      launch.bias = vector_of(call, 2 * embedding_.tables + 1);
+      launch.scale = vector_of(call, embedding_.scale());
+      launch.bias = vector_of(call, embedding_.scale() + 1);
     }
     const Broadcast shape(kOp, ids);
     launch.rows = static_cast<std::int64_t>(shape.elements());
@@ -45,9 +49,17 @@ class Embedding : public Implementation {
   }
 
  private:
-  static EmbeddingLaunch::Table table_of(const Invocation& call, std::size_t i) {
-    const View ids = call.input(2 * i), rows = call.input(2 * i + 1), first = call.input(1);
-    if (ids.dtype != DType::i64 && ids.dtype != DType::i32) fail("ids are neither int32 nor int64");
+  /// Along the last axis of the first ids.
+  static std::int64_t length_in_order(std::span<const std::int64_t> ids, std::int64_t rows) {
+    if (ids.empty()) fail("ids of rank 0 beside rows in order");
+    if (ids.back() > rows || rows == 1) fail("there are more ids than rows in order");
+    return ids.back();
+  }
+
+  EmbeddingLaunch::Table table_of(const Invocation& call, std::size_t i) const {
+    const View rows = call.input(embedding_.table(i)), first = call.input(1);
+    const View ids = i < embedding_.with_ids() ? call.input(2 * i) : View();
+    if (ids.data && ids.dtype != DType::i64 && ids.dtype != DType::i32) fail("ids are neither int32 nor int64");
     if (rows.dtype != first.dtype || rows.dims.size() != 2 || rows.dims[1] != first.dims[1])
       fail("the tables are not of one type and width");
     return {ids.data, rows.data, rows.dims[0], ids.dtype == DType::i32};
@@ -65,25 +77,18 @@ class Embedding : public Implementation {
 
 /// A block keeps a row that it normalizes in the memory that its threads share.
 Verdict accepts(const Call& call, const Target& target) {
-  std::size_t tables = 0;
-  bool norm = false;
-  try {
-    const ops::EmbeddingAttrs embedding(call);
-    if (call.inputs.size() != embedding.inputs()) return no("wrong number of inputs");
-    tables = embedding.tables;
-    norm = embedding.norm;
-  } catch (const Error& error) {
-    return no(error.what());
-  }
+  Verdict why;
+  const std::optional<ops::EmbeddingAttrs> embedding = ops::read_attrs<ops::EmbeddingAttrs>(call, why);
+  if (!embedding) return why;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& operand = call.in(i);
-    const bool ids = i < 2 * tables && i % 2 == 0;
+    const bool ids = embedding->is_ids(i);
     if (ids && operand.dtype != DType::i64 && operand.dtype != DType::i32)
       return no("is neither int32 nor int64", operand.name);
     if (!ids && !number_of(operand.dtype)) return no("is not float32, float16 or bfloat16", operand.name);
     if (!ids && operand.dtype != call.in(1).dtype) return no("is of another type than the first table", operand.name);
   }
-  if (!norm) return yes();
+  if (!embedding->norm) return yes();
   const Shape& table = call.in(1).shape;
   if (!table.has_rank() || !table.back().known()) return no("the length of a row is unknown", call.in(1).name);
   constexpr std::int64_t kMore = 1 << 13;  // where the threads of a block do not divide a row

@@ -12,10 +12,12 @@ namespace modelflow::ops {
 
 EmbeddingAttrs::EmbeddingAttrs(const CallAttrs& attrs)
     : tables(static_cast<std::size_t>(std::max<std::int64_t>(attrs.integer("tables"), 0))),
+      in_order(attrs.flag("in_order")),
       norm(attrs.flag("norm")),
       keep_sum(attrs.flag("keep_sum")),
       epsilon(attrs.number("epsilon")) {
   if (tables < 1 || tables > kTables) throw Error(ErrorKind::invalid_input, "takes one to three tables");
+  if (in_order && tables < 2) throw Error(ErrorKind::invalid_input, "rows in order need ids of another table");
   if (keep_sum && !norm) throw Error(ErrorKind::invalid_input, "keep_sum needs norm");
 }
 
@@ -25,11 +27,19 @@ std::vector<std::string> inputs(const Call& call) {
   const EmbeddingAttrs embedding(call);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < embedding.tables; ++i) {
-    names.push_back("ids" + std::to_string(i));
+    if (i < embedding.with_ids()) names.push_back("ids" + std::to_string(i));
     names.push_back("table" + std::to_string(i));
   }
   if (embedding.norm) names.insert(names.end(), {"scale", "bias"});
   return names;
+}
+
+/// As many rows as the first ids have along their last axis.
+std::string first_rows(const std::string& rows, const std::string& table) {
+  return "extents = Shape (ids0)\nfrom = Constant <value = int64[1] {-1}> ()\n"
+         "to = Constant <value = int64[1] {2147483647}> ()\nzero = Constant <value = int64[1] {0}> ()\n"
+         "count = Slice (extents, from, to)\n" +
+         rows + " = Slice (" + table + ", zero, count, zero)\n";
 }
 
 std::string body(const Call& call, int opset) {
@@ -39,7 +49,8 @@ std::string body(const Call& call, int opset) {
   for (std::size_t i = 0; i < embedding.tables; ++i) {
     const std::string number = std::to_string(i), last = i + 1 == embedding.tables ? result : "sum" + number;
     const std::string rows = i == 0 ? (embedding.tables == 1 ? result : "sum0") : "rows" + number;
-    text += rows + " = Gather <axis = 0> (table" + number + ", ids" + number + ")\n";
+    text += i < embedding.with_ids() ? rows + " = Gather <axis = 0> (table" + number + ", ids" + number + ")\n"
+                                     : first_rows(rows, "table" + number);
     if (i > 0) text += last + " = Add (" + sum + ", " + rows + ")\n";
     sum = last;
   }
@@ -76,6 +87,17 @@ Verdict join(const Operand& ids, bool& known, std::vector<Dim>& from_end) {
   return yes();
 }
 
+/// For the last axis of the first ids. One row alone would be repeated.
+Verdict enough_rows(const Operand& table, const Operand& ids) {
+  if (!ids.shape.has_rank() || ids.shape.rank() == 0) return no("has no axis to take rows along", ids.name);
+  if (!table.shape.has_rank()) return yes();
+  const Dim &rows = table.shape[0], &wanted = ids.shape.back();
+  if (rows.number() == 1) return no("has one row, which would be repeated", table.name);
+  if (rows.known() && wanted.known() && wanted.value() > rows.value())
+    return no("has " + rows.str() + " rows for " + wanted.str() + " ids", table.name);
+  return yes();
+}
+
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<EmbeddingAttrs> embedding = read_attrs<EmbeddingAttrs>(call, why);
@@ -85,9 +107,15 @@ Verdict infer(Call& call) {
   std::vector<Dim> dims;
   bool known = true;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const bool ids = i < 2 * embedding->tables && i % 2 == 0;
-    const std::size_t rank = i < 2 * embedding->tables ? 2 : 1;
+    const std::size_t rank = i < embedding->scale() ? 2 : 1;
+    const bool ids = embedding->is_ids(i);
     if (Verdict v = ids ? join(call.in(i), known, dims) : fits(call.in(i), rank, width); !v) return v;
+  }
+  if (embedding->in_order) {
+    const Operand& table = call.in(embedding->table(embedding->tables - 1));
+    if (Verdict v = enough_rows(table, call.in(0)); !v) return v;
+    const Operand place{table.name, DType::i64, Shape({call.in(0).shape.back()})};
+    if (Verdict v = join(place, known, dims); !v) return v;
   }
   std::reverse(dims.begin(), dims.end());
   dims.push_back(width);
@@ -117,6 +145,7 @@ struct Sample {
   std::vector<Dims> ids;
   std::int64_t width = 0;
   bool norm = false, keep_sum = false, narrow = false;
+  std::int64_t in_order = 0;  ///< rows of one more table
 };
 
 void add(Samples& all, const Sample& sample) {
@@ -130,6 +159,11 @@ void add(Samples& all, const Sample& sample) {
     call.inputs.push_back(constant_operand(("ids" + number).c_str(), all.weights.back()));
     call.inputs.push_back(all.operand(("table" + number).c_str(), {rows, sample.width}, 4));
     rows = rows > 10 ? rows - 10 : 2;
+  }
+  if (sample.in_order) {
+    call.attrs.set("in_order", 1).set("tables", static_cast<std::int64_t>(sample.ids.size()) + 1);
+    call.inputs.push_back(
+        all.operand(("table" + std::to_string(sample.ids.size())).c_str(), {sample.in_order, sample.width}, 4));
   }
   if (sample.norm) {
     call.inputs.push_back(all.operand("scale", {sample.width}, 4));
@@ -153,6 +187,10 @@ std::vector<Call> samples() {
     add(all, {.ids = {{}, {}}, .width = 6, .norm = true});
     add(all, {.ids = {{0, 4}, {4}}, .width = 8, .norm = true});
     add(all, {.ids = {{2, 4}}, .width = 0});
+    add(all, {.ids = {{3, 128}, {3, 128}}, .width = 384, .norm = true, .in_order = 512});
+    add(all, {.ids = {{2, 1, 7}}, .width = 33, .norm = true, .keep_sum = true, .in_order = 7});
+    add(all, {.ids = {{5, 1}}, .width = 16, .narrow = true, .in_order = 2});
+    add(all, {.ids = {{2, 0}}, .width = 8, .norm = true, .in_order = 3});
     return all;
   }();
   return made.calls;
@@ -162,7 +200,9 @@ std::vector<Call> samples() {
 
 extern const FusedOp embedding_op = {
     .kind = "Embedding",
-    .doc = "Sum of the rows that ids of one to three kinds name in their tables, layer normalization of it.",
+    .doc =
+        "Sum of the rows that ids of one to three kinds name in their tables, the last of which may be rows in order; "
+        "layer normalization of it.",
     .names = 1,
     .min_inputs = 2,
     .max_inputs = 8,
@@ -175,6 +215,7 @@ extern const FusedOp embedding_op = {
     .infer = infer,
     .samples = samples,
     .defaults = {{"tables", std::int64_t{1}},
+                 {"in_order", std::int64_t{0}},
                  {"norm", std::int64_t{0}},
                  {"keep_sum", std::int64_t{0}},
                  {"axis", std::int64_t{-1}},

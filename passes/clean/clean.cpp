@@ -19,6 +19,7 @@ Stage clean(const Options&) {
                   fold_constants(),     // nodes with constant inputs -> their results, evaluated by ONNX Runtime
                   identities(),         // nodes that change nothing
                   drop_expands(),       // Expand in front of ops that broadcast
+                  gathered_grids(),     // GatherND of everything, in order -> Transpose, Unsqueeze
                   duplicates(),         // equal initializers and equal nodes -> one
                   chains(),             // Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
                   views(),              // longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most

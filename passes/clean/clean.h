@@ -18,6 +18,7 @@ Pass transpose_weights();
 Pass fold_constants();
 Pass identities();
 Pass drop_expands();
+Pass gathered_grids();
 Pass duplicates();
 Pass chains();
 Pass views();

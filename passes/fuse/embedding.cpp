@@ -4,6 +4,8 @@
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
+#include "modelflow/shape_values.h"
+#include "passes/fuse/attention_scores.h"
 #include "passes/fuse/fuse.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
@@ -14,10 +16,13 @@ namespace {
 
 constexpr std::size_t kMostTables = 3;
 
-/// One operand of the sum: the rows of a table, or a constant, which is a table whose rows are taken in order.
+/// One operand of the sum: the rows of a table that ids name, its first ones (what the function body says of rows in
+/// order), or a constant, which is a table whose rows are taken in order.
 struct Part {
   Node* gather = nullptr;
+  Node* first_rows = nullptr;
   Value* constant = nullptr;
+  Value* table() const { return gather ? gather->input(0) : first_rows->input(0); }
 };
 
 struct Sum {
@@ -33,18 +38,32 @@ bool is_lookup(const Node& node) {
          rank_of(&ids) && (ids.dtype() == DType::i64 || ids.dtype() == DType::i32);
 }
 
+/// Slice(table, 0, count, 0).
+bool takes_first_rows(const Node& node, const Dim& width) {
+  const Tensor* table = node.is("Slice") && node.inputs().size() > 3 ? node.input(0)->constant() : nullptr;
+  return table && table->rank() == 2 && table->dtype() == DType::f32 && width.number() == table->dims()[1] &&
+         const_ints(node.input(1)) == Ints{0} && const_ints(node.input(3)) == Ints{0} &&
+         setting(node, "", 4, {1}) == Ints{1};
+}
+
 /// The operands of nested sums; false when one is no row of a table. `width` is that of all rows.
 bool collect(Value& value, const Graph& graph, const Dim& width, Sum& sum) {
   const std::optional<std::size_t> rank = rank_of(&value);
   if (const Tensor* tensor = value.constant()) {
     if (!rank || *rank == 0 || tensor->dtype() != DType::f32 || tensor->elements() == 0) return false;
-    sum.parts.push_back({nullptr, &value});
+    sum.parts.push_back({nullptr, nullptr, &value});
     return tensor->dims().back() == width.value() && sum.parts.size() <= kMostTables;
   }
   Node* node = value.producer();
   if (!node || &node->graph() != &graph || !node->domain().empty()) return false;
   if (is_lookup(*node) && node->input(0)->shape().back() == width) {
-    sum.parts.push_back({node, nullptr});
+    sum.parts.push_back({node});
+    sum.nodes.push_back(node);
+    ++sum.gathers;
+    return sum.parts.size() <= kMostTables;
+  }
+  if (takes_first_rows(*node, width)) {
+    sum.parts.push_back({nullptr, node});
     sum.nodes.push_back(node);
     ++sum.gathers;
     return sum.parts.size() <= kMostTables;
@@ -54,6 +73,30 @@ bool collect(Value& value, const Graph& graph, const Dim& width, Sum& sum) {
   for (Value* input : node->inputs())
     if ((!input->constant() && !only_reader(*input)) || !collect(*input, graph, width, sum)) return false;
   return true;
+}
+
+/// 0, 1, 2, ... up to `length` along the last axis, which is the only one: a Range, or the first of a constant that
+/// has at least `rows`.
+bool counts_to(const Value& ids, const Dim& length, std::int64_t rows, Extents& extents, ShapeValues& contents) {
+  const Shape shape = extents.of(ids);
+  if (!shape.has_rank() || shape.rank() == 0 || ids.constant()) return false;
+  for (std::size_t axis = 0; axis + 1 < shape.rank(); ++axis)
+    if (shape[axis].number() != 1) return false;
+  if (const Node* range = range_behind(ids))
+    return const_number(range->input(0)) == 0.0 && const_number(range->input(2)) == 1.0 && shape.back() == length;
+  const Node* slice = ids.producer();
+  if (!slice || !slice->is("Slice") || slice->inputs().size() < 4) return false;
+  const std::optional<Ints> all = const_ints(slice->input(0)), steps = setting(*slice, "", 4, {1});
+  const std::optional<Ints> axes = const_ints(slice->input(3));
+  const DimList* end = contents.of(slice->input(2));
+  if (!all || !axes || axes->size() != 1 ||
+      positive(*axes, std::ssize(shape.dims())) != Ints{std::ssize(shape.dims()) - 1})
+    return false;
+  if (const_ints(slice->input(1)) != Ints{0} || steps != Ints{1} || !end || end->size() != 1 || !((*end)[0] == length))
+    return false;
+  for (std::size_t i = 0; i < all->size(); ++i)
+    if ((*all)[i] != static_cast<std::int64_t>(i)) return false;
+  return std::ssize(*all) >= rows;
 }
 
 class Fusion {
@@ -112,20 +155,75 @@ class Fusion {
     inputs.push_back(&graph.add_constant(tensor.reshaped({element_count(dims), width}), "table"));
   }
 
+  /// Of everything but this part, ids or constant, without the width.
+  std::vector<Shape> places_beside(const Part& part) {
+    std::vector<Shape> places;
+    for (const Part& other : sum_.parts) {
+      if (&other == &part) continue;
+      if (other.gather) {
+        places.push_back(extents_.of(*other.gather->input(1)));
+        continue;
+      }
+      if (!other.constant) return {Shape()};
+      const Dims& dims = other.constant->constant()->dims();
+      places.push_back(Shape::of(Dims(dims.begin(), dims.end() - 1)));
+    }
+    return places;
+  }
+
+  /// Rows in order along the last axis of all others need no ids.
+  bool in_order(const Part& part, const Shape& shape) {
+    const std::optional<std::int64_t> rows = part.constant ? std::nullopt : part.table()->shape()[0].number();
+    if (!rows || *rows < 2) return false;
+    const Value* ids = part.gather ? &lean_ids(*part.gather->input(1), shape) : nullptr;
+    Dim length = 1;
+    bool as_many = false;
+    for (const Shape& place : places_beside(part)) {
+      if (!place.has_rank()) return false;
+      as_many = as_many || !ids || place.rank() >= rank_of(ids).value_or(place.rank() + 1);
+      if (place.rank() == 0 || place.back().number() == 1 || place.back() == length) continue;
+      if (length.number() != 1) return false;
+      length = place.back();
+    }
+    ShapeValues contents(context_.model.ir_version);
+    if (!as_many || length.number() == 1) return false;
+    if (ids) return counts_to(*ids, length, *rows, extents_, contents);
+    const DimList* count = contents.of(part.first_rows->input(2));
+    return count && count->size() == 1 && (*count)[0] == length;
+  }
+
+  /// Its ids have the last axis of the result, but for the width.
+  bool goes_along(const Part& part, const Shape& shape) {
+    if (!part.gather || shape.rank() < 2) return false;
+    const Shape ids = extents_.of(lean_ids(*part.gather->input(1), shape));
+    return ids.has_rank() && ids.rank() > 0 && ids.back() == shape[shape.rank() - 2];
+  }
+
   bool replace(const Shape& shape) {
     Graph& graph = first_.graph();
     std::vector<Value*> inputs;
+    const auto ordered = std::ranges::find_if(sum_.parts, [&](const Part& part) { return in_order(part, shape); });
+    const bool has_order = ordered != sum_.parts.end();
+    if (has_order) {  // along the last axis of the first ids
+      std::rotate(ordered, ordered + 1, sum_.parts.end());
+      const auto longest = std::ranges::find_if(sum_.parts, [&](const Part& part) { return goes_along(part, shape); });
+      if (longest >= sum_.parts.end() - 1) return false;
+      std::rotate(sum_.parts.begin(), longest, longest + 1);
+    }
+    if (std::any_of(sum_.parts.begin(), sum_.parts.end() - (has_order ? 1 : 0),
+                    [](const Part& p) { return p.first_rows; }))
+      return false;
     for (const Part& part : sum_.parts) {
       if (part.constant) {
         add_constant(*part.constant->constant(), graph, inputs);
-      } else {
-        inputs.push_back(&lean_ids(*part.gather->input(1), shape));
-        inputs.push_back(part.gather->input(0));
+        continue;
       }
+      if (!has_order || &part != &sum_.parts.back()) inputs.push_back(&lean_ids(*part.gather->input(1), shape));
+      inputs.push_back(part.table());
     }
     const bool keep = norm_ && !only_reader(rows_);
     Attrs attrs{{"tables", static_cast<std::int64_t>(sum_.parts.size())}, {"axis", std::int64_t{-1}}};
-    attrs.set("norm", norm_ ? 1 : 0).set("keep_sum", keep ? 1 : 0);
+    attrs.set("norm", norm_ ? 1 : 0).set("keep_sum", keep ? 1 : 0).set("in_order", has_order ? 1 : 0);
     attrs.set("epsilon", Attr(norm_ ? norm_->attrs.number("epsilon") : 0.0F));
     if (norm_) inputs.insert(inputs.end(), {norm_->input(1), norm_->input(2)});
     Node* made = make_fused(graph, context_, "embedding", "modelflow.Embedding", std::move(inputs), std::move(attrs),

@@ -1,7 +1,9 @@
-// Float16 on a CPU: ONNX Runtime has no float16 arithmetic there and casts around every node, weights included, in
-// every run. Here the whole model computes in float32 instead, with a Cast at each float16 input and output. The
-// weights are widened once; nothing is rounded between nodes any more, also not where an exporter put a Cast beside an
-// op that it kept in float32. In a float32 model a Cast to float16 is there to round: such a model stays as it is.
+// Models in float16, for rules and kernels that know float32. On a CPU: ONNX Runtime has no float16 arithmetic there
+// and casts around every node, weights included, in every run. Here the whole model computes in float32 instead, with a
+// Cast at each float16 input and output. The weights are widened once; nothing is rounded between nodes any more, also
+// not where an exporter put a Cast beside an op that it kept in float32. On a GPU the same is done where float16 or
+// bfloat16 is asked for: the fused graph goes back to it (to-half). In a float32 model a Cast to float16 is there to
+// round: such a model stays as it is.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -143,7 +145,8 @@ Verdict is_half_model(Graph& graph) {
 }
 
 int run(Graph& graph, Context& context) {
-  bool any = false, possible = context.target.device == Device::cpu;
+  bool any = false, possible = context.target.device == Device::cpu || half_type(context.options) != DType::undefined;
+  const bool asked = possible;
   for_each_graph(graph, [&](Graph& inner) {
     for (const auto& node : inner.nodes()) {
       const bool computes = !node->is("Cast") && (is_half(node->input(0)) || is_half(node->output()));
@@ -154,6 +157,8 @@ int run(Graph& graph, Context& context) {
       context.miss("widen-float16", node.get(), verdict.reason);
     }
   });
+  if (any && !asked)
+    context.miss("widen-float16", nullptr, "a GPU runs it as it is: with --precision fp16 it is fused");
   if (!any || !possible) return 0;
   if (const Verdict verdict = is_half_model(graph); !verdict) {
     context.miss("widen-float16", nullptr, verdict.reason);
@@ -184,7 +189,9 @@ int run(Graph& graph, Context& context) {
 
 Pass widen_float16() {
   return {.name = "widen-float16",
-          .doc = "A model with float16 weights computes in float32 on a CPU, as it does anyway, without the Casts.",
+          .doc =
+              "A model with float16 weights computes in float32: on a CPU, as it does anyway, without the Casts; on a "
+              "GPU until it goes back to 16 bits.",
           .run = run,
           .whole_model = true};
 }

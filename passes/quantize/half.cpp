@@ -60,10 +60,10 @@ class ToHalf {
     const HalfOp* row = half && node.domain().empty() ? half_op(node, half_, context_.model.opset(), why) : nullptr;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
-      if (row && row->single == i) continue;
-      if (half && is_single(value))
+      const bool half_operand = half && !(row && row->single == i);
+      if (half_operand && is_single(value))
         graph_.set_input(node, i, value->constant() ? &constant(*value) : &cast(*value, half_, &node));
-      else if (!half && value && value->dtype() == half_ && changed_.contains(value))
+      else if (!half_operand && value && value->dtype() == half_ && changed_.contains(value))
         graph_.set_input(node, i, &cast(*value, DType::f32, &node));
     }
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/quantize/half_ops.h"
 #include "src/core/half.h"
@@ -72,6 +73,7 @@ HalfPlaces::HalfPlaces(Graph& graph, Context& context, DType half) : graph_(grap
   keep_squares();
   keep_roots();
   save_casts();
+  save_output_casts();
 }
 
 /// Finite numbers stay finite, and what is not 0 does not become it.
@@ -228,6 +230,52 @@ void HalfPlaces::save_casts() {
       halves_.erase(node.get());
       changed = true;
     }
+  }
+}
+
+/// The nodes between another output of the model and this one, the last first; none where they read or are read by
+/// anything else.
+std::vector<const Node*> HalfPlaces::way_from_output(const Value& output) const {
+  std::vector<const Node*> way;
+  for (const Value* value = &output; value;) {
+    const Node* node = value->producer();
+    const bool was_cast = node && takes_any(*node) && node->input(0)->dtype() == half_;
+    if (!node || !(computes(*node) || was_cast)) return {};
+    if (value != &output && value->is_graph_output()) return way;
+    if (was_cast) return {};
+    if (value->uses().size() != (value == &output ? 0 : 1) || node->outputs().size() != 1) return {};
+    way.push_back(node);
+    const Value* read = nullptr;
+    for (const Value* input : node->inputs()) {
+      if (!varies(input)) continue;
+      if (read && read != input) return {};
+      read = input;
+    }
+    value = read;
+  }
+  return {};
+}
+
+/// Both outputs need a Cast, but for where the second goes on in float32 from that of the first: so it does where that
+/// costs less than a Cast.
+void HalfPlaces::save_output_casts() {
+  TypicalSizes sizes(context_);
+  const auto seconds = [&](const Node& node, DType type) {
+    Call call = in_type(call_of(node), type);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i)
+      if (node.input(i)) call.inputs[i].shape = sizes.of(*node.input(i));
+    call.outputs[0].shape = sizes.of(*node.output());
+    const Choice choice = fused_op(node) ? choose_kernel(call, context_.target) : Choice();
+    if (choice.kernel) return choice.kernel->cost(call, context_.target);
+    const double elements = call.outputs[0].shape.known_elements();
+    return context_.target.launch + context_.target.stream(elements * 2 * bits(type) / 8);
+  };
+  for (const Value* output : graph_.outputs()) {
+    double more = 0;
+    const std::vector<const Node*> way = is_single(output) ? way_from_output(*output) : std::vector<const Node*>();
+    for (const Node* node : way) more += seconds(*node, DType::f32) - seconds(*node, half_);
+    if (more >= context_.target.launch) continue;
+    for (const Node* node : way) halves_.erase(node);
   }
 }
 

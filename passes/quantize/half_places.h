@@ -34,6 +34,8 @@ class HalfPlaces {
   void keep_squares();
   void keep_roots();
   void save_casts();
+  void save_output_casts();
+  std::vector<const Node*> way_from_output(const Value& output) const;
   int casts(const Node& node, bool half) const;
   bool read_elsewhere(const Value& value, const Node& node, bool half) const;
 

@@ -12,13 +12,6 @@
 namespace modelflow {
 namespace {
 
-/// What a node computes, also when it carries a pool name.
-Call call_by_kind(const Node& node) {
-  Call call = call_of(node);
-  if (const std::string_view kind = kind_of(node.op(), node.attrs); !kind.empty()) call.op = kind;
-  return call;
-}
-
 void count(const Tensor& tensor, ModelStats& stats) {
   stats.parameters += static_cast<double>(tensor.elements());
   if (tensor.dtype() != DType::string) stats.weight_bytes += static_cast<double>(tensor.bytes());
@@ -74,6 +67,12 @@ void list(const Model& model, const Graph& graph, const Graph& sized, const Targ
 }
 
 }  // namespace
+
+Call call_by_kind(const Node& node) {
+  Call call = call_of(node);
+  if (const std::string_view kind = kind_of(node.op(), node.attrs); !kind.empty()) call.op = kind;
+  return call;
+}
 
 std::string shown_op(const Node& node) {
   if (node.domain().empty()) return node.op();

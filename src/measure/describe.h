@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "modelflow/kernel.h"
 #include "modelflow/modelflow.h"
 
 namespace modelflow {
@@ -19,6 +20,8 @@ ModelStats changed_stats(const Model& model);
 
 /// The op as ModelStats::ops has it.
 std::string shown_op(const Node& node);
+/// What a node computes, also when it carries a pool name.
+Call call_by_kind(const Node& node);
 
 /// Counts what the original and the result compute and hold on inputs of these extents (what a Loop repeats once), and
 /// draws them; `result` null: it is the original. `fused`: the result before layout, for what its nodes stand for.

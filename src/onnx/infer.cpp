@@ -200,6 +200,8 @@ std::vector<Type> Inference::infer_standard(Node& node) {
   if (node.is("GreaterOrEqual") || node.is("LessOrEqual"))
     schema = proto::OpSchemaRegistry::Schema(node.is("GreaterOrEqual") ? "Greater" : "Less", version, "");
   if (!schema || !schema->has_type_and_shape_inference_function()) return {};
+  // libonnx reads in front of the extents there.
+  if (node.is("GatherND") && node.attrs.integer("batch_dims") < 0) return {};
   NodeContext context(node, *this, *schema);
   try {
     schema->GetTypeAndShapeInferenceFunction()(context);

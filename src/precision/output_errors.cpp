@@ -85,16 +85,16 @@ ReferenceOutputs::ReferenceOutputs(Runtime& runtime, const Model& original, cons
 }
 
 ReferenceOutputs::Outputs ReferenceOutputs::outputs_of(const Model& model, const std::filesystem::path& plugin,
-                                                       std::size_t most) const {
-  const auto session = open_session(runtime_, model, {.threads = threads_, .plugin = plugin});
+                                                       std::size_t most, bool optimize) const {
+  const auto session = open_session(runtime_, model, {.threads = threads_, .optimize = optimize, .plugin = plugin});
   Outputs outputs;
   for (std::size_t i = 0; i < std::min(most, samples_.size()); ++i) outputs.push_back(session->run(samples_[i]));
   return outputs;
 }
 
 std::vector<OutputError> ReferenceOutputs::errors_of(const Model& runnable, const std::filesystem::path& plugin,
-                                                     std::size_t most) const {
-  const Outputs got = outputs_of(runnable, plugin, most);
+                                                     std::size_t most, bool optimize) const {
+  const Outputs got = outputs_of(runnable, plugin, most, optimize);
   std::vector<OutputError> errors;
   for (std::size_t k = 0; k < names_.size(); ++k) {
     ErrorMeter meter(names_[k]);

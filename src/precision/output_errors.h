@@ -41,13 +41,14 @@ class ReferenceOutputs {
   ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples, int threads);
 
   /// The errors of the outputs of `runnable` (functions emitted), with or without the plugin, over the first `most`
-  /// samples.
+  /// samples; `optimize`: as ONNX Runtime makes it faster.
   std::vector<OutputError> errors_of(const Model& runnable, const std::filesystem::path& plugin,
-                                     std::size_t most = SIZE_MAX) const;
+                                     std::size_t most = SIZE_MAX, bool optimize = true) const;
 
  private:
   using Outputs = std::vector<std::vector<Tensor>>;  // [sample][output]
-  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most) const;
+  Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most,
+                     bool optimize = true) const;
 
   Runtime& runtime_;
   const std::vector<Feeds>& samples_;

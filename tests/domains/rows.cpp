@@ -89,11 +89,17 @@ bool embedding(const Chosen& c, Operands& made) {
   if (c.is("keep_sum") && !c.is("norm")) return false;
   const Dims first = Chosen::numbers_in(shapes.substr(0, shapes.find('|'))),
              others = Chosen::numbers_in(shapes.substr(shapes.find('|') + 1));
-  for (std::int64_t i = 0; i < tables; ++i) {
+  if (c.is("in_order") && (tables < 2 || first.empty())) return false;
+  const std::int64_t with_ids = tables - (c.is("in_order") ? 1 : 0);
+  for (std::int64_t i = 0; i < with_ids; ++i) {
     const std::int64_t rows = 1 + made.below(40);
     const std::string number = std::to_string(i);
     made.constant(("ids" + number).c_str(), made.ids(i ? others : first, rows, c.is("narrow")), c.is("constant"));
     made.constant(("table" + number).c_str(), made.normal({rows, width}), made.chance(0.7));
+  }
+  if (c.is("in_order")) {
+    const std::int64_t rows = std::max<std::int64_t>(first.back(), 2) + made.below(3);
+    made.constant("rows", made.normal({rows, width}), made.chance(0.7));
   }
   if (!c.is("norm")) return true;
   made.constant("scale", made.uniform({width}, 0.5, 2));
@@ -151,8 +157,8 @@ std::vector<Domain> row_domains() {
        softmax,
        {Special::nan, Special::infinite, Special::huge, Special::tiny}},
       {"Embedding",
-       {numbers("tables", {1, 2, 3}), flag("norm"), flag("keep_sum"), flag("narrow"), flag("constant"),
-        words("ids", {"2,7|2,7", "2,7|7", "1|4,9", "4,9|4,1", "|", "0,4|4", "3,5|1,5", "1,1|1,1"}),
+       {numbers("tables", {1, 2, 3}), flag("in_order"), flag("norm"), flag("keep_sum"), flag("narrow"),
+        flag("constant"), words("ids", {"2,7|2,7", "2,7|7", "1|4,9", "4,9|4,1", "|", "0,4|4", "3,5|1,5", "1,1|1,1"}),
         numbers("width", {1, 3, 15, 16, 17, 33, 64, 100}), reals("epsilon", {1e-5f, 1e-12f})},
        embedding,
        kAll,

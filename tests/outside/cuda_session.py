@@ -1,5 +1,6 @@
 """Runs a model in ONNX Runtime as a JSON text says, in a process of its own: cuda_session.py '{"model": ...}'. Prints one line
-of JSON: where the nodes were placed, and what went wrong; outputs go into a file, bfloat16 as the bits in uint16."""
+of JSON: where the nodes were placed, and what went wrong; outputs go into a file, bfloat16 as the bits in uint16. For a list of
+such texts, one line for each."""
 import ctypes
 import json
 import sys
@@ -32,6 +33,9 @@ def make(wanted):
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     for key, value in wanted.get("config", {}).items():
         options.add_session_config_entry(key, value)
+    if wanted.get("save"):  # the graph that is left, its weights beside it
+        options.optimized_model_filepath = wanted["save"]
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", wanted["save"].split("/")[-1] + ".data")
     if wanted.get("plugin"):
         options.register_custom_ops_library(wanted["plugin"])
     return ort.InferenceSession(wanted["model"], options, providers=wanted.get("providers", ["CUDAExecutionProvider", "CPUExecutionProvider"]))
@@ -69,7 +73,13 @@ def at_once(sessions, feeds, times):
 
 
 def main():
-    wanted, said = json.loads(sys.argv[1]), {}
+    wanted = json.loads(sys.argv[1])
+    for one in wanted if isinstance(wanted, list) else [wanted]:
+        print(json.dumps(answer(one)), flush=True)
+
+
+def answer(wanted):
+    said = {}
     try:
         sessions = [make(wanted) for _ in range(wanted.get("sessions", 1))]
         said["placed"] = placed(sessions[0])
@@ -84,7 +94,7 @@ def main():
             said["wrong"] = at_once(sessions, feeds, wanted.get("times", 0))
     except Exception as error:  # noqa: BLE001
         said["error"] = str(error)
-    print(json.dumps(said))
+    return said
 
 
 if __name__ == "__main__":

@@ -72,3 +72,17 @@ def test_kernels_stand_beside_the_bodies_of_their_ops(cnn, bench, optimize, tmp_
     done = bench("--kernels", "--op", "Nothing")
     assert done.code == 2 and done.err.count("\n") == 1
     assert bench("--block", 0.001).code == 2
+
+
+def test_predictions_need_no_machine(cnn, bench, optimize, tmp_path):
+    fast = tmp_path / "fast.onnx"
+    assert optimize(cnn, "-o", fast, "--no-measure", "--target", "cuda:sm_90").code == 0
+    arguments = [fast, "--vs", cnn, "--predict", "cuda:sm_90", "--input-shapes", "x:4,3,32,32"]
+    ours, original = json.loads(bench(*arguments, "--json").out)["models"]
+    assert 0 < ours["floor_seconds"] < ours["predicted_seconds"] < original["predicted_seconds"] and ours["unknown"] == 0
+    half = json.loads(bench(*arguments, "--json", "--predict-in", "fp16").out)["models"]
+    assert all(0 < a["floor_seconds"] < b["floor_seconds"] for a, b in zip(half, [ours, original]))
+    assert "not measured" in bench(*arguments).out
+    for wrong in (["--predict", "cuda:sm_1"], ["--predict", "cuda:sm_90", "--predict-in", "int3"]):
+        done = bench(fast, *wrong)
+        assert done.code == 2 and done.err.count("\n") == 1 and done.out == ""

@@ -62,7 +62,8 @@ def run_optimize(path, out, *more):
     return run(BUILD / "optimize", path, "-o", out, "--no-measure", "--json", "--target", TARGET, "--threads", "1", *more, timeout=60)
 
 
-def optimize(cell, folder):
+def written(cell, folder):
+    """The model of a cell, as a file."""
     text = (CORPUS / f"{cell.name}.onnxtxt").read_text()
     text = re.sub(r'("" : )\d+', rf"\g<1>{cell.opset}", text, count=1)
     path = folder / f"{cell.name.replace('/', '-')}-{cell.opset}.onnx"
@@ -70,6 +71,11 @@ def optimize(cell, folder):
     for i, node in enumerate(model.graph.node):  # a text has no node names; exporters give every node one
         node.name = f"{node.op_type}_{i}"
     onnx.save(model, path)
+    return path
+
+
+def optimize(cell, folder):
+    path = written(cell, folder)
     out = path.with_suffix(".out")
     try:
         done = run_optimize(path, out)

@@ -256,3 +256,19 @@ def test_what_travels_to_a_gpu_fits(tmp_path):
     environment = {**os.environ, "MODELFLOW_CUDA_LIBRARY": str(EMULATED), "MODELFLOW_ONNXRUNTIME": str(next((tmp_path / "gpu").glob("libonnxruntime*")))}
     done = run(tmp_path / "gpu/modelflow_gpu_tests", "--gtest_filter=*Times*:*DeviceConformance.EqualsTheBody/cuda_layer_norm_float16", env=environment, timeout=900)
     assert done.code == 0 and "[  PASSED  ] 1 test." in done.out and "the emulator has no times" in done.out, done.out[-2000:]
+
+
+@needs_provider
+@emulated_only
+def test_plans_are_opened_and_counted(cuda, tmp_path):
+    onnx.save(perceptron(), tmp_path / "mlp.onnx")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- gpu-plans: the table that tools/gpu-plans --page writes -->\nold\n<!-- end of gpu-plans -->\nbehind\n")
+    done = run(sys.executable, ROOT / "tools/gpu_plans.py", "--models", tmp_path / "mlp.onnx", "--no-corpus", "--targets", "cuda:sm_90",
+               "--precisions", "fp16", "--page", page, env={**os.environ, "MODELFLOW_BUILD": str(BUILD)})
+    assert done.code == 0, done.err
+    lines = page.read_text().splitlines()
+    assert lines[0] == "before" and lines[-1] == "behind" and "old" not in lines
+    row = dict(zip((cell.strip() for cell in lines[2].split("|")), (cell.strip() for cell in lines[4].split("|"))))
+    assert row["model"] == "mlp" and row["exported"] == "3" and (row["planned"], row["fused"], row["Cast"], row["on the CPU"]) == ("4", "2", "2", "0")
+    assert 0 <= float(row["floor us"]) < float(row["planned, predicted us"])

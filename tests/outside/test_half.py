@@ -141,3 +141,33 @@ def test_refusals(optimize, tmp_path, arguments, why):
     onnx.save(convnet(), tmp_path / "in.onnx")
     done = optimize(tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", *arguments)
     assert done.code in (2, 4) and why in done.err and not (tmp_path / "out.onnx").exists()
+
+
+def test_a_norm_that_is_written_out_goes_to_bfloat16(optimize, tmp_path):
+    """Below opset 17: ONNX Runtime would make a LayerNormalization of two types of its body and the Casts around."""
+    nodes = [helper.make_node("ReduceMean", ["x"], ["m"], axes=[-1]), helper.make_node("Sub", ["x", "m"], ["d"]),
+             helper.make_node("Mul", ["d", "d"], ["q"]), helper.make_node("ReduceMean", ["q"], ["v"], axes=[-1]),
+             helper.make_node("Add", ["v", "e"], ["w"]), helper.make_node("Sqrt", ["w"], ["r"]), helper.make_node("Div", ["d", "r"], ["n"]),
+             helper.make_node("Mul", ["n", "s"], ["t"]), helper.make_node("Add", ["t", "b"], ["y"])]
+    ports = [INFO(name, TensorProto.FLOAT, ["N", 16]) for name in "xy"]
+    weights = {"e": np.array(1e-5), "s": np.linspace(0.5, 1.5, 16), "b": np.linspace(-1, 1, 16)}
+    onnx.save(made(nodes, ports[:1], ports[1:], weights, opset=13), tmp_path / "norm.onnx")
+    done = optimize(tmp_path / "norm.onnx", "-o", tmp_path / "out.onnx", "--target", "cuda:sm_90", "--precision", "bf16", "--no-measure", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["after"]["ops"] == {"Cast": 2, "modelflow.LayerNorm": 1}
+
+
+def test_a_model_in_float16_is_fused_and_stays_in_float16(optimize, tmp_path):
+    rng = np.random.default_rng(6)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "b"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    constants = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float16), name) for name, shape in {"w": (64, 64), "b": (64,)}.items()]
+    ports = [INFO(name, TensorProto.FLOAT16, ["N", 64]) for name in "xy"]
+    model = helper.make_model(helper.make_graph(nodes, "half", ports[:1], ports[1:], constants), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "half.onnx")
+    done = optimize(tmp_path / "half.onnx", "-o", tmp_path / "out.onnx", "--target", "cuda:sm_90", "--precision", "fp16", "--no-measure", "--json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    assert said["after"]["ops"] == {"modelflow.MatMul": 1} and said["verified"]
+    x = rng.standard_normal((5, 64)).astype(np.float16)
+    want, got = (session(tmp_path / name).run(None, {"x": x})[0].astype(np.float32) for name in ("half.onnx", "out.onnx"))
+    assert np.abs(want - got).max() <= 4e-3 * np.abs(want).max()

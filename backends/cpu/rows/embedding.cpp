@@ -9,6 +9,7 @@
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"
 #include "backends/ops/embedding_attrs.h"
+#include "backends/ops/read_attrs.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -27,7 +28,12 @@ class Embedding : public Implementation {
     std::array<Table, ops::EmbeddingAttrs::kTables> tables;
     std::vector<std::span<const std::int64_t>> dims;
     const std::int64_t width = read(call, tables);
-    for (std::size_t i = 0; i < embedding_.tables; ++i) dims.push_back(tables[i].ids.dims);
+    for (std::size_t i = 0; i < embedding_.with_ids(); ++i) dims.push_back(tables[i].ids.dims);
+    std::int64_t length = 0;
+    if (embedding_.in_order) {
+      length = length_in_order(dims[0], tables[embedding_.with_ids()].count);
+      dims.emplace_back(&length, 1);
+    }
     const Broadcast shape(kOp, dims);
     std::vector<std::int64_t> result = shape.dims();
     result.push_back(width);
@@ -35,8 +41,8 @@ class Embedding : public Implementation {
     first.n = static_cast<std::size_t>(width);
     first.epsilon = embedding_.epsilon;
     if (embedding_.norm) {
-      first.scale = typed_input<float>(call, kOp, 2 * embedding_.tables, {{width}});
-      first.bias = typed_input<float>(call, kOp, 2 * embedding_.tables + 1, {{width}});
+      first.scale = typed_input<float>(call, kOp, embedding_.scale(), {{width}});
+      first.bias = typed_input<float>(call, kOp, embedding_.scale() + 1, {{width}});
     }
     first.y = static_cast<float*>(call.output(0, result));
     if (embedding_.keep_sum) first.sum = static_cast<float*>(call.output(1, result));
@@ -54,6 +60,7 @@ class Embedding : public Implementation {
     const float* rows = nullptr;
     std::int64_t count = 0;
     std::int64_t id(std::size_t i) const {
+      if (!ids.data) return static_cast<std::int64_t>(i);
       const std::int64_t id = ids.dtype == DType::i64 ? static_cast<const std::int64_t*>(ids.data)[i]
                                                       : static_cast<const std::int32_t*>(ids.data)[i];
       return id < 0 ? id + count : id;
@@ -61,16 +68,25 @@ class Embedding : public Implementation {
   };
   using Tables = std::array<Table, ops::EmbeddingAttrs::kTables>;
 
+  /// Along the last axis of the first ids.
+  static std::int64_t length_in_order(std::span<const std::int64_t> ids, std::int64_t rows) {
+    if (ids.empty()) fail("ids of rank 0 beside rows in order");
+    if (ids.back() > rows || rows == 1)
+      fail(std::to_string(rows) + " rows in order for " + std::to_string(ids.back()) + " ids");
+    return ids.back();
+  }
+
   /// The width of all tables. Every id is checked here, once: nothing may fail on another thread.
   std::int64_t read(const Invocation& call, Tables& tables) const {
     const std::span<const std::int64_t> first = call.input(1).dims;
     if (first.size() != 2) fail("a table is not of rank 2");
     for (std::size_t i = 0; i < embedding_.tables; ++i) {
       Table& table = tables[i];
-      const View rows = call.input(2 * i + 1);
+      const View rows = call.input(embedding_.table(i));
       if (rows.dims.size() != 2) fail("a table is not of rank 2");
       table.count = rows.dims[0];
-      table.rows = typed_input<float>(call, kOp, 2 * i + 1, {{table.count, first[1]}});
+      table.rows = typed_input<float>(call, kOp, embedding_.table(i), {{table.count, first[1]}});
+      if (i >= embedding_.with_ids()) continue;
       table.ids = call.input(2 * i);
       if (table.ids.dtype != DType::i64 && table.ids.dtype != DType::i32) fail("ids are neither int32 nor int64");
       for (std::size_t j = 0; j < static_cast<std::size_t>(element_count(table.ids.dims)); ++j) {
@@ -107,17 +123,12 @@ class Embedding : public Implementation {
 };
 
 Verdict accepts(const Call& call, const Target&) {
-  std::size_t tables = 0;
-  try {
-    const ops::EmbeddingAttrs embedding(call);
-    if (call.inputs.size() != embedding.inputs()) return no("wrong number of inputs");
-    tables = embedding.tables;
-  } catch (const Error& error) {
-    return no(error.what());
-  }
+  Verdict why;
+  const std::optional<ops::EmbeddingAttrs> embedding = ops::read_attrs<ops::EmbeddingAttrs>(call, why);
+  if (!embedding) return why;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& operand = call.in(i);
-    if (i >= 2 * tables || i % 2 == 1) {
+    if (!embedding->is_ids(i)) {
       if (operand.dtype != DType::f32) return no("is not float32", operand.name);
     } else if (operand.dtype != DType::i64 && operand.dtype != DType::i32) {
       return no("is neither int32 nor int64", operand.name);

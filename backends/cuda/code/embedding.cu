@@ -11,8 +11,9 @@ __device__ inline const T* row_of(const EmbeddingLaunch& a, int t, std::int64_t 
   if (t >= a.tables) return nullptr;
   const EmbeddingLaunch::Table& table = a.table[t];
   const std::int64_t at = place(a.places, t, r);
-  std::int64_t id =
-      table.narrow ? static_cast<const std::int32_t*>(table.ids)[at] : static_cast<const std::int64_t*>(table.ids)[at];
+  std::int64_t id = !table.ids     ? at
+                    : table.narrow ? static_cast<const std::int32_t*>(table.ids)[at]
+                                   : static_cast<const std::int64_t*>(table.ids)[at];
   if (id < 0) id += table.count;
   return id < 0 || id >= table.count ? nullptr : static_cast<const T*>(table.rows) + id * a.n;
 }

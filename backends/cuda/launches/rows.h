@@ -58,7 +58,7 @@ struct EmbeddingLaunch {
   std::int32_t tables;
   std::int64_t rows, n;
   struct Table {
-    const void *ids, *rows;
+    const void *ids, *rows;  ///< no ids: rows in order
     std::int64_t count;
     bool narrow;  ///< ids are int32, else int64
   } table[kTables];

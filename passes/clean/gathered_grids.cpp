@@ -1,0 +1,265 @@
+// Gathering by a grid of indices that counts along whole axes of the data gives all of it back, in another order.
+// Exporters write it where PyTorch indexes a mask by positions of batches and keys (transformers' masks): GatherND by
+// one column of indices for each axis, or Gather from the flat data by `row * columns + column`.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "modelflow/modelflow.h"
+#include "modelflow/shape_values.h"
+#include "passes/clean/clean.h"
+#include "passes/graph/edits.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/strided_view.h"
+
+namespace modelflow::passes {
+
+namespace {
+
+/// Integers that grow by the same step along each axis, from 0.
+using Steps = std::vector<Dim>;
+
+constexpr int kMostDepth = 8;  // sums of sums
+
+/// Of constant integers of these extents.
+std::optional<Steps> steps_of(const Ints& values, const Dims& dims) {
+  if (values.empty() || values[0] != 0) return {};
+  std::vector<std::int64_t> steps(dims.size(), 0), inner(dims.size(), 1);
+  for (std::size_t axis = dims.size(); axis-- > 1;) inner[axis - 1] = inner[axis] * dims[axis];
+  for (std::size_t axis = 0; axis < dims.size(); ++axis)
+    if (dims[axis] > 1) steps[axis] = values[static_cast<std::size_t>(inner[axis])];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::int64_t rest = values[i];
+    for (std::size_t axis = 0; axis < dims.size(); ++axis)
+      rest -= steps[axis] * (static_cast<std::int64_t>(i) / inner[axis] % dims[axis]);
+    if (rest != 0) return {};
+  }
+  return Steps(steps.begin(), steps.end());
+}
+
+bool is_view_of_all(const Node& node) { return is_view(node) || node.is("Expand") || node.is("Identity"); }
+
+class Counting {
+ public:
+  explicit Counting(const Context& context) : extents_(context.model.ir_version) {}
+
+  /// By axis of the value; nothing where it is not known to count.
+  std::optional<Steps> of(const Value& value, int depth = 0) {
+    if (const std::optional<Ints> ints = const_ints(&value)) return steps_of(*ints, value.constant()->dims());
+    const Node* node = value.producer();
+    if (!node || !node->domain().empty() || depth > kMostDepth) return {};
+    if (node->is("Range")) {
+      const bool ones = const_number(node->input(0)) == 0.0 && const_number(node->input(2)) == 1.0;
+      return ones ? std::optional(Steps{1}) : std::nullopt;
+    }
+    if (node->is("Cast") && (value.dtype() == DType::i64 || value.dtype() == DType::i32)) {
+      const DType from = node->input(0)->dtype();
+      return from == DType::i64 || from == DType::i32 ? of(*node->input(0), depth + 1) : std::nullopt;
+    }
+    if (is_view_of_all(*node)) return of_view(value, depth);
+    if (node->is("Mul")) return of_product(value, depth);
+    return node->is("Add") ? of_sum(value, depth) : std::nullopt;
+  }
+
+ private:
+  std::optional<Steps> of_view(const Value& value, int depth) {
+    const Value& source = *value.producer()->input(0);
+    if (!source.shape().has_rank()) return {};
+    const std::optional<Steps> steps = of(source, depth + 1);
+    StridedView view(source.shape());
+    if (!steps || steps->size() != source.shape().rank() || !view.follow(value)) return {};
+    Steps found;
+    for (const StridedView::Axis& axis : view.axes()) {
+      const StridedView::Axis runs = StridedView::joined(axis);
+      if (runs.size() > 1) return {};
+      const bool repeated = runs.empty() || runs[0].axis == StridedView::kRepeated;
+      found.push_back(repeated ? Dim(0) : (*steps)[runs[0].axis] * runs[0].stride);
+    }
+    return found;
+  }
+
+  /// By one number, which may be an extent.
+  std::optional<Steps> of_product(const Value& value, int depth) {
+    const Node& node = *value.producer();
+    for (const std::size_t i : {0, 1}) {
+      const DimList* factor = extents_.of(node.input(i));
+      if (!factor || factor->size() != 1 || (*factor)[0].unknown()) continue;
+      if (rank_of(node.input(1 - i)) != rank_of(&value)) return {};
+      std::optional<Steps> steps = of(*node.input(1 - i), depth + 1);
+      for (std::size_t axis = 0; steps && axis < steps->size(); ++axis) (*steps)[axis] = (*steps)[axis] * (*factor)[0];
+      return steps;
+    }
+    return {};
+  }
+
+  std::optional<Steps> of_sum(const Value& value, int depth) {
+    if (!value.shape().has_rank()) return {};
+    Steps sum(value.shape().rank(), Dim(0));
+    for (const Value* part : value.producer()->inputs()) {
+      if (!part->shape().has_rank() || part->shape().rank() > sum.size()) return {};
+      const std::optional<Steps> steps = of(*part, depth + 1);
+      if (!steps || steps->size() != part->shape().rank()) return {};
+      const std::size_t added = sum.size() - steps->size();
+      for (std::size_t axis = 0; axis < steps->size(); ++axis) {
+        if ((*steps)[axis].number() == 0) continue;
+        if (!(part->shape()[axis] == value.shape()[added + axis])) return {};  // one that is repeated does not count
+        sum[added + axis] = sum[added + axis] + (*steps)[axis];
+      }
+    }
+    return sum;
+  }
+
+  ShapeValues extents_;
+};
+
+/// Which axis of the data every axis of the grid counts along; none: it has extent 1.
+using Shown = std::vector<std::optional<std::size_t>>;
+
+/// A whole axis of the data, by steps of `step` along an axis of the grid of the same extent.
+bool place(const Steps& steps, const Dim& step, const Shape& grid, const Shape& data, std::size_t axis, Shown& shown) {
+  if (data[axis].number() == 1) return true;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (shown[i] || !(steps[i] == step) || !(grid[i] == data[axis])) continue;
+    shown[i] = axis;
+    return true;
+  }
+  return false;
+}
+
+/// All other axes of the grid have extent 1.
+bool whole(const Shown& shown, const Shape& grid) {
+  for (std::size_t i = 0; i < shown.size(); ++i)
+    if (!shown[i] && grid[i].number() != 1) return false;
+  return true;
+}
+
+/// What indexes the data, its axes from the first on, and by which grid.
+struct Grid {
+  Value* data = nullptr;
+  Shown shown;
+  std::size_t indexed = 0;  ///< axes of the data
+  std::size_t behind = 0;   ///< axes of extent 1 behind all
+};
+
+/// Column `k` of constant indices.
+std::optional<Steps> column_of(const Tensor& indices, std::size_t k) {
+  Dims grid = indices.dims();
+  const auto columns = static_cast<std::size_t>(grid.back());
+  grid.pop_back();
+  const Ints all = indices.to_ints();
+  Ints column;
+  for (std::size_t i = k; i < all.size(); i += columns) column.push_back(all[i]);
+  return steps_of(column, grid);
+}
+
+/// The same of the result of a Concat.
+std::optional<Steps> column_of(const Node& concat, std::size_t k, Counting& counting) {
+  const auto rank = static_cast<std::int64_t>(rank_of(concat.output()).value_or(0));
+  if (positive({concat.attrs.integer("axis")}, rank) != Ints{rank - 1} || k >= concat.inputs().size()) return {};
+  const Value& column = *concat.input(k);
+  std::optional<Steps> steps;
+  if (column.shape().has_rank() && column.shape().back().number() == 1) steps = counting.of(column);
+  if (!steps || steps->size() != static_cast<std::size_t>(rank)) return {};
+  steps->pop_back();
+  return steps;
+}
+
+std::optional<Grid> read_columns(const Node& gather, Counting& counting) {
+  const Value& indices = *gather.input(1);
+  const Shape &data = gather.input(0)->shape(), &grid = indices.shape();
+  if (gather.attrs.integer("batch_dims") != 0 || !data.has_rank() || !grid.has_rank() || grid.rank() == 0) return {};
+  Grid found{gather.input(0), Shown(grid.rank() - 1), 0, 0};
+  const std::int64_t columns = grid.back().number().value_or(0);
+  if (columns < 1 || static_cast<std::size_t>(columns) > data.rank()) return {};
+  found.indexed = static_cast<std::size_t>(columns);
+  const Node* concat = indices.producer();
+  for (std::size_t k = 0; k < found.indexed; ++k) {
+    std::optional<Steps> steps;
+    if (indices.constant()) {
+      steps = column_of(*indices.constant(), k);
+    } else if (concat && concat->is("Concat")) {
+      if (concat->inputs().size() != found.indexed) return {};
+      steps = column_of(*concat, k, counting);
+    } else if (columns == 1) {
+      steps = counting.of(indices);
+      if (steps) steps->pop_back();
+    }
+    if (!steps || steps->size() != found.shown.size()) return {};
+    // All indices are 0 along other axes, else they would leave this one.
+    if (std::ranges::count_if(*steps, [](const Dim& step) { return step.number() != 0; }) >
+        (data[k].number() == 1 ? 0 : 1))
+      return {};
+    if (!place(*steps, 1, grid, data, k, found.shown)) return {};
+  }
+  return whole(found.shown, grid) ? std::optional(found) : std::nullopt;
+}
+
+/// Gather from all elements in a row.
+std::optional<Grid> read_flat(const Node& gather, Counting& counting) {
+  const Node* flat = gather.input(0)->producer();
+  const Shape &row = gather.input(0)->shape(), &grid = gather.input(1)->shape();
+  if (gather.attrs.integer("axis") != 0 || !flat || !(flat->is("Reshape") || flat->is("Flatten"))) return {};
+  const Shape& data = flat->input(0)->shape();
+  if (!data.has_rank() || !row.has_rank() || !grid.has_rank() || data.rank() < 2) return {};
+  if (row.rank() == 0 || row.rank() > 2 || (row.rank() == 2 && row[1].number() != 1)) return {};
+  const std::optional<Steps> steps = counting.of(*gather.input(1));
+  if (!steps || steps->size() != grid.rank()) return {};
+  Grid found{flat->input(0), Shown(grid.rank()), data.rank(), row.rank() - 1};
+  Dim step = 1;
+  for (std::size_t axis = data.rank(); axis-- > 0; step = step * data[axis])
+    if (!place(*steps, step, grid, data, axis, found.shown)) return {};
+  // What counts beside the axes of the data would leave it.
+  for (std::size_t i = 0; i < steps->size(); ++i)
+    if (!found.shown[i] && (*steps)[i].number() != 0) return {};
+  return whole(found.shown, grid) ? std::optional(found) : std::nullopt;
+}
+
+/// The data in the order of the grid, axes of extent 1 between them.
+bool arrange(Node& gather, Grid grid, Context& context) {
+  const Shape& data = grid.data->shape();
+  Ints perm, added;
+  std::size_t single = 0;  // of the data, shown by axes of the grid that have extent 1
+  const auto is_shown = [&](std::size_t axis) {
+    return std::ranges::find(grid.shown, std::optional(axis)) != grid.shown.end();
+  };
+  for (std::size_t i = 0; i < grid.shown.size(); ++i) {
+    while (single < grid.indexed && is_shown(single)) ++single;
+    if (!grid.shown[i] && single < grid.indexed) grid.shown[i] = single;
+    if (grid.shown[i])
+      perm.push_back(static_cast<std::int64_t>(*grid.shown[i]));
+    else
+      added.push_back(static_cast<std::int64_t>(i));
+  }
+  for (std::size_t axis = grid.indexed; axis < data.rank(); ++axis) perm.push_back(static_cast<std::int64_t>(axis));
+  if (perm.size() != data.rank()) return false;
+  for (std::size_t i = 0; i < grid.behind; ++i) added.push_back(static_cast<std::int64_t>(grid.shown.size() + i));
+  Build build(gather.graph(), gather, context);
+  if (!std::ranges::is_sorted(perm)) grid.data = &build.op("Transpose", {grid.data}, {{"perm", perm}});
+  if (!added.empty()) grid.data = &with_axes(build, "Unsqueeze", *grid.data, added);
+  if (build.made().empty()) grid.data = &build.op("Identity", {grid.data});
+  gather.graph().replace(*gather.output(), *grid.data);
+  gather.graph().erase(gather);
+  context.hit("gathered-grid");
+  return true;
+}
+
+int run(Graph& graph, Context& context) {
+  int changes = 0;
+  for (Node* node : nodes_of(graph, {"GatherND", "Gather"})) {
+    Counting counting(context);
+    const std::optional<Grid> grid = node->is("Gather") ? read_flat(*node, counting) : read_columns(*node, counting);
+    changes += grid && arrange(*node, *grid, context);
+  }
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+Pass gathered_grids() {
+  return {.name = "gathered-grids",
+          .doc = "Gather and GatherND by indices that count along whole axes of the data -> Transpose, Unsqueeze",
+          .run = run};
+}
+
+}  // namespace modelflow::passes
