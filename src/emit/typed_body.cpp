@@ -40,6 +40,7 @@ class TypedBody {
     for (std::size_t i = 0; i < call_.inputs.size(); ++i)
       if (call_.inputs[i].dtype == type_) floats_.insert(body_.inputs().at(i));
     find_floats();
+    leave_fixed();
     find_wide();
     std::vector<Node*> nodes;
     for (const auto& node : body_.nodes()) nodes.push_back(node.get());
@@ -80,6 +81,22 @@ class TypedBody {
     }
   }
 
+  /// Values that only operands of no other type than float32 come from (the scales of Resize) are not of the body's
+  /// type.
+  void leave_fixed() {
+    std::set<const Node*> fixed;
+    for (auto it = body_.nodes().rbegin(); it != body_.nodes().rend(); ++it) {
+      const Value* value = (*it)->output();
+      if (!floats_.contains(value) || value->is_graph_output() || value->uses().empty()) continue;
+      const auto is_fixed = [&](const Use& use) {
+        return fixed.contains(use.node) || type_of(schema_of(*use.node)->inputs(), use.index) == "tensor(float)";
+      };
+      if (!std::ranges::all_of(value->uses(), is_fixed)) continue;
+      fixed.insert(it->get());
+      floats_.erase(value);
+    }
+  }
+
   /// The sums, what follows them element by element, and what only they read.
   void find_wide() {
     for (const auto& node : body_.nodes()) {
@@ -98,7 +115,8 @@ class TypedBody {
   }
 
   void change(Node& node) {
-    if (node.is("Cast") && node.attrs.integer("to") == 1) node.attrs.set("to", static_cast<std::int64_t>(type_));
+    if (node.is("Cast") && node.attrs.integer("to") == 1 && floats_.contains(node.output()))
+      node.attrs.set("to", static_cast<std::int64_t>(type_));
     if (makes_number(node)) return;  // changed where it is read
     const proto::OpSchema* schema = schema_of(node);
     const bool wide = wide_.contains(&node);
