@@ -123,6 +123,13 @@ bool picks(const Node& node) {
   return false;
 }
 
+/// It sums products of its operands.
+bool sums_products(const Node& node) {
+  for (const char* op : {"Conv", "ConvTranspose", "MatMul", "Gemm", "Einsum"})
+    if (node.is(op)) return true;
+  return false;
+}
+
 /// What one node did that its definition does not say.
 std::string open_at(const Node& node, const Values& values) {
   const auto result = values.find(node.output());
@@ -146,6 +153,8 @@ std::string open_at(const Node& node, const Values& values) {
     const auto found = values.find(input);
     return found != values.end() && has(found->second, is_endless);
   });
+  if (!endless && sums_products(node) && has(result->second, is_endless))
+    return "a sum that overflows on the way is infinite or NaN as its order has it";
   if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
   if (endless && adds_parallel_convolutions(node)) return "summed weights make other sums of infinities";
   const auto any_input = [&](bool (*is)(const Tensor&)) {

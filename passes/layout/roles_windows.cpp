@@ -178,8 +178,15 @@ Tensor reordered(const Tensor& values) {
   });
 }
 
+/// Whether these scales or sizes leave batch and channels alone: else the axes may be in another order already.
+bool resizes_space(const Tensor& list, const Shape& x) {
+  if (list.dtype() == DType::f32) return list.as<float>()[0] == 1 && list.as<float>()[1] == 1;
+  const Ints sizes = list.to_ints();
+  return x.has_rank() && x[1].number() == sizes[1];
+}
+
 /// What ONNX Runtime's own Resize does channels last, and not slowly.
-bool permutable(const Node& node, std::size_t rank) {
+bool permutable(const Node& node, std::size_t rank, Facts& facts) {
   const std::string mode = node.attrs.text("mode", "nearest");
   if (mode != "nearest" && !(mode == "linear" && rank == 4)) return false;
   for (std::size_t i = 1; i < node.inputs().size(); ++i) {
@@ -189,6 +196,7 @@ bool permutable(const Node& node, std::size_t rank) {
     const std::int64_t count = input->constant()->elements();
     if (count != 0 && count != static_cast<std::int64_t>(rank)) return false;
     if (i == 1 && count != 0 && node.inputs().size() > 2) return false;  // a roi
+    if (count != 0 && !resizes_space(*input->constant(), facts.extents.of(*node.input(0)))) return false;
   }
   return true;
 }
@@ -221,7 +229,7 @@ std::optional<Role> resize_role(const Node& node, Facts& facts) {
       return role;
     }
   }
-  if (!permutable(node, rank)) return {};
+  if (!permutable(node, rank, facts)) return {};
   Role role{.inputs = {0}};
   // Measured in ONNX Runtime: nearest costs twice as much channels last, linear a quarter.
   (node.attrs.text("mode", "nearest") == "linear" ? role.plain_cost : role.last_cost) = 4 * pass;
