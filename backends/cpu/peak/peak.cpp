@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/cpu/peak/spin.h"
+#include "backends/vector_registers.h"
 #include "modelflow/target.h"
 
 namespace modelflow {
@@ -26,6 +27,7 @@ double seconds_of(Spin spin, std::size_t rounds, int threads, double& operations
   std::vector<double> done(static_cast<std::size_t>(threads));
   const auto start = Clock::now();
   {
+    const VectorRegisters registers;
     std::vector<std::jthread> others;
     for (std::size_t i = 1; i < done.size(); ++i) others.emplace_back([&, i] { done[i] = spin(rounds); });
     done[0] = spin(rounds);

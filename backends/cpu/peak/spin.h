@@ -16,10 +16,8 @@ namespace {  // every instruction set compiles its own
 /// Two units of a latency of up to five steps need ten sums that do not wait for each other.
 constexpr int kSums = 12;
 
-/// Inlined: GCC 12 leaves vzeroupper out of functions that take vectors, and then all code of SSE on this thread, the C
-/// library's among it, takes eight times as long (measured on an Emerald Rapids).
 template <class V, class Step>
-__attribute__((always_inline)) inline double spin(std::size_t rounds, V start, double operations_per_step, Step step) {
+double spin(std::size_t rounds, V start, double operations_per_step, Step step) {
   V sums[kSums];
 #pragma GCC unroll 12
   for (int i = 0; i < kSums; ++i) sums[i] = start;
