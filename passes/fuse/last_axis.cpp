@@ -62,10 +62,15 @@ std::optional<Crossed> crossed(const Value* opposite, const Value* straight) {
   return Crossed{first->x, interleaved, 2 * first->length};
 }
 
-/// Whether the first `count` extents stay. There are as many elements: one of them need not be proven.
+/// Whether the first `count` extents stay. There are as many elements: one of them need not be proven. A number in its
+/// place would prove nothing in a batch of 0.
 bool lead_alike(const Shape& before, const Shape& after, std::size_t count) {
   std::size_t open = 0;
-  for (std::size_t i = 0; i < count; ++i) open += before[i] == after[i] ? 0 : 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (before[i] == after[i]) continue;
+    if (after[i].number()) return false;
+    ++open;
+  }
   return open <= 1;
 }
 

@@ -118,7 +118,8 @@ class Fusing {
     const std::size_t rank = rank_of(&x).value_or(0);
     if (rank != 3 && rank != 4) return no("its rank is unknown", x.name());
     Turn turn{.x = &x, .interleaved = node.attrs.integer("interleaved") != 0, .half_width = true};
-    turn.partial = node.attrs.integer("rotary_embedding_dim") != 0;
+    const std::int64_t part = node.attrs.integer("rotary_embedding_dim");
+    turn.partial = part != 0;
     Build build(graph_, node, context_);
     const auto angles = [&](Value* cache) {
       if (Value* ids = node.input(3)) cache = &build.op("Gather", {cache, ids}, {{"axis", std::int64_t{0}}});
@@ -128,6 +129,8 @@ class Fusing {
     turn.sin = angles(node.input(2));
     heads_ = rank == 3 ? node.attrs.integer("num_heads") : 0;
     if (rank == 3 && heads_ < 1) return no("it does not say how many heads there are");
+    turn.covered = part != 0 ? part : x.shape().back().number().value_or(0) / std::max<std::int64_t>(heads_, 1);
+    if (turn.covered < 1 || turn.covered % 2 != 0) return no("what it turns is not known to be pairs", x.name());
     const Verdict verdict = this->build(turn, node);
     heads_ = 0;
     return verdict;
@@ -143,9 +146,9 @@ class Fusing {
       for (std::size_t i = 0; heads_ == 0 && i + 1 < shape.rank(); ++i)
         if (!(shape[i].number() == 1) && !(shape[i] == x[4 - shape.rank() + i]))
           return no("may enlarge what it turns", angles->name());
-      // One number would be repeated for all elements. (The standard op says how many there are.)
+      // One number would be repeated for all elements.
       const std::int64_t width = turn.covered / (turn.half_width ? 2 : 1);
-      if (turn.covered > 0 && shape.back().number() != width)
+      if (shape.back().number() != width)
         return no("is not known to have " + std::to_string(width) + " numbers", angles->name());
     }
     return yes();
