@@ -227,20 +227,19 @@ Value* vanishing(Graph& graph, Node& node, Value& value, Node* before, Noise& no
 void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
   const std::size_t index = node.is("Div") ? 1 : 0;
   Value* by = node.input(index);
-  if (!(node.is("Div") || node.is("Reciprocal")) || !by || by->constant() || !takes_noise(*by) || !noise.has_where())
-    return;
+  if (!(node.is("Div") || node.is("Reciprocal")) || !by || by->constant() || !takes_noise(*by)) return;
   const DType dtype = by->dtype();
-  const auto op = [&](std::string_view name, std::vector<Value*> inputs) {
-    return graph.add(name, std::move(inputs), {.before = &node}).output();
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    return graph.add(name, std::move(inputs), {.before = &node, .attrs = std::move(attrs)}).output();
   };
   const double least = dtype == DType::f32 ? 1e-37 : dtype == DType::f16 ? 0x1p-14 : 1e-307;
   Value* limit = noise.constant(graph, dtype, share > 0 ? share : least);
   if (share > 0) limit = op("Mul", {largest_finite(graph, *by, &node, noise), limit});
-  Value* tiny = op("Less", {op("Abs", {by}), limit});
-  // ONNX Runtime's Where makes 0 of -0, so the sign comes through a product.
-  Value* drawn = op("Where", {tiny, noise.draws(graph, *by, -1, 1, &node), by});
-  Value* factor = op("Where", {tiny, noise.constant(graph, dtype, 0), noise.constant(graph, dtype, 1)});
-  Value* either = op("Mul", {drawn, factor});
+  // Where is of opset 9, and ONNX Runtime's makes 0 of -0: 1 or 0 choose, and the sign comes through a product.
+  Value* tiny = op("Cast", {op("Less", {op("Abs", {by}), limit})}, {{"to", static_cast<std::int64_t>(dtype)}});
+  Value* others = op("Sub", {noise.constant(graph, dtype, 1), tiny});
+  Value* drawn = op("Mul", {noise.draws(graph, *by, -1, 1, &node), tiny});
+  Value* either = op("Mul", {op("Add", {op("Mul", {by, others}), drawn}), others});
   either->type = by->type;
   graph.set_input(node, index, either);
 }
