@@ -184,9 +184,12 @@ Pass normalize_linear() {
        .doc = "Sum(a, b) -> a + b, as which a product takes in a residual",
        .from = op("Sum", {any("a"), any("b")}),
        .when = {},
-       .into = [](const Match& m, Build& build) -> std::vector<Value*> { return {&build.op("Add", {m["a"], m["b"]})}; }},
+       .into = [](const Match& m, Build& build) -> std::vector<Value*> {
+         return {&build.op("Add", {m["a"], m["b"]})};
+       }},
   };
-  for (const auto& more : {turned_linear_rules(), left_linear_rules(), head_scale_rules(), repeated_product_rules()})
+  for (const auto& more : {turned_linear_rules(), left_linear_rules(), head_scale_rules(), repeated_product_rules(),
+                           broadcast_parts_rules()})
     rules.insert(rules.end(), more.begin(), more.end());
   return rewrite("normalize-linear", "Writes linear layers without the reshapes and transposes around them.",
                  std::move(rules));
