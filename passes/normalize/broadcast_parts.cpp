@@ -134,22 +134,38 @@ Value& joined(Build& build, const Part& part, std::int64_t channels) {
   return part.operands.size() == 1 ? *part.operands[0] : build.op("Concat", part.operands, {{"axis", channels}});
 }
 
+/// A convolution that sees one place at a time, as the product that it is: of few places, single ones as a rule, whose
+/// axes views can turn.
+Value& rows_product(Build& build, Value& x, Value& w, std::int64_t outputs, Value* bias) {
+  const auto rank = static_cast<std::int64_t>(*rank_of(&x));
+  Ints channels_last = {0}, channels_first = {0, rank - 1};
+  for (std::int64_t i = 2; i < rank; ++i) channels_last.push_back(i), channels_first.push_back(i - 1);
+  channels_last.push_back(1);
+  Value& matrix = build.op("Reshape", {&w, &build.constant(tensor_of({outputs, -1}), "shape")});
+  Value* y = &build.op("MatMul", {&build.op("Transpose", {&x}, {{"perm", channels_last}}),
+                                  &build.op("Transpose", {&matrix}, {{"perm", Ints{1, 0}}})});
+  if (bias) y = &build.op("Add", {y, bias});
+  return build.op("Transpose", {y}, {{"perm", channels_first}});
+}
+
 std::vector<Value*> two_products(const Match& m, Build& build) {
   const Parts parts = *parts_of(m);
   const Node& product = m.root();
-  if (product.is("Gemm") && build.opset() < 11) return build.refuse(no("Gemm without C is of opset 11"));
-  const std::int64_t channels = channel_axis(product, *rank_of(m.node("concat").output()));
-  if (!worth_it(m.constant("w"), weights_axis(product), parts.repeated, build.context().target))
+  if (build.opset() < 11 && product.is("Gemm")) return build.refuse(no("Gemm without C is of opset 11"));
+  const std::int64_t axis = weights_axis(product),
+                     channels = channel_axis(product, *rank_of(m.node("concat").output()));
+  if (!worth_it(m.constant("w"), axis, parts.repeated, build.context().target))
     return build.refuse(no("too little of it is repeated", m.node("concat").output()->name()));
-  const auto multiplied = [&](const Part& part, Value* bias) -> Value* {
-    Value& own = build.op("Gather", {&m.value("w"), &build.constant(tensor_of(part.channels), "channels")},
-                          {{"axis", weights_axis(product)}});
-    std::vector<Value*> inputs = {&joined(build, part, channels), &own};
-    if (bias) inputs.push_back(bias);
-    return &build.op(product.op(), std::move(inputs), product.attrs);
+  const auto columns = [&](const Part& part) -> Value& {
+    return build.op("Gather", {&m.value("w"), &build.constant(tensor_of(part.channels), "channels")}, {{"axis", axis}});
   };
-  Value* once = multiplied(parts.repeated, m["c"]);
-  return {&build.op("Add", {multiplied(parts.full, nullptr), once})};
+  Value &once = joined(build, parts.repeated, channels), &once_w = columns(parts.repeated);
+  std::vector<Value*> inputs = {&once, &once_w};
+  if (m["c"]) inputs.push_back(m["c"]);
+  Value& repeated = product.is("Conv") ? rows_product(build, once, once_w, m.constant("w").dims()[0], m["c"])
+                                       : build.op(product.op(), inputs, product.attrs);
+  Value& full = build.op(product.op(), {&joined(build, parts.full, channels), &columns(parts.full)}, product.attrs);
+  return {&build.op("Add", {&full, &repeated})};
 }
 
 }  // namespace
@@ -161,7 +177,7 @@ std::vector<Rule> broadcast_parts_rules() {
     return {.name = name, .doc = doc, .from = std::move(from), .when = std::move(when), .into = two_products};
   };
   return {rule("convolution-of-repeated-parts",
-               "Conv(Concat(x, Expand(s)), w) with a window of 1 -> Conv(x, w1) + Conv(s, w2), which broadcasts",
+               "Conv(Concat(x, Expand(s)), w) with a window of 1 -> Conv(x, w1) + s w2, which broadcasts",
                op("Conv", {x, w, optional(any("c"))}, "product"), {one_place}),
           rule("matmul-of-repeated-parts",
                "MatMul(Concat(x, Expand(s)), w) -> MatMul(x, w1) + MatMul(s, w2), which broadcasts",

@@ -340,6 +340,33 @@ def mean_pooling(x, keep):
     return (x * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
 
 
+@construct({"Conv": 2, "MatMul": 1, "Pointwise": 1, "Pool": 1, "Reduce": 2}, ["Softmax"], x=(B, 8, 9))
+class Statistics_pooling(nn.Module):
+    """ECAPA-TDNN: attention over frames that sees their mean and deviation beside each frame."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Conv1d(24, 8, 1), nn.Conv1d(8, 8, 1)
+
+    def forward(self, x):
+        mean = x.mean(2, keepdim=True)
+        deviation = (x - mean).pow(2).mean(2, keepdim=True).clamp(min=1e-9).sqrt()
+        seen = torch.cat([x, mean.expand(-1, -1, x.shape[2]), deviation.expand(-1, -1, x.shape[2])], 1)
+        return (torch.softmax(self.outer(torch.tanh(self.inner(seen))), 2) * x).sum(2)
+
+
+@construct({"MatMul": 2, "Pointwise": 1}, ["ReduceMax"])
+class Global_feature(nn.Module):
+    """PointNet: the largest of all points beside each of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(2 * E, E)
+
+    def forward(self, x):
+        return F.relu(self.fc(torch.cat([x, x.amax(1, keepdim=True).repeat(1, x.shape[1], 1)], -1)))
+
+
 SCORES = {"x": (B, H, S, S)}
 function({"Softmax": 1}, "softmax_scaled", lambda x: torch.softmax(x / math.sqrt(D), -1), **SCORES)
 function({"Softmax": 1}, "softmax_masked", lambda x, mask: torch.softmax(x * D**-0.5 + mask, -1), **SCORES, mask=(B, 1, 1, S))
