@@ -130,6 +130,22 @@ bool sums_products(const Node& node) {
   return false;
 }
 
+bool is_nothing(const Value* value, const Values& values) {
+  const auto found = values.find(value);
+  return found != values.end() && found->second.elements() == 0;
+}
+
+/// Its inference in opset 10 lets an extent that has a name stand, and ONNX Runtime puts into one buffer what has the
+/// same names.
+bool misses_cut(const Node& slice, const Values& values) {
+  const auto x = values.find(slice.input(0)), y = values.find(slice.output());
+  if (x == values.end() || y == values.end() || !slice.input(0)->shape().has_rank()) return false;
+  const Shape& shape = slice.input(0)->shape();
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (!shape[i].known() && x->second.dims()[i] != y->second.dims()[i]) return true;
+  return false;
+}
+
 /// What one node did that its definition does not say.
 std::string open_at(const Node& node, const Values& values) {
   const auto result = values.find(node.output());
@@ -137,6 +153,8 @@ std::string open_at(const Node& node, const Values& values) {
   const std::optional<Dims> dims = defined(node, values);
   if (dims && *dims != result->second.dims())
     return "ONNX Runtime gives " + node.op() + " of nothing a shape of its own";
+  if (node.is("ReduceMean") && result->second.elements() > 0 && is_nothing(node.input(0), values))
+    return "ONNX does not define the mean of nothing";
   if (node.is("Concat") && joins_unlike(node, values)) return "ONNX Runtime joins what has no elements with anything";
   const auto x = values.find(node.input(0));
   if (node.is("PRelu") && x != values.end() && x->second.dims() != result->second.dims())
@@ -273,8 +291,11 @@ std::string reason(Runtime& runtime, const Model& original, const Feeds& feeds) 
     }
     bool empty = false;
     for (const auto& [value, tensor] : values) empty = empty || (tensor.elements() == 0 && !value->constant());
-    for (const auto& node : model.graph().nodes())
+    for (const auto& node : model.graph().nodes()) {
       if (std::string why = open_at(*node, values); !why.empty()) return why;
+      if (model.opset() == 10 && node->is("Slice") && misses_cut(*node, values))
+        return "ONNX takes what a Slice of opset 10 leaves for as long as before";
+    }
     return empty && has_inner(model.graph()) ? "of nothing, and within a loop, where nobody looks" : "";
   } catch (const Error&) {
     return "";  // no excuse then

@@ -12,6 +12,8 @@ namespace modelflow {
 /// The reason why what ONNX Runtime makes of `original` for these inputs cannot be a reference; empty where it can. The
 /// values of the main graph are looked at one by one (functions and the branches that are taken written out):
 ///  - reductions, matrix products and Concat over nothing that have another shape than their definition says;
+///  - the mean of nothing, which the specification leaves undefined: poolings refuse it;
+///  - Slice of opset 10 along an axis whose extent has a name (see misses_cut): a run fails where two extents share it;
 ///  - Reshape whose computed target comes out as 0 where the extent was another: it is copied;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
 ///  - PRelu whose slopes have more elements than its operand (they are to broadcast to it);
