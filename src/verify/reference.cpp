@@ -328,6 +328,9 @@ std::vector<Feed> named(const std::vector<Feeds>& inputs) {
 
 bool leaves_nan_open(const Node& node) {
   if (node.is("Cast")) return !is_float(static_cast<DType>(node.attrs.integer("to")));
+  // ONNX Runtime interpolates images of one axis along all three: 0 * NaN comes from neighbours in the batch.
+  if (node.is("Resize") && node.attrs.text("mode") == "linear")
+    return !node.input(0)->shape().has_rank() || node.input(0)->shape().rank() != 4;
   return is_any_of(
       node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "STFT", "DFT",
              "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
