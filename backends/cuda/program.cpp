@@ -14,7 +14,7 @@ const std::map<std::string_view, LineOp> kOps = {
     {"Add", LineOp::add}, {"Sub", LineOp::sub}, {"Mul", LineOp::mul},          {"Div", LineOp::div},
     {"Max", LineOp::max}, {"Min", LineOp::min}, {"AtLeast", LineOp::at_least}, {"AtMost", LineOp::at_most},
     {"Neg", LineOp::neg}, {"Abs", LineOp::abs}, {"Sqrt", LineOp::sqrt},        {"Reciprocal", LineOp::reciprocal},
-    {"Log", LineOp::log}};
+    {"Log", LineOp::log}, {"Sin", LineOp::sin}, {"Cos", LineOp::cos}};
 
 [[noreturn]] void refuse(const char* why) {
   throw Error(ErrorKind::unsupported, std::string("the program has ") + why);

@@ -13,8 +13,8 @@ namespace modelflow::ops {
 namespace {
 
 constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "AtLeast", "AtMost"};
-constexpr std::string_view kOne[] = {"Neg",     "Abs",  "Sqrt", "Reciprocal", "Log",  "Relu",
-                                     "Sigmoid", "Tanh", "SiLU", "Mish",       "Gelu", "GeluTanh"};
+constexpr std::string_view kOne[] = {"Neg",  "Abs",     "Sqrt", "Reciprocal", "Log",  "Sin",  "Cos",
+                                     "Relu", "Sigmoid", "Tanh", "SiLU",       "Mish", "Gelu", "GeluTanh"};
 
 constexpr std::string_view kReduce[] = {"ReduceSum", "ReduceMean", "ReduceMax",
                                         "ReduceMin", "ReduceL2",   "ReduceSumSquare"};

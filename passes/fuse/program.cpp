@@ -13,7 +13,8 @@
 namespace modelflow::passes {
 namespace {
 
-constexpr std::array kArithmetic = {"Add", "Sub", "Mul", "Div", "Neg", "Abs", "Sqrt", "Reciprocal", "Log"};
+constexpr std::array kArithmetic = {"Add",  "Sub",        "Mul", "Div", "Neg", "Abs",
+                                    "Sqrt", "Reciprocal", "Log", "Sin", "Cos"};
 constexpr std::array kPlainActivations = {"Relu", "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"};
 
 template <class List>

@@ -50,6 +50,13 @@ bool bounds(const Node& node, std::string_view attribute, float number) {
   return clips || attribute.starts_with("mask_") || attribute == "causal_number";
 }
 
+/// By itself or as a line of a program.
+bool is_sine(const Node& node) {
+  if (is_one_of(node, {"Sin", "Cos"})) return true;
+  const std::string program = node.attrs.text("program", "");
+  return program.find("Sin ") != std::string::npos || program.find("Cos ") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_single(const Value* value) { return value && value->type.is_tensor() && value->dtype() == DType::f32; }
@@ -165,7 +172,7 @@ std::unordered_set<const Node*> HalfPlaces::leading_to_sines() const {
       return value && std::ranges::any_of(value->uses(), [&](const Use& use) { return found.contains(use.node); });
     };
     const bool standard = node.domain().empty() && !multiplies(node) && !node.is("Gather");
-    if (is_one_of(node, {"Sin", "Cos"}) || (standard && std::ranges::any_of(node.outputs(), leads)))
+    if (is_sine(node) || (standard && std::ranges::any_of(node.outputs(), leads)))
       found.insert(&node);
   }
   return found;

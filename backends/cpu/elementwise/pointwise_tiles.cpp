@@ -12,7 +12,7 @@ const std::map<std::string_view, PointwiseOp> kOps = {
     {"Div", PointwiseOp::div},          {"Max", PointwiseOp::max},        {"Min", PointwiseOp::min},
     {"AtLeast", PointwiseOp::at_least}, {"AtMost", PointwiseOp::at_most}, {"Neg", PointwiseOp::neg},
     {"Abs", PointwiseOp::abs},          {"Sqrt", PointwiseOp::sqrt},      {"Reciprocal", PointwiseOp::reciprocal},
-    {"Log", PointwiseOp::log}};
+    {"Log", PointwiseOp::log},          {"Sin", PointwiseOp::sin},        {"Cos", PointwiseOp::cos}};
 
 }  // namespace
 

@@ -59,6 +59,10 @@ MODELFLOW_FLAT void step(PointwiseOp op, const float* a, const float* b, float* 
       return each(a, y, n, [](Floats p) { return 1.0f / p; });
     case PointwiseOp::log:
       return each(a, y, n, [](Floats p) { return log(p); });
+    case PointwiseOp::sin:
+      return each(a, y, n, [](Floats p) { return sin(p); });
+    case PointwiseOp::cos:
+      return each(a, y, n, [](Floats p) { return cos(p); });
     case PointwiseOp::activation:
       return;  // ActivationSpec's own loops
   }

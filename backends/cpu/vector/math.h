@@ -1,5 +1,6 @@
-// Exponential, logistic function, hyperbolic tangent, error function and logarithm of vectors, for each instruction set
-// (see vector.h). NaN stays NaN, and an infinite argument gives the limit of the function.
+// Exponential, logistic function, hyperbolic tangent, error function, logarithm, sine and cosine of vectors, for each
+// instruction set (see vector.h). NaN stays NaN, and an infinite argument gives the limit of the function, where there
+// is one.
 #pragma once
 
 #include "backends/cpu/vector/vector.h"
@@ -157,13 +158,10 @@ MODELFLOW_INLINE Floats erf(Floats x) {
   return with_sign(p, x);
 }
 
-/// Natural logarithm to about 1 ulp. x = m * 2^e with m around 1 and the polynomial for m - 1 of Cephes' logf.
-MODELFLOW_INLINE Floats log(Floats x) {
-  const Ints tiny = bits(x) < 0x00800000;  // below the normal range, or below 0
-  const Ints scaled = bits(x * (tiny ? all(8388608.0f) : all(1.0f)));
-  const Ints exponent = (scaled - 0x3f3504f3) >> 23;  // m lies in [sqrt(1/2), sqrt(2))
-  const Floats m = from_bits(scaled - (exponent << 23)) - 1.0f, z = m * m;
-  const Floats e = __builtin_convertvector(exponent + (tiny & -23), Floats);
+/// log(1 + m) - m for 1 + m in [sqrt(1/2), sqrt(2)): the polynomial of Cephes' logf. `low` is added before the largest
+/// term.
+MODELFLOW_INLINE Floats log_beyond(Floats m, Floats low) {
+  const Floats z = m * m;
   Floats p = 7.0376836292e-2f * m - 1.1514610310e-1f;
   p = p * m + 1.1676998740e-1f;
   p = p * m - 1.2420140846e-1f;
@@ -172,12 +170,49 @@ MODELFLOW_INLINE Floats log(Floats x) {
   p = p * m + 2.0000714765e-1f;
   p = p * m - 2.4999993993e-1f;
   p = p * m + 3.3333331174e-1f;
-  const Floats y = m + (p * m * z - 2.12194440e-4f * e - 0.5f * z) + 0.693359375f * e;
+  return p * m * z - low - 0.5f * z;
+}
+
+/// Natural logarithm to about 1 ulp. x = m * 2^e with m around 1.
+MODELFLOW_INLINE Floats log(Floats x) {
+  const Ints tiny = bits(x) < 0x00800000;  // below the normal range, or below 0
+  const Ints scaled = bits(x * (tiny ? all(8388608.0f) : all(1.0f)));
+  const Ints exponent = (scaled - 0x3f3504f3) >> 23;  // m lies in [sqrt(1/2), sqrt(2))
+  const Floats m = from_bits(scaled - (exponent << 23)) - 1.0f;
+  const Floats e = __builtin_convertvector(exponent + (tiny & -23), Floats);
+  const Floats y = m + log_beyond(m, 2.12194440e-4f * e) + 0.693359375f * e;
   const Floats infinity = all(__builtin_inff());
   // Of 0 minus infinity, of infinity itself, of what is below 0 no number.
   const Floats odd = x == Floats{} ? -infinity : x == infinity ? infinity : all(__builtin_nanf(""));
   return ((x > Floats{}) & (x < infinity)) ? y : odd;
 }
+
+/// log(1 + x) of x in [0, 1] to about 1 ulp, however small x is.
+MODELFLOW_INLINE Floats log_of_one_and(Floats x) { return x < all(0.4142f) ? x + log_beyond(x, Floats{}) : log(1.0f + x); }
+
+/// sin(x) or cos(x) to about 1 ulp: the sine of what remains of x beside the nearest multiple of pi, of pi and a half
+/// for the cosine. Pi is a sum of four numbers of so few bits that multiples of the first ones are exact up to kLargest
+/// (Cody and Waite); larger numbers, which few models have, go to the C library one by one. The polynomial, a Chebyshev
+/// fit, is off by 6.1e-9 at most.
+template <bool cosine>
+MODELFLOW_INLINE Floats sine(Floats x) {
+  constexpr float kLargest = 8192.0f, kHalf = cosine ? 0.5f : 0.0f;
+  const Floats t = (x * 0.318309886f - kHalf) + kRounding, n = (t - kRounding) + kHalf;  // the lowest bit of t: odd n
+  const Floats r =
+      (((x - n * 3.140625f) - n * 0.0009675025939941406f) - n * 1.5099067240953445e-07f) - n * 5.126688136514179e-12f;
+  const Floats z = r * r, a = abs(r);
+  Floats p = z * 2.60563115e-6f - 1.98095396e-4f;
+  p = p * z + 8.33306555e-3f;
+  p = p * z - 0.166666597f;
+  const Ints sign = (bits(r) ^ (bits(t) << 31) ^ (cosine ? bits(all(-0.0f)) : Ints{})) & bits(all(-0.0f));
+  Floats y = from_bits(bits(a + a * (z * p)) ^ sign);
+  if (!all_of(abs(x) <= kLargest))
+    for (std::size_t lane = 0; lane < kLanes; ++lane)
+      if (!(__builtin_fabsf(x[lane]) <= kLargest)) y[lane] = cosine ? __builtin_cosf(x[lane]) : __builtin_sinf(x[lane]);
+  return y;
+}
+MODELFLOW_INLINE Floats sin(Floats x) { return sine<false>(x); }
+MODELFLOW_INLINE Floats cos(Floats x) { return sine<true>(x); }
 
 }  // namespace
 }  // namespace modelflow::cpu

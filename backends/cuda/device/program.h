@@ -44,6 +44,10 @@ __device__ inline void run_line(const Program::Line& line, float (&a)[N], const 
       return each(a, [](float p) { return 1.0F / p; });
     case LineOp::log:
       return each(a, [](float p) { return logf(p); });
+    case LineOp::sin:
+      return each(a, [](float p) { return sinf(p); });
+    case LineOp::cos:
+      return each(a, [](float p) { return cosf(p); });
     case LineOp::activation:
       return activate_plainly(ActivationSpec{static_cast<Activation>(line.b)}, a);
   }

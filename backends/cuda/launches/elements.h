@@ -29,6 +29,8 @@ enum class LineOp : std::uint8_t {
   sqrt,
   reciprocal,
   log,
+  sin,
+  cos,
   activation
 };
 
