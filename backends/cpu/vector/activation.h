@@ -78,7 +78,7 @@ struct Elu {
 struct Softplus {
   MODELFLOW_INLINE Floats operator()(Floats x) const {
     const Floats size = x < Floats{} ? -x : x;  // NaN stays NaN in max(0, x)
-    return max(Floats{}, x) + log(1.0f + (size > all(87.0f) ? Floats{} : exp(-size)));
+    return max(Floats{}, x) + log_of_one_and(size > all(87.0f) ? Floats{} : exp(-size));
   }
 };
 

@@ -67,7 +67,7 @@ __device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) 
     case Activation::elu:
       return each(v, [&s](float x) { return x < 0.0F ? s.alpha * (expf(x) - 1.0F) : x; });
     case Activation::softplus:
-      return each(v, [](float x) { return x > 0.0F ? x + logf(1.0F + expf(-x)) : logf(1.0F + expf(x)); });
+      return each(v, [](float x) { return x > 0.0F ? x + log1pf(expf(-x)) : log1pf(expf(x)); });
   }
 }
 
