@@ -139,6 +139,7 @@ TEST(RaiseOpset, LeavesWhatHasNoNewerForm) {
        "(float[2,3,4,4] x) => (float[2,3,4,4] y) <float[3] a = {1,2,3}, float[3] b = {0,1,2}, float[3] m = {1,0,2}, "
        "float[3] v = {1,2,3}> { y = BatchNormalization<spatial = 0>(x, a, b, m, v) }"},
       {7, "(float[4] x) => (float[4] y, float[4] z) { y, m = Dropout(x) z = Relu(m) }"},
+      {10, "(float[4] x) => (float[4] y, bool[4] m) { y, m = Dropout(x) }"},
       {10, "(float[1,1,4,4] x, float[4] s) => (float[] y) { y = Resize(x, s) }"},
       {10, "(float[1,1,4,4] x) => (float[] y) <float[4] s = {1,1,0.5,2}> { y = Resize(x, s) }"},
       {20, "(float[] x, float[3] s, float[3] b) => (float[] y) { y = GroupNormalization<num_groups = 3>(x, s, b) }"},

@@ -41,7 +41,9 @@ Verdict top_k(Node& node) {
 }
 
 /// Nothing but training reads the ratio.
+/// What is not training keeps everything: the mask says so from 12 on, and says nothing (ONNX Runtime: false) before.
 Verdict dropout(Node& node) {
+  if (node.output(1)) return no("its mask is used, which has other values");
   node.attrs.erase("ratio");
   return yes();
 }
