@@ -355,6 +355,18 @@ class Statistics_pooling(nn.Module):
         return (torch.softmax(self.outer(torch.tanh(self.inner(seen))), 2) * x).sum(2)
 
 
+@construct({"Conv": 1, "Pointwise": 1}, x=(B, 8, 9))
+class Snake(nn.Module):
+    """Audio codecs and vocoders (DAC, BigVGAN, Kokoro): x + sin(a x)^2 / a in front of a convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.alpha, self.conv = nn.Parameter(torch.ones(1, 8, 1)), nn.Conv1d(8, 8, 3, padding=1)
+
+    def forward(self, x):
+        return self.conv(x + (self.alpha + 1e-9).reciprocal() * torch.sin(self.alpha * x).pow(2))
+
+
 @construct({"MatMul": 2, "Pointwise": 1}, ["ReduceMax"])
 class Global_feature(nn.Module):
     """PointNet: the largest of all points beside each of them."""
