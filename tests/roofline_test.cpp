@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 
 #include "modelflow/kernel.h"
 #include "modelflow/model.h"
@@ -31,6 +32,17 @@ TEST(Roofline, OpsOfTheRuntime) {
   EXPECT_EQ(up.operations, 2 * 4 * 5 * 5 * (3 * 2 * 2));
   EXPECT_EQ(work_of(time_of("Softmax", {{2, 5}}, {2, 5}), nullptr).operations, 0);
   EXPECT_EQ(work_of({.name = "n", .op = "Conv"}, nullptr).operations, 0) << "no extents in the profile";
+}
+
+TEST(Roofline, WeightsThatWerePackedCount) {
+  std::string w = "0";
+  for (int i = 1; i < 4 * 3 * 2 * 2; ++i) w += ", " + std::to_string(i);
+  const Model model =
+      Model::from_text("(float[1,4,5,5] x) => (float[1,3,10,10] y) <float[3] b = {1, 2, 3}, float[4,3,2,2] w = {" + w +
+                       "}> { y = ConvTranspose <strides = [2, 2]> (x, w, b) }");
+  const Node& node = *model.graph().outputs()[0]->producer();
+  for (const std::vector<Dims>& inputs : {std::vector<Dims>{{1, 4, 5, 5}}, {{1, 4, 5, 5}, {3}}})
+    EXPECT_EQ(work_of(time_of("ConvTranspose", inputs, {1, 3, 10, 10}), &node).operations, 2 * 100 * 12);
 }
 
 TEST(Roofline, OurOpsInAllPrecisions) {

@@ -81,12 +81,17 @@ Work work_of(const Product& product) {
 Work work_of(const NodeTime& time, const Node* node) {
   Product product = product_of(time.op, node);
   if (time.outputs.empty() || product.call.op.empty()) return {};
-  for (std::size_t i = 0; i < time.inputs.size(); ++i)
-    if (i == 0 || i >= product.weights)
-      product.call.inputs.push_back({"", DType::undefined, Shape::of(time.inputs[i])});
-  // Weights that a kernel has packed are no inputs any more.
-  if (const Value* packed = node && time.inputs.size() == 1 ? node->input(product.weights) : nullptr)
-    if (packed->constant()) product.call.inputs.push_back({"", DType::undefined, packed->shape()});
+  const auto add = [&](const Shape& shape) { product.call.inputs.push_back({"", DType::undefined, shape}); };
+  // Weights that a kernel has packed are no inputs any more: a bias may stand in their place.
+  const std::size_t at = product.weights, count = time.inputs.size();
+  const Value* weights = node ? node->input(at) : nullptr;
+  const bool packed =
+      weights && weights->constant() && (count <= at || time.inputs[at].size() != weights->constant()->rank());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == at && packed) add(weights->shape());
+    if (i == 0 || i >= at) add(Shape::of(time.inputs[i]));
+  }
+  if (packed && count <= at) add(weights->shape());
   product.call.outputs.push_back({"", DType::undefined, Shape::of(time.outputs[0])});
   return work_of(product);
 }
