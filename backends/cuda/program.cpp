@@ -2,19 +2,11 @@
 #include "backends/cuda/program.h"
 
 #include <algorithm>
-#include <map>
-#include <string_view>
 
 #include "modelflow/error.h"
 
 namespace modelflow::cuda {
 namespace {
-
-const std::map<std::string_view, LineOp> kOps = {
-    {"Add", LineOp::add}, {"Sub", LineOp::sub}, {"Mul", LineOp::mul},          {"Div", LineOp::div},
-    {"Max", LineOp::max}, {"Min", LineOp::min}, {"AtLeast", LineOp::at_least}, {"AtMost", LineOp::at_most},
-    {"Neg", LineOp::neg}, {"Abs", LineOp::abs}, {"Sqrt", LineOp::sqrt},        {"Reciprocal", LineOp::reciprocal},
-    {"Log", LineOp::log}, {"Sin", LineOp::sin}, {"Cos", LineOp::cos}};
 
 [[noreturn]] void refuse(const char* why) {
   throw Error(ErrorKind::unsupported, std::string("the program has ") + why);
@@ -46,11 +38,10 @@ Program device_program(const std::vector<ops::Instruction>& lines, std::size_t f
       return from.index + 1 == i ? Program::kBefore : place[from.index];
     };
     Program::Line& line = program.line[i];
-    const auto known = kOps.find(lines[i].op);
-    line.op = known == kOps.end() ? LineOp::activation : known->second;
+    line.op = pointwise_op_named(lines[i].op);
     line.a = source(lines[i].from[0]);
-    line.b = line.op == LineOp::activation ? static_cast<std::uint8_t>(activation_named(lines[i].op))
-                                           : source(lines[i].from.back());
+    line.b = line.op == PointwiseOp::activation ? static_cast<std::uint8_t>(activation_named(lines[i].op))
+                                                : source(lines[i].from.back());
     line.keep = Program::kBefore;
     if (last[i] == 0) continue;
     auto* const free = std::find_if(std::begin(held), std::end(held), [&](std::size_t until) { return until <= i; });

@@ -7,14 +7,14 @@
 #include <sstream>
 
 #include "backends/ops/activation_body.h"
+#include "backends/pointwise_op.h"
 #include "modelflow/error.h"
 
 namespace modelflow::ops {
 namespace {
 
-constexpr std::string_view kTwo[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "AtLeast", "AtMost"};
-constexpr std::string_view kOne[] = {"Neg",  "Abs",     "Sqrt", "Reciprocal", "Log",  "Sin",  "Cos",
-                                     "Relu", "Sigmoid", "Tanh", "SiLU",       "Mish", "Gelu", "GeluTanh"};
+/// Of one operand, without parameters.
+constexpr std::string_view kActivations[] = {"Relu", "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"};
 
 constexpr std::string_view kReduce[] = {"ReduceSum", "ReduceMean", "ReduceMax",
                                         "ReduceMin", "ReduceL2",   "ReduceSumSquare"};
@@ -45,8 +45,9 @@ Instruction line_of(const std::string& line, std::string_view text) {
 }  // namespace
 
 std::size_t pointwise_arity(std::string_view op) {
-  if (std::find(std::begin(kTwo), std::end(kTwo), op) != std::end(kTwo)) return 2;
-  return std::find(std::begin(kOne), std::end(kOne), op) != std::end(kOne) ? 1 : 0;
+  const PointwiseOp found = pointwise_op_named(op);
+  if (found != PointwiseOp::activation) return takes_two(found) ? 2 : 1;
+  return std::ranges::find(kActivations, op) != std::end(kActivations) ? 1 : 0;
 }
 
 bool is_reduction(std::string_view op) { return std::ranges::find(kReduce, op) != std::end(kReduce); }

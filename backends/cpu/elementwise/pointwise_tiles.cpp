@@ -2,19 +2,8 @@
 #include "backends/cpu/elementwise/pointwise_tiles.h"
 
 #include <algorithm>
-#include <map>
 
 namespace modelflow::cpu {
-namespace {
-
-const std::map<std::string_view, PointwiseOp> kOps = {
-    {"Add", PointwiseOp::add},          {"Sub", PointwiseOp::sub},        {"Mul", PointwiseOp::mul},
-    {"Div", PointwiseOp::div},          {"Max", PointwiseOp::max},        {"Min", PointwiseOp::min},
-    {"AtLeast", PointwiseOp::at_least}, {"AtMost", PointwiseOp::at_most}, {"Neg", PointwiseOp::neg},
-    {"Abs", PointwiseOp::abs},          {"Sqrt", PointwiseOp::sqrt},      {"Reciprocal", PointwiseOp::reciprocal},
-    {"Log", PointwiseOp::log},          {"Sin", PointwiseOp::sin},        {"Cos", PointwiseOp::cos}};
-
-}  // namespace
 
 // A tile is free again behind its last reader. Buffers start behind those of the inputs.
 PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs,
@@ -26,8 +15,7 @@ PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::
       if (!from.input) last[from.index] = i;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const ops::Instruction& line = lines[i];
-    const auto known = kOps.find(line.op);
-    Step step{known == kOps.end() ? PointwiseOp::activation : known->second, {}, line.from[0], line.from.back()};
+    Step step{pointwise_op_named(line.op), {}, line.from[0], line.from.back()};
     if (step.op == PointwiseOp::activation) step.activation.kind = activation_named(line.op);
     for (auto* source : {&step.a, &step.b}) {
       if (source->input) continue;
@@ -86,7 +74,7 @@ void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float
 double pointwise_flops(const std::vector<ops::Instruction>& lines) {
   double flops = 0;
   for (const ops::Instruction& line : lines)
-    flops += kOps.contains(line.op) ? 4 : activation_flops(activation_named(line.op));
+    flops += pointwise_op_named(line.op) == PointwiseOp::activation ? activation_flops(activation_named(line.op)) : 4;
   return flops;
 }
 

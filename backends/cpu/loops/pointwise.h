@@ -4,27 +4,9 @@
 #include <cstddef>
 
 #include "backends/activation.h"
+#include "backends/pointwise_op.h"
 
 namespace modelflow::cpu {
-
-enum class PointwiseOp {
-  add,
-  sub,
-  mul,
-  div,
-  max,
-  min,
-  at_least,
-  at_most,
-  neg,
-  abs,
-  sqrt,
-  reciprocal,
-  log,
-  sin,
-  cos,
-  activation
-};
 
 /// Loops over n floats; y may be an operand. Written once in pointwise_loops.h.
 struct PointwiseLoops {

@@ -188,7 +188,9 @@ MODELFLOW_INLINE Floats log(Floats x) {
 }
 
 /// log(1 + x) of x in [0, 1] to about 1 ulp, however small x is.
-MODELFLOW_INLINE Floats log_of_one_and(Floats x) { return x < all(0.4142f) ? x + log_beyond(x, Floats{}) : log(1.0f + x); }
+MODELFLOW_INLINE Floats log_of_one_and(Floats x) {
+  return x < all(0.4142f) ? x + log_beyond(x, Floats{}) : log(1.0f + x);
+}
 
 /// sin(x) or cos(x) to about 1 ulp: the sine of what remains of x beside the nearest multiple of pi, of pi and a half
 /// for the cosine. Pi is a sum of four numbers of so few bits that multiples of the first ones are exact up to kLargest

@@ -18,37 +18,37 @@ template <int N>
 __device__ inline void run_line(const Program::Line& line, float (&a)[N], const float (&b)[N]) {
   constexpr float kHighest = 3.402823466e+38F;
   switch (line.op) {
-    case LineOp::add:
+    case PointwiseOp::add:
       return each(a, b, [](float p, float q) { return p + q; });
-    case LineOp::sub:
+    case PointwiseOp::sub:
       return each(a, b, [](float p, float q) { return p - q; });
-    case LineOp::mul:
+    case PointwiseOp::mul:
       return each(a, b, [](float p, float q) { return p * q; });
-    case LineOp::div:
+    case PointwiseOp::div:
       return each(a, b, [](float p, float q) { return p / q; });
-    case LineOp::max:
+    case PointwiseOp::max:
       return each(a, b, Max());
-    case LineOp::min:
+    case PointwiseOp::min:
       return each(a, b, Min());
-    case LineOp::at_least:  // Clip with one bound: the other is the last number in front of infinity
+    case PointwiseOp::at_least:  // Clip with one bound: the other is the last number in front of infinity
       return each(a, b, [](float p, float q) { return Min()(Max()(p, q), kHighest); });
-    case LineOp::at_most:
+    case PointwiseOp::at_most:
       return each(a, b, [](float p, float q) { return Min()(Max()(p, -kHighest), q); });
-    case LineOp::neg:
+    case PointwiseOp::neg:
       return each(a, [](float p) { return -p; });
-    case LineOp::abs:
+    case PointwiseOp::abs:
       return each(a, [](float p) { return fabsf(p); });
-    case LineOp::sqrt:
+    case PointwiseOp::sqrt:
       return each(a, [](float p) { return sqrtf(p); });
-    case LineOp::reciprocal:
+    case PointwiseOp::reciprocal:
       return each(a, [](float p) { return 1.0F / p; });
-    case LineOp::log:
+    case PointwiseOp::log:
       return each(a, [](float p) { return logf(p); });
-    case LineOp::sin:
+    case PointwiseOp::sin:
       return each(a, [](float p) { return sinf(p); });
-    case LineOp::cos:
+    case PointwiseOp::cos:
       return each(a, [](float p) { return cosf(p); });
-    case LineOp::activation:
+    case PointwiseOp::activation:
       return activate_plainly(ActivationSpec{static_cast<Activation>(line.b)}, a);
   }
 }
@@ -70,7 +70,7 @@ __device__ inline void run_program(const Program& program, const Read& read, flo
   for (int i = 0; i < program.lines; ++i) {
     const Program::Line line = program.line[i];
     float b[N] = {};
-    if (line.op <= LineOp::at_most) get(line.b, b);
+    if (takes_two(line.op)) get(line.b, b);
     if (line.a != Program::kBefore) get(line.a, v);
     run_line<N>(line, v, b);
     if (line.keep != Program::kBefore) kept.put(line.keep - Program::kFirstKept, v);

@@ -3,6 +3,7 @@
 
 #include "backends/activation.h"
 #include "backends/cuda/launches.h"
+#include "backends/pointwise_op.h"
 
 namespace modelflow::cuda {
 
@@ -14,34 +15,14 @@ struct ActivationLaunch {
   void* y;
 };
 
-/// An op of a program's line; `activation` is one without parameters, which stands where the second operand does.
-enum class LineOp : std::uint8_t {
-  add,
-  sub,
-  mul,
-  div,
-  max,
-  min,
-  at_least,
-  at_most,
-  neg,
-  abs,
-  sqrt,
-  reciprocal,
-  log,
-  sin,
-  cos,
-  activation
-};
-
 /// A program of elementwise ops as it is interpreted. A value is the result of the line before, one that was kept, or
 /// an input.
 struct Program {
   static constexpr int kLines = 40, kKept = 6;
   static constexpr std::uint8_t kBefore = 0xff, kFirstKept = 0x80;
   struct Line {
-    LineOp op;
-    std::uint8_t a, b;  ///< inputs, kFirstKept + slot, or kBefore
+    PointwiseOp op;
+    std::uint8_t a, b;  ///< inputs, kFirstKept + slot, or kBefore; an activation stands in b
     std::uint8_t keep;  ///< the result too, as this; kBefore: nobody asks for it later
   };
   std::int32_t lines = 0, kept = 0;
