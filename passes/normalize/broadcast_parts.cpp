@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/channels_last.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/linear.h"
@@ -137,15 +138,12 @@ Value& joined(Build& build, const Part& part, std::int64_t channels) {
 /// A convolution that sees one place at a time, as the product that it is: of few places, single ones as a rule, whose
 /// axes views can turn.
 Value& rows_product(Build& build, Value& x, Value& w, std::int64_t outputs, Value* bias) {
-  const auto rank = static_cast<std::int64_t>(*rank_of(&x));
-  Ints channels_last = {0}, channels_first = {0, rank - 1};
-  for (std::int64_t i = 2; i < rank; ++i) channels_last.push_back(i), channels_first.push_back(i - 1);
-  channels_last.push_back(1);
+  const std::size_t rank = *rank_of(&x);
   Value& matrix = build.op("Reshape", {&w, &build.constant(tensor_of({outputs, -1}), "shape")});
-  Value* y = &build.op("MatMul", {&build.op("Transpose", {&x}, {{"perm", channels_last}}),
+  Value* y = &build.op("MatMul", {&build.op("Transpose", {&x}, {{"perm", to_last(rank)}}),
                                   &build.op("Transpose", {&matrix}, {{"perm", Ints{1, 0}}})});
   if (bias) y = &build.op("Add", {y, bias});
-  return build.op("Transpose", {y}, {{"perm", channels_first}});
+  return build.op("Transpose", {y}, {{"perm", to_first(rank)}});
 }
 
 std::vector<Value*> two_products(const Match& m, Build& build) {

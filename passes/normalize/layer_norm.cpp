@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/channels_last.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/norms.h"
 
@@ -41,14 +42,6 @@ Verdict known_axes(const Match& m) {
                             m.value("x").name());
 }
 
-Ints channels_last(std::size_t rank, bool back) {
-  Ints perm = {0};
-  if (back) perm.push_back(static_cast<std::int64_t>(rank) - 1);
-  for (std::size_t i = back ? 1 : 2; i + (back ? 1 : 0) < rank; ++i) perm.push_back(static_cast<std::int64_t>(i));
-  if (!back) perm.push_back(1);
-  return perm;
-}
-
 struct Norm {
   Axes axes;
   float epsilon;
@@ -58,14 +51,14 @@ struct Norm {
 
 Value& make(Build& build, Value& x, const Norm& norm) {
   const bool moved = norm.axes.first + norm.axes.dims.size() != norm.axes.rank;
-  Value& from = moved ? build.op("Transpose", {&x}, {{"perm", channels_last(norm.axes.rank, false)}}) : x;
+  Value& from = moved ? build.op("Transpose", {&x}, {{"perm", to_last(norm.axes.rank)}}) : x;
   std::vector<Value*> inputs = {&from, norm.scale};
   if (norm.bias) inputs.push_back(norm.bias);
   Value& y = build.op("modelflow.LayerNorm", std::move(inputs),
                       {{"axis", -static_cast<std::int64_t>(norm.axes.dims.size())},
                        {"epsilon", norm.epsilon},
                        {"rms", std::int64_t{norm.bias ? 0 : 1}}});
-  return moved ? build.op("Transpose", {&y}, {{"perm", channels_last(norm.axes.rank, true)}}) : y;
+  return moved ? build.op("Transpose", {&y}, {{"perm", to_first(norm.axes.rank)}}) : y;
 }
 
 /// From means: gamma and beta where the pattern has them.

@@ -172,8 +172,7 @@ std::unordered_set<const Node*> HalfPlaces::leading_to_sines() const {
       return value && std::ranges::any_of(value->uses(), [&](const Use& use) { return found.contains(use.node); });
     };
     const bool standard = node.domain().empty() && !multiplies(node) && !node.is("Gather");
-    if (is_sine(node) || (standard && std::ranges::any_of(node.outputs(), leads)))
-      found.insert(&node);
+    if (is_sine(node) || (standard && std::ranges::any_of(node.outputs(), leads))) found.insert(&node);
   }
   return found;
 }
