@@ -27,6 +27,7 @@ Stage fuse(const Options&) {
               fuse_resize(),             // interpolation of images, for the layout to choose where channels are
               fuse_pointwise(),          // the elementwise ops that are left
               fuse_quantized(),  // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
+              keep_float(),      // and what of them none of these took
           }};
 }
 

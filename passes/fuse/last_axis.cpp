@@ -62,18 +62,6 @@ std::optional<Crossed> crossed(const Value* opposite, const Value* straight) {
   return Crossed{first->x, interleaved, 2 * first->length};
 }
 
-/// Whether the first `count` extents stay. There are as many elements: one of them need not be proven. A number in its
-/// place would prove nothing in a batch of 0.
-bool lead_alike(const Shape& before, const Shape& after, std::size_t count) {
-  std::size_t open = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (before[i] == after[i]) continue;
-    if (after[i].number()) return false;
-    ++open;
-  }
-  return open <= 1;
-}
-
 /// x as [..., pairs, 2], whose columns change places, and flat again: what the body of Rotary does.
 std::optional<Crossed> crossed_pairs(const Value& value) {
   const Node* flat = made_by(&value, "Reshape");
@@ -87,7 +75,7 @@ std::optional<Crossed> crossed_pairs(const Value& value) {
   const Shape &before = x->shape(), &apart = found->x->shape(), &after = value.shape();
   const std::size_t rank = before.rank();
   if (apart.rank() != rank + 1 || after.rank() != rank || apart.back().number() != 2) return {};
-  if (!lead_alike(before, apart, rank - 1) || !lead_alike(before, after, rank - 1)) return {};
+  if (!leading_alike(before, apart, rank - 1) || !leading_alike(before, after, rank - 1)) return {};
   if (2 * apart[rank - 1].number().value_or(0) != *width) return {};
   return Crossed{x, true, *width};
 }
@@ -99,7 +87,7 @@ Value* without_unit_axis(const Value* value) {
   const Shape &before = node->input(0)->shape(), &after = value->shape();
   if (!before.has_rank() || !after.has_rank() || after.rank() != before.rank() + 1) return nullptr;
   if (after.back().number() != 1) return nullptr;
-  return lead_alike(before, after, before.rank()) ? node->input(0) : nullptr;
+  return leading_alike(before, after, before.rank()) ? node->input(0) : nullptr;
 }
 
 }  // namespace
@@ -128,7 +116,7 @@ std::optional<std::pair<Value*, Value*>> read_stack(const Value& value) {
   const std::optional<std::int64_t> half = last_extent(first);
   if (!second || !half || last_extent(&value) != 2 * *half) return {};
   const Shape &before = first->shape(), &after = value.shape();
-  if (after.rank() != before.rank() || !lead_alike(before, after, before.rank() - 1)) return {};
+  if (after.rank() != before.rank() || !leading_alike(before, after, before.rank() - 1)) return {};
   return std::pair(first, second);
 }
 

@@ -119,6 +119,16 @@ bool same_type(const Value& a, const Value& b) {
          a.shape() == b.shape();
 }
 
+bool leading_alike(const Shape& before, const Shape& after, std::size_t count) {
+  std::size_t open = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (before[i] == after[i]) continue;
+    if (after[i].number()) return false;
+    ++open;
+  }
+  return open <= 1;
+}
+
 bool feeds_product(const Value& value) {
   const Node* reader = only_reader(value);
   if (reader && (reader->is("Mul") || reader->is("Div")) && reader->output() &&

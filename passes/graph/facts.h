@@ -45,6 +45,9 @@ bool is_view(const Node& node);
 bool deterministic(const Node& node);
 /// True when the types of both values are tensors of provably equal dtype and shape.
 bool same_type(const Value& a, const Value& b);
+/// Whether the first `count` extents stay in a Reshape of as many elements: one of them need not be proven. A number in
+/// its place would prove nothing in a batch of 0, where all numbers of elements are alike.
+bool leading_alike(const Shape& before, const Shape& after, std::size_t count);
 /// Read by one MatMul only, at most scaled by a number on the way.
 bool feeds_product(const Value& value);
 std::optional<std::size_t> rank_of(const Value* value);

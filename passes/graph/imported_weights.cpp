@@ -54,12 +54,19 @@ std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size
   return {};
 }
 
+std::vector<Value*> imported(const Graph& graph) {
+  std::vector<Value*> found;
+  for (Value* value : graph.initializers())
+    if (std::ranges::any_of(value->metadata, [](const auto& entry) { return entry.first == kOrigin; }))
+      found.push_back(value);
+  return found;
+}
+
 void forget_weights(Graph& graph) {
-  for (Value* value : graph.initializers()) {
-    const auto origin = std::find_if(value->metadata.begin(), value->metadata.end(),
-                                     [](const auto& entry) { return entry.first == kOrigin; });
-    if (origin == value->metadata.end()) continue;
-    for (const std::string& name : lines(origin->second)) graph.pinned.erase(name);
+  for (Value* value : imported(graph)) {
+    for (const auto& [key, names] : value->metadata)
+      if (key == kOrigin)
+        for (const std::string& name : lines(names)) graph.pinned.erase(name);
     std::erase_if(value->metadata, [](const auto& entry) { return entry.first == kOrigin || entry.first == kAxis; });
   }
 }

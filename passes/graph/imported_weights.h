@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "modelflow/pass.h"
 
@@ -22,6 +23,8 @@ std::optional<QuantizedWeights> imported_weights(const Value& weights, std::size
 /// `zeros`: f32, one or one per channel; null: 0.
 void keep_weights(Graph& graph, Value& dense, std::size_t axis, const Value& values, const Value& scales,
                   const Value* zeros = nullptr);
+/// The float32 constants of this graph that keep_weights() has a note of.
+std::vector<Value*> imported(const Graph& graph);
 /// Removes the 8-bit weights that no pass has used.
 void forget_weights(Graph& graph);
 

@@ -66,9 +66,7 @@ Verdict leading_dims_return(const Match& m) {
   if (!least || *least < *lead) return no("rows are reshaped too", y.name());
   for (std::size_t i = *lead; i < *least; ++i)
     if (!(y.shape()[i].number() == 1)) return no("rows are reshaped too", y.name());
-  std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
-  for (std::size_t i = 0; i < *lead; ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
-  return open <= 1 ? yes() : no("the leading dims may change", y.name());
+  return leading_alike(x.shape(), y.shape(), *lead) ? yes() : no("the leading dims may change", y.name());
 }
 
 /// `value` with its dims from `lead` on replaced by these.
@@ -118,11 +116,9 @@ Verdict bias_of_heads(const Match& m) {
   if (!shape.has_rank() || shape.rank() != lead + dims.size() || c.constant()->rank() > shape.rank())
     return no("the bias is of another rank", c.name());
   if (rows.back().number() != element_count(dims)) return no("the bias has not one number per column", c.name());
-  std::size_t open = 0;  // follows from the number of elements
-  for (std::size_t i = 0; i < lead; ++i) open += shape[i] == rows[i] ? 0 : 1;
   for (std::size_t i = 0; i < dims.size(); ++i)
     if (shape[lead + i].number() != dims[i]) return no("the bias does not stand over the last dims", c.name());
-  return open <= 1 ? yes() : no("the leading dims may change", heads.name());
+  return leading_alike(rows, shape, lead) ? yes() : no("the leading dims may change", heads.name());
 }
 
 std::vector<Value*> bias_before_heads(const Match& m, Build& build) {

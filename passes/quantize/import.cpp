@@ -96,6 +96,12 @@ Verdict check_weights(const Node& node, bool symmetric, std::size_t& axis) {
   return fit(scales, values, axis) ? yes() : no("the scales do not fit the weights", node.input(1)->name());
 }
 
+/// Between quantized weights and a bias that is not, ONNX Runtime rounds the bias to steps of its own.
+bool weights_stay(const Use& use) {
+  const Node* weights = use.index == 2 && use.node->input(1) ? use.node->input(1)->producer() : nullptr;
+  return weights && weights->is("DequantizeLinear");
+}
+
 /// DequantizeLinear of 8-bit weights, one scale or one per output channel; of a bias in 32 bits.
 Verdict import_one(Node& node, const Context& context) {
   const Tensor* values = node.input(0)->constant();
@@ -111,6 +117,8 @@ Verdict import_one(Node& node, const Context& context) {
   if (values->dtype() == DType::i32 && values->rank() == 1) {
     if (!all_zero(zeros)) return no("a bias with a zero point", node.input(0)->name());
     if (!fit(*scales, *values, 0)) return no("the scales do not fit the bias", node.input(1)->name());
+    if (std::ranges::any_of(node.output()->uses(), weights_stay))
+      return no("the weights beside the bias stay quantized", node.input(0)->name());
     put(node, graph.add_constant(dense<std::int32_t>(*values, *scales, zeros, 0), node.output()->name()));
     return yes();
   }
@@ -126,9 +134,9 @@ Verdict import_one(Node& node, const Context& context) {
     zero = &graph.add_constant(numbers, node.input(0)->name() + "_zero");
   }
   Value& made = graph.add_constant(dense<std::int8_t>(*steps.constant(), *scales, zeros, axis), node.output()->name());
-  // Nobody else takes them, or lets go of them.
-  const bool taken = !context.options.disabled.contains("fuse-quantized");
-  if (taken && normal(*scales)) keep_weights(graph, made, axis, steps, *node.input(1), zero);
+  // Nobody else lets go of them.
+  const bool forgotten = !context.options.disabled.contains("keep-float");
+  if (forgotten && normal(*scales)) keep_weights(graph, made, axis, steps, *node.input(1), zero);
   put(node, made);
   return yes();
 }
@@ -166,6 +174,8 @@ int run(Graph& graph, Context& context) {
     if (node->is("DequantizeLinear") && node->input(0)->is_initializer()) weights.push_back(node.get());
     if (node->is("QuantizeLinear")) activations.push_back(node.get());
   }
+  // A bias goes with the weights beside it.
+  std::ranges::stable_partition(weights, [](const Node* node) { return node->input(0)->dtype() != DType::i32; });
   int changes = 0;
   for (Node* node : weights) {
     const Verdict verdict = import_one(*node, context);

@@ -177,7 +177,6 @@ int run(Graph& graph, Context& context) {
     else
       changes += sums.contains(node) ? merge_sum(*node, sums.at(node), context) : merge_carrier(*node, context);
   }
-  forget_weights(graph);
   graph.prune();
   if (changes) context.hit("fuse-quantized", changes);
   return changes;

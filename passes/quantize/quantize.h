@@ -13,6 +13,7 @@ namespace modelflow::passes {
 Pass import_quantized();
 Pass place_quantizers();    ///< QuantizeLinear and DequantizeLinear around what gains from them; needs Context::ranges
 Pass fuse_quantized();      ///< DequantizeLinear, op, QuantizeLinear -> the quantized op
+Pass keep_float();          ///< in models that arrive quantized: what no op in 8 bits took
 Pass quantize_products();   ///< products by constants: weights in 8 or 4 bits, activations quantized row by row
 Pass quantize_recurrent();  ///< LSTM and GRU in the same way
 Pass quantize_attention();  ///< attention: queries, keys and values as they come
