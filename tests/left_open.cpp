@@ -186,12 +186,17 @@ std::string open_at(const Node& node, const Values& values) {
   if (node.is("InstanceNormalization") && node.input(1) && values.contains(node.input(1)) &&
       has(values.at(node.input(1)), is_endless))
     return "ONNX Runtime multiplies an endless scale with the mean first";
-  const bool fresh = std::ranges::none_of(node.inputs(), [&](const Value* input) {
-    const auto found = values.find(input);
-    return found != values.end() && found->second.dtype() == DType::f16 && !input->constant() &&
-           overflows(found->second);
-  });
-  return result->second.dtype() == DType::f16 && fresh && overflows(result->second) ? kOverflow : "";
+  if (result->second.dtype() != DType::f16) return "";
+  const auto no_input = [&](bool (*is)(const Tensor&)) {
+    return std::ranges::none_of(node.inputs(), [&](const Value* input) {
+      const auto found = values.find(input);
+      return found != values.end() && found->second.dtype() == DType::f16 && !input->constant() && is(found->second);
+    });
+  };
+  // The lowest number itself is no overflow: masks hold it.
+  const auto endless_half = [](const Tensor& half) { return has(half, is_endless); };
+  const bool fresh = overflows(result->second) && no_input(overflows);
+  return fresh || (endless_half(result->second) && no_input(endless_half)) ? kOverflow : "";
 }
 
 /// Every value of the main graph for these inputs, as far as the runtime gives it.
