@@ -5,7 +5,7 @@
 
 namespace modelflow::passes {
 
-Stage clean(const Options&) {
+Stage clean(const Options& options) {
   return {.name = "clean",
           .passes =
               {
@@ -27,9 +27,9 @@ Stage clean(const Options&) {
                   fold_batch_norm(),    // BatchNormalization into the linear op before or after it
                   fold_affine(),        // Mul, Div, Add, Sub by constants into the linear op before or after it
                   fold_pad(),           // Pad into Conv and pooling
-                  merge_parallel(),     // convolutions of one input whose results are added -> one convolution
-                  move_strides(),       // the stride of 1x1 convolutions into the convolution before
-                  prune(),              // what the others left unread
+                  merge_parallel(options.precision),  // convolutions of one input whose results are added -> one
+                  move_strides(),                     // the stride of 1x1 convolutions into the convolution before
+                  prune(),                            // what the others left unread
               },
           .repeat = true};
 }

@@ -1,6 +1,7 @@
 // The passes of the stage clean.
 #pragma once
 
+#include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
 
 /// Level O1: clean-ups and foldings that use standard ONNX ops only. Every pass keeps the names, types and order of
@@ -26,7 +27,7 @@ Pass instances_apart();
 Pass fold_batch_norm();
 Pass fold_affine();
 Pass fold_pad();
-Pass merge_parallel();
+Pass merge_parallel(Precision precision);
 Pass move_strides();
 
 }  // namespace modelflow::passes

@@ -1,11 +1,12 @@
 // Convolutions of one input whose results are added become one: its weights are theirs, the smaller window laid into
-// the larger. BatchNormalization beside a convolution is a window of one pixel. Networks that are trained in branches
-// and exported as they were trained look like that: RepVGG (arXiv 2101.03697), MobileOne, FastViT, RepGhost, ACNet.
+// the larger. BatchNormalization beside a convolution is a window of one pixel, and so is the input itself. Networks
+// that are trained in branches and exported as they were trained look like that: RepVGG (arXiv 2101.03697), MobileOne,
+// FastViT, RepGhost, ACNet, RepViT (arXiv 2307.09283), and positions by depthwise convolutions (arXiv 2102.10882).
 #include <algorithm>
 #include <optional>
 
-#include "passes/graph/batch_norm.h"
 #include "passes/clean/clean.h"
+#include "passes/graph/batch_norm.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
 
@@ -26,24 +27,29 @@ struct Branch {
   std::int64_t extent(std::size_t axis) const { return dims[axis + 2]; }
 };
 
+/// An empty list is none.
+Ints per_axis(const Node& node, std::string_view name, std::size_t length, std::int64_t otherwise) {
+  const Ints given = node.attrs.ints(name);
+  return given.empty() ? Ints(length, otherwise) : given;
+}
+
 Branch convolution(const Match& m, const std::string& number) {
   const Node& node = m.node("conv" + number);
   const Tensor& w = m.constant("w" + number);
   const std::size_t axes = w.rank() - 2;
   Branch branch;
   branch.dims = w.dims(), branch.weights = w.to_doubles();
-  branch.strides = node.attrs.ints("strides", Ints(axes, 1));
-  branch.dilations = node.attrs.ints("dilations", Ints(axes, 1));
-  branch.pads = node.attrs.ints("pads", Ints(2 * axes, 0));
+  branch.strides = per_axis(node, "strides", axes, 1);
+  branch.dilations = per_axis(node, "dilations", axes, 1);
+  branch.pads = per_axis(node, "pads", 2 * axes, 0);
   branch.group = node.attrs.integer("group", 1);
   branch.bias.resize(static_cast<std::size_t>(w.dims()[0]));
   if (m["b" + number]) branch.bias = m.constant("b" + number).to_doubles();
   return branch;
 }
 
-/// As many groups as `beside` has, each channel read where it is written.
-Branch normalization(const Node& bn, const Branch& beside) {
-  const Affine affine = affine_of(bn);
+/// Each channel scaled and shifted, in as many groups as `beside` has.
+Branch per_channel(const Affine& affine, const Branch& beside) {
   Branch branch = beside;
   branch.strides.assign(beside.axes(), 1);
   branch.dilations = branch.strides;
@@ -102,35 +108,53 @@ Verdict plain(const Match& m, const std::string& number) {
   if (!explicit_pads(node)) return no("auto_pad decides where its window lies", node.name);
   if (!foldable_float(w.dtype())) return no("the weights are no float32", m["w" + number]->name());
   if (w.rank() < 3) return no("its weights have no window", m["w" + number]->name());
+  const std::size_t axes = w.rank() - 2;
+  for (const auto& [name, length] : {std::pair("strides", axes), {"dilations", axes}, {"pads", 2 * axes}})
+    if (per_axis(node, name, length, 0).size() != length) return no(std::string(name) + " of other axes", node.name);
   const Value* b = m["b" + number];
   return !b || m.constant("b" + number).elements() == w.dims()[0] ? yes() : no("the bias does not fit", b->name());
 }
+
+/// What the first convolution is added to: a function of its input, or that itself.
+enum class Other { convolution, normalization, input };
 
 struct Pair {
   Branch first, second;
 };
 
-Pair pair_of(const Match& m, bool normalizes) {
+Pair pair_of(const Match& m, Other other) {
   Branch first = convolution(m, "1");
-  Branch second = normalizes ? normalization(*m["n"]->producer(), first) : convolution(m, "2");
+  if (other == Other::convolution) return {std::move(first), convolution(m, "2")};
+  const auto channels = static_cast<std::size_t>(first.dims[0]);
+  const Affine affine = other == Other::normalization
+                            ? affine_of(*m["n"]->producer())
+                            : Affine{std::vector<double>(channels, 1), std::vector<double>(channels, 0)};
+  Branch second = per_channel(affine, first);
   return {std::move(first), std::move(second)};
 }
 
-Verdict fit(const Match& m, bool normalizes) {
+Verdict normalizes_x(const Match& m) {
+  const Node* bn = m["n"]->producer();
+  if (!bn) return no("is no BatchNormalization", m["n"]->name());
+  if (Verdict verdict = inference_form(*bn); !verdict) return verdict;
+  if (bn->input(0) != m["x"]) return no("it normalizes something else", bn->label());
+  return bn->input(1)->constant()->elements() == m.constant("w1").dims()[0]
+             ? yes()
+             : no("its channels are not those of its input");
+}
+
+Verdict fit(const Match& m, Other other) {
   if (Verdict verdict = plain(m, "1"); !verdict) return verdict;
-  if (normalizes) {
-    const Node* bn = m["n"]->producer();
-    if (!bn) return no("is no BatchNormalization", m["n"]->name());
-    if (Verdict verdict = inference_form(*bn); !verdict) return verdict;
-    if (bn->input(0) != m["x"]) return no("it normalizes something else", bn->label());
+  if (other == Other::normalization)
+    if (Verdict verdict = normalizes_x(m); !verdict) return verdict;
+  if (other == Other::convolution) {
+    if (Verdict verdict = plain(m, "2"); !verdict) return verdict;
+  } else {
     const Dims& dims = m.constant("w1").dims();
-    const std::int64_t in = dims[1] * m.node("conv1").attrs.integer("group", 1);
-    if (dims[0] != in || bn->input(1)->constant()->elements() != in)
+    if (dims[0] != dims[1] * m.node("conv1").attrs.integer("group", 1))
       return no("its channels are not those of its input");
-  } else if (Verdict verdict = plain(m, "2"); !verdict) {
-    return verdict;
   }
-  const auto [a, b] = pair_of(m, normalizes);
+  const auto [a, b] = pair_of(m, other);
   if (a.dims.size() != b.dims.size() || a.dims[0] != b.dims[0] || a.dims[1] != b.dims[1] || a.group != b.group)
     return no("unlike channels or groups");
   if (a.strides != b.strides) return no("unlike strides");
@@ -138,8 +162,8 @@ Verdict fit(const Match& m, bool normalizes) {
 }
 
 /// sign_of_1 * conv1 + sign_of_2 * the other branch.
-std::vector<Value*> merged(const Match& m, Build& build, bool normalizes, double sign_of_1, double sign_of_2) {
-  auto [a, b] = pair_of(m, normalizes);
+std::vector<Value*> merged(const Match& m, Build& build, Other other, double sign_of_1, double sign_of_2) {
+  auto [a, b] = pair_of(m, other);
   std::optional<Ints> at = place(b, a);
   const bool first_is_larger = at.has_value();
   if (!first_is_larger) {
@@ -156,33 +180,39 @@ std::vector<Value*> merged(const Match& m, Build& build, bool normalizes, double
   return {&build.op("Conv", {m["x"], &weights, &build.constant(std::move(*bias), m["w1"]->name() + "_bias")}, attrs)};
 }
 
-Rule rule(std::string name, std::string doc, Pattern from, bool normalizes, double sign_of_1, double sign_of_2) {
+Rule rule(std::string name, std::string doc, Pattern from, Other other, double sign_of_1, double sign_of_2) {
   return {.name = std::move(name),
           .doc = std::move(doc),
           .from = std::move(from),
-          .when = {[=](const Match& m) { return fit(m, normalizes); }},
-          .into = [=](const Match& m, Build& build) { return merged(m, build, normalizes, sign_of_1, sign_of_2); }};
+          .when = {[=](const Match& m) { return fit(m, other); }},
+          .into = [=](const Match& m, Build& build) { return merged(m, build, other, sign_of_1, sign_of_2); }};
 }
 
 }  // namespace
 
-Pass merge_parallel() {
+Pass merge_parallel(Precision precision) {
   const auto conv = [](const std::string& number) {
     return op("Conv", {any("x"), constant("w" + number), optional(constant("b" + number))}, "conv" + number);
   };
   // The normalization may have other readers: FastViT's two of one input are one before they are trained.
   const Pattern first = conv("1"), second = conv("2"), norm = any("n");
-  return rewrite(
-      "merge-parallel", "Adds the weights of convolutions of one input whose results are added.",
-      {
-          rule("sum-of-convolutions", "Conv(x) + Conv(x) -> Conv(x), as RepVGG, MobileOne and ACNet train",
-               first + second, false, 1, 1),
-          rule("difference-of-convolutions", "Conv(x) - Conv(x) -> Conv(x)", first - second, false, 1, -1),
-          rule("convolution-plus-batch-norm", "Conv(x) + BatchNormalization(x) -> Conv(x)", first + norm, true, 1, 1),
-          rule("convolution-minus-batch-norm", "Conv(x) - BatchNormalization(x) -> Conv(x), FastViT's token mixer",
-               first - norm, true, 1, -1),
-          rule("batch-norm-minus-convolution", "BatchNormalization(x) - Conv(x) -> Conv(x)", norm - first, true, -1, 1),
-      });
+  std::vector<Rule> rules = {
+      rule("sum-of-convolutions", "Conv(x) + Conv(x) -> Conv(x), as RepVGG, MobileOne and ACNet train", first + second,
+           Other::convolution, 1, 1),
+      rule("difference-of-convolutions", "Conv(x) - Conv(x) -> Conv(x)", first - second, Other::convolution, 1, -1),
+      rule("convolution-plus-batch-norm", "Conv(x) + BatchNormalization(x) -> Conv(x)", first + norm,
+           Other::normalization, 1, 1),
+      rule("convolution-minus-batch-norm", "Conv(x) - BatchNormalization(x) -> Conv(x), FastViT's token mixer",
+           first - norm, Other::normalization, 1, -1),
+      rule("batch-norm-minus-convolution", "BatchNormalization(x) - Conv(x) -> Conv(x)", norm - first,
+           Other::normalization, -1, 1),
+  };
+  // In lower precision the weights around the one that is added to it are lost beside it.
+  if (precision == Precision::f32)
+    rules.push_back(rule("convolution-plus-input", "Conv(x) + x -> Conv(x), as RepViT and Twins have it",
+                         first + any("x"), Other::input, 1, 1));
+  return rewrite("merge-parallel", "Adds the weights of convolutions of one input whose results are added.",
+                 std::move(rules));
 }
 
 }  // namespace modelflow::passes

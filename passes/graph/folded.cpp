@@ -9,7 +9,8 @@ namespace modelflow::passes {
 namespace {
 
 constexpr double kLargestScale = 0x1p64, kLeastScale = 0x1p-64;
-constexpr double kLeastShare = 0x1p-12;  ///< of the larger addend: what may be left of a sum
+/// Of the larger addend: what may be left of a sum, whose rounding (2^-24) is then 6e-5 of it at most.
+constexpr double kLeastShare = 0x1p-10;
 
 /// The largest magnitude; NaN where there is one.
 template <class T>

@@ -337,11 +337,12 @@ bool leaves_nan_open(const Node& node) {
 }
 
 bool adds_parallel_convolutions(const Node& node) {
-  if (!is_any_of(node, {"Add", "Sub", "Sum"}) || node.inputs().size() < 2) return false;
-  const Value* source = behind_convolutions(node.input(0));
-  return source != node.input(0) &&
-         std::ranges::any_of(node.inputs().begin() + 1, node.inputs().end(),
-                             [&](Value* other) { return other != source && behind_convolutions(other) == source; });
+  if (!is_any_of(node, {"Add", "Sub", "Sum"})) return false;
+  const auto& inputs = node.inputs();
+  for (const Value* a : inputs)
+    for (const Value* b : inputs)  // of one input and what a convolution makes of it, too
+      if (a != behind_convolutions(a) && b != a && behind_convolutions(b) == behind_convolutions(a)) return true;
+  return false;
 }
 
 std::vector<Feeds> Reference::ordinary() const {
