@@ -101,7 +101,7 @@ class Builder {
     if (heads.form == Form::bnhs) return 3;
     if (heads.form == Form::bsh) return !heads.whole() ? kUseless : alone ? 0 : 2;
     if (heads.form == Form::bsnd) return !heads.size.known() ? kUseless : alone ? 0 : 2;
-    return heads.whole() ? 4 : kUseless;
+    return heads.whole() ? 4 : kUseless;  // behind a Transpose
   }
 
   std::vector<const Heads*> sorted(const Candidates& list) const {
@@ -116,6 +116,7 @@ class Builder {
   Value* operand(const Heads& heads) {
     Build build(graph_, *found_.end, context_);
     if (heads.form == Form::sbh) return &build.op("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
+    if (heads.form == Form::bhs) return &build.op("Transpose", {heads.value}, {{"perm", Ints{0, 2, 1}}});
     if (heads.form == Form::bnhs) return &build.op("Transpose", {heads.value}, {{"perm", Ints{0, 1, 3, 2}}});
     if (heads.form != Form::bsnd) return heads.value;
     const Ints target = {0, 0, heads.heads * heads.size.value()};

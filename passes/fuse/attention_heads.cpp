@@ -74,26 +74,27 @@ struct Reading {
   }
 
   std::optional<Heads> three_axes(Heads::Form form) {
-    const std::size_t batch = form == Heads::Form::bsh ? 0 : 1;
+    const std::size_t batch = form == Heads::Form::sbh ? 1 : 0, columns = form == Heads::Form::bhs ? 1 : 2;
+    const std::size_t sequence = 3 - batch - columns;
     const Shape& shape = value.shape();
     Heads found(form);
-    if (!separate(batch, found.group) || !shape[2].known() || shape[2].value() > Heads::kWidest) return {};
-    if (!is_all_of(roles.lead, shape, batch) || !is_all_of(roles.sequence, shape, 1 - batch)) return {};
-    const std::optional<Ints> heads = places(roles.heads), size = places(roles.size);
-    if (!heads || !size || !view.offset(2).known()) return {};
-    if (view.offset(0).number() != 0 || view.offset(1).number() != 0) return {};
+    if (!separate(batch, found.group) || !shape[columns].known() || shape[columns].value() > Heads::kWidest) return {};
+    if (!is_all_of(roles.lead, shape, batch) || !is_all_of(roles.sequence, shape, sequence)) return {};
+    const std::optional<Ints> heads = places(roles.heads, columns), size = places(roles.size, columns);
+    if (!heads || !size || !view.offset(columns).known()) return {};
+    if (view.offset(batch).number() != 0 || view.offset(sequence).number() != 0) return {};
     for (const std::int64_t head : *heads)
-      for (const std::int64_t place : *size) found.columns.push_back(view.offset(2).value() + head + place);
+      for (const std::int64_t place : *size) found.columns.push_back(view.offset(columns).value() + head + place);
     found.heads = static_cast<std::int64_t>(heads->size());
     found.size = static_cast<std::int64_t>(size->size());
     return found;
   }
 
-  /// The places along the last axis, one by one.
-  static std::optional<Ints> places(const Axis& runs) {
+  /// The places along an axis, one by one.
+  static std::optional<Ints> places(const Axis& runs, std::size_t axis) {
     Ints list = {0};
     for (const StridedView::Run& run : runs) {
-      if (run.axis != 2 || !run.extent.known() || !run.stride.known()) return {};
+      if (run.axis != axis || !run.extent.known() || !run.stride.known()) return {};
       Ints longer;
       for (const std::int64_t place : list)
         for (std::int64_t i = 0; i < run.extent.value(); ++i) longer.push_back(place + i * run.stride.value());
@@ -114,6 +115,7 @@ std::vector<Heads> read(const Value& value, const StridedView& view, bool transp
   if (value.shape().rank() == 3) {
     add(Reading{value, view, *roles}.three_axes(Heads::Form::bsh));
     add(Reading{value, view, *roles}.three_axes(Heads::Form::sbh));
+    add(Reading{value, view, *roles}.three_axes(Heads::Form::bhs));
   } else if (value.shape().rank() == 4) {
     add(Reading{value, view, *roles}.four_axes(Heads::Form::bsnd));
     add(Reading{value, view, *roles}.four_axes(Heads::Form::bnsh));
@@ -141,7 +143,7 @@ std::vector<Value*> values_behind(Value& operand) {
 }  // namespace
 
 bool Heads::whole() const {
-  const Dim& width = value->shape().back();
+  const Dim& width = value->shape()[form == Form::bhs ? 1 : value->shape().rank() - 1];
   if (width.number() != static_cast<std::int64_t>(columns.size())) return false;
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (columns[i] != static_cast<std::int64_t>(i)) return false;

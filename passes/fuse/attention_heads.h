@@ -15,6 +15,7 @@ struct Heads {
   enum class Form {
     bsh,   ///< [batch, sequence, heads * size]
     sbh,   ///< [sequence, batch, heads * size]
+    bhs,   ///< [batch, heads * size, sequence]
     bsnd,  ///< [batch, sequence, heads, size]
     bnsh,  ///< [batch, heads, sequence, size]
     bnhs   ///< [batch, heads, size, sequence]
@@ -28,11 +29,11 @@ struct Heads {
   bool together = false;
   Dim size;
   float factor = 1;                  ///< multiplied on the way
-  Ints columns;                      ///< bsh and sbh: where in the last axis each number of each head stands
+  Ints columns;                      ///< bsh, sbh and bhs: where in its axis each number of each head stands
   std::vector<const Value*> passed;  ///< from the operand back, `value` not included
 
   explicit Heads(Form form) : form(form) {}
-  /// The heads make up all of the last axis in order.
+  /// The heads make up all of their axis in order.
   bool whole() const;
   Dim batch() const { return value->shape()[form == Form::sbh ? 1 : 0]; }
   /// Nobody but these nodes reads what lies between `value` and the product.

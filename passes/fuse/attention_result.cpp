@@ -38,6 +38,7 @@ std::optional<Form> form_of(const StridedView& view, const Shape& source) {
   if (match({{2, 0}, {1, 3}})) return Form::sequence_rows;
   if (match({{0}, {1}, {2}, {3}})) return Form::bnsh;
   if (match({{0}, {1}, {3}, {2}})) return Form::bnhs;
+  if (match({{0}, {1, 3}, {2}})) return Form::bhs;
   return {};
 }
 
@@ -52,6 +53,7 @@ int rank(Form form) {
       return 3;
     case Form::sbh:
     case Form::sequence_rows:
+    case Form::bhs:
       return 2;
     case Form::bnsh:
       return 1;
@@ -85,7 +87,8 @@ std::optional<Continuation> read_continuation(Value& context, std::int64_t heads
   std::optional<Continuation> best;
   for (Value* value = &context;;) {
     const std::optional<Form> form = form_of(view, *source);
-    const bool sized = (*source)[3].known() || form == Form::bsh || form == Form::bnsh || form == Form::bnhs;
+    const bool sized =
+        (*source)[3].known() || form == Form::bsh || form == Form::bhs || form == Form::bnsh || form == Form::bnhs;
     if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form};
     Node* reader = only_reader(*value);
     if (!reader || reader->input(0) != value || reader->outputs().size() != 1 || !view.follow(*reader->output()))
@@ -102,6 +105,7 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
   };
   if (to.form == Form::sbh || to.form == Form::sequence_rows)
     value = &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
+  if (to.form == Form::bhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
   if (to.form == Form::bnhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
   if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});

@@ -13,7 +13,7 @@ namespace modelflow::passes {
 struct Continuation {
   /// How `end` lies: as the product gives it; with its last axes swapped; [batch, sequence, heads * size];
   /// [batch, sequence, heads, size]; [sequence, batch, heads * size]; the rows of these together, [rows, heads * size].
-  enum class Form { bnsh, bnhs, bsh, bsnd, sbh, rows, sequence_rows };
+  enum class Form { bnsh, bnhs, bsh, bhs, bsnd, sbh, rows, sequence_rows };
   Value* end = nullptr;
   Form form = Form::bnsh;
 
