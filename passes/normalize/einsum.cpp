@@ -1,12 +1,9 @@
-// Einsum with two operands -> Transpose and MatMul, where one axis is summed and one operand has a single axis of its
-// own. With one on each side no reshape is needed and every extent may stay dynamic: attention in "bqhd,bkhd->bhqk"
-// form and linear layers over heads are such. Several axes of the other one become the rows of one product
-// ("bnhwc,hkc->bnhwk", positions of rows and columns): a product that repeats an operand would refuse an empty batch in
-// ONNX Runtime.
+// Einsum with two operands, and what is written as one -> Transpose and MatMul.
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
+#include "passes/normalize/equation.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {
@@ -15,13 +12,6 @@ namespace {
 using namespace pattern;
 
 bool has(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
-
-/// The axes of both operands and the result, and how a matrix product sees them.
-struct Equation {
-  std::string a, b, y;
-  std::string batch, rows, columns, summed;
-  bool swapped = false;  ///< a is the second operand
-};
 
 /// "bij, bjk -> bik" in its parts; nothing for forms with an ellipsis, one operand or a repeated axis.
 std::optional<Equation> split(std::string text) {
@@ -37,98 +27,25 @@ std::optional<Equation> split(std::string text) {
   return e;
 }
 
-Verdict classify(Equation& e) {
-  for (const char axis : e.y) {
-    const bool in_a = has(e.a, axis), in_b = has(e.b, axis);
-    if (!in_a && !in_b) return no("the result has an axis that no operand has");
-    (in_a && in_b ? e.batch : in_a ? e.rows : e.columns) += axis;
-  }
-  for (const char axis : e.a) {
-    if (has(e.y, axis)) continue;
-    if (!has(e.b, axis)) return no("an axis of one operand alone is summed");
-    e.summed += axis;
-  }
-  for (const char axis : e.b)
-    if (!has(e.y, axis) && !has(e.a, axis)) return no("an axis of one operand alone is summed");
-  if (e.rows.empty() || e.columns.empty() || (e.rows.size() > 1 && e.columns.size() > 1) || e.summed.size() != 1)
-    return no("not one axis on one side and one that is summed: a product would need reshapes");
-  if (e.columns.size() > 1) {
-    std::swap(e.a, e.b);
-    std::swap(e.rows, e.columns);
-    e.swapped = true;
-  }
-  return yes();
-}
-
 std::optional<Equation> equation_of(const Node& node) { return split(node.attrs.text("equation")); }
-
-/// An axis of extent 1 is repeated to the other operand's, which a matrix product does not do with what it sums.
-Verdict same_extents(const Shape& a, const std::string& a_axes, const Shape& b, const std::string& b_axes,
-                     const std::string& summed) {
-  for (const char axis : summed)
-    if (!(a[a_axes.find(axis)] == b[b_axes.find(axis)]))
-      return no(std::string("the axis '") + axis + "', which is joined or summed, may be 1 long in one operand alone");
-  return yes();
-}
 
 Value& first(const Match& m, const Equation& e) { return m.value(e.swapped ? "b" : "a"); }
 Value& second(const Match& m, const Equation& e) { return m.value(e.swapped ? "a" : "b"); }
-
-/// Several axes become the rows of a matrix: of a product with matrices of a batch. One matrix alone takes any rows.
-bool joins_rows(const Equation& e) { return e.rows.size() > 1 && !e.batch.empty(); }
 
 Verdict is_product(const Match& m) {
   std::optional<Equation> e = equation_of(m.root());
   if (!e) return no("the equation has an ellipsis, a repeated axis or no two operands");
   if (Verdict verdict = classify(*e); !verdict) return verdict;
-  Value &a = first(m, *e), &b = second(m, *e);
+  const Value &a = first(m, *e), &b = second(m, *e);
   for (const auto& [value, axes] : {std::pair{&a, e->a}, std::pair{&b, e->b}})
     if (rank_of(value).value_or(0) != axes.size()) return no("its rank is unknown", value->name());
-  if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->summed); !v || !joins_rows(*e)) return v;
-  if (Verdict v = same_extents(a.shape(), e->a, b.shape(), e->b, e->batch); !v) return v;
-  for (const Value* value : {&a, &b})
-    if (std::ranges::any_of(value->shape().dims(), [](const Dim& dim) { return dim.number() == 0; }))
-      return no("it has no elements, and a Reshape takes 0 for an extent to copy", value->name());
-  const auto unknown = [](const Shape& shape, const std::string& from, const std::string& axes) {
-    return std::ranges::count_if(axes, [&](char axis) { return !shape[from.find(axis)].known(); });
-  };
-  const bool told = unknown(b.shape(), e->b, e->b) == 0 && unknown(a.shape(), e->a, e->rows) <= 1;
-  return told ? yes() : no("its rows cannot be joined: extents are unknown", a.name());
-}
-
-/// `value` with its axes in another order; as it is when the order is that already.
-Value& ordered(Build& build, Value& value, const std::string& from, const std::string& to) {
-  if (from == to) return value;
-  Ints perm;
-  for (const char axis : to) perm.push_back(static_cast<std::int64_t>(from.find(axis)));
-  return build.op("Transpose", {&value}, {{"perm", std::move(perm)}});
-}
-
-/// The extents of these axes; -1 where one is unknown.
-Ints extents_of(const Shape& shape, const std::string& from, const std::string& axes) {
-  Ints list;
-  for (const char axis : axes) list.push_back(shape[from.find(axis)].number().value_or(-1));
-  return list;
-}
-
-Value& reshaped(Build& build, Value& value, const std::vector<Ints>& parts) {
-  Ints target;
-  for (const Ints& part : parts) target.insert(target.end(), part.begin(), part.end());
-  return build.op("Reshape", {&value, &build.constant(tensor_of(target), "shape")});
+  return is_matrix_product(*e, a, b);
 }
 
 std::vector<Value*> product_of(const Match& m, Build& build) {
   Equation e = *equation_of(m.root());
   if (!classify(e)) return {};
-  const Shape a_shape = first(m, e).shape(), b_shape = second(m, e).shape();
-  Value* a = &ordered(build, first(m, e), e.a, e.batch + e.rows + e.summed);
-  Value& b = ordered(build, second(m, e), e.b, e.batch + e.summed + e.columns);
-  const Ints batch = extents_of(b_shape, e.b, e.batch);
-  if (joins_rows(e)) a = &reshaped(build, *a, {batch, {-1}, extents_of(b_shape, e.b, e.summed)});
-  Value* y = &build.op("MatMul", {a, &b});
-  if (joins_rows(e))
-    y = &reshaped(build, *y, {batch, extents_of(a_shape, e.a, e.rows), extents_of(b_shape, e.b, e.columns)});
-  return {&ordered(build, *y, e.batch + e.rows + e.columns, e.y)};
+  return {&matrix_product(build, e, first(m, e), second(m, e))};
 }
 
 /// How many axes of x stay, how many go, for abc,cd->abd and abcd,cde->abe: the last ones of x with all of a constant.
@@ -174,7 +91,8 @@ std::vector<Value*> linear_of(const Match& m, Build& build) {
 }  // namespace
 
 Pass normalize_einsum() {
-  return rewrite("normalize-einsum", "Einsum of two operands that is a matrix product -> Transpose and MatMul.",
+  return rewrite("normalize-einsum",
+                 "Einsum of two operands that is a matrix product, and what is written as one -> Transpose and MatMul.",
                  {{.name = "einsum-to-matmul",
                    .doc = "Einsum(bqhd,bkhd->bhqk) -> MatMul between Transposes",
                    .from = op("Einsum", {any("a"), any("b")}),
@@ -184,7 +102,8 @@ Pass normalize_einsum() {
                    .doc = "Einsum(abc,cde->abde) with a constant -> Reshape(MatMul(x, w))",
                    .from = op("Einsum", {any("x"), constant("w")}),
                    .when = {is_linear},
-                   .into = linear_of}});
+                   .into = linear_of},
+                  summed_product()});
 }
 
 }  // namespace modelflow::passes
