@@ -78,6 +78,25 @@ std::optional<bool> follows(const Ints& axes, std::size_t rank, bool keep) {
   return reduced[0] ? std::nullopt : std::optional<bool>(true);
 }
 
+/// A mean over the image: our pooling is several times as fast as strided sums.
+std::optional<Role> image_mean_role(const Node& node, const Ints& axes, bool keep, std::size_t rank, Facts& facts) {
+  if (!node.is("ReduceMean") || axes.size() != rank - 2) return {};
+  const bool spatial = std::ranges::all_of(axes, [&](std::int64_t axis) {
+    const std::int64_t last = last_axis(axis, rank);
+    return last >= 1 && last + 1 < static_cast<std::int64_t>(rank);
+  });
+  std::optional<Role> role = spatial ? global_pool_role(node, facts) : std::nullopt;
+  if (!role || keep) return role;
+  if (facts.context.model.opset() < 13) return {};  // Squeeze has its axes elsewhere
+  role->output = false;
+  role->make = [pool = role->make, rank](Move& move) {
+    Ints image(rank - 2);
+    std::iota(image.begin(), image.end(), 1);
+    return Outputs{move.add("Squeeze", {pool(move)[0], &move.constant(tensor_of(image))}, {}).output()};
+  };
+  return role;
+}
+
 }  // namespace
 
 std::optional<Role> axis_role(const Node& node, Facts& facts) {
@@ -125,15 +144,7 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   if (!axes || axes->empty() || !positive(*axes, static_cast<std::int64_t>(rank))) return {};
   const std::optional<bool> output = follows(*axes, rank, keep);
   if (!output) return {};
-  if (node.is("ReduceMean") && keep && axes->size() == rank - 2) {
-    // A mean over the image: our pooling is several times as fast as strided sums.
-    bool spatial = true;
-    for (std::int64_t axis : *axes)
-      spatial &= last_axis(axis, rank) >= 1 && last_axis(axis, rank) + 1 < static_cast<std::int64_t>(rank);
-    if (spatial) {
-      if (std::optional<Role> role = global_pool_role(node, facts)) return role;
-    }
-  }
+  if (std::optional<Role> role = image_mean_role(node, *axes, keep, rank, facts)) return role;
   for (std::int64_t& axis : *axes) axis = last_axis(axis, rank);
   std::sort(axes->begin(), axes->end());
   Role role{.inputs = {0}, .output = *output};
