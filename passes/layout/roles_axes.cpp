@@ -140,8 +140,11 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
     return role;
   }
   if (std::find(kReduce.begin(), kReduce.end(), node.op()) == kReduce.end()) return {};
-  std::optional<Ints> axes = ints_of(node, "axes", 1);
-  if (!axes || axes->empty() || !positive(*axes, static_cast<std::int64_t>(rank))) return {};
+  const std::optional<Ints> given = ints_of(node, "axes", 1);
+  std::optional<Ints> axes = given ? positive(*given, static_cast<std::int64_t>(rank)) : std::nullopt;
+  if (!axes || axes->empty()) return {};
+  std::ranges::sort(*axes);
+  axes->erase(std::ranges::unique(*axes).begin(), axes->end());  // ONNX Runtime takes an axis that is named twice
   const std::optional<bool> output = follows(*axes, rank, keep);
   if (!output) return {};
   if (std::optional<Role> role = image_mean_role(node, *axes, keep, rank, facts)) return role;
