@@ -87,12 +87,11 @@ std::optional<Role> image_mean_role(const Node& node, const Ints& axes, bool kee
   });
   std::optional<Role> role = spatial ? global_pool_role(node, facts) : std::nullopt;
   if (!role || keep) return role;
-  if (facts.context.model.opset() < 13) return {};  // Squeeze has its axes elsewhere
+  const Shape& x = node.input(0)->shape();
+  if (!x.has_rank() || !x[1].known()) return {};
   role->output = false;
-  role->make = [pool = role->make, rank](Move& move) {
-    Ints image(rank - 2);
-    std::iota(image.begin(), image.end(), 1);
-    return Outputs{move.add("Squeeze", {pool(move)[0], &move.constant(tensor_of(image))}, {}).output()};
+  role->make = [pool = role->make, target = Ints{0, x[1].value()}](Move& move) {
+    return Outputs{move.add("Reshape", {pool(move)[0], &move.constant(tensor_of(target))}, {}).output()};
   };
   return role;
 }

@@ -268,3 +268,18 @@ class Spatial_attention(nn.Module):
         q, k, v = self.qkv(x).view(b, H, 3 * D, h * w).split([D, D, D], dim=2)
         weights = (q.transpose(-2, -1) @ k * D**-0.5).softmax(-1)
         return self.o((v @ weights.transpose(-2, -1)).view(b, c, h, w))
+
+
+@construct({"Attention": 1, "Conv": 4}, ["Add"], x=(B, E, 4, 4))
+class Spatial_attention_one_head(nn.Module):
+    """Autoencoders of images (latent diffusion, VQGAN): one head, channels first, batched products of three axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v, self.o = (nn.Conv2d(E, E, 1) for _ in range(4))
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        q, k, v = (part(x).reshape(b, c, h * w) for part in (self.q, self.k, self.v))
+        weights = torch.softmax(torch.bmm(q.permute(0, 2, 1), k) * c**-0.5, dim=2)
+        return x + self.o(torch.bmm(v, weights.permute(0, 2, 1)).reshape(b, c, h, w))

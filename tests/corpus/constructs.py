@@ -130,6 +130,39 @@ class Inverted_residual(nn.Module):
         return x + self.body(x)
 
 
+@construct({"Conv": 2}, **IMAGE)
+class Conv_beside_its_input(nn.Module):
+    """RepViT as it is trained: two depthwise windows and the input itself, normalized together."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide, self.point = nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.Conv2d(8, 8, 1, groups=8)
+        self.norm, self.mix = nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        return self.mix(self.norm(self.wide(x) + self.point(x) + x))
+
+
+@construct({"MatMul": 1}, c=(B, S, H, D), b=(B, S, H, D))
+class Sum_of_products(nn.Module):
+    """Mamba-2 (transformers): a matrix product as a sum over the products of two broadcasts."""
+
+    def forward(self, c, b):
+        return (c[:, :, None] * b[:, None]).sum(-1)
+
+
+@construct({"Conv": 1, "Pool": 1, "MatMul": 1}, **IMAGE)
+class Mean_of_image(nn.Module):
+    """timm: the mean over the image leaves its axes."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(8, 8, 3, padding=1), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(F.relu(self.conv(x)).mean((2, 3)))
+
+
 def squeeze_excite(name, inner, gate, mean):
     @construct({"SqueezeExcite": 1}, **IMAGE)
     class Excite(nn.Module):
