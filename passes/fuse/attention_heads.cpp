@@ -110,7 +110,7 @@ std::vector<Heads> read(const Value& value, const StridedView& view, bool transp
   const std::optional<Roles> roles = roles_of(view, transposed);
   if (!roles) return found;
   const auto add = [&](std::optional<Heads> heads) {
-    if (heads) found.push_back(std::move(*heads));
+    if (heads && heads->heads != 0 && heads->size.number() != 0) found.push_back(std::move(*heads));
   };
   if (value.shape().rank() == 3) {
     add(Reading{value, view, *roles}.three_axes(Heads::Form::bsh));

@@ -49,6 +49,8 @@ class MaskBuilder {
       if (*rank < 2) *mask = &op("Reshape", {*mask, &build_.constant(tensor_of({1, -1}), "shape")});
     }
     masking_.windows = aligner_.windows();
+    if (masking_.windows && aligner_.more_rows())
+      return no("a mask beside one of windows may have more rows than there are queries");
     if (masking_.windows && (aligner_.per_batch() || (masking_.numbers && masking_.flags)))
       return no("one mask is for windows, another for the batch");
     return yes();

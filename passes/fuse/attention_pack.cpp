@@ -59,7 +59,7 @@ Tensor side_by_side(const std::array<Part, 3>& parts, std::int64_t rows, Dims di
     for (const Part& part : parts) {
       if (part.tensor) {
         const auto from = part.tensor->as<float>();
-        const std::size_t step = from.size() / static_cast<std::size_t>(rows);
+        const std::size_t step = rows == 0 ? 0 : from.size() / static_cast<std::size_t>(rows);
         for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
           for (std::size_t i = 0; i < part.columns->size(); ++i)
             out[row * width + i] = from[row * step + static_cast<std::size_t>((*part.columns)[i])];
