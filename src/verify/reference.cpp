@@ -338,10 +338,12 @@ bool leaves_nan_open(const Node& node) {
 
 bool adds_parallel_convolutions(const Node& node) {
   if (!is_any_of(node, {"Add", "Sub", "Sum"})) return false;
-  const auto& inputs = node.inputs();
-  for (const Value* a : inputs)
-    for (const Value* b : inputs)  // of one input and what a convolution makes of it, too
-      if (a != behind_convolutions(a) && b != a && behind_convolutions(b) == behind_convolutions(a)) return true;
+  std::map<const Value*, const Value*> first;  // operand behind which each source was seen
+  for (const Value* operand : node.inputs()) {
+    const Value* source = behind_convolutions(operand);
+    const auto [seen, fresh] = first.emplace(source, operand);
+    if (!fresh && (operand != source || seen->second != source)) return true;
+  }
   return false;
 }
 
