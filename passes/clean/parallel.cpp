@@ -147,6 +147,9 @@ Verdict fit(const Match& m, Other other) {
   if (Verdict verdict = plain(m, "1"); !verdict) return verdict;
   if (other == Other::normalization)
     if (Verdict verdict = normalizes_x(m); !verdict) return verdict;
+  const Node* source = m["x"]->producer();
+  if (other == Other::input && source && source->is("DequantizeLinear"))
+    return no("in 8 bits its weights would be lost beside the one that is added", source->label());
   if (other == Other::convolution) {
     if (Verdict verdict = plain(m, "2"); !verdict) return verdict;
   } else {
