@@ -49,8 +49,8 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
 /// coordinates, spectra, and kernels of ONNX Runtime (1.31) that hide NaN or not depending on the width of their loops.
 bool leaves_nan_open(const Node& node);
 /// True for a sum or difference of several convolutions or normalizations of one value, or of one and that value. Where
-/// the input is infinite, such a sum may be NaN; after pass merge-parallel, which adds the weights instead, it may be infinite or NaN
-/// elsewhere.
+/// the input is infinite, such a sum may be NaN; after pass merge-parallel, which adds the weights instead, it may be
+/// infinite or NaN elsewhere.
 bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file.
