@@ -10,6 +10,7 @@
 #include <set>
 
 #include "backends/host_invocation.h"
+#include "src/verify/reference.h"
 #include "tests/call_model.h"
 #include "tests/close.h"
 #include "tests/domains/cases.h"
@@ -43,10 +44,7 @@ class Bodies {
       key += " " + in.name + std::to_string(in.shape.rank()) + std::string(name(in.dtype));
     }
     std::unique_ptr<Session>& session = sessions_[key];
-    if (!session) {
-      const std::string bytes = model_of(call, 17).to_bytes();
-      session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 1, .optimize = false});
-    }
+    if (!session) session = open_session(*runtime_, model_of(call, 17), {.threads = 1, .optimize = false});
     return session->run(feeds);
   }
   std::size_t sessions() const { return sessions_.size(); }

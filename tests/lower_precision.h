@@ -12,6 +12,8 @@
 #include <string>
 
 #include "modelflow/modelflow.h"
+#include "src/verify/exact_products.h"
+#include "src/verify/reference.h"
 
 namespace modelflow {
 
@@ -104,8 +106,8 @@ class LowerPrecisionTest : public testing::Test {
 
   Tensor run(const Model& model, const std::filesystem::path& plugin, const Feeds& feeds = image(),
              std::size_t output = 0) {
-    const std::string bytes = model.to_bytes();
-    const auto session = runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 2, .plugin = plugin});
+    const auto session =
+        open_session(*runtime_, model, {.threads = 2, .optimize = multiplies_bytes_exactly(), .plugin = plugin});
     return session->run(feeds).at(output);
   }
 

@@ -6,6 +6,8 @@
 #include <random>
 
 #include "modelflow/modelflow.h"
+#include "src/verify/exact_products.h"
+#include "src/verify/reference.h"
 #include "passes/equalize/balance.h"
 #include "src/precision/choose.h"
 
@@ -196,8 +198,8 @@ class RepairsTest : public testing::Test {
   }
 
   Tensor run(const Model& model, const Tensor& x) {
-    const std::string bytes = model.to_bytes();
-    return runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.threads = 1})->run({{"x", x}}).at(0);
+    const auto session = open_session(*runtime_, model, {.threads = 1, .optimize = multiplies_bytes_exactly()});
+    return session->run({{"x", x}}).at(0);
   }
 
   /// |a - b| / |a| of the model in low precision, and how far the means of its outputs are off.

@@ -6,6 +6,7 @@
 
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/folded.h"
 #include "passes/graph/linear_op.h"
 
 namespace modelflow::passes {
@@ -46,6 +47,23 @@ Verdict fits_behind_rows(const Match& m) {
   return m.constant("gamma").elements() == channels.number() ? yes() : no("one scale per output channel is needed");
 }
 
+/// The axis of x that the Transpose in front of the normalization makes channels; none where the one behind it does not
+/// put all axes back.
+std::optional<std::size_t> channels_between(const Match& m) {
+  const Ints front = m.node("front").attrs.ints("perm"), back = m.node("back").attrs.ints("perm");
+  if (front.size() < 2 || back.size() != front.size()) return {};
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(back[i]);  // a negative one is far behind the last
+    if (axis >= front.size() || front[axis] != static_cast<std::int64_t>(i)) return {};
+  }
+  return static_cast<std::size_t>(front[1]);
+}
+
+Verdict fits_between(const Match& m) {
+  if (!channels_between(m)) return no("the Transposes do not undo each other", m.node("back").label());
+  return m["x"]->dtype() == m.constant("gamma").dtype() ? yes() : no("the scale has another type", m["gamma"]->name());
+}
+
 Verdict fits_before(const Match& m) {
   std::string why;
   const std::optional<LinearOp> linear = LinearOp::of(m.node("linear"), &why);
@@ -82,6 +100,18 @@ std::vector<Value*> into_rows(const Match& m, Build& build) {
   return {&build.op("Reshape", {y[0], m["target"]}, m.node("rows").attrs)};
 }
 
+std::vector<Value*> between(const Match& m, Build& build) {
+  const Affine affine = affine_of(m.node("bn"));
+  Dims dims(m.node("front").attrs.ints("perm").size() - *channels_between(m), 1);
+  dims[0] = m.constant("gamma").elements();
+  const DType dtype = m["x"]->dtype();
+  std::optional<Tensor> scale = from_doubles(dtype, dims, affine.scale),
+                        shift = from_doubles(dtype, dims, affine.shift);
+  if (!scale || !shift) return build.refuse(no("folding would overflow or lose digits", m["gamma"]->name()));
+  Value& scaled = build.op("Mul", {m["x"], &build.constant(*std::move(scale), m["gamma"]->name())});
+  return {&build.op("Add", {&scaled, &build.constant(*std::move(shift), m["beta"]->name())})};
+}
+
 Pattern linear(Pattern x) {
   return open(op_any({"Conv", "ConvTranspose", "Gemm", "MatMul"}, {std::move(x)}, "linear"));
 }
@@ -115,6 +145,11 @@ Pass fold_batch_norm() {
            .from = linear(batch_norm(x)),
            .when = {infers, fits_before},
            .into = into_next},
+          {.name = "batch-norm-between-transposes",
+           .doc = "Transpose(BatchNormalization(Transpose(x))) on rows, as PatchTST writes it -> x * scale + shift",
+           .from = op("Transpose", {batch_norm(op("Transpose", {x}, "front"))}, "back"),
+           .when = {infers, fits_between},
+           .into = between},
       });
 }
 

@@ -21,10 +21,16 @@ bool would_be_rounded(const Node& node) {
 
 /// QuantizeLinear reads it, at once or behind Relu or Clip.
 bool quantized_again(const Value& value) {
-  return std::ranges::any_of(value.uses(), [](const Use& use) {
-    if (use.node->is("QuantizeLinear")) return use.index == 0;
-    return (use.node->is("Relu") || use.node->is("Clip")) && quantized_again(*use.node->output());
-  });
+  std::vector<const Value*> ahead = {&value};
+  while (!ahead.empty()) {
+    const Value& next = *ahead.back();
+    ahead.pop_back();
+    for (const Use& use : next.uses()) {
+      if (use.node->is("QuantizeLinear") && use.index == 0) return true;
+      if (use.node->is("Relu") || use.node->is("Clip")) ahead.push_back(use.node->output());
+    }
+  }
+  return false;
 }
 
 /// The DequantizeLinear in front of `x`, where it has one scale for all elements.

@@ -74,17 +74,24 @@ bool lacks_a_bound(const Node& node) {
   return node.is("Clip") && !(has(1, "min") && has(2, "max"));
 }
 
-/// What a value is computed from by convolutions, normalizations, factors, and ops that move elements; itself where
-/// there is none.
-const Value* behind_convolutions(const Value* value) {
-  const Node* node = value ? value->producer() : nullptr;
-  if (!node) return value;
-  if (is_any_of(*node, {"Conv", "BatchNormalization", "Identity", "Dropout", "Transpose", "Reshape", "Squeeze",
-                        "Unsqueeze", "Flatten", "Neg"}))
-    return behind_convolutions(node->input(0));
-  if (!is_any_of(*node, {"Mul", "Div", "Add", "Sub"})) return value;
+/// The input that a convolution, a normalization, a factor or an op that moves elements passes on; none of other ops.
+const Value* passed_on(const Node& node) {
+  if (is_any_of(node, {"Conv", "BatchNormalization", "Identity", "Dropout", "Transpose", "Reshape", "Squeeze",
+                       "Unsqueeze", "Flatten", "Neg"}))
+    return node.input(0);
+  if (!is_any_of(node, {"Mul", "Div", "Add", "Sub"})) return nullptr;
   for (const std::size_t i : {0, 1})
-    if (is_fixed(node->input(1 - i))) return behind_convolutions(node->input(i));
+    if (is_fixed(node.input(1 - i))) return node.input(i);
+  return nullptr;
+}
+
+/// What a value is computed from by such ops; itself where there is none.
+const Value* behind_convolutions(const Value* value) {
+  while (value && value->producer()) {
+    const Value* next = passed_on(*value->producer());
+    if (!next) break;
+    value = next;
+  }
   return value;
 }
 
@@ -337,7 +344,7 @@ bool leaves_nan_open(const Node& node) {
 }
 
 bool adds_parallel_convolutions(const Node& node) {
-  if (!is_any_of(node, {"Add", "Sub", "Sum"})) return false;
+  if (!is_any_of(node, {"Add", "Sub", "Sum"}) || passed_on(node)) return false;
   std::map<const Value*, const Value*> first;  // operand behind which each source was seen
   for (const Value* operand : node.inputs()) {
     const Value* source = behind_convolutions(operand);

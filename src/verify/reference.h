@@ -53,7 +53,8 @@ bool leaves_nan_open(const Node& node);
 /// infinite or NaN elsewhere.
 bool adds_parallel_convolutions(const Node& node);
 
-/// A session on a model in memory; models too large for one buffer go through a temporary file.
+/// A session on a model in memory; models too large for one buffer go through a temporary file. Without optimizations
+/// products of 8-bit numbers are exact (src/verify/exact_products.h).
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
 /// One of several on models that share weights.
 std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,

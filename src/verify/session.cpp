@@ -2,6 +2,7 @@
 #include "modelflow/error.h"
 #include "src/onnx/file.h"
 #include "src/onnx/model_folder.h"
+#include "src/verify/exact_products.h"
 #include "src/verify/reference.h"
 
 namespace modelflow {
@@ -24,19 +25,13 @@ std::unique_ptr<Session> open_from_bytes(Runtime& runtime, const Model& model, c
   return runtime.load_bytes(std::as_bytes(std::span(bytes)), options);
 }
 
-}  // namespace
-
-std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options) {
-  return runtime.load(ModelFolder().save(model), options);
-}
-
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options) {
+std::unique_ptr<Session> open_model(Runtime& runtime, const Model& model, const SessionOptions& options) {
   if (weight_bytes(model.graph()) > kLargestBuffer) return open_from_file(runtime, model, options);
   return open_from_bytes(runtime, model, options);
 }
 
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,
-                                      ModelFolder& folder) {
+std::unique_ptr<Session> open_model(Runtime& runtime, const Model& model, const SessionOptions& options,
+                                    ModelFolder& folder) {
   const double bytes = weight_bytes(model.graph());
   // ONNX Runtime's own optimizations see the weights where users will have them.
   if (bytes < kWorthAFile || (options.optimize && !keeps_weights_outside(model)))
@@ -47,6 +42,28 @@ std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, cons
     if (error.kind() != ErrorKind::output || bytes > kLargestBuffer) throw;
     return open_from_bytes(runtime, model, options);  // no room for temporary files
   }
+}
+
+/// What a session without optimizations has to run so that its results are what the model means.
+std::optional<Model> exact_form(const Model& model, const SessionOptions& options) {
+  return options.optimize ? std::nullopt : with_exact_products(model, options.plugin.empty());
+}
+
+}  // namespace
+
+std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options) {
+  return runtime.load(ModelFolder().save(model), options);
+}
+
+std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options) {
+  const std::optional<Model> exact = exact_form(model, options);
+  return open_model(runtime, exact ? *exact : model, options);
+}
+
+std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,
+                                      ModelFolder& folder) {
+  const std::optional<Model> exact = exact_form(model, options);
+  return open_model(runtime, exact ? *exact : model, options, folder);
 }
 
 bool loads(Runtime& runtime, const Model& model, std::string& why) {
