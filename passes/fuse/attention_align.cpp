@@ -11,6 +11,8 @@ Value& MaskAligner::ints(const Ints& list) { return build_.constant(tensor_of(li
 Verdict MaskAligner::align(Value*& value, const Shape& scores) {
   const std::optional<std::size_t> rank = rank_of(value);
   if (!rank || *rank > scores.rank()) return no("the mask would raise the rank of the scores", value->name());
+  if (scores.rank() > 4 && (scores.back().number() == 1 || scores[scores.rank() - 2].number() == 1))
+    return no("the mask meets the scores where an axis of one element stands among queries and keys", value->name());
   const Shape shape = value->constant() ? Shape::of(value->constant()->dims()) : value->shape();
   const bool joined = scores.rank() == 3;
   if (!joined && scores[scores.rank() - 3].number() != heads_)

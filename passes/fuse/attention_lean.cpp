@@ -42,11 +42,19 @@ bool no_wider(const Value& wide, const Value& mask, const Shape& scores) {
   return true;
 }
 
+/// A Cast between types that hold every position: fewer bits would wrap around or round.
+bool keeps_counts(const Node& node) {
+  const auto wide = [](DType type) {
+    return type == DType::i32 || type == DType::i64 || type == DType::f32 || type == DType::f64;
+  };
+  return node.is("Cast") && wide(node.input(0)->dtype()) && wide(static_cast<DType>(node.attrs.integer("to")));
+}
+
 }  // namespace
 
 const Node* range_behind(const Value& value) {
   const Node* node = value.producer();
-  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || node->is("Cast")))
+  while (node && (node->is("Unsqueeze") || node->is("Reshape") || node->is("Identity") || keeps_counts(*node)))
     node = node->input(0)->producer();
   return node && node->is("Range") ? node : nullptr;
 }

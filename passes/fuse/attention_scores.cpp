@@ -56,9 +56,16 @@ bool is_product(const Node& node) {
   return rank_of(node.input(0)).value_or(0) >= 3 && rank_of(node.input(0)) == rank_of(node.input(1));
 }
 
-/// A number so low that softmax gives it no weight beside any score.
-std::optional<float> low_number(const Value* value) {
+/// The number that a constant holds everywhere, where it cannot make more of `x` beside it.
+std::optional<double> number_beside(const Value* value, const Value& x) {
   const std::optional<double> number = const_number(value);
+  if (!number || value->constant()->elements() != 1 || value->constant()->rank() > rank_of(&x).value_or(0)) return {};
+  return number;
+}
+
+/// A number so low that softmax gives it no weight beside any score `x`.
+std::optional<float> low_number(const Value* value, const Value& x) {
+  const std::optional<double> number = number_beside(value, x);
   if (!number || *number > kLow) return {};
   return static_cast<float>(*number);
 }
@@ -162,7 +169,7 @@ class Walk {
   /// Where(allowed, x, low) and Where(masked, low, x).
   bool choice(Node& node) {
     for (const std::size_t i : {1, 2}) {
-      const std::optional<float> low = low_number(node.input(3 - i));
+      const std::optional<float> low = low_number(node.input(3 - i), *node.input(i));
       if (!low || node.input(i)->constant()) continue;
       if (step(node, *node.input(i), ScoreStep{i == 1 ? Kind::keep : Kind::drop, *low, node.input(0), {}})) return true;
     }
@@ -178,7 +185,7 @@ Node* nan_guard(const Value& weights) {
   if (weights.uses().size() != 2 || weights.is_graph_output()) return nullptr;
   for (const Use& use : weights.uses()) {
     Node& node = *use.node;
-    if (!node.is("Where") || use.index != 2 || const_number(node.input(1)) != 0.0) continue;
+    if (!node.is("Where") || use.index != 2 || number_beside(node.input(1), weights) != 0.0) continue;
     const Node* test = node.input(0)->producer();
     if (test && test->is("IsNaN") && test->input(0) == &weights && only_reader(*node.input(0))) return &node;
   }

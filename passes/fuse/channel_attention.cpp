@@ -9,6 +9,7 @@
 #include "passes/fuse/fuse.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/epilogue.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -180,6 +181,12 @@ class Finder {
     return qs.empty() || ks.empty() || vs.empty() ? no("") : no(why);
   }
 
+  static bool alike(const Operands& o) {
+    Extents extents;
+    const Shape q = extents.of(*o.q->value), k = extents.of(*o.k->value), v = extents.of(*o.v->value);
+    return q == k && q == v;
+  }
+
   bool put(const Operands& o, std::string& why) {
     Node& end = *context_node_;
     const std::optional<Continuation> to = read_continuation(*end.output(), o.q->heads, true);
@@ -198,6 +205,7 @@ class Finder {
     if (!inputs[0]) {
       for (const Heads* heads : {o.q, o.k, o.v})
         if (!heads->whole()) return false;
+      if (!alike(o)) return why = "queries, keys and values may have unlike batches or tokens", false;
       inputs = {o.q->value, o.k->value, o.v->value};
     }
     Graph& graph = end.graph();

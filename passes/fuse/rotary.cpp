@@ -102,8 +102,9 @@ class Fusing {
     Node* root = &found;
     const std::optional<LastAxisPart> part = read_part(*turn->x);
     Node* join = turn->partial ? nullptr : only_reader(*found.output());
-    if (part && part->start == 0 && part->step == 1 && join && joins_last_axis(*join) && join->inputs().size() == 2 &&
-        join->input(0) == found.output() && is_rest(*join->input(1), *part->x, part->length)) {
+    if (part && part->start == 0 && part->step == 1 && part->length == turn->covered && join &&
+        joins_last_axis(*join) && join->inputs().size() == 2 && join->input(0) == found.output() &&
+        is_rest(*join->input(1), *part->x, part->length)) {
       root = join;
       turn->x = part->x;
       turn->partial = true;

@@ -35,14 +35,17 @@ std::optional<Role> slice_role(const Node& node, Facts& facts, std::size_t rank)
   }
   for (std::int64_t& axis : *axes) axis = last_axis(axis, rank);
   Role role{.inputs = {0}};
-  role.make = [axes = *axes, old = facts.context.model.opset() < 10](Move& move) {
+  const bool narrow = node.input(1) && node.input(1)->dtype() == DType::i32;  // then all lists are of int32
+  role.make = [axes = *axes, narrow, old = facts.context.model.opset() < 10](Move& move) {
     Attrs attrs = move.node.attrs;
     std::vector<Value*> inputs = move.inputs;
     if (old) {
       attrs.set("axes", axes);
     } else {
       if (inputs.size() < 4) inputs.resize(4);
-      inputs[3] = &move.constant(tensor_of(axes));
+      const std::vector<std::int32_t> few(axes.begin(), axes.end());
+      inputs[3] = &move.constant(narrow ? Tensor::of<std::int32_t>({static_cast<std::int64_t>(few.size())}, few)
+                                        : tensor_of(axes));
     }
     return Outputs{move.add("Slice", std::move(inputs), std::move(attrs)).output()};
   };

@@ -69,7 +69,9 @@ Verdict quantizable(const Node& conv, const Context& context) {
 bool carries(const Node& node, std::int64_t opset) {
   if (!node.domain().empty() || node.outputs().size() != 1) return false;
   if (node.is("MaxPool")) return opset >= 12;
-  if (node.is("Resize")) return opset >= 11 && node.attrs.text("mode", "nearest") == "nearest";
+  if (node.is("Resize"))  // outside of a crop it puts a number that is no step
+    return opset >= 11 && node.attrs.text("mode", "nearest") == "nearest" &&
+           node.attrs.text("coordinate_transformation_mode") != "tf_crop_and_resize";
   for (const char* op : {"Concat", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "DepthToSpace",
                          "SpaceToDepth", "Identity"})
     if (node.is(op)) return true;
