@@ -118,12 +118,15 @@ constexpr NoOp no_ops[] = {
     {"ReduceMin", same_type},  {"ReduceProd", same_type}, {"GlobalAveragePool", same_type},
 };
 
-/// Whether some element may be NaN, as far as the op that made the value says: what was in 8 bits comes back finite.
+/// Whether some element may be NaN, as far as the op that made the value says: integers come back finite.
 bool may_be_nan(const Value& value) {
   const Node* node = value.producer();
   if (!node || !node->is("DequantizeLinear") || !node->input(1)->constant()) return true;
   const Tensor& scales = *node->input(1)->constant();
-  if (scales.dtype() != DType::f32) return true;
+  const DType steps = node->input(0)->dtype();
+  const bool integers =
+      steps == DType::u8 || steps == DType::i8 || steps == DType::u16 || steps == DType::i16 || steps == DType::i32;
+  if (!integers || scales.dtype() != DType::f32) return true;
   const auto all = scales.as<float>();
   return !std::all_of(all.begin(), all.end(), [](float scale) { return std::isfinite(scale); });
 }

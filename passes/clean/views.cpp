@@ -163,7 +163,9 @@ class Chain {
     if (best.count() >= length || (!best.plan.perm.empty() && transposes == 0)) return false;
     if (best.count() == 0 && y.is_graph_output()) return false;
     const auto end = nodes_.begin() + static_cast<std::ptrdiff_t>(length);
-    const bool fails = std::any_of(nodes_.begin(), end, [](const Node* node) { return fails_when_empty(*node); });
+    const auto fails = [&](const Dim& copied) {
+      return std::any_of(nodes_.begin(), end, [&](const Node* node) { return fails_without(*node, copied); });
+    };
     return write(graph, context, best, x, y, last, fails);
   }
 
@@ -194,13 +196,24 @@ class Chain {
     return s;
   }
 
-  /// `fails`: the chain does not take empty tensors as it is.
-  static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, bool fails) {
+  /// Whether the target, beside a -1, copies nothing but extents without which the chain fails as it is.
+  template <class Fails>
+  static bool fails_as_before(const std::vector<Dim>& from, const Ints& target, Fails fails) {
+    for (std::size_t i = 0; i < target.size(); ++i)
+      if (target[i] == 0 && !fails(from[i])) return false;
+    return true;
+  }
+
+  /// `fails`: whether the chain does not take tensors without an element along this extent as it is.
+  template <class Fails>
+  static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, Fails fails) {
     const std::optional<Ints> in = target_of(x.shape().dims(), s.plan.blocks), out = target_of(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
     const bool safe = !(s.before && refuses_empty(*in)) && !(s.after && refuses_empty(*out));
+    const bool known_to_fail = (!s.before || !refuses_empty(*in) || fails_as_before(x.shape().dims(), *in, fails)) &&
+                               (!s.after || !refuses_empty(*out) || fails_as_before(s.turned, *out, fails));
     const Ints units = safe || context.model.opset() < 13 || s.before ? Ints{} : added_units(s.turned, s.to);
-    if (!safe && !fails && units.empty()) return false;
+    if (!safe && !known_to_fail && units.empty()) return false;
     Value* value = &x;
     const auto add = [&](const char* op, std::vector<Value*> inputs, Attrs attrs, const std::vector<Dim>& dims) {
       value = graph.add(op, std::move(inputs), {.before = &place, .attrs = std::move(attrs)}).output();

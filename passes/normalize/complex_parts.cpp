@@ -9,6 +9,11 @@
 namespace modelflow::passes {
 namespace {
 
+/// A number that takes no part in the axes of z, and of the parts of z neither.
+bool is_number(const Value* value, const Value& z) {
+  return value && value->constant() && value->constant()->elements() == 1 && rank_of(value) < rank_of(&z);
+}
+
 enum class Reads { part, size, square, view, otherwise };
 
 std::size_t last_axis(const Value& z) { return z.shape().rank() - 1; }
@@ -22,7 +27,7 @@ std::optional<Ints> axes_of(const Node& node, std::size_t index, std::size_t ran
 std::optional<std::int64_t> part_of(const Node& node, const Value& z) {
   const auto last = static_cast<std::int64_t>(last_axis(z));
   std::optional<Ints> at = const_ints(node.input(1));
-  if (!at || at->size() != 1) return {};
+  if (!at || at->size() != 1 || rank_of(node.input(1)).value_or(0) > 1) return {};
   const std::int64_t first = at->front() < 0 ? at->front() + 2 : at->front();
   if (first < 0 || first > 1) return {};
   if (node.is("Gather")) {
@@ -44,7 +49,8 @@ bool over_parts(const Node& node, const Value& z) {
 /// z * z or z^2, read by sums over the last axis alone.
 bool summed_square(const Node& node, const Value& z) {
   const bool product = node.is("Mul") && node.input(0) == &z && node.input(1) == &z;
-  const bool power = node.is("Pow") && node.input(0) == &z && const_number(node.input(1)) == 2.0;
+  const bool power =
+      node.is("Pow") && node.input(0) == &z && const_number(node.input(1)) == 2.0 && is_number(node.input(1), z);
   if ((!product && !power) || !node.output() || node.output()->is_graph_output()) return false;
   const auto& uses = node.output()->uses();
   return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
@@ -63,12 +69,18 @@ bool keeps_parts(const Node& node, const Value& z) {
   };
   const auto ends_in = [](const Ints& list, std::int64_t last) { return !list.empty() && list.back() == last; };
   if (node.is("Transpose")) return ends_in(node.attrs.ints("perm"), static_cast<std::int64_t>(last_axis(z)));
-  if (node.is("Reshape")) return ends_in(const_ints(node.input(1)).value_or(Ints{}), 2);
+  if (node.is("Reshape")) {
+    const Ints target = const_ints(node.input(1)).value_or(Ints{});
+    const bool copies_parts =
+        target.size() > last_axis(z) &&
+        std::ranges::count(target.begin() + static_cast<std::ptrdiff_t>(last_axis(z)), target.end(), 0);
+    return ends_in(target, 2) && !copies_parts;
+  }
   if (node.is("Squeeze")) return outside(axes_of(node, 1, last_axis(z) + 1), last_axis(z) + 1);
   if (node.is("Unsqueeze")) return outside(axes_of(node, 1, y->shape().rank()), y->shape().rank());
   if (node.is("Slice")) return node.input(3) && outside(axes_of(node, 3, last_axis(z) + 1), last_axis(z) + 1);
   Value* scaled_value = nullptr;
-  return scaled(node, scaled_value) && scaled_value == &z;
+  return scaled(node, scaled_value) && scaled_value == &z && is_number(node.input(1), z);
 }
 
 Reads reads(const Node& node, const Value& z) {
@@ -99,6 +111,7 @@ Value& view_of(Build& build, const Node& node, const Value& z, Value& part) {
   } else if (node.is("Squeeze") || node.is("Unsqueeze") || node.is("Slice")) {
     const std::size_t at = node.is("Slice") ? 3 : 1;
     const std::size_t rank = node.is("Unsqueeze") ? node.output()->shape().rank() : last_axis(z) + 1;
+    inputs.resize(std::max(inputs.size(), at + 1));
     inputs[at] = &build.constant(tensor_of(*axes_of(node, at, rank)), "axes");
   }
   return build.op(node.op(), inputs, attrs);
@@ -120,7 +133,8 @@ void drop_roots(Value& size, Graph& graph) {
   for (const Use& use : uses) {
     const Node& node = *use.node;
     const bool product = node.is("Mul") && node.input(0) == node.input(1);
-    const bool power = node.is("Pow") && const_number(node.input(1)) == 2.0;
+    const bool power =
+        node.is("Pow") && const_number(node.input(1)) == 2.0 && !(rank_of(&size) < rank_of(node.input(1)));
     if ((product || power) && use.index == 0 && &node.graph() == &graph) graph.replace(*node.output(), sum);
   }
 }

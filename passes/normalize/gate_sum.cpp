@@ -22,10 +22,23 @@ class Reader {
     if (node->is("MatMul")) return product(node->input(0), *node, false, first);
     if (node->is("Gemm")) return gemm(*node, first);
     const std::optional<std::int64_t> start = columns_before(*node, value);
-    return start && read(node->input(0), first + *start);
+    return start && is_wide(*value, first + columns_) && read(node->input(0), first + *start);
   }
 
  private:
+  /// So many columns or more: what has one for all of a gate is no part of a product.
+  static bool is_wide(const Value& value, std::int64_t columns) {
+    return rank_of(&value) == 2 && value.shape()[1].number().value_or(0) >= columns;
+  }
+
+  /// Numbers along the last axis alone.
+  static bool is_along_columns(const Value& value) {
+    const std::optional<std::size_t> rank = rank_of(&value);
+    for (std::size_t i = 0; rank && i + 1 < *rank; ++i)
+      if (value.shape()[i].number() != 1) return false;
+    return rank.has_value();
+  }
+
   /// A view of a constant, or one part of it.
   bool is_row(const Value* value) const {
     while (value && !value->constant()) {
@@ -40,6 +53,7 @@ class Reader {
   /// Of a constant, a view of one, or one row of one.
   bool bias(Value* value, std::int64_t first, std::vector<GateSum::Bias>& to) const {
     std::int64_t skipped = 0, length = -1;
+    if (!value->constant() && !is_along_columns(*value)) return false;
     while (!value->constant()) {
       const Node* node = value->producer();
       if (!node || !node->input(0)) return false;

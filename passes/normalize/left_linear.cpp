@@ -11,11 +11,22 @@ using namespace pattern;
 
 namespace {
 
+/// A Slice that leaves something of each axis: a convolution of nothing is refused where a product is not.
+bool leaves_something(const Node& slice) {
+  const std::size_t rank = rank_of(slice.output()).value_or(0);
+  const std::optional<Ints> given = setting(slice, "axes", 3);
+  const std::optional<Ints> axes = given ? positive(*given, static_cast<std::int64_t>(rank)) : std::nullopt;
+  return axes && std::ranges::all_of(*axes, [&](std::int64_t axis) {
+           return slice.output()->shape()[static_cast<std::size_t>(axis)].number().value_or(0) > 0;
+         });
+}
+
 /// Computed from a convolution by nothing but elementwise ops and views, over a few nodes.
 bool made_of_convolutions(const Value& value, int most) {
   const Node* node = value.producer();
   if (!node || most == 0) return false;
   if (node->is("Conv")) return true;
+  if (node->is("Slice") && !leaves_something(*node)) return false;
   static constexpr const char* kViews[] = {"Transpose", "Slice", "Squeeze", "Unsqueeze"};
   const bool view = std::any_of(std::begin(kViews), std::end(kViews), [&](const char* op) { return node->is(op); });
   if (!view && !elementwise(*node)) return false;

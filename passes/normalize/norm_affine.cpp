@@ -31,7 +31,9 @@ Value* over_axes(Build& build, Value& value, const Axes& axes) {
     if (value.constant()->dims() == axes.dims) return &value;
     return &build.constant(Tensor::of<float>(axes.dims, *numbers), value.name());
   }
-  return value.dtype() == DType::f32 && value.shape() == Shape::of(axes.dims) ? &value : nullptr;
+  // What is not constant lies along the last axes: nothing here gives it others.
+  const bool last = axes.first + axes.dims.size() == axes.rank;
+  return last && value.dtype() == DType::f32 && value.shape() == Shape::of(axes.dims) ? &value : nullptr;
 }
 
 Value& filled(Build& build, const Axes& axes, float number) {
@@ -46,7 +48,7 @@ std::optional<Axes> axes_behind(const Node& norm) {
   const Shape &y = norm.output()->shape(), &scale = norm.input(1)->shape();
   if (!y.has_rank() || !scale.known()) return {};
   Axes axes{y.rank(), 1, scale.values()};
-  if (norm.is("modelflow.LayerNorm")) axes.first = y.rank() - axes.dims.size();
+  if (norm.is("modelflow.LayerNorm") || norm.attrs.text("layout") == "NHWC") axes.first = y.rank() - axes.dims.size();
   const Node& reader = *norm.output()->uses().front().node;
   if (!reader.is("Transpose")) return axes;
   const Ints perm = reader.attrs.ints("perm");

@@ -100,11 +100,25 @@ std::optional<Source> source_of(Value& value) {
   return choose_half(*node, value, *source) ? source : std::nullopt;
 }
 
+/// What a node reads, and its graphs.
+void add_reads(const Node& node, std::vector<const Value*>& to) {
+  to.insert(to.end(), node.inputs().begin(), node.inputs().end());
+  for (const Graph* graph : node.subgraphs()) {
+    to.insert(to.end(), graph->outputs().begin(), graph->outputs().end());
+    for (const auto& inner : graph->nodes()) add_reads(*inner, to);
+  }
+}
+
 bool depends_on(const Value* value, const std::set<const Node*>& nodes, std::set<const Node*>& seen) {
-  const Node* node = value ? value->producer() : nullptr;
-  if (!node || !seen.insert(node).second) return false;
-  if (nodes.contains(node)) return true;
-  return std::ranges::any_of(node->inputs(), [&](const Value* input) { return depends_on(input, nodes, seen); });
+  std::vector<const Value*> ahead = {value};
+  while (!ahead.empty()) {
+    const Node* node = ahead.back() ? ahead.back()->producer() : nullptr;
+    ahead.pop_back();
+    if (!node || !seen.insert(node).second) continue;
+    if (nodes.contains(node)) return true;
+    add_reads(*node, ahead);
+  }
+  return false;
 }
 
 /// The same value, or the same Transpose of it, which exporters write for each reader.

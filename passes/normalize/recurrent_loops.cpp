@@ -42,6 +42,7 @@ class Rewrite {
     for (const RecurrentCell::Gate& gate : cell_.gates) {
       for (const GateSum* sum : {&gate.x, &gate.h}) {
         for (const GateSum::Product& product : sum->products) {
+          if (product.x == cell_.reset && &gate != &cell_.gates.back()) return no("another gate reads the reset state");
           if (product.x == cell_.h->inside || product.x == cell_.reset) continue;
           if (x_ && product.x != x_) return no("the gates read different inputs", product.x->name());
           x_ = product.x;
@@ -65,7 +66,8 @@ class Rewrite {
 
   Verdict check_states() const {
     for (const State* state : {cell_.h, cell_.c})
-      if (state && (rank_of(state->initial) != 2 || !(state->initial->shape()[0] == all_->shape()[1])))
+      if (state && (rank_of(state->initial) != 2 || !(state->initial->shape()[0] == all_->shape()[1]) ||
+                    state->initial->shape()[1].number() != hidden_))
         return no("its first state may be repeated", state->initial->name());
     return yes();
   }

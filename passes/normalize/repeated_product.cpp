@@ -51,13 +51,19 @@ Verdict heads_come_apart(const Match& m) {
 }
 
 std::vector<Value*> product_of_heads(const Match& m, Build& build) {
+  // An extent of 0 would be one that is copied, before Reshape can say otherwise.
+  const bool says_zero = build.opset() >= 14;
+  const auto rows_known = m.value("flat").shape()[1].number().value_or(0);
+  if (!says_zero && rows_known == 0) return build.refuse(no("the opset is below 14 and the sequence may be empty"));
   Heads h = heads_of(m);
   if (h.turn) h.c = &build.op("Transpose", {h.c}, h.turn->attrs);
   Value& y = build.op("MatMul", {h.x, h.c});
   const auto ints = [&](const Ints& list) { return &build.constant(tensor_of(list), "shape"); };
   Value& rows = build.op("Gather", {&build.op("Shape", {&m.value("flat")}), ints({0, 1})});
   Value& columns = *ints({m.root().output()->shape()[2].value()});
-  return {&build.op("Reshape", {&y, &build.op("Concat", {&rows, &columns}, {{"axis", std::int64_t{0}}})})};
+  Attrs attrs;
+  if (says_zero) attrs.set("allowzero", 1);
+  return {&build.op("Reshape", {&y, &build.op("Concat", {&rows, &columns}, {{"axis", std::int64_t{0}}})}, attrs)};
 }
 
 }  // namespace
