@@ -89,6 +89,16 @@ MODELFLOW_INLINE void store_tile(const Tile& t, Floats (&acc)[MR][NV], Last last
   }
 }
 
+/// sum += a * b. Written out on AVX2: of the forms of this instruction GCC 12 also takes those that overwrite a factor,
+/// and runs out of registers (Zen 3: 83 % of peak without, 90 % with). Tiles of other shapes are better off without.
+MODELFLOW_INLINE void add_product(Floats& sum, Floats a, Floats b) {
+#if defined(__AVX512F__)
+  sum += a * b;
+#else
+  asm("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+#endif
+}
+
 template <int MR, int NV, class Last>
 MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   Floats acc[MR][NV] = {};
@@ -108,7 +118,7 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
     for (int r = 0; r < MR; ++r) {
       const Floats av = all(a[r / kGroup][(r % kGroup) * lda + i]);
 #pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) acc[r][v] += av * bv[v];
+      for (int v = 0; v < NV; ++v) add_product(acc[r][v], av, bv[v]);
     }
     b += ldb;
     b2 += ldb;
