@@ -211,6 +211,28 @@ TEST(Scale, LeastSquaresIsNoWorse) {
   EXPECT_LE(error(quantize_weights(weights, 0, {.least_squares = true})), error(quantize_weights(weights, 0)));
 }
 
+TEST(Scale, NeighboursOfAChannelAreBounded) {
+  const auto worst = [](const std::vector<std::int64_t>& steps, std::size_t taps) {
+    const std::size_t inputs = steps.size() / taps;
+    const auto at = [&](std::size_t i) { return steps[i % inputs * taps + i / inputs]; };
+    std::int64_t most = 0;
+    for (std::size_t i = 0; i + 1 < steps.size(); i += 2)
+      if (at(i) * at(i + 1) > 0) most = std::max(most, std::abs(at(i) + at(i + 1)));
+    return most;
+  };
+  for (const Dims& dims : {Dims{1, 4096}, Dims{1, 64, 3, 3}, Dims{1, 63, 3, 3}}) {
+    const std::vector<float> w =
+        draw(static_cast<std::size_t>(element_count(dims)), std::normal_distribution<float>(0, 1));
+    const Tensor weights = Tensor::of<float>(dims, std::span<const float>(w));
+    const std::size_t taps = dims.size() > 2 ? 9 : 1;
+    const QuantizedWeights free = quantize_weights(weights, 0),
+                           bounded = quantize_weights(weights, 0, {.bounded_pairs = true});
+    EXPECT_GT(worst(free.values.to_ints(), taps), 128);
+    EXPECT_LE(worst(bounded.values.to_ints(), taps), 128);
+    EXPECT_LT(bounded.scales.to_doubles()[0], 1.5 * free.scales.to_doubles()[0]);  // halving weights would take 2
+  }
+}
+
 TEST(Scale, BiasStaysInside32Bits) {
   const float bias[] = {1, 1e6F};
   const auto least = least_scales(bias, 1e-3F);

@@ -76,6 +76,10 @@ int run(Graph& graph, Context& context) {
     for (const Use& use : std::vector<Use>(weights->uses())) {
       Node& node = *use.node;
       if (weights_in(node) != weights || !would_be_rounded(node) || !quantized_again(*node.output())) continue;
+      if (context.model.opset() < 13) {  // the first with scales along an axis
+        context.miss("keep-float", &node, "the opset is below 13");
+        continue;
+      }
       const Node* dequantize = dequantized(*node.input(0));
       const std::optional<std::size_t> axis = axis_of_scales(*node.input(0));
       if (!dequantize || !axis) continue;

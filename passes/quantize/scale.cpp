@@ -48,7 +48,26 @@ float scale_of(std::span<const float> channel, bool least_squares) {
   return least_squares ? least_squares_scale(channel, whole) : whole;
 }
 
+/// The least scale at which neighbours add up to 126 of it in one sign: rounding, and rounding that makes up for that
+/// of others, add one each. `channel` has `taps` numbers of each input channel.
+float scale_of_pairs(std::span<const float> channel, std::size_t taps) {
+  constexpr float kMost = 126;
+  const std::size_t inputs = channel.size() / taps;
+  const auto at = [&](std::size_t i) { return channel[i % inputs * taps + i / inputs]; };
+  float most = 0;
+  for (std::size_t i = 0; i + 1 < channel.size(); i += 2) {
+    const float a = at(i), b = at(i + 1);
+    if ((a < 0) == (b < 0)) most = std::max(most, std::abs(a + b));
+  }
+  return most / kMost;
+}
+
 }  // namespace
+
+bool adds_pairs_in_16_bits(const Target& target) {
+  return target.device == Device::cpu && target.has(Isa::avx2) && !target.has(Isa::avx_vnni) &&
+         !target.has(Isa::avx512_vnni);
+}
 
 bool finite(const Tensor& tensor) {
   if (tensor.dtype() != DType::f32) return false;
@@ -68,6 +87,8 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const
   const auto channels = static_cast<std::size_t>(dims.at(axis));
   std::size_t inner = 1;
   for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= static_cast<std::size_t>(dims[i]);
+  std::size_t taps = 1;  // of a window: [filters, channels, taps...]
+  for (std::size_t i = 2; axis == 0 && i < dims.size(); ++i) taps *= static_cast<std::size_t>(dims[i]);
   const std::span<const float> from = weights.as<float>();
   const std::size_t outer = from.empty() ? 0 : from.size() / (channels * inner);
   std::vector<float> scales(channels, 1), channel(outer * inner);
@@ -76,6 +97,7 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const
       for (std::size_t o = 0; o < outer; ++o)
         std::copy_n(from.data() + (o * channels + c) * inner, inner, channel.data() + o * inner);
       scales[c] = scale_of(channel, how.least_squares);
+      if (how.bounded_pairs) scales[c] = std::max(scales[c], scale_of_pairs(channel, taps));
       if (!how.least_scales.empty()) scales[c] = std::max(scales[c], how.least_scales[c]);
       for (std::size_t o = 0; o < outer; ++o)
         for (std::size_t i = 0; i < inner; ++i)

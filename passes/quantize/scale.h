@@ -5,6 +5,7 @@
 #include <span>
 
 #include "modelflow/pass.h"
+#include "modelflow/target.h"
 #include "modelflow/tensor.h"
 #include "passes/graph/imported_weights.h"
 
@@ -29,7 +30,14 @@ struct WeightQuantization {
   bool least_squares = false;
   /// Scales may not be smaller than these, one per channel; empty: no bound. See least_scales.
   std::span<const float> least_scales = {};
+  /// Scales so large that neighbours of a channel (of two input channels in the same tap of a window) add up to no more
+  /// than 128 in one sign, the first of them in an even place. See adds_pairs_in_16_bits.
+  bool bounded_pairs = false;
 };
+
+/// CPUs whose instruction for products of 8-bit numbers, vpmaddubsw, adds up two of them in 16 bits, which do not hold
+/// 2 * 255 * 127. ONNX Runtime uses it all the same; our kernels do where pairs of weights are bounded.
+bool adds_pairs_in_16_bits(const Target& target);
 
 /// `weights` is f32 of any rank above 0; a channel without weights other than 0 gets scale 1.
 QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const WeightQuantization& how = {});

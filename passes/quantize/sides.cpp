@@ -60,7 +60,8 @@ std::optional<QuantizedWeights> weights_of(Value& weights, const Context& contex
   // A convolution takes 0 for the zero point of its weights.
   if (auto imported = imported_weights(weights, axis)) return imported->zero_points ? std::nullopt : imported;
   if (!context.plan) return {};
-  return quantize_weights(*weights.constant(), axis, {.least_scales = least});
+  return quantize_weights(*weights.constant(), axis,
+                          {.least_scales = least, .bounded_pairs = adds_pairs_in_16_bits(context.target)});
 }
 
 std::optional<std::vector<Value*>> conv_inputs(Graph& graph, const Side& x, Value& weights, std::size_t axis,

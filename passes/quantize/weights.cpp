@@ -87,8 +87,10 @@ bool in_8_bits(Node& node, Context& context) {
   const std::size_t columns = trans_b ? 0 : 1;
   const std::optional<QuantizedWeights> arrived = imported_weights(*weights_in(node), columns);
   // Weights with zero points arrive with their activations, and both are taken together or not at all.
-  const QuantizedWeights weights =
-      arrived && !arrived->zero_points ? *arrived : quantize_weights(*weights_in(node)->constant(), columns);
+  const QuantizedWeights weights = arrived && !arrived->zero_points
+                                       ? *arrived
+                                       : quantize_weights(*weights_in(node)->constant(), columns,
+                                                          {.bounded_pairs = adds_pairs_in_16_bits(context.target)});
   return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context) != nullptr;
 }
 

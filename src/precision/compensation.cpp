@@ -17,11 +17,13 @@ constexpr Eigen::Index kBlock = 64;  // rows whose errors are passed on to all r
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Eigen::Index;
 
-/// `scale` may be what nothing can be divided by.
-float step(float x, float scale, const Grid& grid) {
+/// `scale` may be what nothing can be divided by; `beside` is what the neighbour came to, or 0.
+float step(float x, float scale, int beside, const Grid& grid) {
   const float steps = std::nearbyint(x / scale);
   if (std::isnan(steps)) return 0;
-  return std::clamp(steps, static_cast<float>(grid.least), static_cast<float>(grid.most));
+  const int least = std::max(grid.least, -128 - std::min(beside, 0)),
+            most = std::min(grid.most, 128 - std::max(beside, 0));
+  return std::clamp(steps, static_cast<float>(least), static_cast<float>(most));
 }
 
 }  // namespace
@@ -60,11 +62,14 @@ std::vector<std::int8_t> Compensation::steps(std::span<const float> weights, con
     for (Index i = end; i-- > begin;) {
       const Index later = end - i - 1;
       wanted.row(i) += factors.row(i).segment(i + 1, later) * errors.middleRows(i + 1, later);
-      const std::size_t k = order_[static_cast<std::size_t>(i)];
+      const std::size_t k = order_[static_cast<std::size_t>(i)], neighbour = k ^ 1;
+      const bool bounded = grid.bounded_pairs && neighbour < order_.size();
       for (Index c = 0; c < columns; ++c) {
         const float weight = w(static_cast<Index>(k), c);
         const float scale = grid.scales[static_cast<std::size_t>(c) * blocks + k / grid.block];
-        const float rounded = step(weight + wanted(i, c), scale, grid);
+        const int beside =
+            bounded ? steps[neighbour * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)] : 0;
+        const float rounded = step(weight + wanted(i, c), scale, beside, grid);
         errors(i, c) = weight - rounded * scale;
         steps[k * static_cast<std::size_t>(columns) + static_cast<std::size_t>(c)] = static_cast<std::int8_t>(rounded);
       }

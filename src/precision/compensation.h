@@ -16,6 +16,8 @@ struct Grid {
   std::span<const float> scales;  ///< [columns, depth / block]
   std::size_t block;
   int least, most;
+  /// Neighbours along the depth, the first in an even row, add up to no more than 128 in one sign.
+  bool bounded_pairs = false;
 };
 
 /// Rounding that keeps the error of a product small, |X(W - W')|, not that of each weight (Frantar et al., "GPTQ",

@@ -76,8 +76,8 @@ Tensor Operands::bytes(const Dims& dims) {
   return drawn<std::uint8_t>(dims, [&] { return below(256); });
 }
 
-Tensor Operands::steps(const Dims& dims) {
-  return drawn<std::int8_t>(dims, [&] { return below(255) - 127; });
+Tensor Operands::steps(const Dims& dims, int largest) {
+  return drawn<std::int8_t>(dims, [&] { return below(2 * largest + 1) - largest; });
 }
 
 Tensor Operands::integers(const Dims& dims, int size) {

@@ -33,7 +33,7 @@ class Operands {
   /// Between low and high.
   Tensor uniform(const Dims& dims, float low, float high);
   Tensor bytes(const Dims& dims);
-  Tensor steps(const Dims& dims);  ///< int8, -127 to 127
+  Tensor steps(const Dims& dims, int largest = 127);  ///< int8, -largest to largest
   Tensor integers(const Dims& dims, int size);
   Tensor flags(const Dims& dims, double share);
   /// Ids of `rows` rows, counted from either end.

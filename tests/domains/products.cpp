@@ -81,7 +81,9 @@ bool qmatmul(const Chosen& c, Operands& made) {
   made.call.attrs.set("a_per_tensor", steps == "tensor" ? 1 : 0).set("a_scale", steps == "known" ? 0.02f : 0.0f);
   if (steps == "known") made.call.attrs.set("a_zero_point", made.below(256));
   feed_a(c, made);
-  made.constant("b", made.steps(c.is("trans_b") ? Dims{n, k} : Dims{k, n}), c.is("constant"));
+  // Weights of at most 64 are bounded in pairs (gemm/int8_words.h).
+  const auto largest = static_cast<int>(c.number("largest"));
+  made.constant("b", made.steps(c.is("trans_b") ? Dims{n, k} : Dims{k, n}, largest), c.is("constant"));
   made.constant("b_scale", made.weights({n}, 5000 * k), c.is("constant"));  // the mean square of the steps
   if (c.is("has_zero_point")) {
     const Tensor zeros = made.steps({n});
@@ -132,7 +134,9 @@ std::vector<Domain> product_domains() {
        matmul, all},
       {"MatMulBf16", narrow, matmul_bf16, all},
       {"MatMulToBf16", narrow, matmul_bf16, all},
-      {"QMatMul", axes({flag("trans_b"), flag("has_zero_point"), batch, words("steps", {"rows", "tensor", "known"})}),
+      {"QMatMul",
+       axes({flag("trans_b"), flag("has_zero_point"), batch, words("steps", {"rows", "tensor", "known"}),
+             numbers("largest", {127, 64})}),
        qmatmul, rounded},
       {"QMatMul4",
        axes({numbers("block", {16, 32, 64, 128, 256}), numbers("blocks", {1, 2, 3}), flag("has_zero_point"), batch}),

@@ -5,5 +5,6 @@ namespace modelflow::cpu {
 
 const WordsCode<PairRows> pair_words_avx2 = kWordsCode<PairWords, PairRows>;
 const WordsCode<QuadRows> quad_words_avx2 = kWordsCode<QuadWords, QuadRows>;
+const WordsCode<QuadRows> bounded_words_avx2 = kWordsCode<BoundedWords, QuadRows>;
 
 }  // namespace modelflow::cpu

@@ -75,5 +75,6 @@ struct OnWords {
 
 using OnPairs = OnWords<PairRows, pair_words_avx2, 16>;
 using OnQuads = OnWords<QuadRows, quad_words_avx2, 16>;
+using OnBoundedQuads = OnWords<QuadRows, bounded_words_avx2, 16>;
 
 }  // namespace modelflow::cpu

@@ -106,6 +106,8 @@ Verdict accepts_amx(const Call& call, const Target& target) {
   return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();
 }
 
+std::size_t size_of(const Tensor& b, bool last) { return static_cast<std::size_t>(b.dims()[last ? 1 : 0]); }
+
 /// In units of what an fma does: vpdpbusd 4, a tile 64 for as long as it is read from L1, vpmaddwd and its sum 1.5.
 double cost_at(const Call& call, const Target& target, double products) {
   const ProductWork work = qmatmul_work(call);
@@ -162,6 +164,10 @@ const Kernel qmatmul_avx2 = {
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return cost_in_words(call, target, 1.5); },
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      const Tensor& b = *call.in(1).constant;
+      const bool transposed = QMatMulAttrs(call).trans_b;
+      if (bounded_pairs(b.as<std::int8_t>().data(), transposed, size_of(b, transposed), size_of(b, !transposed)))
+        return std::make_unique<QMatMulVectors<OnBoundedQuads>>(call, target);
       return std::make_unique<QMatMulVectors<OnPairs>>(call, target);
     },
 };

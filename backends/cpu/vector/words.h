@@ -1,6 +1,6 @@
 // Products of 8-bit numbers with exact sums in 32 bits, in words of four bytes: four numbers to a lane with AVX-VNNI,
-// two that are widened to 16 bits without. (The pairs that vpmaddubsw adds up saturate: 255 * 127 twice is more than 16
-// bits hold.) For files named *_avx2.cpp, see vector.h.
+// and without where the weights are bounded in pairs, else two that are widened to 16 bits. (What vpmaddubsw adds up
+// saturates: 255 * 127 twice is more than 16 bits hold.) For files named *_avx2.cpp, see vector.h.
 #pragma once
 
 #include "backends/cpu/vector/vector.h"
@@ -35,6 +35,20 @@ struct QuadWords {
   }
   static MODELFLOW_INLINE void add(Ints& sum, Ints a, Ints w) {
     asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(w));
+  }
+};
+
+/// Weights whose pairs are bounded (bounded_pairs in gemm/int8_words.h): what vpmaddubsw adds up fits in 16 bits.
+struct BoundedWords {
+  using Step = std::uint8_t;
+  static constexpr std::size_t kSteps = 4;
+  static MODELFLOW_INLINE Ints weights(const std::byte* at) { return QuadWords::weights(at); }
+  static MODELFLOW_INLINE void add(Ints& sum, Ints a, Ints w) {
+    static constexpr std::int16_t kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    Ints products;
+    asm("vpmaddubsw %3, %2, %1\n\tvpmaddwd %4, %1, %1\n\tvpaddd %1, %0, %0"
+        : "+x"(sum), "=&x"(products)
+        : "x"(a), "x"(w), "m"(kOnes));
   }
 };
 
