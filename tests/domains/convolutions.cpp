@@ -80,7 +80,7 @@ bool qconv(const Chosen& c, Operands& made) {
   if (!e) return false;
   made.feed("x", made.bytes(e->x));
   const bool constant = c.is("constant");
-  made.constant("w", made.steps(e->w), constant);
+  made.constant("w", made.steps(e->w, static_cast<int>(c.number("largest"))), constant);
   const float about = 1.5f / std::sqrt(static_cast<float>(depth(*e))) / 127, x_scale = c.real("x_scale");
   const Tensor scales = made.uniform({e->filters}, 0.6f * about, 1.4f * about);
   made.constant("w_scale", scales, constant);
@@ -125,7 +125,8 @@ std::vector<Domain> convolution_domains() {
           {"QConv",
            axes({reals("x_scale", {0.0203f, 0.004f}), numbers("x_zero_point", {0, 77, 128, 255}),
                  reals("y_scale", {0.0307f, 0.0079f}), numbers("y_zero_point", {0, 110, 255}),
-                 reals("residual_scale", {0.02371f, 0.1f}), numbers("residual_zero_point", {0, 130, 255})}),
+                 reals("residual_scale", {0.02371f, 0.1f}), numbers("residual_zero_point", {0, 130, 255}),
+                 numbers("largest", {127, 64})}),  // at most 64: bounded in pairs (gemm/int8_words.h)
            qconv}};
 }
 

@@ -9,6 +9,7 @@
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
+#include "backends/cpu/gemm/int8_words.h"
 #include "backends/cpu/qconv/kernels.h"
 
 namespace modelflow::cpu {
@@ -49,6 +50,8 @@ constexpr QDenseCode kAmx = {"qconv_dense_amx",
                              false};
 constexpr QDenseCode kQuads = {"qconv_dense_quads",     one_vector, 4,   4, 6, qdense_scratch_quads_avx2,
                                qdense_block_quads_avx2, 2e11,       true};
+constexpr QDenseCode kBounded = {"qconv_dense_quads",       one_vector, 4,   4, 6, qdense_scratch_bounded_avx2,
+                                 qdense_block_bounded_avx2, 1.5e11,     true};
 constexpr QDenseCode kPairs = {"qconv_dense_pairs",     one_vector, 2,   2, 6, qdense_scratch_pairs_avx2,
                                qdense_block_pairs_avx2, 1e11,       true};
 
@@ -160,6 +163,13 @@ class Dense : public Implementation {
       for (const QPanel& panel : panels_)
         pack(w.as<std::int8_t>().data(), shape_, panel, reinterpret_cast<std::int8_t*>(to) + panel.offset);
     });
+  }
+
+  /// Whether no neighbours in a word, of words of four, add up to more than 128 in one sign.
+  bool pairs_are_bounded() const {
+    const auto* w = reinterpret_cast<const std::int8_t*>(weights_.get());
+    const std::int64_t bytes = panels_.back().offset + 16 * panels_.back().vectors * shape_.bytes();
+    return bounded_pairs(w, true, static_cast<std::size_t>(bytes), 1);
   }
 
   void run(Invocation& call) const override {
@@ -277,6 +287,8 @@ const Kernel qconv_dense_avx2 = {
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.3); },
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      auto bounded = std::make_unique<Dense>(call, kBounded, target);
+      if (bounded->pairs_are_bounded()) return bounded;
       return std::make_unique<Dense>(call, kPairs, target);
     },
 };

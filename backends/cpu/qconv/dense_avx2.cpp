@@ -170,6 +170,12 @@ std::size_t qdense_scratch_pairs_avx2(const QDenseRun& run, const QDenseTask& ta
 void qdense_block_pairs_avx2(const QDenseRun& run, const QDenseTask& task, std::byte* scratch) {
   Task<PairWords>(run, task).work(scratch);
 }
+std::size_t qdense_scratch_bounded_avx2(const QDenseRun& run, const QDenseTask& task) {
+  return Task<BoundedWords>(run, task).room().bytes();
+}
+void qdense_block_bounded_avx2(const QDenseRun& run, const QDenseTask& task, std::byte* scratch) {
+  Task<BoundedWords>(run, task).work(scratch);
+}
 std::size_t qdense_scratch_quads_avx2(const QDenseRun& run, const QDenseTask& task) {
   return Task<QuadWords>(run, task).room().bytes();
 }
