@@ -181,6 +181,7 @@ Pass normalize_linear() {
        .from = op("Sum", {any("a"), any("b")}),
        .when = {},
        .into = [](const Match& m, Build& build) -> std::vector<Value*> {
+         if (build.opset() < 7) return build.refuse(no("ONNX Runtime has no Add below opset 7"));
          return {&build.op("Add", {m["a"], m["b"]})};
        }},
   };

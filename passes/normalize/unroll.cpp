@@ -62,6 +62,11 @@ class Unrolling {
  private:
   Value& number(std::int64_t i) { return build_.constant(Tensor::scalar(i), "step"); }
 
+  /// One number, of the rank that the body declares for it.
+  Value& given(const Tensor& number, const Value& inside, const char* stem) {
+    return build_.constant(rank_of(&inside) == 1 ? number.reshaped({1}) : number, stem);
+  }
+
   void step(std::int64_t i) {
     const std::unique_ptr<Graph> body = it_.body->clone(it_.node, &graph_);
     forget_symbols(*body);
@@ -80,8 +85,8 @@ class Unrolling {
 
   /// What input `j` of the body is at step `i`.
   Value& outside(std::size_t j, std::int64_t i) {
-    if (it_.number && j == 0) return number(i);
-    if (it_.number && j == 1) return build_.constant(Tensor::scalar(true), "more");
+    if (it_.number && j == 0) return given(Tensor::scalar(i), *it_.number, "step");
+    if (it_.number && j == 1) return given(Tensor::scalar(true), *it_.keep_going, "more");
     const std::size_t k = j - (it_.number ? 2 : 0);
     if (k < current_.size()) return *current_[k];
     return build_.op("Gather", {it_.sequences[k - current_.size()].all, &number(i)}, {{"axis", std::int64_t{0}}});
@@ -106,6 +111,8 @@ class Unrolling {
 Verdict unroll(const Iteration& it, Context& context) {
   if (it.trips > kMostSteps) return no("it has " + std::to_string(it.trips) + " steps");
   if (draws(*it.body, &context.model)) return no("every step draws random numbers of its own");
+  for (const Value* number : {it.number, it.keep_going})
+    if (number && rank_of(number).value_or(2) > 1) return no("the body does not say the rank of its count");
   const std::size_t nodes = nodes_in(*it.body) * static_cast<std::size_t>(it.trips);
   if (nodes > kMostNodes) return no("it would become " + std::to_string(nodes) + " nodes");
   Unrolling(it, context).run();

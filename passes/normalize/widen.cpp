@@ -77,7 +77,7 @@ Tensor widened(const Tensor& half) {
 /// Attributes that name float16 as an element type, or hold such a tensor.
 void widen_attributes(Node& node) {
   const auto half = static_cast<std::int64_t>(DType::f16), single = static_cast<std::int64_t>(DType::f32);
-  for (const char* name : {"to", "dtype", "output_dtype", "softmax_precision", "stash_type"})
+  for (const char* name : {"to", "dtype", "output_dtype", "output_datatype", "softmax_precision", "stash_type"})
     if (node.attrs.has(name) && node.attrs.integer(name) == half) node.attrs.set(name, single);
   if (!node.is("Constant") && !node.is("ConstantOfShape")) return;
   if (const Tensor* value = node.attrs.tensor("value"); value && value->dtype() == DType::f16)

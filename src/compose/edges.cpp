@@ -103,8 +103,10 @@ std::vector<Edge> edges_by_name(const std::vector<Part>& parts) {
   std::vector<Edge> edges;
   for (std::size_t to = 1; to < parts.size(); ++to) {
     const std::size_t before = edges.size();
+    // Before IR version 4 all weights are inputs as well, and none of them waits for another part.
+    const bool weights_wait = parts[to].model.ir_version >= 4;
     for (const Value* input : parts[to].model.graph().inputs())
-      if (const Part* from = giver(parts, to, *input))
+      if (const Part* from = waits(*input) || weights_wait ? giver(parts, to, *input) : nullptr)
         edges.push_back({from->name, input->name(), parts[to].name, input->name()});
     if (edges.size() == before) join_ends(parts[to - 1], parts[to], edges);
   }

@@ -92,6 +92,15 @@ void einsum(const Node& node, Type& result) {
   result.shape = Shape(dims);
 }
 
+/// A symbol in the type of elements stands for an extent of each, and each has its own.
+void element(Type& one) {
+  if (!one.is_tensor() || !one.shape.has_rank()) return;
+  std::vector<Dim> dims = one.shape.dims();
+  for (Dim& dim : dims)
+    if (!dim.known()) dim = {};
+  one.shape = Shape(dims);
+}
+
 }  // namespace
 
 void correct(const Node& node, std::vector<Type>& types) {
@@ -100,6 +109,7 @@ void correct(const Node& node, std::vector<Type>& types) {
   if (node.op() == "Attention") attention(node, types);
   if (node.op() == "ConvTranspose") conv_transpose(node, types[0]);
   if (node.op() == "Squeeze") squeeze(node, types[0]);
+  if (node.op() == "SequenceAt" || node.op() == "OptionalGetElement") element(types[0]);
 }
 
 }  // namespace modelflow

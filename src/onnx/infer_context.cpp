@@ -17,6 +17,33 @@ void write_small(const Tensor& tensor, proto::TensorProto& proto) {
   proto.mutable_dims()->Add(tensor.dims().begin(), tensor.dims().end());
 }
 
+/// The dims of a Loop's state that the body changes are what they were in the first step only: unknown. A file may say
+/// otherwise, and runtimes take no notice. True where there was one.
+bool forget_changed(Type& state, const Type& next) {
+  if (!state.is_tensor() || !next.is_tensor() || !state.shape.has_rank() || !next.shape.has_rank()) return false;
+  if (state.shape.rank() != next.shape.rank()) {
+    state.shape = {};
+    return true;
+  }
+  std::vector<Dim> dims = state.shape.dims();
+  bool changed = false;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    if (!dims[i].known() || !next.shape[i].known() || dims[i] == next.shape[i]) continue;
+    dims[i] = {};
+    changed = true;
+  }
+  if (changed) state.shape = std::move(dims);
+  return changed;
+}
+
+bool forget_changed_states(Graph& body) {
+  if (!body.parent() || !body.parent()->is("Loop")) return false;
+  bool changed = false;
+  for (std::size_t i = 2; i < body.inputs().size() && i - 1 < body.outputs().size(); ++i)
+    changed |= forget_changed(body.inputs()[i]->type, body.outputs()[i - 1]->type);
+  return changed;
+}
+
 }  // namespace
 
 std::vector<const proto::TypeProto*> SubgraphInference::doInferencing(
@@ -25,6 +52,7 @@ std::vector<const proto::TypeProto*> SubgraphInference::doInferencing(
     if (inputs[i]) merge_type(graph_.inputs()[i]->type, proto::read_type(*inputs[i]), true);
   }
   inference_.run(graph_);
+  if (forget_changed_states(graph_)) inference_.run(graph_);
   inference_.visited_.insert(&graph_);
   outputs_.clear();
   std::vector<const proto::TypeProto*> result;

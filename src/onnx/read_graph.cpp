@@ -51,6 +51,22 @@ void keep_initializers(const GraphProto& proto, const Graph& graph, GraphProto& 
   if (needed) extras.mutable_initializer()->MergeFrom(names.initializer());
 }
 
+/// A symbol in a body stands for an extent of one call: another call has another.
+void forget_symbols(const Graph& graph) {
+  const auto forget = [](Value* value) {
+    if (!value || !value->type.is_tensor() || !value->shape().has_rank()) return;
+    std::vector<Dim> dims = value->shape().dims();
+    for (Dim& dim : dims)
+      if (!dim.known()) dim = {};
+    value->type.shape = std::move(dims);
+  };
+  std::ranges::for_each(graph.inputs(), forget);
+  for (const auto& node : graph.nodes()) {
+    std::ranges::for_each(node->outputs(), forget);
+    for (const Graph* inner : node->subgraphs()) forget_symbols(*inner);
+  }
+}
+
 }  // namespace
 
 std::string label(const NodeProto& node) {
@@ -244,6 +260,7 @@ Function GraphReader::read(FunctionProto& proto) {
     body.add_output(*value);
   }
   body.extras = bytes_of(extras);
+  forget_symbols(body);
   if (inner.unsorted_.count(&body)) body.sort();
   return function;
 }

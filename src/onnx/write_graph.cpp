@@ -26,8 +26,8 @@ class TypedValues {
  public:
   TypedValues(const Graph& graph, const GraphProto& extras, GraphProto& proto) : graph_(graph), proto_(proto) {
     for (const ValueInfoProto& info : extras.value_info()) {
-      if (info.has_type()) {
-        *proto.add_value_info() = info;
+      if (info.has_type()) {  // of no value when it was read: what is called so now is another one
+        if (!graph.find(info.name())) *proto.add_value_info() = info;
       } else if (const Value* value = graph.find(info.name())) {
         add(*value);
       }
