@@ -34,7 +34,10 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 Verdict infer(Call& call) {
   if (call.inputs.size() != (has_bias(call) ? 3u : 2u)) return no("the attributes ask for another number of inputs");
   if (Verdict v = check_activation(call); !v) return v;
-  return infer_conv_transpose(call, true, call.in(0).dtype);
+  if (Verdict v = infer_conv_transpose(call, true, call.in(0).dtype); !v || !has_bias(call)) return v;
+  const Operand& bias = call.in(2);
+  const bool fits = !bias.shape.known() || (bias.shape.rank() == 1 && bias.shape[0] == call.in(1).shape[1]);
+  return fits ? yes() : no("is not one number per filter", bias.name);
 }
 
 void add(Samples& all, Dims x, Dims w, std::int64_t bias, const char* activation) {

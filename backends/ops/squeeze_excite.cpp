@@ -90,6 +90,11 @@ Verdict infer_excite(Call& call) {
     if (scale.known() && (scale.rank() != 1 || !(scale[0] == call.in(i).shape[0])))
       return no("is not one scale per filter", call.in(i + 1).name);
   }
+  for (const std::size_t i : {std::size_t{1}, i2}) {
+    const Operand& bias = call.in(i + (bytes(call) ? 2 : 1));
+    if (bias.shape.known() && (bias.shape.rank() != 1 || !(bias.shape[0] == call.in(i).shape[0])))
+      return no("is not one number per filter", bias.name);
+  }
   if (x.has_rank()) {
     if (x.rank() != w1.rank()) return no("rank differs from that of the weights", call.in(0).name);
     if (Verdict v = agree(x[last(call) ? x.rank() - 1 : 1], w1[1], call.in(0).name); !v) return v;

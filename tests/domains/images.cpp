@@ -181,8 +181,8 @@ std::vector<Axis> upsample_axes() {
           reals("cubic_coeff_a", {-0.75f, -0.5f}),
           flag("exclude_outside"),
           words("by", {"scales", "sizes"}),
-          reals("taller", {2, 0.5f, 1.5f, 0.3f, 1, 4}),
-          reals("wider", {2, 0.7f, 3.3f, 8, 1}),
+          reals("taller", {2, 0.5f, 1.5f, 0.3f, 1, 1.02f, 4}),
+          reals("wider", {2, 0.7f, 3.3f, 8, 1, 1.04f}),
           numbers("high", {1, 2, 5, 16, 33}),
           numbers("wide", {1, 3, 16, 70}),
           flag("constant")};

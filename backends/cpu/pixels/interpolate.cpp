@@ -132,7 +132,8 @@ class Interpolate : public Implementation {
     auto* to = static_cast<float*>(call.output(0, y));
     if (total == 0) return;
     if (down.from == 0 || across.from == 0) fail("there is nothing to enlarge");
-    if (down.scale == 1 && across.scale == 1) {  // no number is multiplied: 0 * inf would be NaN
+    // As ONNX Runtime does by any scales that change no extent. No number is multiplied: 0 * inf would be NaN.
+    if (down.from == down.to && across.from == across.to) {
       std::memcpy(to, x.data, total * sizeof(float));
       return;
     }

@@ -70,7 +70,8 @@ class DepthwisePairs : public Implementation {
     const double row = static_cast<double>(g.columns * g.channels) * static_cast<double>(g.kernel_h * g.kernel_w + 9);
     const double all = row * static_cast<double>(g.batch * g.rows);
     const std::int64_t wanted = conv_tasks(all / 1e5, threads);
-    const std::int64_t by_cache = std::max<std::int64_t>(kCopyBytes / (g.width * g.channels * g.stride_h), 1);
+    const std::int64_t row_bytes = std::max<std::int64_t>(g.width * g.channels * g.stride_h, 1);  // 0: padding alone
+    const std::int64_t by_cache = std::max<std::int64_t>(kCopyBytes / row_bytes, 1);
     return std::min(by_cache, ceil_div(g.rows, ceil_div(wanted, g.batch)));
   }
 
