@@ -129,8 +129,8 @@ struct Case {
 };
 
 // Every kernel that takes the call against the sum; `x` are other extents than those it was made for.
-void check(const Call& call, Dims x = {}) {
-  HostThreads pool(2);
+void check(const Call& call, Dims x = {}, std::size_t threads = 2) {
+  HostThreads pool(threads);
   const std::vector<Tensor> in = operands(call, x);
   const std::vector<float> want = reference(call, in);
   for (const Kernel* kernel : kernels()) {
@@ -179,6 +179,39 @@ TEST(Conv, OneImplementationRunsOtherBatchesAndSizes) {
   const Case made({1, 8, 8, 24}, {24, 24, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}});
   for (const Dims& x : {Dims{3, 5, 31, 24}, Dims{0, 8, 8, 24}, Dims{1, 1, 1, 24}, Dims{1, 70, 9, 24}}) {
     ASSERT_NO_FATAL_FAILURE(check(made.call, x));
+  }
+}
+
+TEST(Conv, WindowsOfNothingButPadding) {
+  // By such numbers of threads oneDNN 3.7.2 ends the process.
+  const Case three({1, 5, 4, 3, 3}, {3, 5, 3, 3, 3}, {{"pads", Ints{2, 0, 3, 2, 0, 4}}});
+  ASSERT_NO_FATAL_FAILURE(check(three.call, {}, 28));
+  const Case without_width({1, 16, 4, 9, 2}, {16, 16, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 2}}});
+  ASSERT_NO_FATAL_FAILURE(check(without_width.call, {1, 16, 4, 9, 0}));
+}
+
+/// Padding alone gives pixels of an image without width: a result or an error, and the process goes on.
+TEST(QConv, AnImageWithoutWidth) {
+  HostThreads pool(2);
+  for (Call call : find_fused_op("QConv")->samples()) {
+    Ints pads = ConvAttrs(call).kernel;
+    pads.insert(pads.end(), pads.begin(), pads.end());
+    call.attrs.set("pads", pads);
+    const ConvAttrs conv(call);
+    Dims x = call.in(0).shape.values();
+    x[x.size() - (conv.x_last ? 2 : 1)] = 0;
+    if (conv.residual != Residual::none) continue;
+    std::vector<Tensor> in = {Tensor::make(DType::u8, x, [](std::byte*) {})};
+    for (std::size_t i = 1; i < call.inputs.size(); ++i) in.push_back(*call.in(i).constant);
+    for (const Kernel* kernel : kernels()) {
+      if (!kernel->takes(call, Target::host())) continue;
+      HostInvocation run(pool, in);
+      try {
+        kernel->create(call, Target::host())->run(run);
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::invalid_input) << kernel->name;
+      }
+    }
   }
 }
 
