@@ -32,7 +32,8 @@ void bind_attributes(Graph& body, const Attrs& given, const Attrs& defaults) {
 
 const Function* find_function(const Model& model, const Node& node) {
   for (const Function& function : model.functions) {
-    if (function.name == node.op() && function.domain == node.domain() && function.overload == node.overload) {
+    // Domains first: mostly one is empty and the other is not, which takes no look at the letters.
+    if (function.domain == node.domain() && function.name == node.op() && function.overload == node.overload) {
       return &function;
     }
   }
