@@ -184,10 +184,12 @@ Model inline_functions(Model model) {
 
 void absorb_functions(Model& model) {
   const Wanted ours = [](const Function& function) { return function.domain == kDomain; };
-  for (Function& function : model.functions)
-    if (!ours(function)) inline_calls(*function.body, model, ours);
-  inline_calls(model.graph(), model, ours);
-  drop_uncalled(model, ours);
+  if (std::ranges::any_of(model.functions, ours)) {
+    for (Function& function : model.functions)
+      if (!ours(function)) inline_calls(*function.body, model, ours);
+    inline_calls(model.graph(), model, ours);
+    drop_uncalled(model, ours);
+  }
   const auto left = std::ranges::find_if(model.functions, ours);
   if (left == model.functions.end()) {
     model.opsets.erase(std::string(kDomain));
