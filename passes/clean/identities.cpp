@@ -124,8 +124,8 @@ bool may_be_nan(const Value& value) {
   if (!node || !node->is("DequantizeLinear") || !node->input(1)->constant()) return true;
   const Tensor& scales = *node->input(1)->constant();
   const DType steps = node->input(0)->dtype();
-  const bool integers =
-      steps == DType::u8 || steps == DType::i8 || steps == DType::u16 || steps == DType::i16 || steps == DType::i32;
+  const bool integers = steps == DType::u4 || steps == DType::i4 || steps == DType::u8 || steps == DType::i8 ||
+                        steps == DType::u16 || steps == DType::i16 || steps == DType::i32;
   if (!integers || scales.dtype() != DType::f32) return true;
   const auto all = scales.as<float>();
   return !std::all_of(all.begin(), all.end(), [](float scale) { return std::isfinite(scale); });

@@ -209,11 +209,12 @@ class Chain {
   static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, Fails fails) {
     const std::optional<Ints> in = target_of(x.shape().dims(), s.plan.blocks), out = target_of(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
-    const bool safe = !(s.before && refuses_empty(*in)) && !(s.after && refuses_empty(*out));
-    const bool known_to_fail = (!s.before || !refuses_empty(*in) || fails_as_before(x.shape().dims(), *in, fails)) &&
-                               (!s.after || !refuses_empty(*out) || fails_as_before(s.turned, *out, fails));
+    const bool first = s.before && refuses_empty(*in), second = s.after && refuses_empty(*out),
+               safe = !first && !second;
+    const bool fails_more = (first && !fails_as_before(x.shape().dims(), *in, fails)) ||
+                            (second && !fails_as_before(s.turned, *out, fails));
     const Ints units = safe || context.model.opset() < 13 || s.before ? Ints{} : added_units(s.turned, s.to);
-    if (!safe && !known_to_fail && units.empty()) return false;
+    if (fails_more && units.empty()) return false;
     Value* value = &x;
     const auto add = [&](const char* op, std::vector<Value*> inputs, Attrs attrs, const std::vector<Dim>& dims) {
       value = graph.add(op, std::move(inputs), {.before = &place, .attrs = std::move(attrs)}).output();

@@ -56,16 +56,9 @@ bool is_product(const Node& node) {
   return rank_of(node.input(0)).value_or(0) >= 3 && rank_of(node.input(0)) == rank_of(node.input(1));
 }
 
-/// The number that a constant holds everywhere, where it cannot make more of `x` beside it.
-std::optional<double> number_beside(const Value* value, const Value& x) {
-  const std::optional<double> number = const_number(value);
-  if (!number || value->constant()->elements() != 1 || value->constant()->rank() > rank_of(&x).value_or(0)) return {};
-  return number;
-}
-
 /// A number so low that softmax gives it no weight beside any score `x`.
 std::optional<float> low_number(const Value* value, const Value& x) {
-  const std::optional<double> number = number_beside(value, x);
+  const std::optional<double> number = number_beside(value, rank_of(&x).value_or(0));
   if (!number || *number > kLow) return {};
   return static_cast<float>(*number);
 }
@@ -185,7 +178,8 @@ Node* nan_guard(const Value& weights) {
   if (weights.uses().size() != 2 || weights.is_graph_output()) return nullptr;
   for (const Use& use : weights.uses()) {
     Node& node = *use.node;
-    if (!node.is("Where") || use.index != 2 || number_beside(node.input(1), weights) != 0.0) continue;
+    if (!node.is("Where") || use.index != 2 || number_beside(node.input(1), rank_of(&weights).value_or(0)) != 0.0)
+      continue;
     const Node* test = node.input(0)->producer();
     if (test && test->is("IsNaN") && test->input(0) == &weights && only_reader(*node.input(0))) return &node;
   }

@@ -38,6 +38,11 @@ std::optional<double> const_number(const Value* value) {
   return same ? std::optional(values.front()) : std::nullopt;
 }
 
+std::optional<double> number_beside(const Value* value, std::size_t rank) {
+  const Tensor* tensor = value ? value->constant() : nullptr;
+  return tensor && tensor->elements() == 1 && tensor->rank() <= rank ? const_number(value) : std::nullopt;
+}
+
 std::optional<float> scaled(const Node& node, Value*& value) {
   if (!node.is("Mul") && !node.is("Div")) return {};
   for (const std::size_t i : {1, 0}) {

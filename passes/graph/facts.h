@@ -19,6 +19,8 @@ std::vector<Node*> nodes_of(const Graph& graph, Family family, Form form);
 std::optional<Ints> const_ints(const Value* value);
 /// The one number that every element of a constant is; nullopt when there are several, none, or no constant.
 std::optional<double> const_number(const Value* value);
+/// The same of a constant of one element and no more axes than `rank`: it makes no more of a value of that rank.
+std::optional<double> number_beside(const Value* value, std::size_t rank);
 /// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
 /// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});

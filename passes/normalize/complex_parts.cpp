@@ -9,11 +9,6 @@
 namespace modelflow::passes {
 namespace {
 
-/// A number that takes no part in the axes of z, and of the parts of z neither.
-bool is_number(const Value* value, const Value& z) {
-  return value && value->constant() && value->constant()->elements() == 1 && rank_of(value) < rank_of(&z);
-}
-
 enum class Reads { part, size, square, view, otherwise };
 
 std::size_t last_axis(const Value& z) { return z.shape().rank() - 1; }
@@ -49,8 +44,7 @@ bool over_parts(const Node& node, const Value& z) {
 /// z * z or z^2, read by sums over the last axis alone.
 bool summed_square(const Node& node, const Value& z) {
   const bool product = node.is("Mul") && node.input(0) == &z && node.input(1) == &z;
-  const bool power =
-      node.is("Pow") && node.input(0) == &z && const_number(node.input(1)) == 2.0 && is_number(node.input(1), z);
+  const bool power = node.is("Pow") && node.input(0) == &z && number_beside(node.input(1), last_axis(z)) == 2.0;
   if ((!product && !power) || !node.output() || node.output()->is_graph_output()) return false;
   const auto& uses = node.output()->uses();
   return std::all_of(uses.begin(), uses.end(), [&](const Use& use) {
@@ -80,7 +74,7 @@ bool keeps_parts(const Node& node, const Value& z) {
   if (node.is("Unsqueeze")) return outside(axes_of(node, 1, y->shape().rank()), y->shape().rank());
   if (node.is("Slice")) return node.input(3) && outside(axes_of(node, 3, last_axis(z) + 1), last_axis(z) + 1);
   Value* scaled_value = nullptr;
-  return scaled(node, scaled_value) && scaled_value == &z && is_number(node.input(1), z);
+  return scaled(node, scaled_value) && scaled_value == &z && number_beside(node.input(1), last_axis(z));
 }
 
 Reads reads(const Node& node, const Value& z) {
@@ -133,8 +127,7 @@ void drop_roots(Value& size, Graph& graph) {
   for (const Use& use : uses) {
     const Node& node = *use.node;
     const bool product = node.is("Mul") && node.input(0) == node.input(1);
-    const bool power =
-        node.is("Pow") && const_number(node.input(1)) == 2.0 && !(rank_of(&size) < rank_of(node.input(1)));
+    const bool power = node.is("Pow") && number_beside(node.input(1), rank_of(&size).value_or(0)) == 2.0;
     if ((product || power) && use.index == 0 && &node.graph() == &graph) graph.replace(*node.output(), sum);
   }
 }

@@ -61,9 +61,8 @@ std::optional<Ints> mean_axes(const Match& m) {
 
 Verdict small_number(const Match& m) {
   const Value& epsilon = m.value("epsilon");
-  const std::optional<double> number = const_number(&epsilon);
-  if (!number || epsilon.constant()->elements() != 1 || epsilon.constant()->rank() > rank_of(&m.value("x")).value_or(0))
-    return no("epsilon is no single number", epsilon.name());
+  const std::optional<double> number = number_beside(&epsilon, rank_of(&m.value("x")).value_or(0));
+  if (!number) return no("epsilon is no single number", epsilon.name());
   return *number >= 0 ? yes() : no("epsilon is negative", epsilon.name());
 }
 

@@ -1,6 +1,7 @@
 // Loops of a few steps written out: what was one step then fuses with the next, and with what stands around the loop.
 #include "modelflow/modelflow.h"
 #include "modelflow/random.h"
+#include "modelflow/symbols.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/inliner.h"
@@ -19,24 +20,6 @@ std::size_t nodes_in(const Graph& graph) {
   for (const auto& node : graph.nodes())
     for (const Graph* inner : node->subgraphs()) count += nodes_in(*inner);
   return count;
-}
-
-/// A symbol in a body stands for an extent of one trip: beside each other, the trips have extents of their own.
-void forget_symbols(Value& value) {
-  if (!value.type.is_tensor() || !value.shape().has_rank()) return;
-  std::vector<Dim> dims = value.shape().dims();
-  for (Dim& dim : dims)
-    if (!dim.known()) dim = {};
-  value.type.shape = std::move(dims);
-}
-
-void forget_symbols(const Graph& graph) {
-  for (Value* input : graph.inputs()) forget_symbols(*input);
-  for (const auto& node : graph.nodes()) {
-    for (Value* output : node->outputs())
-      if (output) forget_symbols(*output);
-    for (const Graph* inner : node->subgraphs()) forget_symbols(*inner);
-  }
 }
 
 class Unrolling {
@@ -69,7 +52,7 @@ class Unrolling {
 
   void step(std::int64_t i) {
     const std::unique_ptr<Graph> body = it_.body->clone(it_.node, &graph_);
-    forget_symbols(*body);
+    forget_symbols(*body);  // beside each other, the trips have extents of their own
     Inliner inliner(graph_, *it_.node);
     for (std::size_t j = 0; j < body->inputs().size(); ++j) inliner.bind(*body->inputs()[j], outside(j, i));
     inliner.move(*body);

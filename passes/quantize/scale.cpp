@@ -6,6 +6,8 @@
 #include <limits>
 #include <vector>
 
+#include "src/core/bounded_pairs.h"
+
 namespace modelflow::passes {
 namespace {
 
@@ -48,10 +50,11 @@ float scale_of(std::span<const float> channel, bool least_squares) {
   return least_squares ? least_squares_scale(channel, whole) : whole;
 }
 
-/// The least scale at which neighbours add up to 126 of it in one sign: rounding, and rounding that makes up for that
-/// of others, add one each. `channel` has `taps` numbers of each input channel.
+/// The least scale at which neighbours add up to so little in one sign that rounding, and rounding that makes up for
+/// that of others, may add one each. `channel` has `taps` numbers of each input channel.
 float scale_of_pairs(std::span<const float> channel, std::size_t taps) {
-  constexpr float kMost = 126;
+  constexpr float kMost = kMostInPair - 2;
+  if (channel.empty()) return 0;
   const std::size_t inputs = channel.size() / taps;
   const auto at = [&](std::size_t i) { return channel[i % inputs * taps + i / inputs]; };
   float most = 0;

@@ -30,8 +30,8 @@ struct WeightQuantization {
   bool least_squares = false;
   /// Scales may not be smaller than these, one per channel; empty: no bound. See least_scales.
   std::span<const float> least_scales = {};
-  /// Scales so large that neighbours of a channel (of two input channels in the same tap of a window) add up to no more
-  /// than 128 in one sign, the first of them in an even place. See adds_pairs_in_16_bits.
+  /// Scales so large that neighbours of a channel (of two input channels in the same tap of a window) are bounded
+  /// (src/core/bounded_pairs.h). See adds_pairs_in_16_bits.
   bool bounded_pairs = false;
 };
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "modelflow/symbols.h"
+
 namespace modelflow {
 namespace {
 
@@ -92,15 +94,6 @@ void einsum(const Node& node, Type& result) {
   result.shape = Shape(dims);
 }
 
-/// A symbol in the type of elements stands for an extent of each, and each has its own.
-void element(Type& one) {
-  if (!one.is_tensor() || !one.shape.has_rank()) return;
-  std::vector<Dim> dims = one.shape.dims();
-  for (Dim& dim : dims)
-    if (!dim.known()) dim = {};
-  one.shape = Shape(dims);
-}
-
 }  // namespace
 
 void correct(const Node& node, std::vector<Type>& types) {
@@ -109,7 +102,7 @@ void correct(const Node& node, std::vector<Type>& types) {
   if (node.op() == "Attention") attention(node, types);
   if (node.op() == "ConvTranspose") conv_transpose(node, types[0]);
   if (node.op() == "Squeeze") squeeze(node, types[0]);
-  if (node.op() == "SequenceAt" || node.op() == "OptionalGetElement") element(types[0]);
+  if (node.op() == "SequenceAt" || node.op() == "OptionalGetElement") forget_symbols(types[0]);
 }
 
 }  // namespace modelflow

@@ -2,6 +2,7 @@
 #include "src/onnx/read_graph.h"
 
 #include "modelflow/error.h"
+#include "modelflow/symbols.h"
 #include "src/onnx/keep.h"
 #include "src/onnx/types.h"
 
@@ -49,22 +50,6 @@ void keep_initializers(const GraphProto& proto, const Graph& graph, GraphProto& 
     needed |= position >= ordered.size() || ordered[position++]->name() != tensor.name();
   }
   if (needed) extras.mutable_initializer()->MergeFrom(names.initializer());
-}
-
-/// A symbol in a body stands for an extent of one call: another call has another.
-void forget_symbols(const Graph& graph) {
-  const auto forget = [](Value* value) {
-    if (!value || !value->type.is_tensor() || !value->shape().has_rank()) return;
-    std::vector<Dim> dims = value->shape().dims();
-    for (Dim& dim : dims)
-      if (!dim.known()) dim = {};
-    value->type.shape = std::move(dims);
-  };
-  std::ranges::for_each(graph.inputs(), forget);
-  for (const auto& node : graph.nodes()) {
-    std::ranges::for_each(node->outputs(), forget);
-    for (const Graph* inner : node->subgraphs()) forget_symbols(*inner);
-  }
 }
 
 }  // namespace

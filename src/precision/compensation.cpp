@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "src/core/bounded_pairs.h"
 #include "src/precision/eigen.h"
 
 namespace modelflow {
@@ -21,8 +22,8 @@ using Eigen::Index;
 float step(float x, float scale, int beside, const Grid& grid) {
   const float steps = std::nearbyint(x / scale);
   if (std::isnan(steps)) return 0;
-  const int least = std::max(grid.least, -128 - std::min(beside, 0)),
-            most = std::min(grid.most, 128 - std::max(beside, 0));
+  const int least = std::max(grid.least, -kMostInPair - std::min(beside, 0)),
+            most = std::min(grid.most, kMostInPair - std::max(beside, 0));
   return std::clamp(steps, static_cast<float>(least), static_cast<float>(most));
 }
 

@@ -16,7 +16,7 @@ struct Grid {
   std::span<const float> scales;  ///< [columns, depth / block]
   std::size_t block;
   int least, most;
-  /// Neighbours along the depth, the first in an even row, add up to no more than 128 in one sign.
+  /// The steps are to be bounded_pairs (src/core/bounded_pairs.h).
   bool bounded_pairs = false;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "passes/graph/four_bits.h"
+#include "src/core/bounded_pairs.h"
 #include "src/precision/compensation.h"
 
 namespace modelflow {
@@ -48,30 +49,20 @@ std::vector<float> wanted(const Product& product) {
   return weights;
 }
 
-/// Whether neighbours along the depth add up to no more than 128 in one sign (adds_pairs_in_16_bits in
-/// passes/quantize/scale.h): what was bounded stays so.
-bool bounded_pairs(const Product& product) {
-  const std::span<const std::int8_t> steps = weights_in(*product.quantized)->constant()->as<std::int8_t>();
-  const auto depth = static_cast<std::size_t>(product.depth()), columns = static_cast<std::size_t>(product.columns());
-  const auto at = [&](std::size_t k, std::size_t n) -> int {
-    return steps[product.transposed() ? n * depth + k : k * columns + n];
-  };
-  for (std::size_t k = 0; k + 1 < depth; k += 2)
-    for (std::size_t n = 0; n < columns; ++n)
-      if (at(k, n) * at(k + 1, n) > 0 && std::abs(at(k, n) + at(k + 1, n)) > 128) return false;
-  return true;
-}
-
 Tensor compensated(const Product& product, const Compensation& compensation) {
   const std::int64_t depth = product.depth(), columns = product.columns();
   const Tensor& scales = *weight_scales_in(*product.quantized)->constant();
   const bool four = product.in_4_bits();
   const std::int64_t block = depth * columns / scales.elements();
+  const auto bounded = [&] {  // what was bounded stays so
+    const auto given = weights_in(*product.quantized)->constant()->as<std::int8_t>();
+    return bounded_pairs(given, static_cast<std::size_t>(columns), product.transposed());
+  };
   const Grid grid{.scales = scales.as<float>(),
                   .block = static_cast<std::size_t>(block),
                   .least = four ? -8 : -127,
                   .most = four ? 7 : 127,
-                  .bounded_pairs = !four && bounded_pairs(product)};
+                  .bounded_pairs = !four && bounded()};
   const std::vector<std::int8_t> steps = compensation.steps(wanted(product), grid);
   const auto at = [&](std::int64_t n, std::int64_t k) { return steps[static_cast<std::size_t>(k * columns + n)]; };
   if (four) return passes::packed_four_bits({columns, depth, block}, [&](auto n, auto k) { return at(n, k) + 8; });

@@ -126,7 +126,7 @@ std::vector<Domain> convolution_domains() {
            axes({reals("x_scale", {0.0203f, 0.004f}), numbers("x_zero_point", {0, 77, 128, 255}),
                  reals("y_scale", {0.0307f, 0.0079f}), numbers("y_zero_point", {0, 110, 255}),
                  reals("residual_scale", {0.02371f, 0.1f}), numbers("residual_zero_point", {0, 130, 255}),
-                 numbers("largest", {127, 64})}),  // at most 64: bounded in pairs (gemm/int8_words.h)
+                 numbers("largest", {127, 64})}),  // at most 64: bounded in pairs (src/core/bounded_pairs.h)
            qconv}};
 }
 

@@ -81,7 +81,7 @@ bool qmatmul(const Chosen& c, Operands& made) {
   made.call.attrs.set("a_per_tensor", steps == "tensor" ? 1 : 0).set("a_scale", steps == "known" ? 0.02f : 0.0f);
   if (steps == "known") made.call.attrs.set("a_zero_point", made.below(256));
   feed_a(c, made);
-  // Weights of at most 64 are bounded in pairs (gemm/int8_words.h).
+  // Weights of at most 64 are bounded in pairs (src/core/bounded_pairs.h).
   const auto largest = static_cast<int>(c.number("largest"));
   made.constant("b", made.steps(c.is("trans_b") ? Dims{n, k} : Dims{k, n}, largest), c.is("constant"));
   made.constant("b_scale", made.weights({n}, 5000 * k), c.is("constant"));  // the mean square of the steps

@@ -6,17 +6,6 @@
 
 namespace modelflow::cpu {
 
-bool bounded_pairs(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n) {
-  const std::size_t across = transposed ? k : 1, down = transposed ? 1 : n;
-  for (std::size_t i = 0; i + 1 < k; i += 2) {
-    for (std::size_t j = 0; j < n; ++j) {
-      const int x = b[i * down + j * across], y = b[(i + 1) * down + j * across];
-      if (std::max(x, 0) + std::max(y, 0) > 128 || std::min(x, 0) + std::min(y, 0) < -128) return false;
-    }
-  }
-  return true;
-}
-
 void WordPanels::pack(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n, std::byte* out) const {
   const std::size_t bytes = columns * depth(k), across = transposed ? k : 1, down = transposed ? 1 : n;
   auto* sums = reinterpret_cast<std::int32_t*>(out + count(n) * bytes);

@@ -37,11 +37,7 @@ using PairRows = StepRows<std::uint16_t, 6>;
 using QuadRows = StepRows<std::uint8_t, 6>;
 extern const WordsCode<PairRows> pair_words_avx2;
 extern const WordsCode<QuadRows> quad_words_avx2;     ///< with AVX-VNNI
-extern const WordsCode<QuadRows> bounded_words_avx2;  ///< for weights that are bounded in pairs
-
-/// Whether no two neighbours of a column of B [k, n] (of its transpose [n, k] when `transposed`), the first in an even
-/// row, add up to more than 128 in one sign: then the sum of their products with unsigned bytes fits in 16 bits.
-bool bounded_pairs(const std::int8_t* b, bool transposed, std::size_t k, std::size_t n);
+extern const WordsCode<QuadRows> bounded_words_avx2;  ///< for weights of bounded_pairs (src/core/bounded_pairs.h)
 
 /// Panels of `columns` columns of B, words of `steps` bytes of each.
 struct WordPanels {

@@ -9,6 +9,7 @@
 #include "backends/cpu/gemm/kernels.h"
 #include "backends/cpu/gemm/low_precision_problem.h"
 #include "backends/cpu/gemm/tasks.h"
+#include "src/core/bounded_pairs.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -106,8 +107,6 @@ Verdict accepts_amx(const Call& call, const Target& target) {
   return rows_of_product(call, kFewRows) < kFewRows ? no("has few rows", call.in(0).name) : yes();
 }
 
-std::size_t size_of(const Tensor& b, bool last) { return static_cast<std::size_t>(b.dims()[last ? 1 : 0]); }
-
 /// In units of what an fma does: vpdpbusd 4, a tile 64 for as long as it is read from L1, vpmaddwd and its sum 1.5.
 double cost_at(const Call& call, const Target& target, double products) {
   const ProductWork work = qmatmul_work(call);
@@ -166,7 +165,7 @@ const Kernel qmatmul_avx2 = {
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       const Tensor& b = *call.in(1).constant;
       const bool transposed = QMatMulAttrs(call).trans_b;
-      if (bounded_pairs(b.as<std::int8_t>().data(), transposed, size_of(b, transposed), size_of(b, !transposed)))
+      if (bounded_pairs(b.as<std::int8_t>(), static_cast<std::size_t>(b.dims()[1 - transposed]), transposed))
         return std::make_unique<QMatMulVectors<OnBoundedQuads>>(call, target);
       return std::make_unique<QMatMulVectors<OnPairs>>(call, target);
     },

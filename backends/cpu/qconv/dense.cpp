@@ -9,8 +9,8 @@
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/cpu/gemm/int8_words.h"
 #include "backends/cpu/qconv/kernels.h"
+#include "src/core/bounded_pairs.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -80,17 +80,21 @@ struct FilterShape {
   std::int64_t bytes() const { return ceil_div(segments() * length(), multiple) * multiple; }
 };
 
+// Byte k of a segment of a filter of w [M, C, taps].
+std::int8_t byte_of(const std::int8_t* w, const FilterShape& s, std::int64_t filter, std::int64_t segment,
+                    std::int64_t k) {
+  const bool exists = k < s.channels * s.joined && segment < s.segments();
+  const std::int64_t tap = segment * s.joined + k / s.channels;
+  return exists ? w[(filter * s.channels + k % s.channels) * s.taps + tap] : std::int8_t{0};
+}
+
 // [M, C, taps] to what QPanel describes.
 void pack(const std::int8_t* w, const FilterShape& s, const QPanel& panel, std::int8_t* at) {
   for (std::int64_t i = 0; i < s.bytes(); i += s.word) {
-    const std::int64_t segment = i / s.length();
-    for (std::int64_t f = 0; f < 16 * panel.vectors; ++f) {
-      for (std::int64_t k = i % s.length(); k < i % s.length() + s.word; ++k) {
-        const bool exists = f < panel.filters && k < s.channels * s.joined && segment < s.segments();
-        const std::int64_t tap = segment * s.joined + k / s.channels;
-        *at++ = exists ? w[((panel.first + f) * s.channels + k % s.channels) * s.taps + tap] : std::int8_t{0};
-      }
-    }
+    const std::int64_t segment = i / s.length(), first = i % s.length();
+    for (std::int64_t f = 0; f < 16 * panel.vectors; ++f)
+      for (std::int64_t k = first; k < first + s.word; ++k)
+        *at++ = f < panel.filters ? byte_of(w, s, panel.first + f, segment, k) : std::int8_t{0};
   }
 }
 
@@ -133,6 +137,33 @@ Cut cut(const ConvGeometry& g, double products, std::int64_t panels, std::int64_
   return best;
 }
 
+/// Of an image of one pixel.
+ConvGeometry geometry_of_weights(const ops::ConvAttrs& conv, const Dims& w) {
+  Dims x(conv.rank() + 2, 1);
+  x[conv.x_last ? conv.rank() + 1 : 1] = w[1] * conv.group;
+  return conv_geometry(conv, w, x);
+}
+
+/// How the bytes of a filter lie. Extents of x do not matter here.
+FilterShape filter_shape(const ops::ConvAttrs& conv, const Tensor& w, const QDenseCode& code) {
+  FilterShape s{w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1, code.word, code.multiple};
+  const ConvGeometry g = geometry_of_weights(conv, w.dims());
+  if (joins_columns(g, s.channels, code.copies || copies_input(g, s.channels))) s.joined = g.kernel_w;
+  return s;
+}
+
+/// Whether neighbours in the words of such filters are bounded (src/core/bounded_pairs.h).
+bool pairs_are_bounded(const Call& call, const QDenseCode& code) {
+  const Tensor& w = *call.in(1).constant;
+  const FilterShape s = filter_shape(QConvNode(call).attrs.conv, w, code);
+  const std::int8_t* from = w.as<std::int8_t>().data();
+  for (std::int64_t filter = 0; filter < w.dims()[0]; ++filter)
+    for (std::int64_t segment = 0; segment < s.segments(); ++segment)
+      for (std::int64_t k = 0; k < s.length(); k += 2)
+        if (!bounded_pair(byte_of(from, s, filter, segment, k), byte_of(from, s, filter, segment, k + 1))) return false;
+  return true;
+}
+
 class Dense : public Implementation {
  public:
   Dense(const Call& call, const QDenseCode& code, const Target& target)
@@ -140,12 +171,8 @@ class Dense : public Implementation {
     const Tensor& w = *call.in(1).constant;
     const ops::ConvAttrs& conv = node_.attrs.conv;
     weights_dims_ = w.dims();
-    shape_ = {w.dims()[1], w.elements() / w.dims()[0] / w.dims()[1], 1, code.word, code.multiple};
-    // Extents of x do not matter here: only what the layout of the weights depends on.
-    Dims x(conv.rank() + 2, 1);
-    x[conv.x_last ? conv.rank() + 1 : 1] = w.dims()[1] * conv.group;
-    const ConvGeometry g = conv_geometry(conv, w.dims(), x);
-    if (joins_columns(g, shape_.channels, copies(g))) shape_.joined = g.kernel_w;
+    shape_ = filter_shape(conv, w, code);
+    const ConvGeometry g = geometry_of_weights(conv, w.dims());
     panels_ = split(g, shape_.channels, shape_.bytes(), code);
     const QScales scales(call, node_);
     for (const QPanel& panel : panels_) {
@@ -163,13 +190,6 @@ class Dense : public Implementation {
       for (const QPanel& panel : panels_)
         pack(w.as<std::int8_t>().data(), shape_, panel, reinterpret_cast<std::int8_t*>(to) + panel.offset);
     });
-  }
-
-  /// Whether no neighbours in a word, of words of four, add up to more than 128 in one sign.
-  bool pairs_are_bounded() const {
-    const auto* w = reinterpret_cast<const std::int8_t*>(weights_.get());
-    const std::int64_t bytes = panels_.back().offset + 16 * panels_.back().vectors * shape_.bytes();
-    return bounded_pairs(w, true, static_cast<std::size_t>(bytes), 1);
   }
 
   void run(Invocation& call) const override {
@@ -287,9 +307,7 @@ const Kernel qconv_dense_avx2 = {
     .accepts = accepts,
     .cost = [](const Call& call, const Target& target) { return qconv_cost(call, target, 0.3); },
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      auto bounded = std::make_unique<Dense>(call, kBounded, target);
-      if (bounded->pairs_are_bounded()) return bounded;
-      return std::make_unique<Dense>(call, kPairs, target);
+      return std::make_unique<Dense>(call, pairs_are_bounded(call, kBounded) ? kBounded : kPairs, target);
     },
 };
 

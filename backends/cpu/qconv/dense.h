@@ -65,8 +65,8 @@ void qdense_block_vnni(const QDenseRun& run, const QDenseTask& task, std::byte* 
 std::size_t qdense_scratch_amx(const QDenseRun& run, const QDenseTask& task);
 void qdense_block_amx(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
 
-/// The same in pairs of 16 bits, in words for weights that are bounded in pairs (gemm/int8_words.h), and in words for
-/// AVX-VNNI: for panels of one vector, over copies. Only where host_isas().has(Isa::avx2), or Isa::avx_vnni.
+/// The same in pairs of 16 bits, in words for weights that are bounded in pairs (src/core/bounded_pairs.h), and in
+/// words for AVX-VNNI: for panels of one vector, over copies. Only where host_isas().has(Isa::avx2), or Isa::avx_vnni.
 std::size_t qdense_scratch_pairs_avx2(const QDenseRun& run, const QDenseTask& task);
 void qdense_block_pairs_avx2(const QDenseRun& run, const QDenseTask& task, std::byte* scratch);
 std::size_t qdense_scratch_bounded_avx2(const QDenseRun& run, const QDenseTask& task);

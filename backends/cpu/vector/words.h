@@ -38,7 +38,7 @@ struct QuadWords {
   }
 };
 
-/// Weights whose pairs are bounded (bounded_pairs in gemm/int8_words.h): what vpmaddubsw adds up fits in 16 bits.
+/// Weights whose pairs are bounded (src/core/bounded_pairs.h): what vpmaddubsw adds up fits in 16 bits.
 struct BoundedWords {
   using Step = std::uint8_t;
   static constexpr std::size_t kSteps = 4;
