@@ -1,6 +1,7 @@
 // Inputs for mutants: extents and numbers of several kinds.
 #include "tests/obligations/feeds.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -107,10 +108,15 @@ Tensor jittered(const Tensor& tensor, bool integers_too, Random& random) {
                        : dtype == DType::f32 ? 0x1p-23
                        : dtype == DType::f16 ? 0x1p-10
                                              : 0x1p-7;
+  // Numbers that are not normal have fewer digits than others: their last one is as large as the smallest number.
+  const double smallest = dtype == DType::f64   ? 0x1p-1074
+                          : dtype == DType::f32 ? 0x1p-149
+                          : dtype == DType::f16 ? 0x1p-24
+                                                : 0x1p-133;
   std::vector<double> values = tensor.to_doubles();
   for (double& value : values)
-    if (std::isfinite(value) && (integers_too || value != std::nearbyint(value)))
-      value *= 1 + (static_cast<double>(random() % 3) - 1) * digit;
+    if (std::isfinite(value) && value != 0 && (integers_too || value != std::nearbyint(value)))
+      value += (static_cast<double>(random() % 3) - 1) * std::max(std::abs(value) * digit, smallest);
   return encode(dtype, tensor.dims(), values);
 }
 
