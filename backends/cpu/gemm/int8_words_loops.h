@@ -104,10 +104,12 @@ void multiply_panel(const BytesGemm<Rows>& g, std::size_t begin, std::size_t end
     const std::size_t m = g.rows.begin(i), rows = g.rows.begin(i + 1) - m;
     for (std::size_t r = 0; r < rows; ++r) at[r] = reinterpret_cast<const typename Word::Step*>(g.a) + (m + r) * row;
     run_word_tile<Word>(tile, rows, columns);
-    if (g.row_sum) {  // (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
-      for (std::size_t r = 0; r < rows; ++r)
-        for (std::size_t j = 0; j < kWordColumns; ++j)
-          sums[r * kWordColumns + j] -= g.row_sum[m + r] * g.column_zero[n + j];
+    for (std::size_t r = 0; g.row_sum && r < rows; ++r) {  // (A - za) (B - zb) = (A - za) B - (sum of A - za) zb
+      const Ints sum = g.row_sum[m + r] - Ints{};
+      for (std::size_t j = 0; j < kWordColumns; j += kLanes) {
+        std::int32_t* part = sums + r * kWordColumns + j;
+        store_ints(part, load_ints(part) - sum * load_ints(g.column_zero + n + j));
+      }
     }
     const std::int32_t* totals = sums;
     const float *row_scale = g.row_scale + m, *column_scale = g.column_scale + n;
