@@ -2,6 +2,7 @@
 // memory is read once for them, and once more (from the second cache where a group fits it) for the result.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/frame/channel_tensor.h"
@@ -12,7 +13,8 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kPiece = 4096;  // floats that stay in the first cache
+constexpr std::size_t kPiece = 4096;       // floats that stay in the first cache
+constexpr std::size_t kWholeVectors = 16;  // floats, of every instruction set
 
 /// One run: what all tasks read.
 struct Problem {
@@ -82,32 +84,60 @@ struct Planes {
 /// Channels last: a group is a stripe of every row.
 struct Rows {
   const Problem& p;
-  std::size_t block() const { return std::max<std::size_t>(kPiece / p.t.channels, 1); }  // rows
 
-  /// Adds the rows [first, last) of image n; `work` holds 3 * channels floats.
+  /// Rows of a few channels are taken together to fill whole vectors: 8 of 6 channels are one of 48.
+  std::size_t together() const {
+    const std::size_t rows = kWholeVectors / std::gcd(p.t.channels, kWholeVectors);
+    return p.t.channels < kWholeVectors && p.t.rows >= 8 * rows ? rows : 1;
+  }
+  std::size_t width() const { return together() * p.t.channels; }
+
+  /// body(r, rows, width) for rows that stay in the first cache, which lie from row r on as `rows` of `width` floats.
+  template <class Body>
+  void pieces(std::size_t first, std::size_t last, Body body) const {
+    const std::size_t block = std::max<std::size_t>(kPiece / width(), 1);
+    std::size_t r = first;
+    for (std::size_t rows = 0; r + together() <= last; r += rows * together()) {
+      rows = std::min(block, (last - r) / together());
+      body(r, rows, width());
+    }
+    if (r < last) body(r, last - r, p.t.channels);
+  }
+
+  /// What is said of each channel, for as many channels as `width` floats have.
+  void repeat(float* of_channels) const {
+    for (std::size_t c = p.t.channels; c < width(); ++c) of_channels[c] = of_channels[c - p.t.channels];
+  }
+  void fold(float* sums, std::size_t width) const {
+    for (std::size_t c = p.t.channels; c < width; ++c) sums[c % p.t.channels] += sums[c];
+  }
+
+  /// Adds the rows [first, last) of image n; `work` holds 3 * width() floats.
   void moments(std::size_t n, std::size_t first, std::size_t last, Moments* of_group, float* work) const {
     const std::size_t channels = p.t.channels, per = p.channels_per_group;
-    float *sum = work, *mean = sum + channels, *squares = mean + channels;
+    float *sum = work, *mean = sum + width(), *squares = mean + width();
     std::fill_n(of_group, p.groups, Moments());
-    for (std::size_t r = first; r < last; r += block()) {
-      const std::size_t rows = std::min(block(), last - r);
+    pieces(first, last, [&](std::size_t r, std::size_t rows, std::size_t wide) {
       const float* x = p.x + (n * p.t.rows + r) * channels;
-      std::fill_n(sum, channels, 0.0f);
-      std::fill_n(squares, channels, 0.0f);
-      p.code.channels.add_rows(x, rows, channels, sum);
-      const auto count = static_cast<float>(rows * per);
+      std::fill_n(sum, wide, 0.0f);
+      std::fill_n(squares, wide, 0.0f);
+      p.code.channels.add_rows(x, rows, wide, sum);
+      fold(sum, wide);
+      const auto count = static_cast<float>(rows * wide / p.groups);
       for (std::size_t c = 0; c < channels; c += per)
         std::fill_n(mean + c, per, p.code.channels.sum(sum + c, per) / count);
-      p.code.norm.add_squares(x, rows, channels, mean, squares);
+      repeat(mean);
+      p.code.norm.add_squares(x, rows, wide, mean, squares);
+      fold(squares, wide);
       for (std::size_t g = 0; g < p.groups; ++g)
         of_group[g].add({count, mean[g * per], p.code.channels.sum(squares + g * per, per)});
-    }
+    });
   }
 
   void write(std::size_t n, std::size_t first, std::size_t last, const Moments* of_group, std::size_t parts,
              float* work) const {
     const std::size_t channels = p.t.channels, per = p.channels_per_group;
-    float *mean = work, *factor = mean + channels, *term = factor + channels;
+    float *mean = work, *factor = mean + width(), *term = factor + width();
     for (std::size_t g = 0; g < p.groups; ++g) {
       Moments all;
       for (std::size_t part = 0; part < parts; ++part) all.add(of_group[part * p.groups + g]);
@@ -118,25 +148,26 @@ struct Rows {
         term[c] = p.bias[c];
       }
     }
-    for (std::size_t r = first; r < last; r += block()) {
-      const std::size_t rows = std::min(block(), last - r), at = (n * p.t.rows + r) * channels;
-      p.code.norm.shift_and_scale_rows(p.x + at, rows, channels, mean, factor, term, p.y + at);
-      p.finish(p.y + at, rows * channels);
-    }
+    for (float* each : {mean, factor, term}) repeat(each);
+    pieces(first, last, [&](std::size_t r, std::size_t rows, std::size_t wide) {
+      const std::size_t at = (n * p.t.rows + r) * channels;
+      p.code.norm.shift_and_scale_rows(p.x + at, rows, wide, mean, factor, term, p.y + at);
+      p.finish(p.y + at, rows * wide);
+    });
   }
 
   void run(Invocation& call) const {
     const std::size_t rows = p.t.rows, parts = std::min(tasks_for(rows * p.t.channels, call), rows);
     const std::size_t tasks = p.t.batch * parts;
     auto* of_group = reinterpret_cast<Moments*>(call.scratch(tasks * p.groups * sizeof(Moments)));
-    auto* work = reinterpret_cast<float*>(call.scratch(tasks * 3 * p.t.channels * sizeof(float)));
+    auto* work = reinterpret_cast<float*>(call.scratch(tasks * 3 * width() * sizeof(float)));
     const auto collect = [&](std::size_t i) {
       moments(i / parts, rows * (i % parts) / parts, rows * (i % parts + 1) / parts, of_group + i * p.groups,
-              work + i * 3 * p.t.channels);
+              work + i * 3 * width());
     };
     const auto finish = [&](std::size_t i) {
       write(i / parts, rows * (i % parts) / parts, rows * (i % parts + 1) / parts,
-            of_group + i / parts * parts * p.groups, parts, work + i * 3 * p.t.channels);
+            of_group + i / parts * parts * p.groups, parts, work + i * 3 * width());
     };
     if (tasks == 1) {
       collect(0);
