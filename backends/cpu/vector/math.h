@@ -127,6 +127,8 @@ MODELFLOW_INLINE Floats tanh(Floats x) {
   return min(all(1.0f), max(all(-1.0f), a * p * reciprocal(q)));
 }
 
+#ifdef __AVX512F__
+
 /// Chebyshev fits of erf on [i/4, (i+1)/4), i < 16, one row per power of (x - i/4). Largest error 6.3e-8 absolute,
 /// 1.8e-7 relative (against double over 2 million points).
 alignas(64) constexpr float kErf[6][16] = {
@@ -152,11 +154,32 @@ MODELFLOW_INLINE Floats erf(Floats x) {
   const Floats a = min(all(3.9999998f), abs(x));
   const Ints i = __builtin_convertvector(a * 4.0f, Ints);
   const Floats u = a - __builtin_convertvector(i, Floats) * 0.25f;
-  Floats p = lookup(kErf[5], i);
+  Floats p = picked(load(kErf[5]), i);
 #pragma GCC unroll 5
-  for (int power = 4; power >= 0; --power) p = p * u + lookup(kErf[power], i);
+  for (int power = 4; power >= 0; --power) p = p * u + picked(load(kErf[power]), i);
   return with_sign(p, x);
 }
+
+#else
+
+/// x P(x^2) / Q(x^2), largest relative error 1.3e-8 (3.6e-7 as it is computed) up to 3.83, where it is 1 but for a last
+/// digit. Half the time of a table in registers of 8 numbers.
+MODELFLOW_INLINE Floats erf(Floats x) {
+  const Floats a = min(all(3.83f), max(all(-3.83f), x)), z = a * a;
+  Floats p = z * 2.12526538e-6f + 2.85983813e-4f;
+  p = p * z + 3.64978192e-3f;
+  p = p * z + 0.0524099804f;
+  p = p * z + 0.187225267f;
+  p = p * z + 1.12837911f;
+  Floats q = z * 3.89222623e-5f + 1.14117959e-3f;
+  q = q * z + 0.0147365546f;
+  q = q * z + 0.112868369f;
+  q = q * z + 0.499256998f;
+  q = q * z + 1.0f;
+  return min(all(1.0f), max(all(-1.0f), a * p / q));
+}
+
+#endif
 
 /// log(1 + m) - m for 1 + m in [sqrt(1/2), sqrt(2)): the polynomial of Cephes' logf. `low` is added before the largest
 /// term.

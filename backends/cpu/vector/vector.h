@@ -174,17 +174,6 @@ MODELFLOW_INLINE Floats picked(Floats x, Ints i) {
 #endif
 }
 
-/// table[i % 16], lane by lane.
-MODELFLOW_INLINE Floats lookup(const float (&table)[16], Ints i) {
-#if !defined(__clang__)  // which shuffles by constants only
-  if (kLanes == 16) return __builtin_shuffle(load(table), i);
-  if (kLanes == 8) return __builtin_shuffle(load(table), load(table + 8), i);
-#endif
-  Floats found = {};
-  for (std::size_t lane = 0; lane < kLanes; ++lane) found[lane] = table[i[lane] & 15];
-  return found;
-}
-
 /// Runs body(i, part) on the vectors of n floats; what is left behind the last whole one is a Rest.
 template <class Body>
 MODELFLOW_INLINE void vectors(std::size_t n, Body body) {
