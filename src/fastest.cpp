@@ -62,8 +62,14 @@ Selected verified(Selected chosen, const Model& original, const Corrected& corre
     report.speedup = 1;
     report.sides.resize(std::min<std::size_t>(report.sides.size(), 1));  // stock
   }
-  report.verification = std::move(outcome.diffs);
-  report.verified = outcome.ok;
+  for (std::size_t k = 0; k < outcome.diffs.size(); ++k) {
+    const std::string why_not = verifier.reference().not_compared(k);
+    if (why_not.empty())
+      report.verification.push_back(std::move(outcome.diffs[k]));
+    else
+      report.notes.push_back("output '" + outcome.diffs[k].output + "' is not compared: " + why_not);
+  }
+  report.verified = outcome.ok && !report.verification.empty();
   return chosen;
 }
 

@@ -14,6 +14,7 @@
 #include "passes/clean/clean.h"
 #include "src/verify/compare.h"
 #include "src/verify/element.h"
+#include "src/verify/open_results.h"
 #include "src/verify/reference.h"
 
 namespace modelflow {
@@ -175,14 +176,6 @@ std::string open_at(const Node& node, const Values& values) {
     return "a sum that overflows on the way is infinite or NaN as its order has it";
   if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
   if (endless && adds_parallel_convolutions(node)) return "summed weights make other sums of infinities";
-  const auto any_input = [&](bool (*is)(const Tensor&)) {
-    return std::ranges::any_of(node.inputs(), [&](const Value* input) {
-      const auto found = values.find(input);
-      return found != values.end() && is(found->second);
-    });
-  };
-  if (node.is("Clip") && any_input([](const Tensor& t) { return t.dtype() == DType::f16 && overflows(t); }))
-    return "Clip without bounds ends at the largest number of the type that it is computed in";
   if (node.is("InstanceNormalization") && node.input(1) && values.contains(node.input(1)) &&
       has(values.at(node.input(1)), is_endless))
     return "ONNX Runtime multiplies an endless scale with the mean first";

@@ -40,8 +40,11 @@ class Session {
   virtual ~Session() = default;
   virtual std::vector<std::pair<std::string, Type>> inputs() const = 0;
   virtual std::vector<std::pair<std::string, Type>> outputs() const = 0;
-  /// All outputs in order; non-tensor outputs give an undefined Tensor. Throws Error(unsupported) with ORT's message.
+  /// All outputs in order. Of a sequence or a map it is one axis with the numbers of all its tensors or values; an
+  /// absent optional is undefined. Throws Error(unsupported) with ORT's message.
   virtual std::vector<Tensor> run(const Feeds& feeds) = 0;
+  /// The same; Error(limit) where it takes longer than `seconds` (0: as long as it wants).
+  virtual std::vector<Tensor> run_within(const Feeds& feeds, double seconds) = 0;
   /// Seconds of one run with inputs bound once, outputs dropped: for timing loops.
   virtual double timed_run(const Feeds& feeds) = 0;
   /// Ends profiling and gives the times per node, slowest first.

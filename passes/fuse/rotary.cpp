@@ -50,7 +50,7 @@ std::optional<Turn> read_pairs(const Value& real, const Value& imaginary) {
   for (const std::size_t i : {0, 1}) {
     Value *first = first_cos->input(i), *cos = first_cos->input(1 - i);
     const std::optional<LastAxisPart> a = read_part(*first);
-    if (!a || a->start != 0) continue;
+    if (!a || a->start != 0 || a->step > 2) continue;
     for (const std::size_t j : {0, 1}) {
       Value* sin = factor_of(sum->input(j), first);
       Value* second = factor_of(sum->input(1 - j), cos);

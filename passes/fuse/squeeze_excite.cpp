@@ -70,7 +70,8 @@ Node* pointwise(const Value& x) {
   if (!node || !node->is("modelflow.Conv") || node->input(0) != &x) return nullptr;
   const auto all = [&](const char* name, std::int64_t wanted) { return all_are(node->attrs.ints(name), wanted); };
   const bool plain = all("kernel_shape", 1) && all("strides", 1) && all("pads", 0) && node->attrs.integer("group") == 1;
-  return plain && node->attrs.text("residual") == "none" ? node : nullptr;
+  const bool alone = node->attrs.text("residual") == "none" && node->attrs.text("activation") != "PRelu";  // has slopes
+  return plain && alone ? node : nullptr;
 }
 
 struct Block {

@@ -47,6 +47,8 @@ Verdict can_widen(const Node& node) {
     if (value && value->type.kind == Type::Kind::other) return no("no tensor", value->name());
   for (const Value* value : node.outputs())
     if (value && !value->type.is_tensor() && half(node.inputs())) return no("its type is not known", value->name());
+  for (const Value* value : node.inputs())
+    if (value && !value->type.is_tensor() && half(node.outputs())) return no("gives what is no tensor", value->name());
   if (node.is("BitCast")) return no("reads the bits of its input");
   return yes();
 }
@@ -66,9 +68,17 @@ double meant(double half) {
   return half;
 }
 
-Tensor widened(const Tensor& half) {
+/// Not so what is compared with it, cut at it or rounded.
+bool only_in_arithmetic(const Value& constant) {
+  return !constant.is_graph_output() && std::ranges::all_of(constant.uses(), [](const Use& use) {
+    const Node& node = *use.node;
+    return node.is("Mul") || node.is("Div") || node.is("Add") || node.is("Sub");
+  });
+}
+
+Tensor widened(const Tensor& half, const Value& constant) {
   std::vector<double> values = half.to_doubles();
-  if (values.size() == 1) values[0] = meant(values[0]);
+  if (values.size() == 1 && only_in_arithmetic(constant)) values[0] = meant(values[0]);
   return Tensor::make(DType::f32, half.dims(), [&](std::byte* out) {
     for (std::size_t i = 0; i < values.size(); ++i) reinterpret_cast<float*>(out)[i] = static_cast<float>(values[i]);
   });
@@ -81,7 +91,21 @@ void widen_attributes(Node& node) {
     if (node.attrs.has(name) && node.attrs.integer(name) == half) node.attrs.set(name, single);
   if (!node.is("Constant") && !node.is("ConstantOfShape")) return;
   if (const Tensor* value = node.attrs.tensor("value"); value && value->dtype() == DType::f16)
-    node.attrs.set("value", widened(*value));
+    node.attrs.set("value", widened(*value, *node.output()));
+}
+
+/// A Clip that names one bound or none has the largest numbers of its type for the others.
+void keep_bounds(Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (!node->is("Clip") || !is_half(node->input(0)) || node->attrs.has("min") || node->attrs.has("max")) continue;
+    for (const std::size_t bound : {1, 2}) {
+      if (node->input(bound)) continue;
+      constexpr float kLargest = 65504;
+      Value& limit = graph.add_constant(Tensor::scalar(bound == 1 ? -kLargest : kLargest), "limit");
+      if (node->inputs().size() <= bound) graph.resize_inputs(*node, bound + 1);
+      graph.set_input(*node, bound, &limit);
+    }
+  }
 }
 
 /// `value` goes through a Cast for everything that reads it in `readers`.
@@ -164,6 +188,8 @@ int run(Graph& graph, Context& context) {
     context.miss("widen-float16", nullptr, verdict.reason);
     return 0;
   }
+  if (context.model.opset() >= 12)
+    for_each_graph(graph, keep_bounds);  // before, ONNX Runtime's own computes in float32
   for_each_graph(graph, [&](Graph& inner) {
     for (const auto& node : inner.nodes()) widen_attributes(*node);
   });
@@ -177,7 +203,7 @@ int run(Graph& graph, Context& context) {
   });
   cast_inputs(graph);
   for (Value* value : halves) {
-    if (value->constant()) value->graph().set_initializer(*value, widened(*value->constant()));
+    if (value->constant()) value->graph().set_initializer(*value, widened(*value->constant(), *value));
     value->type.dtype = DType::f32;
   }
   for_each_graph(graph, drop_casts);

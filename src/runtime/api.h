@@ -35,7 +35,8 @@ using OrtValueHeld = OrtCalls::Held<OrtValue>;
 
 /// An OrtValue over the tensor's own bytes (strings are copied): `tensor` must outlive it.
 OrtValueHeld to_ort(const OrtCalls& ort, const Tensor& tensor);
-/// A copy; undefined for sequences, maps and absent optionals.
+/// A copy. Of a sequence or a map all numbers of its tensors or values, one after the other, in one axis; of an empty
+/// one no float. Undefined for absent optionals and other kinds.
 Tensor from_ort(const OrtCalls& ort, const OrtValue* value);
 
 }  // namespace modelflow

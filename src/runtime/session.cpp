@@ -1,6 +1,7 @@
 // Sessions of ONNX Runtime: options, inputs, runs.
 #include "src/runtime/session.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <mutex>
 
 #include "modelflow/error.h"
+#include "src/runtime/deadline.h"
 #include "src/runtime/profile.h"
 
 namespace modelflow {
@@ -118,12 +120,17 @@ class OrtSessionObject : public Session {
   std::vector<std::pair<std::string, Type>> inputs() const override { return inputs_; }
   std::vector<std::pair<std::string, Type>> outputs() const override { return outputs_; }
 
-  std::vector<Tensor> run(const Feeds& feeds) override {
-    const std::vector<OrtValueHeld> values = call(bind(feeds));
-    std::vector<Tensor> tensors;
-    tensors.reserve(values.size());
-    for (const OrtValueHeld& value : values) tensors.push_back(from_ort(*ort_, value.get()));
-    return tensors;
+  std::vector<Tensor> run(const Feeds& feeds) override { return tensors_of(call(bind(feeds))); }
+
+  std::vector<Tensor> run_within(const Feeds& feeds, double seconds) override {
+    if (seconds <= 0) return run(feeds);
+    const Deadline deadline(*ort_, seconds);
+    try {
+      return tensors_of(call(bind(feeds), deadline.options()));
+    } catch (const Error&) {
+      if (!deadline.passed()) throw;
+      throw Error(ErrorKind::limit, fmt::format("a run takes longer than {:.1f} s", seconds));
+    }
   }
 
   double timed_run(const Feeds& feeds) override {
@@ -187,12 +194,19 @@ class OrtSessionObject : public Session {
     return binding;
   }
 
-  std::vector<OrtValueHeld> call(const Binding& binding) const {
+  std::vector<Tensor> tensors_of(const std::vector<OrtValueHeld>& values) const {
+    std::vector<Tensor> tensors;
+    tensors.reserve(values.size());
+    for (const OrtValueHeld& value : values) tensors.push_back(from_ort(*ort_, value.get()));
+    return tensors;
+  }
+
+  std::vector<OrtValueHeld> call(const Binding& binding, const OrtRunOptions* options = nullptr) const {
     std::vector<const OrtValue*> inputs;
     inputs.reserve(binding.values.size());
     for (const OrtValueHeld& value : binding.values) inputs.push_back(value.get());
     std::vector<OrtValue*> outputs(output_names_.size());
-    OrtStatus* status = (*ort_)->Run(session_.get(), nullptr, binding.names.data(), inputs.data(), inputs.size(),
+    OrtStatus* status = (*ort_)->Run(session_.get(), options, binding.names.data(), inputs.data(), inputs.size(),
                                      output_names_.data(), output_names_.size(), outputs.data());
     std::vector<OrtValueHeld> held;
     held.reserve(outputs.size());

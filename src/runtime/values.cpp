@@ -53,11 +53,9 @@ OrtValueHeld to_ort(const OrtCalls& ort, const Tensor& tensor) {
   return OrtCalls::hold(value, ort->ReleaseValue);
 }
 
-Tensor from_ort(const OrtCalls& ort, const OrtValue* value) {
-  int is_tensor = 0;
-  if (!value) return {};
-  ort.check(ort->IsTensor(value, &is_tensor));
-  if (!is_tensor) return {};
+namespace {
+
+Tensor tensor_from_ort(const OrtCalls& ort, const OrtValue* value) {
   OrtTensorTypeAndShapeInfo* info = nullptr;
   ort.check(ort->GetTensorTypeAndShape(value, &info));
   const auto held = OrtCalls::hold(info, ort->ReleaseTensorTypeAndShapeInfo);
@@ -75,6 +73,48 @@ Tensor from_ort(const OrtCalls& ort, const OrtValue* value) {
   return Tensor::make(dtype, std::move(dims), [&](std::byte* out) {
     if (bytes) std::memcpy(out, data, bytes);
   });
+}
+
+/// The tensors of a sequence, or the values of a map in the order of its keys, one after the other.
+Tensor joined(const std::vector<Tensor>& parts) {
+  if (parts.empty()) return Tensor::of<float>({0}, {});
+  std::int64_t count = 0;
+  for (const Tensor& part : parts) count += part.elements();
+  if (parts[0].dtype() == DType::string) {
+    std::vector<std::string> all;
+    for (const Tensor& part : parts) all.insert(all.end(), part.strings().begin(), part.strings().end());
+    return Tensor({count}, std::move(all));
+  }
+  return Tensor::make(parts[0].dtype(), {count}, [&](std::byte* out) {
+    for (const Tensor& part : parts) {
+      if (part.bytes()) std::memcpy(out, part.data(), part.bytes());
+      out += part.bytes();
+    }
+  });
+}
+
+}  // namespace
+
+Tensor from_ort(const OrtCalls& ort, const OrtValue* value) {
+  if (!value) return {};
+  ONNXType type = ONNX_TYPE_UNKNOWN;
+  ort.check(ort->GetValueType(value, &type));
+  if (type == ONNX_TYPE_TENSOR) return tensor_from_ort(ort, value);
+  if (type != ONNX_TYPE_SEQUENCE && type != ONNX_TYPE_MAP) return {};
+  OrtAllocator* allocator = nullptr;
+  ort.check(ort->GetAllocatorWithDefaultOptions(&allocator));
+  const auto part = [&](std::size_t index) {
+    OrtValue* element = nullptr;
+    ort.check(ort->GetValue(value, static_cast<int>(index), allocator, &element));
+    const OrtValueHeld held = OrtCalls::hold(element, ort->ReleaseValue);
+    return from_ort(ort, held.get());
+  };
+  if (type == ONNX_TYPE_MAP) return part(1);  // 0: the keys
+  std::size_t count = 0;
+  ort.check(ort->GetValueCount(value, &count));
+  std::vector<Tensor> parts;
+  for (std::size_t i = 0; i < count; ++i) parts.push_back(part(i));
+  return joined(parts);
 }
 
 void OrtCalls::check(OrtStatus* status) const {

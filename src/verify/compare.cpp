@@ -107,7 +107,7 @@ class Judge {
     const Tensor& expected = reference_.outputs[i][k];
     if (reference_.feeds[i].kinds_only) return difference_in_kind(reference_.names[k], expected, result, other);
     return difference(reference_.names[k], expected, result, options_.tolerance.value_or(kTolerance),
-                      options_.tolerance ? 0 : reference_.floors[k]);
+                      options_.tolerance ? 0 : reference_.floors[k], reference_.sections[k]);
   }
 
   void look_again(std::size_t i, std::size_t k, const Tensor& result, OutputDiff& diff) {

@@ -6,6 +6,7 @@
 
 #include "modelflow/report.h"
 #include "modelflow/tensor.h"
+#include "src/verify/sections.h"
 
 namespace modelflow {
 
@@ -16,8 +17,11 @@ constexpr double kTolerance = 1e-4;
 /// over what makes `floor` the bound, where that is more: next to nothing of next to nothing is no difference.
 /// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type of that (or within 1e-6
 /// absolutely where a is zero throughout and there is no floor); integers, booleans and strings equal, except 8-bit
-/// numbers: of a thousand one may be off by one, since float reassociation moves what is rounded.
+/// numbers: of every whole thousand one may be off by one, since float reassociation moves what is rounded.
 OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor = 0);
+/// The same for floats whose `sections` are judged each by its own largest value.
+OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor,
+                      const Sections& sections);
 
 /// Compares what kind of numbers they are: NaN, an infinity, or finite. Where `other` (may be null), a second result of
 /// the same model, is of another kind than `a`, the model leaves it open, and either will do.

@@ -9,6 +9,9 @@
 namespace modelflow {
 namespace {
 
+constexpr std::int64_t kVolume = 32;  // a side of what has three of them
+constexpr int kMostTries = 64;        // to make all extents positive
+
 enum class Axis { past, total, batch, height, width, sequence, channels };
 
 /// What an extent stands for, from its symbol, else from where it stands.
@@ -62,34 +65,65 @@ std::map<std::string, std::int64_t> given_symbols(const Model& model, const std:
 
 }  // namespace
 
+namespace {
+
+/// Lengthens a symbol of an expression that comes to nothing or less, as N - 8 of 1 does; false where there is none.
+/// What the user gave stays, and so does a batch of 0.
+bool lengthened(const Model& model, std::map<std::string, std::int64_t>& symbols,
+                const std::map<std::string, std::int64_t>& given) {
+  for (const Value* input : model.graph().inputs()) {
+    for (std::size_t axis = 0; input->shape().has_rank() && axis < input->shape().rank(); ++axis) {
+      const Dim& dim = input->shape()[axis];
+      const std::int64_t extent = dim.evaluate(symbols).value_or(1);
+      if (extent > 0) continue;
+      for (const std::string& symbol : dim.symbols()) {
+        const auto found = symbols.find(symbol);
+        if (given.contains(symbol) || found == symbols.end() || found->second == 0) continue;
+        found->second += 1 - extent;
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 std::map<std::string, Dims> input_dims(const Model& model, const Extents& extents,
                                        const std::map<std::string, Dims>& given) {
-  std::map<std::string, std::int64_t> symbols = given_symbols(model, given);
+  const std::map<std::string, std::int64_t> fixed = given_symbols(model, given);
+  std::map<std::string, std::int64_t> symbols = fixed;
   std::map<Axis, std::int64_t> steps;
   const auto chosen = [&](const std::string& symbol, const Value& input, std::size_t at) {
     const Axis axis = axis_of(symbol, input, at);
     const std::int64_t step = axis == Axis::total || axis == Axis::channels ? 0 : steps[axis]++ * extents.step;
-    return extent(axis, extents) + step;
+    const bool volume = input.shape().rank() > 4 && (axis == Axis::height || axis == Axis::width);
+    return (volume ? std::min(extent(axis, extents), kVolume) : extent(axis, extents)) + step;
   };
-  std::map<std::string, Dims> all;
+  std::vector<const Value*> inputs;
   for (const Value* input : model.graph().inputs()) {
     if (input->is_initializer()) continue;  // has a default
     if (!input->type.is_tensor())
       throw Error(ErrorKind::unsupported, "no data can be made up for an input that is no tensor")
           .within("input '" + input->name() + "'");
-    if (const auto found = given.find(input->name()); found != given.end()) {
-      all[input->name()] = found->second;
-      continue;
-    }
+    inputs.push_back(input);
+    if (given.contains(input->name()) || !input->shape().has_rank()) continue;
+    for (std::size_t axis = 0; axis < input->shape().rank(); ++axis)
+      for (const std::string& symbol : input->shape()[axis].symbols())
+        if (!symbols.contains(symbol)) symbols[symbol] = chosen(symbol, *input, axis);
+  }
+  for (int tries = 0; tries < kMostTries && lengthened(model, symbols, fixed); ++tries) {
+  }
+  std::map<std::string, Dims> all;
+  for (const Value* input : inputs) {
     Dims dims;
     for (std::size_t axis = 0; input->shape().has_rank() && axis < input->shape().rank(); ++axis) {
       const Dim& dim = input->shape()[axis];
-      for (const std::string& symbol : dim.symbols())
-        if (!symbols.contains(symbol)) symbols[symbol] = chosen(symbol, *input, axis);
       dims.push_back(dim.unknown() ? extent(axis_of("", *input, axis), extents)
                                    : std::max<std::int64_t>(dim.evaluate(symbols).value_or(1), 0));
     }
-    all[input->name()] = std::move(dims);
+    const auto wanted = given.find(input->name());
+    all[input->name()] = wanted != given.end() ? wanted->second : std::move(dims);
   }
   return all;
 }

@@ -10,9 +10,11 @@
 
 namespace modelflow {
 
-/// How the extents of one set of feeds are chosen. Every further symbol of the same kind is `step` longer.
+/// How the extents of one set of feeds are chosen. Every further symbol of the same kind is `step` longer. With
+/// `scalars` flags and single numbers are others than usual as well.
 struct Extents {
   std::int64_t batch = 1, sequence = 64, past = 8, height = 320, width = 320, channels = 3, step = 0;
+  bool scalars = true;
 };
 
 /// What the values are. Inputs to which it means nothing have typical ones.
@@ -29,8 +31,10 @@ enum class Style {
   range_ends,    ///< the first and the last entry of every table
   inside_cache,  ///< positions behind what the cache holds
   zeros,
-  full_scale,  ///< signals at -1 and 1
-  nan,         ///< here and there NaN, in masked places too
+  full_scale,    ///< signals at -1 and 1
+  large,         ///< signals up to 60
+  any_integers,  ///< of either sign, where no table bounds them
+  nan,           ///< here and there NaN, in masked places too
   infinite,
   extreme,  ///< 1e15 (its square is a float, too), 1e-40, -0
 };

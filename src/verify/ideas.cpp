@@ -99,6 +99,29 @@ std::vector<Idea> sizes(const Model& model, const Extents& base, const std::map<
   return ideas;
 }
 
+/// Integers that stand for anything: no table bounds them, no name says what they are.
+bool any_open_integers(const Model& model) {
+  return std::ranges::any_of(model.graph().inputs(), [](const Value* input) {
+    const Meaning meaning = meaning_of(*input);
+    return !input->is_initializer() && meaning.role == Role::ids && meaning.limit == INT64_MAX;
+  });
+}
+
+bool has_scalars(const Model& model) {
+  return std::ranges::any_of(model.graph().inputs(), [](const Value* input) {
+    return !input->is_initializer() && input->shape().has_rank() && input->shape().elements() == Dim(1);
+  });
+}
+
+/// A model may refuse other scalars on sizes that it takes: these count, too.
+void also_with_usual_scalars(Idea& idea) {
+  const std::size_t count = idea.extents.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    idea.extents.push_back(idea.extents[i]);
+    idea.extents.back().scalars = false;
+  }
+}
+
 }  // namespace
 
 Idea typical_idea(const Model& model) {
@@ -139,10 +162,14 @@ std::vector<Idea> further_ideas(const Model& model, const Extents& base, const s
   if (any({Role::image})) add("image 0..1", "colours from 0 to 1", Style::unit_image);
   if (any({Role::image})) add("image 0..255", "colours from 0 to 255", Style::byte_image);
   if (signals) add("full scale", "signals at -1 and 1", Style::full_scale);
+  if (any({Role::plain})) add("large", "signals up to 60", Style::large);
+  if (any_open_integers(model)) add("any integers", "integers of either sign, large ones too", Style::any_integers);
   if (!dynamic) add("other values", "values drawn anew", Style::other);
   if (signals) add("NaN", "NaN here and there", Style::nan);
   if (signals) add("infinity", "an infinity here and there", Style::infinite);
   if (signals) add("extreme", "values of 1e15 and 1e-40", Style::extreme);
+  if (has_scalars(model))
+    for (Idea& idea : ideas) also_with_usual_scalars(idea);
   return ideas;
 }
 

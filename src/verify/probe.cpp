@@ -71,6 +71,14 @@ bool is_empty(const Value* value) {
   return value && value->type.is_tensor() && value->shape().has_rank() && value->shape().elements() == Dim(0);
 }
 
+/// A recurrent layer whose operands may have no elements. What stands inside of other nodes is not looked at.
+bool recurs_over_nothing(const Node& node) {
+  if (!node.domain().empty() || !node.subgraphs().empty()) return true;
+  if (!node.is("LSTM") && !node.is("GRU") && !node.is("RNN")) return false;
+  return std::ranges::any_of(node.inputs(),
+                             [](const Value* value) { return value && (!value->shape().known() || is_empty(value)); });
+}
+
 /// Values whose shapes ONNX Runtime makes up: reductions of nothing, and what is computed from them.
 class MadeUpShapes {
  public:
@@ -103,7 +111,7 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   try {
     infer_types(bound);
   } catch (const Error&) {
-    found.empty = true;  // contradicts itself: anything may happen
+    found.empty = found.recurrence_of_nothing = true;  // contradicts itself: anything may happen
     return found;
   }
   ShapeValues values(bound.ir_version);
@@ -112,6 +120,7 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
     found.outputs.push_back(output->type.is_tensor() ? output->shape() : Shape());
   for (const auto& node : bound.graph().nodes()) {
     const bool asked = shapes.asked_for(*node);
+    found.recurrence_of_nothing = found.recurrence_of_nothing || recurs_over_nothing(*node);
     found.contradicts = found.contradicts || asked || joins_unlike(*node) || copies_by_chance(*node, values);
     for (const Value* value : node->outputs()) {
       if (!value || !value->type.is_tensor() || !value->shape().has_rank()) continue;

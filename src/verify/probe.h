@@ -15,9 +15,10 @@ bool has_empty_input(const Feeds& feeds);
 /// no elements (ONNX Runtime, 1.31 still, divides by such extents in some ops (Einsum, LSTM), which ends the process),
 /// or the shapes contradict each other. `contradicts`: the parts of a Concat do, which ONNX Runtime lets pass where
 /// they have no elements, or something asks for the shape of a reduction of nothing, which ONNX Runtime makes up.
-/// `largest`, `all`: elements of the largest value and of all together, as far as they are known.
+/// `recurrence_of_nothing`: a recurrent layer may get such a value. `largest`, `all`: elements of the largest value and
+/// of all together, as far as they are known.
 struct Outlook {
-  bool empty = false, contradicts = false;
+  bool empty = false, contradicts = false, recurrence_of_nothing = false;
   double largest = 0, all = 0;
   std::vector<Shape> outputs = {};  ///< of the model, as far as they are known
 };

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <functional>
 #include <map>
 #include <set>
 
+#include "modelflow/pass.h"
 #include "modelflow/random.h"
 #include "src/input_shape.h"
 #include "src/onnx/model_folder.h"
@@ -14,6 +14,7 @@
 #include "src/verify/difference.h"
 #include "src/verify/exact_spectra.h"
 #include "src/verify/feeds.h"
+#include "src/verify/open_results.h"
 #include "src/verify/probe.h"
 
 namespace modelflow {
@@ -21,79 +22,11 @@ namespace {
 
 constexpr double kRuns = 4;                // of the first set: so long all runs may take in any case
 constexpr double kRunsPerSecond = 2;       // of Options::verify_seconds, where these are fewer
+constexpr double kRunsAsLong = 20;         // so many runs of the first set may one of another set take
 constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that are tried in another process first
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
                                            // that occur twice make huge ones
 constexpr double kMostBytes = 1 << 30;     // of all results
-
-bool any_node(const Graph& graph, const std::function<bool(const Node&)>& is) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const auto& node) {
-    const std::vector<Graph*> inner = node->subgraphs();
-    return is(*node) ||
-           std::any_of(inner.begin(), inner.end(), [&](const Graph* nested) { return any_node(*nested, is); });
-  });
-}
-
-bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
-  return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
-}
-
-/// In 16 bits 1e15 is infinite, and so is the square of what is left of it.
-bool has_half(const Graph& graph) {
-  const auto is_half = [](const Value* value) { return value->dtype() == DType::f16; };
-  const std::vector<Value*> constants = graph.initializers();
-  const auto casts = [](const Node& node) { return node.is("Cast") && node.attrs.integer("to") == 10; };
-  return std::any_of(graph.inputs().begin(), graph.inputs().end(), is_half) ||
-         std::any_of(constants.begin(), constants.end(), is_half) || any_node(graph, casts);
-}
-
-/// What a row of nothing but hidden keys gives is nobody's promise there: zeros in ONNX Runtime 1.31, means in 1.27.
-/// And the lowest float16 swallows the scores, which a wider type keeps.
-bool leaves_masked_rows_open(const Graph& graph) {
-  return has_half(graph) || any_node(graph, [](const Node& node) { return node.is("Attention"); });
-}
-
-bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RNN"}); }
-
-/// Whether NaN is the largest or the smallest depends on its place.
-bool picks(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
-
-/// Computed from constants alone, as far as a few steps tell.
-bool is_fixed(const Value* value, int depth = 0) {
-  if (!value || value->constant()) return true;
-  const Node* node = value->producer();
-  return node && depth < 4 && !node->inputs().empty() &&
-         std::ranges::all_of(node->inputs(), [&](const Value* input) { return is_fixed(input, depth + 1); });
-}
-
-/// InstanceNormalization whose scale an infinity may reach.
-bool scales_by_data(const Node& node) { return node.is("InstanceNormalization") && !is_fixed(node.input(1)); }
-
-bool lacks_a_bound(const Node& node) {
-  const auto has = [&](std::size_t i, const char* name) { return node.input(i) || node.attrs.has(name); };
-  return node.is("Clip") && !(has(1, "min") && has(2, "max"));
-}
-
-/// The input that a convolution, a normalization, a factor or an op that moves elements passes on; none of other ops.
-const Value* passed_on(const Node& node) {
-  if (is_any_of(node, {"Conv", "BatchNormalization", "Identity", "Dropout", "Transpose", "Reshape", "Squeeze",
-                       "Unsqueeze", "Flatten", "Neg"}))
-    return node.input(0);
-  if (!is_any_of(node, {"Mul", "Div", "Add", "Sub"})) return nullptr;
-  for (const std::size_t i : {0, 1})
-    if (is_fixed(node.input(1 - i))) return node.input(i);
-  return nullptr;
-}
-
-/// What a value is computed from by such ops; itself where there is none.
-const Value* behind_convolutions(const Value* value) {
-  while (value && value->producer()) {
-    const Value* next = passed_on(*value->producer());
-    if (!next) break;
-    value = next;
-  }
-  return value;
-}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -114,6 +47,16 @@ double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
+/// With its functions written out and, as far as it contradicts itself nowhere, its types inferred.
+Model written_out(const Model& model) {
+  Model flat = inline_functions(model);
+  try {
+    infer_types(flat);
+  } catch (const Error&) {  // what is known of it says less
+  }
+  return flat;
+}
+
 /// Runs feeds one after the other and keeps what came of each.
 class Maker {
  public:
@@ -121,7 +64,7 @@ class Maker {
       : runtime_(runtime),
         original_(original),
         options_(options),
-        flat_(inline_functions(original)),
+        flat_(written_out(original)),
         recurrent_(any_node(flat_.graph(), is_recurrent)),
         nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
@@ -130,9 +73,10 @@ class Maker {
     session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain(), *reference_.folder);
     load_ = seconds_since(start);
     for (const auto& [name, type] : session_->outputs()) {
-      const Value* value = original.graph().find(name);
+      const Value* value = flat_.graph().find(name);
       reference_.names.push_back(name);
       reference_.floors.push_back(value ? floor_of(*value) : 0);
+      reference_.sections.push_back(value ? sections_of(*value) : Sections());
     }
     reference_.random.assign(reference_.names.size(), false);
   }
@@ -169,10 +113,12 @@ class Maker {
   }
 
   Reference finished() {
-    if (!reference_.feeds.empty() && draws(original_.graph(), &original_)) {
-      const std::vector<Tensor> again = session_->run(reference_.feeds[0].values);
-      for (std::size_t k = 0; k < again.size(); ++k)
-        reference_.random[k] = !difference("", reference_.outputs[0][k], again[k], 0).ok;
+    if (draws(original_.graph(), &original_)) {
+      for (std::size_t i = 0; i < reference_.feeds.size(); ++i) {
+        const std::vector<Tensor> again = session_->run(reference_.feeds[i].values);
+        for (std::size_t k = 0; k < again.size(); ++k)
+          if (!difference("", reference_.outputs[i][k], again[k], 0).ok) reference_.random[k] = true;
+      }
     }
     return std::move(reference_);
   }
@@ -189,7 +135,7 @@ class Maker {
     try {
       feed.empty = look_ahead(feed.values).empty;
       if (feed.empty) try_first(feed.values);
-      reference_.outputs.push_back(session_->run(feed.values));
+      reference_.outputs.push_back(session_->run_within(feed.values, patience()));
       if (feed.empty) expect_an_answer(feed.values);
       bytes_ += bytes_of(reference_.outputs.back());
       reference_.feeds.push_back(std::move(feed));
@@ -227,7 +173,8 @@ class Maker {
   /// ops do at times, and reductions give shapes of their own.
   void expect_an_answer(const Feeds& feeds) {
     try {
-      if (recurrent_) throw Error(ErrorKind::unsupported, "recurrent layers leave open what they make of nothing");
+      if (recurrent_ && look_ahead(feeds).recurrence_of_nothing)
+        throw Error(ErrorKind::unsupported, "recurrent layers leave open what they make of nothing");
       if (look_ahead(feeds).contradicts) throw Error(ErrorKind::unsupported, "ONNX allows no such sizes");
       expect_shapes(feeds);
       expect_the_same(feeds);
@@ -259,22 +206,20 @@ class Maker {
               .kinds_only = idea.kinds_only(),
               .ordinary = idea.usual};
     const bool first = reference_.feeds.empty() && &extents == &idea.extents.front();
-    const auto tried = tried_.find(dims);
+    const auto tried = tried_.find({dims, extents.scalars});
     const bool known = tried != tried_.end() && tried->second;  // the original takes these sizes
     const bool too_large = !first && !known && look_ahead(feed.values).largest > kMostElements;
     if (too_large) refusal_ = "no memory: a value within the model is too large";
     const bool ran = !too_large && run(std::move(feed));
-    if (idea.style == Style::typical) tried_[dims] = ran;
+    if (idea.style == Style::typical) tried_[{dims, extents.scalars}] = ran;
     return ran;
   }
 
   /// The first of its alternatives that the original takes. No row where that is a set that was run before.
   void pursue(const Idea& idea) {
     if (idea.kinds_only() && !nan_means_something_) return;
-    if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(flat_.graph(), picks))
+    if ((idea.style == Style::nan || idea.style == Style::infinite) && any_node(flat_.graph(), picks_extremes))
       return;  // infinities come to NaN in sums and differences
-    if (idea.style == Style::infinite && has_half(flat_.graph()) && any_node(flat_.graph(), lacks_a_bound))
-      return keep_row(idea, "Clip without bounds ends at the largest number of the type that it is computed in");
     if (idea.style == Style::infinite && any_node(flat_.graph(), adds_parallel_convolutions))
       return keep_row(idea, "infinities of convolutions that are added cancel, of their summed weights they do not");
     if (idea.style == Style::infinite && any_node(flat_.graph(), scales_by_data))
@@ -282,7 +227,7 @@ class Maker {
     std::string why_not;
     for (const Extents& extents : idea.extents) {
       const AllDims dims = input_dims(original_, extents, options_.input_shapes);
-      const auto tried = idea.style == Style::typical ? tried_.find(dims) : tried_.end();
+      const auto tried = idea.style == Style::typical ? tried_.find({dims, extents.scalars}) : tried_.end();
       if (tried != tried_.end() && tried->second) return;
       if (tried != tried_.end() || elements(dims) > kMostElements) continue;
       why_not = no_room(elements(dims));
@@ -307,16 +252,20 @@ class Maker {
     return bytes_ > kMostBytes ? "no memory: the results are too large" : "";
   }
 
+  /// Seconds for a run on made-up values: a loop may go on for ever on them. The first set and given ones have no
+  /// limit.
+  double patience() const { return once_ > 0 ? std::max(2 * options_.verify_seconds, kRunsAsLong * once_) : 0; }
+
   SessionOptions plain() const { return {.threads = options_.threads, .optimize = false}; }
 
   Runtime& runtime_;
   const Model& original_;
   const Options& options_;
-  const Model flat_;  ///< the original with its functions written out: what nodes there are
+  const Model flat_;  ///< the original with its functions written out: what nodes there are, and what they make
   const bool recurrent_, nan_means_something_;
   std::unique_ptr<Session> session_;
   Reference reference_;
-  std::map<AllDims, bool> tried_;  ///< with typical values: whether the original ran
+  std::map<std::pair<AllDims, bool>, bool> tried_;  ///< with typical values, and whether scalars vary: the original ran
   std::map<AllDims, Outlook> outlooks_;
   std::set<AllDims> survived_;  ///< ONNX Runtime makes something of nothing there
   std::string refusal_;
@@ -333,32 +282,19 @@ std::vector<Feed> named(const std::vector<Feeds>& inputs) {
 
 }  // namespace
 
-bool leaves_nan_open(const Node& node) {
-  if (node.is("Cast")) return !is_float(static_cast<DType>(node.attrs.integer("to")));
-  // ONNX Runtime interpolates images of one axis along all three: 0 * NaN comes from neighbours in the batch.
-  if (node.is("Resize") && node.attrs.text("mode") == "linear")
-    return !node.input(0)->shape().has_rank() || node.input(0)->shape().rank() != 4;
-  return is_any_of(
-      node, {"QuantizeLinear", "DynamicQuantizeLinear", "TopK", "ArgMax", "ArgMin", "NonMaxSuppression", "STFT", "DFT",
-             "GridSample", "RoiAlign", "Unique", "If", "Loop", "Scan", "LSTM", "GRU", "RNN", "Attention"});
-}
-
-bool adds_parallel_convolutions(const Node& node) {
-  if (!is_any_of(node, {"Add", "Sub", "Sum"}) || passed_on(node)) return false;
-  std::map<const Value*, const Value*> first;  // operand behind which each source was seen
-  for (const Value* operand : node.inputs()) {
-    const Value* source = behind_convolutions(operand);
-    const auto [seen, fresh] = first.emplace(source, operand);
-    if (!fresh && (operand != source || seen->second != source)) return true;
-  }
-  return false;
-}
-
 std::vector<Feeds> Reference::ordinary() const {
   std::vector<Feeds> list;
   for (const Feed& feed : feeds)
     if (feed.ordinary) list.push_back(feed.values);
   return list;
+}
+
+std::string Reference::not_compared(std::size_t output) const {
+  if (random[output]) return "it is random";
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    if (!feeds[i].kinds_only && outputs[i][output].dtype() != DType::undefined && outputs[i][output].elements() > 0)
+      return "";
+  return "it has no element on any of the inputs";
 }
 
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds) {

@@ -9,6 +9,7 @@
 #include "modelflow/model.h"
 #include "modelflow/modelflow.h"
 #include "modelflow/runtime.h"
+#include "src/verify/sections.h"
 
 namespace modelflow {
 
@@ -29,13 +30,16 @@ struct Reference {
   std::vector<Feed> feeds;
   std::vector<std::vector<Tensor>> outputs;  ///< [feeds][outputs]
   std::vector<std::string> names;
-  std::vector<bool> random;      ///< outputs that differ from run to run, not compared
-  std::vector<double> floors;    ///< differences as small as that mean nothing, by output
-  std::vector<FeedReport> list;  ///< every feed, those too that the original refuses or there was no time for
-  std::optional<Model> exact;    ///< what was run where it is not the original itself
-  std::string why_not;           ///< not empty: nothing could be run, and why
+  std::vector<bool> random;        ///< outputs that differ from run to run, not compared
+  std::vector<double> floors;      ///< differences as small as that mean nothing, by output
+  std::vector<Sections> sections;  ///< parts of an output that are judged by themselves
+  std::vector<FeedReport> list;    ///< every feed, those too that the original refuses or there was no time for
+  std::optional<Model> exact;      ///< what was run where it is not the original itself
+  std::string why_not;             ///< not empty: nothing could be run, and why
   std::shared_ptr<ModelFolder> folder = {};  ///< of all sessions that are opened to compare with it
   std::vector<Feeds> ordinary() const;
+  /// Why this output is not compared at all; empty where it is.
+  std::string not_compared(std::size_t output) const;
 };
 
 /// The user's inputs, else made-up ones (src/verify/feeds.h). Behind the first set the others are run as far as the
@@ -44,14 +48,6 @@ struct Reference {
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
-
-/// True for ops whose results for NaN and infinities no specification fixes: conversions to integers, sorting,
-/// coordinates, spectra, and kernels of ONNX Runtime (1.31) that hide NaN or not depending on the width of their loops.
-bool leaves_nan_open(const Node& node);
-/// True for a sum or difference of several convolutions or normalizations of one value, or of one and that value. Where
-/// the input is infinite, such a sum may be NaN; after pass merge-parallel, which adds the weights instead, it may be
-/// infinite or NaN elsewhere.
-bool adds_parallel_convolutions(const Node& node);
 
 /// A session on a model in memory; models too large for one buffer go through a temporary file. Without optimizations
 /// products of 8-bit numbers are exact (src/verify/exact_products.h).

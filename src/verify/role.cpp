@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 namespace modelflow {
 namespace {
@@ -114,6 +115,38 @@ bool feeds_a_product(const Value& value, int depth = 0) {
   });
 }
 
+/// What an integer must be, because of the operand that it becomes.
+struct Operand {
+  const char* op;
+  std::size_t index;
+  Role role;
+};
+constexpr Operand kOperands[] = {
+    {"Tile", 1, Role::count},
+    {"Expand", 1, Role::count},
+    {"Reshape", 1, Role::count},
+    {"TopK", 1, Role::count},
+    {"OneHot", 1, Role::count},
+    {"ConstantOfShape", 0, Role::count},
+    {"ReverseSequence", 1, Role::lengths},
+    {"LSTM", 4, Role::lengths},
+    {"GRU", 4, Role::lengths},
+    {"RNN", 4, Role::lengths},
+    {"RoiAlign", 2, Role::segments},
+};
+
+/// By way of what only moves it.
+std::optional<Role> role_of_operand(const Value& value, int depth = 0) {
+  for (const Use& use : value.uses()) {
+    for (const Operand& operand : kOperands)
+      if (use.node->is(operand.op) && use.index == operand.index) return operand.role;
+    const bool goes_on = (only_moves(*use.node) && use.index == 0) || use.node->is("Concat");
+    if (depth >= 4 || !goes_on || !use.node->output()) continue;
+    if (const std::optional<Role> found = role_of_operand(*use.node->output(), depth + 1)) return found;
+  }
+  return {};
+}
+
 Found mask_use(const Value& input) {
   Found found;
   follow(input, {}, found);
@@ -122,6 +155,7 @@ Found mask_use(const Value& input) {
 
 Meaning of_integers(const Value& input) {
   const std::string& name = input.name();
+  if (const std::optional<Role> role = role_of_operand(input)) return {.role = *role};
   if (has_word(name, {"token_type", "segment", "type_id"}))
     return {.role = Role::segments, .limit = index_limit(input)};
   if (has_word(name, {"position"})) return {.role = Role::positions, .limit = index_limit(input)};

@@ -10,8 +10,8 @@
 namespace modelflow {
 
 /// `bias` is a mask that is added to scores: 0 keeps, a very low number hides. `factor` is a number that scales or
-/// bounds something, `rate` the sampling rate of a signal.
-enum class Role { plain, image, mask, bias, ids, segments, positions, lengths, rate, factor, bytes };
+/// bounds something, `rate` the sampling rate of a signal, `count` says how often or how many.
+enum class Role { plain, image, mask, bias, ids, segments, positions, lengths, rate, factor, bytes, count };
 
 struct Meaning {
   Role role = Role::plain;

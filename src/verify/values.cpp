@@ -1,5 +1,6 @@
 // Made-up values: what an input most likely stands for, and how its data varies.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <random>
@@ -21,6 +22,13 @@ double normal(Random& random) {
   return radius * std::cos(6.283185307179586 * uniform(random));
 }
 
+/// FNV-1a: std::hash differs between libraries.
+std::uint64_t hash_of(const std::string& text, std::uint64_t seed = 0) {
+  std::uint64_t hash = 14695981039346656037ULL + seed;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return hash;
+}
+
 std::int64_t longest_sequence(const std::map<std::string, Dims>& all) {
   std::int64_t longest = 1;
   for (const auto& [name, dims] : all)
@@ -37,6 +45,12 @@ struct Setting {
   const Extents& extents;
   Style style;
 
+  /// 0 for typical sizes and values, and 1 to 3 for others in turn: what a scalar says may decide what runs at all.
+  std::size_t turn() const {
+    if (!extents.scalars) return 0;
+    return static_cast<std::size_t>(extents.batch + extents.sequence + 3 + static_cast<std::int64_t>(style)) % 4;
+  }
+  bool is_scalar() const { return element_count(dims) == 1 && dims.size() < 2; }
   std::int64_t last() const { return dims.empty() ? 1 : std::max<std::int64_t>(dims.back(), 1); }
   std::int64_t rows() const { return element_count(dims) / last(); }
 };
@@ -58,6 +72,18 @@ bool is_seen(const Setting& s, std::int64_t i) {
     default:
       return true;
   }
+}
+
+/// One of these numbers for each turn.
+Draw in_turn(const Setting& s, const std::array<double, 4>& numbers) {
+  return [number = numbers[s.turn()]](std::int64_t) { return number; };
+}
+
+/// A flag is one way in typical feeds and both ways in others; two flags come in all four combinations.
+Draw flags(const Setting& s, Random& random) {
+  if (!s.is_scalar()) return [&random](std::int64_t) { return random() & 1 ? 1.0 : 0.0; };
+  const std::uint64_t name = hash_of(s.input.name()), other = name >> 1 & 1 ? 0b0110 : 0b1010;
+  return [on = (name ^ other >> s.turn()) & 1](std::int64_t) { return static_cast<double>(on); };
 }
 
 Draw masks(const Setting& s) {
@@ -88,7 +114,9 @@ Draw positions(const Setting& s) {
 Draw ids(const Setting& s, Random& random) {
   const bool known = s.meaning.limit != INT64_MAX;
   const double top = known ? static_cast<double>(s.meaning.limit) : 100;
-  if (!known && s.dims.empty()) return [none = s.style == Style::range_ends](std::int64_t) { return none ? 0.0 : 1.0; };
+  if (!known && s.is_scalar()) return in_turn(s, {1, 2, 0, 3});
+  if (!known && s.style == Style::any_integers)
+    return [&random](std::int64_t i) { return std::floor((uniform(random) - 0.5) * (i % 2 ? 200 : 200000)); };
   if (known && s.style == Style::range_ends) return [top](std::int64_t i) { return i % 2 ? 0 : top - 1; };
   if (s.meaning.role == Role::segments) return [](std::int64_t) { return 0.0; };
   return [&random, top](std::int64_t) { return std::floor(uniform(random) * top); };
@@ -108,6 +136,8 @@ Draw floats(const Setting& s, Random& random) {
       return image ? [&random](std::int64_t) { return std::floor(uniform(random) * 256); } : usual;
     case Style::zeros:
       return [](std::int64_t) { return 0.0; };
+    case Style::large:
+      return [&random](std::int64_t) { return 16 * normal(random); };
     case Style::full_scale:  // a square wave whose pitch rises
       return [](std::int64_t i) { return std::sin(0.02 * std::pow(static_cast<double>(i), 1.2)) < 0 ? -1.0 : 1.0; };
     case Style::nan:
@@ -141,9 +171,11 @@ Draw draw(const Setting& s, Random& random) {
     case Role::positions:
       return positions(s);
     case Role::rate:
-      return [](std::int64_t) { return 16000.0; };
+      return in_turn(s, {16000, 8000, 16000, 8000});
     case Role::factor:
-      return [](std::int64_t) { return 1.0; };
+      return in_turn(s, {1, 0.7, 1.6, 1});
+    case Role::count:
+      return in_turn(s, {1, 2, 1, 3});
     case Role::bytes:
       return [&random, low = s.input.dtype() == DType::i8 ? -128.0 : 0.0](std::int64_t) {
         return std::floor(uniform(random) * 256) + low;
@@ -152,17 +184,14 @@ Draw draw(const Setting& s, Random& random) {
     case Role::segments:
       return ids(s, random);
     default:
-      if (s.input.dtype() == DType::boolean) return [&random](std::int64_t) { return random() & 1 ? 1.0 : 0.0; };
-      return floats(s, random);
+      return s.input.dtype() == DType::boolean ? flags(s, random) : floats(s, random);
   }
 }
 
-/// FNV-1a of the name: std::hash differs between libraries.
 std::uint64_t seed_of(const Setting& s) {
-  std::uint64_t seed = 14695981039346656037ULL + (s.style == Style::other ? 1 : 0);
+  std::uint64_t seed = s.style == Style::other ? 1 : 0;
   seed += static_cast<std::uint64_t>(s.extents.batch * 7919 + s.extents.sequence * 104729);
-  for (const char c : s.input.name()) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return seed;
+  return hash_of(s.input.name(), seed);
 }
 
 Tensor words(const Dims& dims) {
