@@ -1,7 +1,10 @@
 // The DequantizeLinear in front of an op and the QuantizeLinear behind it, as scale and zero point.
 #include "passes/quantize/sides.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "modelflow/modelflow.h"
 #include "passes/graph/extents.h"
@@ -21,6 +24,19 @@ bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tens
   for (std::size_t i = 0; i < b.size(); ++i)
     if (std::abs(q[i] * (static_cast<double>(x_scale) * w[i]) - b[i]) > kMostOff * y_scale) return false;
   return true;
+}
+
+/// Whether every sum of products stays within 32 bits behind its bias, whatever the image is.
+bool fits(const Tensor& steps, const Tensor& weights, std::size_t axis) {
+  std::int64_t inner = 1;
+  for (std::size_t i = axis + 1; i < weights.rank(); ++i) inner *= weights.dims()[i];
+  const auto bias = steps.as<std::int32_t>();
+  const auto w = weights.as<std::int8_t>();
+  std::vector<std::int64_t> most(bias.size());
+  for (std::size_t i = 0; i < bias.size(); ++i) most[i] = std::abs(std::int64_t{bias[i]});
+  for (std::size_t i = 0; i < w.size(); ++i)
+    most[i / static_cast<std::size_t>(inner) % most.size()] += std::int64_t{255} * std::abs(int{w[i]});
+  return std::ranges::all_of(most, [](std::int64_t sum) { return sum <= INT32_MAX; });
 }
 
 }  // namespace
@@ -71,6 +87,7 @@ std::optional<std::vector<Value*>> conv_inputs(Graph& graph, const Side& x, Valu
   if (!w) return {};
   const Tensor zeros = Tensor::make(DType::f32, w->scales.dims(), [](std::byte*) {});
   const Tensor steps = quantize_bias(bias ? *bias : zeros, x.q.scale, w->scales);
+  if (!fits(steps, w->values, axis)) return {};
   if (!context.plan && bias && !close_to(steps, *bias, x.q.scale, w->scales, y_scale)) return {};
   const std::string stem = weights.name();
   return std::vector<Value*>{x.value, &graph.add_constant(w->values, stem + "_quantized"),

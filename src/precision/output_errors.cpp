@@ -59,7 +59,7 @@ OutputError ErrorMeter::error() const {
     error.sqnr = -20 * std::log10(error.relative_l2);
     // Of a reference that is 0 throughout nothing is left.
     const double lengths = std::sqrt(squares_a_) * std::sqrt(squares_b_);
-    error.cosine = lengths > 0 ? std::min(1.0, products_ / lengths) : 0;
+    error.cosine = lengths > 0 ? std::min(products_ / lengths, 1.0) : 0;  // NaN stays
   }
   return error;
 }
@@ -77,11 +77,27 @@ double drop(const std::vector<OutputError>& errors, Metric metric) {
   return worst;
 }
 
+namespace {
+
+/// Something to compare: a finite number, or a text.
+bool has_number(const Tensor& tensor) {
+  if (tensor.dtype() == DType::undefined || tensor.elements() == 0) return false;
+  const bool counts = tensor.dtype() == DType::string || tensor.dtype() == DType::c64 || tensor.dtype() == DType::c128;
+  return counts || std::ranges::any_of(tensor.to_doubles(), [](double x) { return std::isfinite(x); });
+}
+
+}  // namespace
+
 ReferenceOutputs::ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples,
                                    int threads)
     : runtime_(runtime), samples_(samples), threads_(threads) {
   for (const Value* output : original.graph().outputs()) names_.push_back(output->name());
   reference_ = outputs_of(original, "", samples.size());
+  const auto says_something = [](const std::vector<Tensor>& outputs) {
+    return std::ranges::any_of(outputs, has_number);
+  };
+  if (!samples.empty() && std::ranges::none_of(reference_, says_something))
+    throw Error(ErrorKind::usage, "no sample gives a finite number: what lower precision costs cannot be judged");
 }
 
 ReferenceOutputs::Outputs ReferenceOutputs::outputs_of(const Model& model, const std::filesystem::path& plugin,
