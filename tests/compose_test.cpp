@@ -99,6 +99,44 @@ TEST(Merge, SymbolsAreThoseOfWhatFeeds) {
             "output  z float32[b.N] = b.z\n");
 }
 
+// The first merge called a symbol "b.N", as the second one would.
+TEST(Merge, SymbolsOfMergedModelsStayApart) {
+  const std::vector<Part> parts = {
+      part("w", "(float[N] p, float[\"b.N\"] q) => (float[N] h, float[\"b.N\"] g) { h = Relu(p) g = Relu(q) }"),
+      part("b", "(float[J] g, float[N] r) => (float[N] y) { s = Shape(r) e = Expand(g, s) y = Neg(e) }")};
+  const Merged merged = joined(parts, {"w.g=b.g"});
+  EXPECT_NE(merged.signature().find("input   q float32[b.N] -> w.q\ninput   r float32[b.N_2] -> b.r\n"),
+            std::string::npos)
+      << merged.signature();
+  Options portable;
+  portable.level = Level::O1;
+  portable.measure = false;
+  EXPECT_EQ(optimize(merged.model, portable).report.after.nodes, 5U);  // Expand stays
+}
+
+TEST(Merge, NamesOfPartsAreNoArithmetic) {
+  const char* const text = "(float[N] x) => (float[N] y) { y = Relu(x) }";
+  const Merged merged = joined({part("a", text), part("x - y", text)}, {"a.x=x - y.x"});
+  const Merged apart = joined({part("a", text), part("x - y", "(float[N] u) => (float[N] v) { v = Relu(u) }"),
+                               part("c", "(float[2] t) => (float[2] z) { z = Abs(t) }")},
+                              {"a.y=c.t"});
+  EXPECT_NE(apart.signature().find("u float32[x___y.N]"), std::string::npos) << apart.signature();
+}
+
+TEST(Merge, SymbolsInsideOfSequencesStayApart) {
+  const std::string a = "(float[N] p) => (float[N] h) { h = Relu(p) }";
+  const std::string b = "(seq(float[N]) q, float[M] k) => (int64 s, float[M] y) { s = SequenceLength(q) y = Neg(k) }";
+  const std::vector<Part> parts = {part("a", a), part("b", b)};
+  const std::string bytes = merge(parts, {parse_edge("a.h=b.k", parts)}).model.to_bytes();
+  EXPECT_NE(bytes.find("b.N"), std::string::npos);
+}
+
+TEST(Merge, ValuesThatTwoPartsCouldMeanAreRefused) {
+  EXPECT_EQ(refusal({part("a", "(float[4] \"b.x\") => (float[4] u) { u = Relu(\"b.x\") }"),
+                     part("a.b", "(float[4] x) => (float[4] v) { v = Relu(x) }")}),
+            "'a.b.x' is a value of 'a' and of 'a.b': give one model another name");
+}
+
 TEST(Merge, OpsetsAreRaised) {
   const Merged merged = joined({part("old",
                                      "(float[N,1,4] x) => (float[N,4] t) { s = Squeeze<axes = [1]>(x) "

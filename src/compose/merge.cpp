@@ -153,6 +153,16 @@ void check_names(const std::vector<Part>& parts) {
         throw Error(ErrorKind::usage,
                     fmt::format("two models are called '{}': give one another name, as NAME=FILE", parts[i].name));
 }
+  // A dot may stand in both halves of "part.value".
+  std::map<std::string, std::size_t> holders;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (const auto* values : {&parts[i].model.graph().inputs(), &parts[i].model.graph().outputs()})
+      for (const Value* value : *values) {
+        const std::string full = parts[i].name + "." + value->name();
+        if (const std::size_t holder = holders.emplace(full, i).first->second; holder != i)
+          throw Error(ErrorKind::usage, fmt::format("'{}' is a value of '{}' and of '{}': give one model another name",
+                                                    full, parts[holder].name, parts[i].name));
+      }
 
 }  // namespace
 
