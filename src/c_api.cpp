@@ -9,6 +9,8 @@
 #include "modelflow/compose.h"
 #include "modelflow/data.h"
 #include "src/c_api_handle.h"
+#include "src/core/data_files.h"
+#include "src/core/once.h"
 #include "src/flow/report_json.h"
 
 namespace modelflow {
@@ -174,6 +176,8 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
                             char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    refuse_data_files(output, "output", {input});
+    const auto held = held_data_files({input});
     Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;
     result.model.save(output, options != nullptr ? options->write : WriteOptions{});

@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "src/core/new_file.h"
+#include "merging.h"
+#include "src/core/data_files.h"
 
 namespace modelflow::tools {
 namespace {
@@ -66,10 +68,17 @@ void refuse_contradictions(const CLI::App& app) {
 
 void refuse_shared_files(const Arguments& arguments) {
   const fs::path& report = arguments.report_file;
-  if (!arguments.output.empty()) (void)end_of_links(arguments.output);
+  std::vector<fs::path> models = files_of(arguments);
+  if (!arguments.output.empty()) {
+    (void)end_of_links(arguments.output);
+    refuse_data_files(arguments.output, "-o", models);
+    if (is_named_as_text(arguments.output))
+      throw Error(ErrorKind::usage, fmt::format("-o '{}' is named as text, and models are written as protobuf: .onnx",
+                                                arguments.output.string()));
+  }
   if (report.empty()) return;
   (void)end_of_links(report);
-  std::vector<fs::path> models = arguments.models;
+  refuse_data_files(report, "--report", models);
   models.push_back(arguments.output);
   for (const fs::path& model : models) {
     std::error_code error;

@@ -14,6 +14,7 @@
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
+#include "src/core/data_files.h"
 #include "src/core/new_file.h"
 #include "src/core/printable.h"
 #include "supervised.h"
@@ -151,6 +152,7 @@ int run(Arguments& arguments, Step& at) {
     save_model(arguments, inline_functions(std::move(model)), at);
     if (!arguments.quiet) behind_the_model(arguments, [&] { print(written(arguments)); });
     return 0;
+  const auto held = held_data_files(files_of(arguments));
   }
   arguments.options.progress = [&](std::string_view step, double done) {
     stop_if_interrupted();
