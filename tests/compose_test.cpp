@@ -288,8 +288,17 @@ TEST(Bind, SaysWhatDoesNotFit) {
   EXPECT_EQ(refused("sr=1,2"), "'sr' is int64: 2 numbers cannot fill it");
   EXPECT_EQ(refused("x=0"), "'x' is float32[N,4]: give its value as an array in an .npz file");
   EXPECT_EQ(refused("sr"), "'sr' binds nothing: expected INPUT=NUMBER or FILE.npz");
+  EXPECT_EQ(refused("state=1e400"), "input 'state': 1e+400 is more than the type of the input holds");
   EXPECT_THROW((void)bind_inputs(voice(), {{"sr", Tensor::scalar(1.0F)}}), Error);
   EXPECT_THROW((void)bind_inputs(voice(), {{"state", Tensor::of<float>({1}, {1.0F})}}), Error);
+}
+
+TEST(Bind, NumbersOfHalfWidth) {
+  const Model model = part("m", "(float16 x, bfloat16 z) => (float16 y, bfloat16 w) { y = Relu(x) w = Relu(z) }").model;
+  EXPECT_EQ(parse_bind(model, "x=-65504").at("x").to_doubles(), std::vector<double>{-65504});
+  EXPECT_THROW((void)parse_bind(model, "x=70000"), Error);
+  EXPECT_THROW((void)parse_bind(model, "z=3.4e38"), Error);
+  EXPECT_NO_THROW((void)parse_bind(model, "x=inf"));
 }
 
 TEST(Outputs, OnlyWhatIsWanted) {

@@ -5,10 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
-#include "src/core/new_file.h"
 #include "merging.h"
 #include "src/core/data_files.h"
+#include "src/core/new_file.h"
 
 namespace modelflow::tools {
 namespace {
@@ -46,6 +47,13 @@ bool is_data_of(const fs::path& file, const fs::path& model) {
   if (!name.starts_with(stem)) return false;
   const std::string rest = name.substr(stem.size());
   return rest.empty() || (rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string::npos);
+}
+
+/// Endings by which the onnx package knows files of text.
+bool is_named_as_text(const fs::path& file) {
+  static const std::set<fs::path> endings = {".onnxtxt", ".onnxtext", ".textproto", ".prototxt",
+                                             ".pbtxt",   ".json",     ".onnxjson"};
+  return endings.contains(file.extension());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include "modelflow/compose.h"
 #include "modelflow/front_end.h"
-#include "src/core/printable.h"
 
 namespace modelflow::tools {
 namespace {
@@ -42,6 +41,7 @@ std::string checked(const MergeCheck& check) {
 }
 
 }  // namespace
+
 std::vector<fs::path> files_of(const Arguments& arguments) {
   std::vector<fs::path> files;
   for (const fs::path& given : arguments.models) files.push_back(arguments.merge ? file_of(given) : given);
@@ -52,7 +52,6 @@ std::string part_name(const fs::path& given) {
   const std::string text = given.string();
   return file_of(given) == given ? given.stem().string() : text.substr(0, text.find('='));
 }
-
 
 Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes) {
   std::vector<Part> parts;
@@ -66,7 +65,7 @@ Model load_merged(const Arguments& arguments, Progress& progress, std::vector<st
   if (edges.empty() && has_front)
     edges.push_back(fitting_edge(parts[0], parts[0].model.graph().outputs().front()->name(), parts[1]));
   Merged merged = merge(parts, edges);
-  if (arguments.explain && !arguments.json && !arguments.quiet) print(printable(merged.signature()) + "\n");
+  if (arguments.explain && !arguments.json && !arguments.quiet) print(merged.signature() + "\n");
   for (const std::string& note : merged.notes) notes.push_back(note);
   if (arguments.options.verify) {
     progress.show("compare with the parts in turn", 0);

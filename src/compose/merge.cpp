@@ -12,6 +12,7 @@
 #include "src/compose/symbols.h"
 #include "src/compose/together.h"
 #include "src/compose/wording.h"
+#include "src/core/printable.h"
 
 namespace modelflow {
 namespace {
@@ -152,7 +153,6 @@ void check_names(const std::vector<Part>& parts) {
       if (parts[i].name == parts[j].name)
         throw Error(ErrorKind::usage,
                     fmt::format("two models are called '{}': give one another name, as NAME=FILE", parts[i].name));
-}
   // A dot may stand in both halves of "part.value".
   std::map<std::string, std::size_t> holders;
   for (std::size_t i = 0; i < parts.size(); ++i)
@@ -163,6 +163,7 @@ void check_names(const std::vector<Part>& parts) {
           throw Error(ErrorKind::usage, fmt::format("'{}' is a value of '{}' and of '{}': give one model another name",
                                                     full, parts[holder].name, parts[i].name));
       }
+}
 
 }  // namespace
 
@@ -183,7 +184,7 @@ Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
 std::string Merged::signature() const {
   std::string lines;
   const auto add = [&](const char* kind, const Joint& joint, const std::string& ends) {
-    lines += fmt::format("{:<7} {} {}{}\n", kind, joint.name, text(joint.type), ends);
+    lines += printable_line(fmt::format("{:<7} {} {}{}", kind, joint.name, text(joint.type), ends));
   };
   const auto arrow = [](const std::vector<std::string>& to) { return " -> " + listed(to); };
   for (const Joint& input : inputs) add("input", input, arrow(input.to));
