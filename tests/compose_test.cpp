@@ -114,6 +114,22 @@ TEST(Merge, SymbolsOfMergedModelsStayApart) {
   EXPECT_EQ(optimize(merged.model, portable).report.after.nodes, 5U);  // Expand stays
 }
 
+TEST(Merge, SymbolsInsideOfFunctionsStayApart) {
+  const auto with_function = [](const char* name) {
+    Part made = {name,
+                 Model::from_text(std::string("<ir_version: 10, opset_import: [\"\" : 17, \"my\" : 1]> g (float[N] x) "
+                                              "=> (float[N] y) { y = my.") +
+                                  name + "(x) } <domain: \"my\", opset_import: [\"\" : 17]> " + name +
+                                  " (a) => (b) { c = Neg(a) b = Abs(c) }")};
+    made.model.functions[0].body->find("c")->type = Type::tensor(DType::f32, Shape({Dim::symbol("N")}));
+    return made;
+  };
+  const std::vector<Part> parts = {with_function("F"), with_function("G")};
+  const Merged merged = merge(parts, {parse_edge("F.x=G.x", parts)});
+  ASSERT_EQ(merged.model.functions.size(), 2U);
+  EXPECT_EQ(merged.model.functions[1].body->find("c")->shape().str(), "[G.N]");
+}
+
 TEST(Merge, NamesOfPartsAreNoArithmetic) {
   const char* const text = "(float[N] x) => (float[N] y) { y = Relu(x) }";
   const Merged merged = joined({part("a", text), part("x - y", text)}, {"a.x=x - y.x"});

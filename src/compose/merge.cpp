@@ -172,8 +172,9 @@ Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
   const std::vector<Edge> edges = given.empty() ? edges_by_name(parts) : given;
   (void)links(parts, edges);  // what is wrong with them is said of the models as they came
   Merged merged;
-  merged.model = bring_together(parts, merged.notes);
   separate_symbols(parts);
+  merged.model = bring_together(parts, merged.notes);
+  separate_symbols(parts);  // those of inference
   for (const Link& link : links(parts, edges))
     join_symbols(parts, link.value->type, parts[link.to].model.graph().inputs()[link.input]->type);
   const std::vector<Link> tied = links(parts, edges);  // joined symbols may contradict each other

@@ -28,6 +28,12 @@ void each_type(Graph& graph, const Visit& visit) {
   }
 }
 
+template <class Visit>
+void each_type(Model& model, const Visit& visit) {
+  each_type(model.graph(), visit);
+  for (Function& function : model.functions) each_type(*function.body, visit);
+}
+
 /// A symbol as it is replaced; what is computed from one that is becomes unknown, and inference will tell.
 Dim replaced(const Dim& dim, const Symbols& symbols) {
   for (const std::string& symbol : dim.symbols()) {
@@ -40,13 +46,12 @@ Dim replaced(const Dim& dim, const Symbols& symbols) {
 
 void replace(Model& model, const Symbols& symbols) {
   if (symbols.empty()) return;
-  each_type(model.graph(),
-            [&](Type& type) { change_dims(type, [&](const Dim& dim) { return replaced(dim, symbols); }); });
+  each_type(model, [&](Type& type) { change_dims(type, [&](const Dim& dim) { return replaced(dim, symbols); }); });
 }
 
 std::set<std::string> symbols_of(Model& model) {
   std::set<std::string> all;
-  each_type(model.graph(), [&](Type& type) {
+  each_type(model, [&](Type& type) {
     change_dims(type, [&](const Dim& dim) {
       for (std::string& symbol : dim.symbols()) all.insert(std::move(symbol));
       return dim;
