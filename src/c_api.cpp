@@ -9,6 +9,8 @@
 #include "modelflow/compose.h"
 #include "modelflow/data.h"
 #include "src/c_api_handle.h"
+#include "src/core/data_files.h"
+#include "src/core/once.h"
 #include "src/flow/report_json.h"
 
 namespace modelflow {
@@ -93,7 +95,7 @@ void set(modelflow_options& handle, const std::string& key, const std::string& v
       {"metric", [&] { options.metric = parse_metric(value); }},
       {"max_drop", [&] { options.max_drop = per_cent(value); }},
       {"reproducer", [&] { options.reproducer = value; }},
-      {"input_shape", [&] { options.input_shapes.insert(parse_input_shape(value)); }},
+      {"input_shape", [&] { add_once(options.input_shapes, {parse_input_shape(value)}, "input_shape"); }},
       {"bind", [&] { handle.bind.push_back(value); }},
       {"output", [&] { options.outputs.push_back(value); }},
       {"drop_output", [&] { options.drop_outputs.push_back(value); }},
@@ -109,7 +111,7 @@ Result run(Model model, const modelflow_options* handle) {
   if (handle == nullptr) return optimize(std::move(model));
   const std::vector<std::string> names = input_names(model);
   Options options = with_callbacks(*handle, names);
-  for (const std::string& text : handle->bind) options.bind.merge(parse_bind(model, text));
+  for (const std::string& text : handle->bind) add_once(options.bind, parse_bind(model, text), "bind");
   Result result = optimize(std::move(model), options);
   stop_if_cancelled(*handle);  // nothing is written then
   return result;
@@ -174,6 +176,8 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
                             char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    refuse_data_files(output, "output", {input});
+    const auto held = held_data_files({input});
     Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;
     result.model.save(output, options != nullptr ? options->write : WriteOptions{});

@@ -4,6 +4,7 @@
 #include "modelflow/compose.h"
 #include "modelflow/front_end.h"
 #include "src/c_api_handle.h"
+#include "src/core/data_files.h"
 
 namespace modelflow {
 namespace {
@@ -31,6 +32,8 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
   return guarded(error, [&] {
     if (files == nullptr || output == nullptr || (edges == nullptr && edge_count > 0))
       throw Error(ErrorKind::usage, "null argument");
+    refuse_data_files(output, "output", {files, files + count});
+    const auto held = held_data_files({files, files + count});
     std::vector<Part> parts;
     for (size_t i = 0; i < count; ++i)
       parts.push_back({names ? names[i] : std::filesystem::path(files[i]).stem().string(), Model::load(files[i])});

@@ -99,6 +99,60 @@ TEST(Merge, SymbolsAreThoseOfWhatFeeds) {
             "output  z float32[b.N] = b.z\n");
 }
 
+// The first merge called a symbol "b.N", as the second one would.
+TEST(Merge, SymbolsOfMergedModelsStayApart) {
+  const std::vector<Part> parts = {
+      part("w", "(float[N] p, float[\"b.N\"] q) => (float[N] h, float[\"b.N\"] g) { h = Relu(p) g = Relu(q) }"),
+      part("b", "(float[J] g, float[N] r) => (float[N] y) { s = Shape(r) e = Expand(g, s) y = Neg(e) }")};
+  const Merged merged = joined(parts, {"w.g=b.g"});
+  EXPECT_NE(merged.signature().find("input   q float32[b.N] -> w.q\ninput   r float32[b.N_2] -> b.r\n"),
+            std::string::npos)
+      << merged.signature();
+  Options portable;
+  portable.level = Level::O1;
+  portable.measure = false;
+  EXPECT_EQ(optimize(merged.model, portable).report.after.nodes, 5U);  // Expand stays
+}
+
+TEST(Merge, SymbolsInsideOfFunctionsStayApart) {
+  const auto with_function = [](const char* name) {
+    Part made = {name,
+                 Model::from_text(std::string("<ir_version: 10, opset_import: [\"\" : 17, \"my\" : 1]> g (float[N] x) "
+                                              "=> (float[N] y) { y = my.") +
+                                  name + "(x) } <domain: \"my\", opset_import: [\"\" : 17]> " + name +
+                                  " (a) => (b) { c = Neg(a) b = Abs(c) }")};
+    made.model.functions[0].body->find("c")->type = Type::tensor(DType::f32, Shape({Dim::symbol("N")}));
+    return made;
+  };
+  const std::vector<Part> parts = {with_function("F"), with_function("G")};
+  const Merged merged = merge(parts, {parse_edge("F.x=G.x", parts)});
+  ASSERT_EQ(merged.model.functions.size(), 2U);
+  EXPECT_EQ(merged.model.functions[1].body->find("c")->shape().str(), "[G.N]");
+}
+
+TEST(Merge, NamesOfPartsAreNoArithmetic) {
+  const char* const text = "(float[N] x) => (float[N] y) { y = Relu(x) }";
+  const Merged merged = joined({part("a", text), part("x - y", text)}, {"a.x=x - y.x"});
+  const Merged apart = joined({part("a", text), part("x - y", "(float[N] u) => (float[N] v) { v = Relu(u) }"),
+                               part("c", "(float[2] t) => (float[2] z) { z = Abs(t) }")},
+                              {"a.y=c.t"});
+  EXPECT_NE(apart.signature().find("u float32[x___y.N]"), std::string::npos) << apart.signature();
+}
+
+TEST(Merge, SymbolsInsideOfSequencesStayApart) {
+  const std::string a = "(float[N] p) => (float[N] h) { h = Relu(p) }";
+  const std::string b = "(seq(float[N]) q, float[M] k) => (int64 s, float[M] y) { s = SequenceLength(q) y = Neg(k) }";
+  const std::vector<Part> parts = {part("a", a), part("b", b)};
+  const std::string bytes = merge(parts, {parse_edge("a.h=b.k", parts)}).model.to_bytes();
+  EXPECT_NE(bytes.find("b.N"), std::string::npos);
+}
+
+TEST(Merge, ValuesThatTwoPartsCouldMeanAreRefused) {
+  EXPECT_EQ(refusal({part("a", "(float[4] \"b.x\") => (float[4] u) { u = Relu(\"b.x\") }"),
+                     part("a.b", "(float[4] x) => (float[4] v) { v = Relu(x) }")}),
+            "'a.b.x' is a value of 'a' and of 'a.b': give one model another name");
+}
+
 TEST(Merge, OpsetsAreRaised) {
   const Merged merged = joined({part("old",
                                      "(float[N,1,4] x) => (float[N,4] t) { s = Squeeze<axes = [1]>(x) "
@@ -250,8 +304,17 @@ TEST(Bind, SaysWhatDoesNotFit) {
   EXPECT_EQ(refused("sr=1,2"), "'sr' is int64: 2 numbers cannot fill it");
   EXPECT_EQ(refused("x=0"), "'x' is float32[N,4]: give its value as an array in an .npz file");
   EXPECT_EQ(refused("sr"), "'sr' binds nothing: expected INPUT=NUMBER or FILE.npz");
+  EXPECT_EQ(refused("state=1e400"), "input 'state': 1e+400 is more than the type of the input holds");
   EXPECT_THROW((void)bind_inputs(voice(), {{"sr", Tensor::scalar(1.0F)}}), Error);
   EXPECT_THROW((void)bind_inputs(voice(), {{"state", Tensor::of<float>({1}, {1.0F})}}), Error);
+}
+
+TEST(Bind, NumbersOfHalfWidth) {
+  const Model model = part("m", "(float16 x, bfloat16 z) => (float16 y, bfloat16 w) { y = Relu(x) w = Relu(z) }").model;
+  EXPECT_EQ(parse_bind(model, "x=-65504").at("x").to_doubles(), std::vector<double>{-65504});
+  EXPECT_THROW((void)parse_bind(model, "x=70000"), Error);
+  EXPECT_THROW((void)parse_bind(model, "z=3.4e38"), Error);
+  EXPECT_NO_THROW((void)parse_bind(model, "x=inf"));
 }
 
 TEST(Outputs, OnlyWhatIsWanted) {

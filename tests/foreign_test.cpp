@@ -42,6 +42,15 @@ TEST(Foreign, OneThatCannotBeWrittenOutIsRefused) {
   }
 }
 
+// ONNX Runtime runs its own Relu, whatever the function of this name says.
+TEST(Foreign, AFunctionByTheNameOfAStandardOperatorIsNotRun) {
+  const Model model = inline_functions(
+      Model::from_text("<ir_version: 8, opset_import: [\"\" : 17]> g (float[4] x) => (float[4] y) { y = Relu(x) }\n"
+                       "<domain: \"\", opset_import: [\"\" : 17]> Relu (p) => (q) { q = Neg(p) }"));
+  EXPECT_TRUE(model.graph().nodes().front()->is("Relu"));
+  EXPECT_TRUE(model.functions.empty());
+}
+
 TEST(Foreign, OursAreKnown) {
   const Model model = Model::from_text(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2,8,8] x, float[N,S,4] z) => (float[N,2,8,8] y, "

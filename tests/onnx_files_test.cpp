@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
@@ -168,10 +169,41 @@ TEST_F(OnnxFiles, DataThatIsInUseStays) {
 }
 
 TEST_F(OnnxFiles, DataOfOthersStays) {
+  const fs::path file = root_ / "model/m.onnx";
   write("model/m.onnx.data", "somebody else's");
-  weighty(0).save(root_ / "model/m.onnx", kOutside);
-  EXPECT_EQ(read("model/m.onnx.data"), "somebody else's");
+  weighty(0).save(file, kOutside);
   EXPECT_EQ(files(), (Names{"data.bin", "m.onnx", "m.onnx.data", "m.onnx.data.1"}));
+  weighty(0).save(file, kInside);  // the name of the one begins with the name of the other
+  EXPECT_EQ(read("model/m.onnx.data"), "somebody else's");
+  EXPECT_EQ(files(), (Names{"data.bin", "m.onnx", "m.onnx.data"}));
+}
+
+// Whatever the other model is called, and if it is a link.
+TEST_F(OnnxFiles, DataThatAnotherModelNamesStays) {
+  const fs::path file = root_ / "model/m.onnx";
+  for (const std::string other : {"model/m.onnx.bak", "model/link"}) {
+    weighty(0).save(file, kOutside);
+    fs::copy_file(file, root_ / "copy");
+    if (other == "model/link")
+      fs::create_symlink("../copy", root_ / other);
+    else
+      fs::rename(root_ / "copy", root_ / other);
+    weighty(1).save(file, kInside);
+    EXPECT_TRUE(fs::exists(root_ / "model/m.onnx.data")) << other;
+    fs::remove(root_ / other);
+    fs::remove(root_ / "model/m.onnx.data");
+  }
+}
+
+// What one run is about to remove, another one may have chosen.
+TEST_F(OnnxFiles, RunsThatSaveAtOnceLeaveAWholeModel) {
+  const fs::path file = root_ / "model/m.onnx";
+  for (int round = 0; round < 100; ++round) {
+    std::vector<std::thread> runs;
+    for (const float first : {0.0F, 1.0F}) runs.emplace_back([&, first] { weighty(first).save(file, kOutside); });
+    for (std::thread& run : runs) run.join();
+    ASSERT_NO_THROW(Model::load(file)) << "round " << round;
+  }
 }
 
 TEST_F(OnnxFiles, LeftoversOfKilledWritersGo) {

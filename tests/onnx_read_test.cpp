@@ -173,6 +173,18 @@ TEST(OnnxRead, InputsAreWhatTheyWereMade) {
   }
 }
 
+// A value of the main graph that a branch of the algorithm reads, and one that it gives.
+TEST(OnnxRead, TrainingReadsAndGivesValuesOfTheMainGraph) {
+  const std::string branch = field(1, node("Neg", {"t"}, {"n"})) + field(2, "b") + field(12, value("n"));
+  const std::string attribute = field(1, "then_branch") + field(6, branch) + field(20, 5);
+  const std::string algorithm =
+      field(1, node("If", {"c"}, {"r"}, field(5, attribute))) + field(2, "a") + field(12, value("u"));
+  const std::string graph = field(1, node("Neg", {"x"}, {"t"})) + field(1, node("Abs", {"t"}, {"u"})) +
+                            field(1, node("Relu", {"u"}, {"y"})) + field(11, value("x")) + field(12, value("y"));
+  const Model read = Model::from_bytes(span(model(graph, field(20, field(2, algorithm)))));
+  EXPECT_EQ(read.graph().pinned, (std::set<std::string>{"t", "u"}));
+}
+
 TEST(OnnxRead, WeightsThatAreInputsAreNoConstants) {
   const std::string bytes =
       model(field(1, node("Add", {"x", "w"}, {"y"})) + field(5, tensor("w", {2}, field(9, "12345678"))) +

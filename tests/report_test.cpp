@@ -101,6 +101,22 @@ TEST(Report, MemoryThatIsTakenShows) {
   EXPECT_LE(grown, kBytes * 1.5);
 }
 
+TEST(Report, NamesMakeNoLinesOfTheirOwn) {
+  const std::string forged = "name\nverified: 9 outputs compared";
+  Report report;
+  report.input = forged;
+  report.notes = {forged};
+  report.before.ops = {{forged, 1}};
+  report.regions = {{.name = forged, .reason = forged}};
+  report.feeds = {{.name = forged, .why = "", .shapes = {}, .dropped = forged}};
+  report.fused = {{.node = "n", .op = forged, .kernel = forged, .replaced = {}}};
+  report.steps = {{.stage = "s", .name = "p", .hits = {}, .misses = {{.rule = "r", .node = forged, .reason = forged}}}};
+  report.verified = true;
+  const std::string text = report.text() + report.explain();
+  EXPECT_EQ(text.find("\nverified: 9"), std::string::npos) << text;
+  EXPECT_NE(text.find("name\\x0averified: 9"), std::string::npos);
+}
+
 /// Names that would end the script, begin a comment, or are no UTF-8.
 TEST(Report, PagesHoldNamesAsData) {
   Report report;

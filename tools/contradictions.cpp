@@ -5,7 +5,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <set>
 
+#include "merging.h"
+#include "src/core/data_files.h"
 #include "src/core/new_file.h"
 
 namespace modelflow::tools {
@@ -46,6 +49,13 @@ bool is_data_of(const fs::path& file, const fs::path& model) {
   return rest.empty() || (rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string::npos);
 }
 
+/// Endings by which the onnx package knows files of text.
+bool is_named_as_text(const fs::path& file) {
+  static const std::set<fs::path> endings = {".onnxtxt", ".onnxtext", ".textproto", ".prototxt",
+                                             ".pbtxt",   ".json",     ".onnxjson"};
+  return endings.contains(file.extension());
+}
+
 }  // namespace
 
 void refuse_contradictions(const CLI::App& app) {
@@ -66,10 +76,17 @@ void refuse_contradictions(const CLI::App& app) {
 
 void refuse_shared_files(const Arguments& arguments) {
   const fs::path& report = arguments.report_file;
-  if (!arguments.output.empty()) (void)end_of_links(arguments.output);
+  std::vector<fs::path> models = files_of(arguments);
+  if (!arguments.output.empty()) {
+    (void)end_of_links(arguments.output);
+    refuse_data_files(arguments.output, "-o", models);
+    if (is_named_as_text(arguments.output))
+      throw Error(ErrorKind::usage, fmt::format("-o '{}' is named as text, and models are written as protobuf: .onnx",
+                                                arguments.output.string()));
+  }
   if (report.empty()) return;
   (void)end_of_links(report);
-  std::vector<fs::path> models = arguments.models;
+  refuse_data_files(report, "--report", models);
   models.push_back(arguments.output);
   for (const fs::path& model : models) {
     std::error_code error;

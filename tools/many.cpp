@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "contradictions.h"
 #include "src/core/printable.h"
 #include "terminal.h"
 
@@ -64,11 +67,6 @@ std::vector<Found> models_of(const Arguments& arguments) {
       add_models_below(given, arguments.output, all);
     else
       all.push_back({given, given.filename()});
-  std::map<fs::path, fs::path> by_place;
-  for (const Found& found : all)
-    if (const auto [at, fresh] = by_place.emplace(found.place, found.model); !fresh)
-      throw Error(ErrorKind::usage, fmt::format("the results of '{}' and '{}' would have one name", at->second.string(),
-                                                found.model.string()));
   return all;
 }
 
@@ -146,6 +144,7 @@ Told& shared() {
 
 Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   Arguments one = all;
+  one.models = {found.model};
   one.input = found.model;
   one.output = all.output / found.place;
   if (!all.report_file.empty()) (one.report_file = all.report_file / found.place).replace_extension(".html");
@@ -159,6 +158,33 @@ Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   return one;
 }
 
+/// What tells files apart whatever they are called; none where there is no file.
+std::optional<std::pair<dev_t, ino_t>> identity(const fs::path& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return std::nullopt;
+  return std::pair(info.st_dev, info.st_ino);
+}
+
+/// Nothing that is written takes the place of a model, or of something else that is written.
+void check_places(const std::vector<Arguments>& runs) {
+  std::map<std::pair<dev_t, ino_t>, fs::path> models;
+  for (const Arguments& run : runs)
+    if (const auto model = identity(run.input)) models.emplace(*model, run.input);
+  std::map<fs::path, fs::path> written;
+  for (const Arguments& run : runs)
+    for (const fs::path& file : {run.output, run.report_file}) {
+      if (file.empty()) continue;
+      if (const auto [at, fresh] = written.emplace(file, run.input); !fresh)
+        throw Error(ErrorKind::usage, fmt::format("the results of '{}' and '{}' would have one name, '{}'",
+                                                  at->second.string(), run.input.string(), file.string()));
+      const auto there = identity(file);
+      if (const auto model = there ? models.find(*there) : models.end(); model != models.end())
+        throw Error(ErrorKind::usage, fmt::format("the result of '{}' would take the place of the model '{}'",
+                                                  run.input.string(), model->second.string()));
+    }
+  for (const Arguments& run : runs) refuse_shared_files(run);
+}
+
 }  // namespace
 
 int optimize_many(const Arguments& arguments, const std::function<int(Arguments&, Step&)>& one) {
@@ -168,13 +194,17 @@ int optimize_many(const Arguments& arguments, const std::function<int(Arguments&
   const bool table = !arguments.json && !arguments.quiet;
   std::vector<Row> rows;
   Told& told = shared();
-  for (const Found& found : models_of(arguments)) {
+  const std::vector<Found> all = models_of(arguments);
+  std::vector<Arguments> runs;
+  for (const Found& found : all) runs.push_back(for_model(arguments, found, told));
+  check_places(runs);
+  for (std::size_t i = 0; i < all.size(); ++i) {
     told = {};
-    Arguments here = for_model(arguments, found, told);
+    Arguments& here = runs[i];
     make_folder(here.output.parent_path());
     if (!here.report_file.empty()) make_folder(here.report_file.parent_path());
     const auto start = std::chrono::steady_clock::now();
-    Row row{.model = found.place.string(), .output = here.output.string(), .told = {}};
+    Row row{.model = all[i].place.string(), .output = here.output.string(), .told = {}};
     row.code = supervised(arguments.options.limits, [&](Step& at) { return one(here, at); });
     if (getpid() != parent) return row.code;  // this is the process of the model
     row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

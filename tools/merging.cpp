@@ -5,23 +5,24 @@
 
 #include "modelflow/compose.h"
 #include "modelflow/front_end.h"
-#include "src/core/printable.h"
 
 namespace modelflow::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFront = "front";  // what --map calls a front end
-
-/// "NAME=FILE", or a file that is called by its stem.
-Part load_part(const fs::path& given, const Limits& limits) {
+/// A model as --merge takes it, FILE or NAME=FILE, without its name.
+fs::path file_of(const fs::path& given) {
   const std::string text = given.string();
   const std::size_t equals = text.find('=');
   std::error_code error;
-  if (equals == std::string::npos || equals == 0 || fs::exists(given, error))
-    return {given.stem().string(), Model::load(given, limits)};
-  return {text.substr(0, equals), Model::load(text.substr(equals + 1), limits)};
+  return equals == std::string::npos || equals == 0 || fs::exists(given, error) ? given
+                                                                                : fs::path(text.substr(equals + 1));
+}
+
+/// "NAME=FILE", or a file that is called by its stem.
+Part load_part(const fs::path& given, const Limits& limits) {
+  return {part_name(given), Model::load(file_of(given), limits)};
 }
 
 /// Whether there is one; it stands before the models.
@@ -41,6 +42,17 @@ std::string checked(const MergeCheck& check) {
 
 }  // namespace
 
+std::vector<fs::path> files_of(const Arguments& arguments) {
+  std::vector<fs::path> files;
+  for (const fs::path& given : arguments.models) files.push_back(arguments.merge ? file_of(given) : given);
+  return files;
+}
+
+std::string part_name(const fs::path& given) {
+  const std::string text = given.string();
+  return file_of(given) == given ? given.stem().string() : text.substr(0, text.find('='));
+}
+
 Model load_merged(const Arguments& arguments, Progress& progress, std::vector<std::string>& notes) {
   std::vector<Part> parts;
   const bool has_front = begin_with_front_end(arguments, parts);
@@ -53,7 +65,7 @@ Model load_merged(const Arguments& arguments, Progress& progress, std::vector<st
   if (edges.empty() && has_front)
     edges.push_back(fitting_edge(parts[0], parts[0].model.graph().outputs().front()->name(), parts[1]));
   Merged merged = merge(parts, edges);
-  if (arguments.explain && !arguments.json && !arguments.quiet) print(printable(merged.signature()) + "\n");
+  if (arguments.explain && !arguments.json && !arguments.quiet) print(merged.signature() + "\n");
   for (const std::string& note : merged.notes) notes.push_back(note);
   if (arguments.options.verify) {
     progress.show("compare with the parts in turn", 0);

@@ -14,7 +14,9 @@
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "optimize_options.h"
+#include "src/core/data_files.h"
 #include "src/core/new_file.h"
+#include "src/core/once.h"
 #include "src/core/printable.h"
 #include "supervised.h"
 #include "terminal.h"
@@ -73,13 +75,13 @@ std::string json_list_of(const Options& options) {
 }
 
 std::string written(const Arguments& arguments) {
-  return arguments.output.empty() ? "" : fmt::format("written: {}\n", arguments.output.string());
+  return arguments.output.empty() ? "" : printable_line("written: " + arguments.output.string());
 }
 
 std::string result_text(const Arguments& arguments, const Report& report) {
   if (arguments.json) return report.json() + "\n";
   if (arguments.quiet) return "";
-  return printable(report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments));
+  return report.text() + (arguments.explain ? "\n" + report.explain() : "") + written(arguments);
 }
 
 void save_model(const Arguments& arguments, const Model& model, Step& at) {
@@ -125,6 +127,15 @@ void warn_if_unverified(const Arguments& arguments, const Report& report) {
   fmt::print(stderr, "{}: warning: {}\n", arguments.who, printable(why));
 }
 
+void warn_of_functions(const Arguments& arguments, const Model& model) {
+  std::string names;
+  for (const Function& function : model.functions)
+    names += (names.empty() ? "" : ", ") + function.domain + ":" + function.name;
+  if (!names.empty())
+    fmt::print(stderr, "{}: warning: functions for another opset than the model's are not written out: {}\n",
+               arguments.who, printable(names));
+}
+
 /// The model, or those that became one.
 std::string named(const Arguments& arguments) {
   if (!is_composed(arguments)) return arguments.input.string();
@@ -141,14 +152,17 @@ int run(Arguments& arguments, Step& at) {
   Progress progress(arguments.quiet || arguments.json);
   if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
   std::vector<std::string> notes;
+  const auto held = held_data_files(files_of(arguments));
   Model model = is_composed(arguments) ? load_merged(arguments, progress, notes)
                                        : Model::load(arguments.input, arguments.options.limits);
   arguments.options.bind.clear();
-  for (const std::string& text : arguments.bind) arguments.options.bind.merge(parse_bind(model, text));
+  for (const std::string& text : arguments.bind) add_once(arguments.options.bind, parse_bind(model, text), "--bind");
   if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);
   stop_if_interrupted();
   if (arguments.inline_only) {
-    save_model(arguments, inline_functions(std::move(model)), at);
+    model = inline_functions(std::move(model));
+    save_model(arguments, model, at);
+    warn_of_functions(arguments, model);
     if (!arguments.quiet) behind_the_model(arguments, [&] { print(written(arguments)); });
     return 0;
   }

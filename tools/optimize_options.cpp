@@ -12,6 +12,7 @@
 #include "modelflow/data.h"
 #include "score.h"
 #include "self_description.h"
+#include "src/core/once.h"
 #include "terminal.h"
 
 namespace modelflow::tools {
@@ -98,10 +99,10 @@ void add_limits(CLI::App& app, Raw& raw, Limits& limits) {
 
 /// What goes in and what comes out.
 void add_places(CLI::App& app, Raw& raw) {
-  app.add_option(
-      "MODELS", raw.models,
-      "the ONNX model to optimize, and where to write it (or -o); with a folder for -o (and --report) any number "
-      "of models and folders of them");
+  app.add_option("MODELS", raw.models,
+                 "the ONNX model to optimize, and a new file to write it to (or -o, which replaces); with a folder for "
+                 "-o (and --report) any number "
+                 "of models and folders of them");
   app.add_option("-o,--output", raw.output, "where to write the optimized model");
   app.add_option("--triton", raw.triton,
                  "in place of -o: DIR, a model repository for Triton, with the plugin, config.pbtxt and what is "
@@ -231,6 +232,18 @@ Level parse_level(const Raw& raw) {
   return static_cast<Level>(raw.level.back() - '0');
 }
 
+/// In and out, as other tools have it; but two models may have been meant, as by *.onnx.
+void take_output(Arguments& out) {
+  const std::filesystem::path last = out.models.back();
+  std::error_code error;
+  if (out.explain || std::filesystem::exists(last, error))
+    throw Error(ErrorKind::usage,
+                fmt::format("'{}' {}: with -o {} it is the result", last.string(),
+                            out.explain ? "is a second model for --explain" : "is there already", last.string()));
+  out.output = last;
+  out.models.pop_back();
+}
+
 void check_paths(const Raw& raw, Arguments& out) {
   if (out.list) return;
   out.audio_front_end = raw.audio_front_end;
@@ -243,11 +256,7 @@ void check_paths(const Raw& raw, Arguments& out) {
   out.maps = raw.maps;
   out.bind = raw.bind;
   if (!raw.maps.empty() && !raw.merge && !has_front) throw Error(ErrorKind::usage, "--map is for --merge");
-  if (out.output.empty() && out.models.size() == 2 && raw.triton.empty() &&
-      !raw.merge) {  // in and out, as other tools have it
-    out.output = out.models.back();
-    out.models.pop_back();
-  }
+  if (out.output.empty() && out.models.size() == 2 && raw.triton.empty() && !raw.merge) take_output(out);
   if (!out.models.empty()) out.input = out.models.front();
   out.triton = raw.triton;
   out.triton_root = raw.triton_root;
@@ -279,7 +288,8 @@ void convert(const Raw& raw, Arguments& out) {
   options.outputs = raw.outputs;
   options.drop_outputs = raw.drop_outputs;
   options.custom_ops.assign(raw.custom_ops.begin(), raw.custom_ops.end());
-  for (const std::string& text : raw.shapes) options.input_shapes.insert(parse_input_shape(text));
+  for (const std::string& text : raw.shapes)
+    add_once(options.input_shapes, {parse_input_shape(text)}, "--input-shapes");
   out.inputs = raw.inputs;
   if (!raw.max_memory.empty()) options.limits.max_memory = parse_bytes(raw.max_memory);
   using External = WriteOptions::ExternalData;

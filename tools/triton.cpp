@@ -6,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "merging.h"
 #include "modelflow/kernel.h"
 #include "modelflow/serve.h"
 #include "src/core/new_file.h"
@@ -16,7 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kPlugin = "libmodelflow_ort.so";
 
-std::string name_of(const Arguments& arguments) { return arguments.input.stem().string(); }
+/// A front end may be all that there is.
+std::string name_of(const Arguments& arguments) {
+  if (arguments.input.empty()) return kFront;
+  return arguments.merge ? part_name(arguments.input) : arguments.input.stem().string();
+}
 
 void write(const fs::path& file, const std::string& text) {
   NewFile out(end_of_links(file));
@@ -43,7 +48,8 @@ ServingPlan plan_for(const Arguments& arguments, const fs::path& plugin) {
   options.measure =
       options.measure && options.target.str() == Target::host().str();  // of another machine nothing is known
   std::string why;
-  if (const auto runtime = Runtime::find(&why)) return plan_serving(*runtime, {arguments.output, plugin}, options);
+  if (const auto runtime = Runtime::find(&why, arguments.options.custom_ops))
+    return plan_serving(*runtime, {arguments.output, plugin}, options);
   ServingPlan plan;
   plan.why_no_batch = "there is no ONNX Runtime here to see whether rows are independent";
   return plan;

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import pathlib
 from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
-from typing import Optional
+from typing import Any, Optional
 
 from . import errors
 
@@ -99,6 +99,18 @@ def taken(pointer: c_void_p, size: Optional[int] = None) -> bytes:
         return ctypes.string_at(pointer.value) if size is None else ctypes.string_at(pointer.value, size)
     finally:
         library().modelflow_free(pointer)
+
+
+def encoded(value: Any, what: str) -> bytes:
+    """A text or the name of a file as the library takes it. UsageError for what it would cut or cannot spell."""
+    text = os.fspath(value)
+    try:
+        data = text if isinstance(text, bytes) else text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        data = b"\0"
+    if b"\0" in data:
+        raise errors.UsageError(f"{what}: {text!r} holds what no name may hold")
+    return data
 
 
 def checked(function_name: str, *arguments: object) -> None:

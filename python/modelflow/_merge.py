@@ -10,7 +10,7 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 from . import errors
 from ._folder import Folder
 from ._kinds import MOST_BYTES, kind_of
-from ._library import checked, taken
+from ._library import checked, encoded, taken
 
 
 class Merged:
@@ -50,7 +50,7 @@ def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]
     target = pathlib.Path(os.fspath(output)) if output is not None else folder.path / "merged.onnx"
     signature = c_void_p()
     checked("modelflow_merge_files", _strings(files), _strings(named), len(files), _strings(texts), len(texts), int(verify),
-            os.fsencode(target), ctypes.byref(signature))
+            encoded(target, "output"), ctypes.byref(signature))
     text = taken(signature).decode(errors="replace")
     return Merged(_left(target, next(iter(named.values()))), text, folder)
 
@@ -76,7 +76,7 @@ def image_front_end(features: str) -> bytes:
 def _front_end(function: str, features: str) -> bytes:
     folder = Folder()
     target = folder.path / "front.onnx"
-    checked(function, features.encode(), os.fsencode(target))
+    checked(function, encoded(features, "features"), encoded(target, "output"))
     return target.read_bytes()
 
 
@@ -96,5 +96,5 @@ def _left(done: pathlib.Path, first: Any) -> Any:
 
 
 def _strings(values: Iterable[Any]) -> Any:
-    encoded = [str(value).encode() for value in values]
-    return (c_char_p * len(encoded))(*encoded)
+    texts = [encoded(str(value), "models, names and edges") for value in values]
+    return (c_char_p * len(texts))(*texts)

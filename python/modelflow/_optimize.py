@@ -5,6 +5,8 @@ import os
 import pathlib
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
+import numpy as np
+
 from . import errors
 from ._folder import Folder
 from ._kinds import kind_of
@@ -72,16 +74,17 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     """
     refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
     run = Run()
+    limits = {"max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes, "max_depth": max_depth}
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
-             "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": int(measure),
-             "verify": int(verify), "profile": int(profile), "max_seconds": max_seconds, "verify_seconds": verify_seconds, "max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes,
-             "max_depth": max_depth, "reproducer": reproducer and os.fspath(reproducer), "external_data": external_data}
+             "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": _flag("measure", measure),
+             "verify": _flag("verify", verify), "profile": _flag("profile", profile), "max_seconds": max_seconds, "verify_seconds": verify_seconds,
+             "reproducer": reproducer and os.fsdecode(reproducer), "external_data": external_data, **limits}
     for key, value in named.items():
         if value is not None:
             run.set(key, value)
-    for key, values in (("disable", _names(disable)), ("enable", _names(enable)), ("output", _names(outputs)),
-                        ("drop_output", _names(drop_outputs)), ("custom_ops", [os.fspath(path) for path in custom_ops])):
-        for value in values:
+    for key, what, values in (("disable", "disable", disable), ("enable", "enable", enable), ("output", "outputs", outputs),
+                              ("drop_output", "drop_outputs", drop_outputs), ("custom_ops", "custom_ops", custom_ops)):
+        for value in _names(what, values):
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():
         run.set("input_shape", shape_text(name, shape))
@@ -96,7 +99,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
         run.set_score(lambda path: score(session(path, threads=threads)))
     if progress is not None:
         run.set_progress(progress)
-    return _finished(run, model, output)
+    return _finished(run, model, output, limits, external_data)
 
 
 def explain(model: Any, **options: Any) -> list[Miss]:
@@ -110,8 +113,18 @@ def explain(model: Any, **options: Any) -> list[Miss]:
     return sorted(closest.values(), key=lambda miss: -miss.matched)
 
 
-def _names(given: Union[str, Iterable[str]]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+def _names(what: str, given: Any) -> list[str]:
+    """Names or files, or one."""
+    try:
+        return [os.fsdecode(each) for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
+    except TypeError:
+        raise errors.UsageError(f"{what}: expected names, found {given!r}") from None
+
+
+def _flag(what: str, given: Any) -> int:
+    if isinstance(given, (bool, int, np.bool_)):
+        return int(given)
+    raise errors.UsageError(f"{what}: expected True or False, found {given!r}")
 
 
 def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> None:
@@ -123,7 +136,7 @@ def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> Non
         raise errors.UsageError(f"calibration: for precision 'int8', 'int4-weights' and 'auto', not for '{precision}'")
 
 
-def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]]) -> Result:
+def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]], limits: Mapping[str, Any], external_data: Optional[str]) -> Result:
     kind = kind_of(model)
     folder = Folder()  # until nothing needs it
     form = kind.arrive(model, folder.path)
@@ -134,7 +147,7 @@ def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]]) 
         if is_file and output is not None:
             target = pathlib.Path(os.fspath(output))
     done, text = run.run(form, target, folder)
-    result = Result(kind.leave(done, model), Report.from_json(text), done, folder)
+    result = Result(kind.leave(done, model), Report.from_json(text), done, folder, limits)
     if output is not None and not is_file:
-        result.save(output)
+        result.save(output, external_data=external_data)
     return result

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from typing import Any, Union
+from typing import Any, Mapping, Optional, Union
 
 from ._folder import Folder
 from ._kinds import Form
@@ -16,20 +16,22 @@ class Result:
 
     For a path that was optimized without `output`, `model` is a file in a temporary folder that goes with this object."""
 
-    def __init__(self, model: Any, report: Report, form: Form, folder: Folder):
+    def __init__(self, model: Any, report: Report, form: Form, folder: Folder, limits: Mapping[str, Any]):
         self.model, self.report = model, report
-        self._form, self._folder = form, folder
+        self._form, self._folder, self._limits = form, folder, limits
 
-    def save(self, path: Union[str, os.PathLike[str]]) -> pathlib.Path:
-        """Writes the model, weights of more than 1 MiB beside it as PATH.data (ONNX Runtime maps those without a copy).
-        What was there before stays until the new file is complete. OutputError."""
+    def save(self, path: Union[str, os.PathLike[str]], *, external_data: Optional[str] = None) -> pathlib.Path:
+        """Writes the model, weights of more than 1 MiB beside it as PATH.data (ONNX Runtime maps those without a copy)
+        unless external_data is "always" or "never". What was there before stays until the new file is complete. OutputError."""
         output = pathlib.Path(os.fspath(path))
         folder, source = Folder(), self._form
         if isinstance(source, bytes):
             (folder.path / "model.onnx").write_bytes(source)
             source = folder.path / "model.onnx"
         copy = Run()
-        copy.set("level", "O0")  # reads, checks and writes
+        for key, value in {"level": "O0", "external_data": external_data, **self._limits}.items():  # reads, checks and writes
+            if value is not None:
+                copy.set(key, value)
         copy.run(source, output, folder)
         return output
 

@@ -12,7 +12,7 @@ from ._bound import text_of
 from ._caller import Caller
 from ._folder import Folder
 from ._kinds import Form
-from ._library import NEXT_SAMPLE, PROGRESS, SCORE, checked, library, taken
+from ._library import NEXT_SAMPLE, PROGRESS, SCORE, checked, encoded, library, taken
 from ._samples import Samples
 
 CANCELLED = 130
@@ -33,7 +33,7 @@ class Run:
 
     def set(self, key: str, value: Any) -> None:
         """An option in the library's words. UsageError for unknown keys and values."""
-        checked("modelflow_options_set", self._options, key.encode(), str(value).encode())
+        checked("modelflow_options_set", self._options, key.encode(), encoded(str(value), key))
 
     def bind(self, name: str, value: Any) -> None:
         """An input that becomes a constant: a number, which fills it, or an array."""
@@ -57,7 +57,7 @@ class Run:
         """`score` gets the path of a candidate, which goes away behind it."""
         def answer(candidate: int, result: Any) -> int:
             folder = Folder()
-            checked("modelflow_candidate_save", candidate, str(folder.path / "model.onnx").encode())
+            checked("modelflow_candidate_save", candidate, encoded(folder.path / "model.onnx", "candidate"))
             result[0] = float(score(folder.path / "model.onnx"))
             return 0
         self._set("modelflow_options_set_score", SCORE(
@@ -101,7 +101,7 @@ def _optimized(model: Form, output: Optional[pathlib.Path], options: c_void_p) -
         done: Form = taken(data, size.value)
     else:
         assert output is not None
-        code = library().modelflow_optimize_file(str(model).encode(), str(output).encode(), options, *last)
+        code = library().modelflow_optimize_file(encoded(model, "model"), encoded(output, "output"), options, *last)
         done = output
     text, why = taken(report).decode(errors="replace"), taken(message).decode(errors="replace")
     if code == CANCELLED:

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 import numpy as np
 
-from ._library import checked, library
+from . import errors
+from ._library import checked, encoded, library
 
 _DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9, "float16": 10,
            "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16}
@@ -23,7 +25,10 @@ def array(value: Any) -> np.ndarray:
 
 def shape_text(name: str, shape: Sequence[int]) -> str:
     """The shape of an input in the library's words: "x:1,3,224,224"."""
-    return f"{name}:{','.join(str(int(extent)) for extent in shape)}"
+    try:
+        return f"{name}:{','.join(str(operator.index(extent)) for extent in shape)}"
+    except TypeError:
+        raise errors.UsageError(f"input_shapes: '{name}' takes whole numbers, not {shape!r}") from None
 
 
 def named(sample: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -32,6 +37,9 @@ def named(sample: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
         return {str(name): array(value) for name, value in sample.items()}
     parts = sample if isinstance(sample, (tuple, list)) else (sample,)
     return {name: array(part) for name, part in zip(names, parts)}
+
+
+_END: Any = object()
 
 
 class Samples:
@@ -54,21 +62,23 @@ class Samples:
         self._sums: dict[int, int] = {}
 
     def at(self, index: int) -> Any:
-        """The sample, or None behind the last one."""
+        """The sample, or _END behind the last one."""
         if isinstance(self._data, Sequence):
-            return self._data[index] if index < len(self._data) else None
+            return self._data[index] if index < len(self._data) else _END
         if self._iterator is None or index < self._next:
             self._iterator, self._next = iter(self._data), 0
         while True:
-            sample = next(self._iterator, None)
+            sample = next(self._iterator, _END)
             self._next += 1
-            if sample is None or self._next > index:
+            if sample is _END or self._next > index:
                 return sample
 
     def put(self, index: int, target: int) -> int:
         """Copies a sample into the library's; the answer of modelflow_next_sample."""
         sample = self.at(index)
-        if sample is None:
+        if sample is None or sample is _END and index == 0:
+            raise errors.UsageError(f"{self._what}: " + ("there is no sample" if sample is _END else f"sample {index} is None"))
+        if sample is _END:
             return 0
         names = [name.decode() for name in iter(_Names(target), None)]
         feeds = named(sample, names)
@@ -108,4 +118,4 @@ def put(target: int, name: str, value: np.ndarray) -> None:
         value = value.astype(value.dtype.newbyteorder("="))
     dims = (ctypes.c_int64 * value.ndim)(*value.shape)
     data = value.ctypes.data if value.size else ctypes.addressof(ctypes.c_char())
-    checked("modelflow_sample_set", target, name.encode(), _DTYPES[value.dtype.name], dims, value.ndim, data)
+    checked("modelflow_sample_set", target, encoded(name, "input"), _DTYPES[value.dtype.name], dims, value.ndim, data)

@@ -12,6 +12,7 @@
 #include "src/compose/symbols.h"
 #include "src/compose/together.h"
 #include "src/compose/wording.h"
+#include "src/core/printable.h"
 
 namespace modelflow {
 namespace {
@@ -152,6 +153,16 @@ void check_names(const std::vector<Part>& parts) {
       if (parts[i].name == parts[j].name)
         throw Error(ErrorKind::usage,
                     fmt::format("two models are called '{}': give one another name, as NAME=FILE", parts[i].name));
+  // A dot may stand in both halves of "part.value".
+  std::map<std::string, std::size_t> holders;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (const auto* values : {&parts[i].model.graph().inputs(), &parts[i].model.graph().outputs()})
+      for (const Value* value : *values) {
+        const std::string full = parts[i].name + "." + value->name();
+        if (const std::size_t holder = holders.emplace(full, i).first->second; holder != i)
+          throw Error(ErrorKind::usage, fmt::format("'{}' is a value of '{}' and of '{}': give one model another name",
+                                                    full, parts[holder].name, parts[i].name));
+      }
 }
 
 }  // namespace
@@ -161,8 +172,9 @@ Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
   const std::vector<Edge> edges = given.empty() ? edges_by_name(parts) : given;
   (void)links(parts, edges);  // what is wrong with them is said of the models as they came
   Merged merged;
-  merged.model = bring_together(parts, merged.notes);
   separate_symbols(parts);
+  merged.model = bring_together(parts, merged.notes);
+  separate_symbols(parts);  // those of inference
   for (const Link& link : links(parts, edges))
     join_symbols(parts, link.value->type, parts[link.to].model.graph().inputs()[link.input]->type);
   const std::vector<Link> tied = links(parts, edges);  // joined symbols may contradict each other
@@ -173,7 +185,7 @@ Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
 std::string Merged::signature() const {
   std::string lines;
   const auto add = [&](const char* kind, const Joint& joint, const std::string& ends) {
-    lines += fmt::format("{:<7} {} {}{}\n", kind, joint.name, text(joint.type), ends);
+    lines += printable_line(fmt::format("{:<7} {} {}{}", kind, joint.name, text(joint.type), ends));
   };
   const auto arrow = [](const std::vector<std::string>& to) { return " -> " + listed(to); };
   for (const Joint& input : inputs) add("input", input, arrow(input.to));

@@ -13,9 +13,17 @@
 namespace modelflow {
 namespace {
 
+[[noreturn]] void refuse_large(Number value) {
+  throw Error(ErrorKind::usage, fmt::format("{:g} is more than the type of the input holds", value));
+}
+
 template <class T>
 T element(Number value) {
-  if constexpr (!std::numeric_limits<T>::is_integer) return static_cast<T>(value);
+  if constexpr (!std::numeric_limits<T>::is_integer) {
+    const T rounded = static_cast<T>(value);
+    if (std::isinf(rounded) && !std::isinf(value)) refuse_large(value);
+    return rounded;
+  }
   const Number low = std::numeric_limits<T>::lowest(), high = std::numeric_limits<T>::max();
   if (std::isnan(value) || value < low || value > high || value != std::trunc(value))
     throw Error(ErrorKind::usage, fmt::format("{} is no whole number from {} to {}", static_cast<double>(value),
@@ -33,6 +41,12 @@ Tensor filled(DType dtype, Dims dims, std::span<const Number> values) {
   });
 }
 
+Tensor half(DType dtype, Dims dims, std::span<const Number> values) {
+  for (const Number value : values)
+    if (std::isfinite(value) && std::fabs(value) > largest(dtype)) refuse_large(value);
+  return to_half(filled<float>(DType::f32, std::move(dims), values), dtype);
+}
+
 }  // namespace
 
 Tensor numbers(DType dtype, Dims dims, std::span<const Number> values) {
@@ -43,7 +57,7 @@ Tensor numbers(DType dtype, Dims dims, std::span<const Number> values) {
       return filled<double>(dtype, std::move(dims), values);
     case DType::f16:
     case DType::bf16:
-      return to_half(filled<float>(DType::f32, std::move(dims), values), dtype);
+      return half(dtype, std::move(dims), values);
     case DType::i64:
       return filled<std::int64_t>(dtype, std::move(dims), values);
     case DType::u64:

@@ -1,11 +1,13 @@
 // Symbols of declared types, renamed and replaced by others or by numbers.
 #include "src/compose/symbols.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 
 #include "src/onnx/derived.h"
+#include "src/onnx/held_dims.h"
 
 namespace modelflow {
 namespace {
@@ -13,16 +15,23 @@ namespace {
 /// What becomes of symbols, by name.
 using Symbols = std::map<std::string, Dim>;
 
+/// What sets symbols apart in arithmetic.
+constexpr std::string_view kSigns = " *+-()/";
+
 template <class Visit>
-void each_shape(Graph& graph, const Visit& visit) {
-  const auto see = [&](Value* value) {
-    if (value && value->type.is_tensor() && value->shape().has_rank()) visit(value->type.shape);
-  };
-  for (Value* value : graph.inputs()) see(value);
+void each_type(Graph& graph, const Visit& visit) {
+  for (Value* value : graph.inputs()) visit(value->type);
   for (const auto& node : graph.nodes()) {
-    for (Value* value : node->outputs()) see(value);
-    for (Graph* inner : node->subgraphs()) each_shape(*inner, visit);
+    for (Value* value : node->outputs())
+      if (value) visit(value->type);
+    for (Graph* inner : node->subgraphs()) each_type(*inner, visit);
   }
+}
+
+template <class Visit>
+void each_type(Model& model, const Visit& visit) {
+  each_type(model.graph(), visit);
+  for (Function& function : model.functions) each_type(*function.body, visit);
 }
 
 /// A symbol as it is replaced; what is computed from one that is becomes unknown, and inference will tell.
@@ -37,39 +46,49 @@ Dim replaced(const Dim& dim, const Symbols& symbols) {
 
 void replace(Model& model, const Symbols& symbols) {
   if (symbols.empty()) return;
-  each_shape(model.graph(), [&](Shape& shape) {
-    std::vector<Dim> dims = shape.dims();
-    for (Dim& dim : dims) dim = replaced(dim, symbols);
-    shape = std::move(dims);
-  });
+  each_type(model, [&](Type& type) { change_dims(type, [&](const Dim& dim) { return replaced(dim, symbols); }); });
 }
 
 std::set<std::string> symbols_of(Model& model) {
   std::set<std::string> all;
-  each_shape(model.graph(), [&](const Shape& shape) {
-    for (const Dim& dim : shape.dims())
+  each_type(model, [&](Type& type) {
+    change_dims(type, [&](const Dim& dim) {
       for (std::string& symbol : dim.symbols()) all.insert(std::move(symbol));
+      return dim;
+    });
   });
   return all;
 }
 
 bool is_symbol(const Dim& dim) { return dim.symbols().size() == 1 && dim == Dim::symbol(dim.symbols().front()); }
 
+/// "part.symbol", with a number where that is taken, and without what would read back as arithmetic.
+std::string fresh_symbol(const Part& part, const std::string& symbol, std::set<std::string>& taken) {
+  std::string stem = part.name + "." + symbol;
+  if (!is_symbol(Dim::parse(stem)))
+    std::ranges::replace_if(
+        stem, [](char c) { return kSigns.find(c) != kSigns.npos; }, '_');
+  std::string name = stem;
+  for (int i = 2; !taken.insert(name).second; ++i) name = stem + "_" + std::to_string(i);
+  return name;
+}
+
 }  // namespace
 
 void separate_symbols(std::vector<Part>& parts) {
-  std::set<std::string> taken;
-  for (Part& part : parts) {
+  std::vector<std::set<std::string>> own;
+  for (Part& part : parts) own.push_back(symbols_of(part.model));
+  std::set<std::string> earlier, taken;  // a new name is none that any part has
+  for (const std::set<std::string>& symbols : own) taken.insert(symbols.begin(), symbols.end());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     Symbols renamed;
-    std::set<std::string> own = symbols_of(part.model);
-    for (const std::string& symbol : own) {
+    for (const std::string& symbol : own[i]) {
       if (symbol.starts_with(kDerived))
         renamed[symbol] = Dim();
-      else if (taken.contains(symbol))
-        renamed[symbol] = Dim::symbol(part.name + "." + symbol);
+      else if (!earlier.insert(symbol).second)
+        renamed[symbol] = Dim::symbol(fresh_symbol(parts[i], symbol, taken));
     }
-    replace(part.model, renamed);
-    taken.merge(own);
+    replace(parts[i].model, renamed);
   }
 }
 

@@ -24,6 +24,8 @@ class NewFile {
 
   int descriptor() const { return fd_; }
   void write(const void* data, std::size_t size, std::size_t offset);
+  /// What was written is on the disk when this returns.
+  void sync();
   /// Syncs and takes the target's name, replacing what was there.
   void replace();
   struct Settled {
@@ -36,7 +38,6 @@ class NewFile {
  private:
   void open();
   bool claim(const std::filesystem::path& name);
-  void sync();
   [[noreturn]] void fail(const std::string& what) const;
   std::filesystem::path target_, temporary_;  ///< temporary_ empty: without a name
   int fd_ = -1;

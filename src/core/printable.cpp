@@ -31,7 +31,6 @@ Character first_of(std::string_view text) {
 }
 
 bool harmless(std::uint32_t code) {
-  if (code == '\n') return true;
   if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
   const bool line_end = code == 0x2028 || code == 0x2029;
   const bool turns = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
@@ -63,5 +62,7 @@ std::string printable(std::string_view text) {
   }
   return out;
 }
+
+std::string printable_line(std::string_view text) { return printable(text) + "\n"; }
 
 }  // namespace modelflow

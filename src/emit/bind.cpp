@@ -2,6 +2,7 @@
 #include "src/emit/bind.h"
 
 #include "modelflow/function.h"
+#include "src/onnx/operators.h"
 
 namespace modelflow {
 namespace {
@@ -33,9 +34,11 @@ void bind_attributes(Graph& body, const Attrs& given, const Attrs& defaults) {
 const Function* find_function(const Model& model, const Node& node) {
   for (const Function& function : model.functions) {
     // Domains first: mostly one is empty and the other is not, which takes no look at the letters.
-    if (function.domain == node.domain() && function.name == node.op() && function.overload == node.overload) {
-      return &function;
-    }
+    if (function.domain != node.domain() || function.name != node.op() || function.overload != node.overload) continue;
+    // ONNX leaves it to the runtime which of two operators of one name it runs: ONNX Runtime takes its own.
+    const bool is_standard =
+        function.domain.empty() && function.overload.empty() && in_opset(node, static_cast<int>(model.opset()));
+    return is_standard ? nullptr : &function;
   }
   return nullptr;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "src/core/printable.h"
+
 namespace modelflow {
 namespace {
 
@@ -23,9 +25,9 @@ std::string output_table(const QuantizationReport& r) {
   std::string text;
   for (std::size_t i = 0; i < std::min(r.outputs.size(), kMostRows); ++i) {
     const OutputError& error = r.outputs[i];
-    text += fmt::format("  {:<{}} {:>11.2e} {:>10} {:>9.6f} {:>8}\n", clipped(error.output), kNameWidth,
-                        error.relative_l2, decibels(error.sqnr, "equal"), error.cosine,
-                        error.top1 ? fmt::format("{:.1f} %", 100 * *error.top1) : "-");
+    text += printable_line(fmt::format("  {:<{}} {:>11.2e} {:>10} {:>9.6f} {:>8}", clipped(error.output), kNameWidth,
+                                       error.relative_l2, decibels(error.sqnr, "equal"), error.cosine,
+                                       error.top1 ? fmt::format("{:.1f} %", 100 * *error.top1) : "-"));
   }
   if (r.outputs.size() > kMostRows) text += fmt::format("  ... and {} more outputs\n", r.outputs.size() - kMostRows);
   if (text.empty()) return "";
@@ -48,8 +50,10 @@ std::string op_table(const QuantizationReport& r) {
   }
   std::string text;
   for (const auto* group : {&quantized, &kept})
-    for (const auto& [what, nodes] : *group) text += fmt::format("  {:>5} x {}\n", nodes, what);
-  if (worst) text += fmt::format("  least exact: {} ({}), {}\n", worst->node, worst->op, decibels(worst->sqnr, ""));
+    for (const auto& [what, nodes] : *group) text += printable_line(fmt::format("  {:>5} x {}", nodes, what));
+  if (worst)
+    text +=
+        printable_line(fmt::format("  least exact: {} ({}), {}", worst->node, worst->op, decibels(worst->sqnr, "")));
   return text.empty() ? "" : "\n" + text;
 }
 
@@ -80,8 +84,8 @@ std::string frontier_table(const QuantizationReport& r) {
 std::string precision_of_ops(const QuantizationReport& r) {
   std::string text;
   for (const QuantizedReport& op : r.ops)
-    text += fmt::format("  {:<{}} {:<16} {:<13} {:>8}  {}\n", clipped(op.node), kNameWidth, op.op, op.precision,
-                        decibels(op.sqnr, "-"), op.reason);
+    text += printable_line(fmt::format("  {:<{}} {:<16} {:<13} {:>8}  {}", clipped(op.node), kNameWidth, op.op,
+                                       op.precision, decibels(op.sqnr, "-"), op.reason));
   return text.empty() ? ""
                       : "Precision of every op that could be lowered, its own error, and why it is not lower:\n" + text;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "modelflow/report.h"
+#include "src/core/printable.h"
 #include "src/flow/report_quantization.h"
 
 namespace modelflow {
@@ -31,7 +32,7 @@ std::string clipped(const std::string& name, std::size_t width) {
 }
 
 std::string row(const std::string& name, const std::string& before, const std::string& after) {
-  return fmt::format("  {:<{}} {:>10} {:>10}\n", clipped(name, kNameWidth), kNameWidth, before, after);
+  return printable_line(fmt::format("  {:<{}} {:>10} {:>10}", clipped(name, kNameWidth), kNameWidth, before, after));
 }
 
 std::string count(int number) { return number ? std::to_string(number) : "-"; }
@@ -81,8 +82,8 @@ std::string step_table(const Report& r) {
     const std::string hits = hit_list(step);
     if (hits.empty()) continue;
     const std::string nodes = fmt::format("{} -> {}", step.nodes_before, step.nodes_after);
-    text += fmt::format("  {:<{}} {:>10} {:>18}  {}\n", clipped(step.stage + ": " + step.name, kNameWidth), kNameWidth,
-                        duration(step.seconds), nodes, hits);
+    text += printable_line(fmt::format("  {:<{}} {:>10} {:>18}  {}", clipped(step.stage + ": " + step.name, kNameWidth),
+                                       kNameWidth, duration(step.seconds), nodes, hits));
   }
   if (r.steps.empty()) return "";
   return fmt::format("\n  {:<{}} {:>10} {:>18}  hits\n", "step", kNameWidth, "time", "nodes") + text +
@@ -93,16 +94,17 @@ std::string fused_table(const Report& r) {
   std::map<std::string, int> kernels;
   for (const FusedReport& fused : r.fused) ++kernels[fused.op + " by " + (fused.kernel.empty() ? "?" : fused.kernel)];
   std::string text;
-  for (const auto& [kernel, nodes] : kernels) text += fmt::format("  {:>5} x {}\n", nodes, kernel);
+  for (const auto& [kernel, nodes] : kernels) text += printable_line(fmt::format("  {:>5} x {}", nodes, kernel));
   return text.empty() ? "" : "\n  fused ops\n" + text;
 }
 
 std::string region_table(const Report& r) {
   std::string text;
   for (const RegionReport& region : r.regions) {
-    text += fmt::format("  {:<{}} {:>10} {:>10}  {}{}\n", clipped(region.name, kNameWidth), kNameWidth,
-                        duration(region.stock_seconds), duration(region.fused_seconds),
-                        region.kept ? "kept" : "taken back", region.reason.empty() ? "" : ": " + region.reason);
+    text += printable_line(fmt::format("  {:<{}} {:>10} {:>10}  {}{}", clipped(region.name, kNameWidth), kNameWidth,
+                                       duration(region.stock_seconds), duration(region.fused_seconds),
+                                       region.kept ? "kept" : "taken back",
+                                       region.reason.empty() ? "" : ": " + region.reason));
   }
   return text.empty() ? "" : fmt::format("\n  {:<{}} {:>10} {:>10}\n", "region", kNameWidth, "stock", "fused") + text;
 }
@@ -118,11 +120,11 @@ std::string feed_table(const Report& r) {
   std::string text;
   for (const FeedReport& feed : r.feeds)
     if (feed.dropped.empty())
-      text += fmt::format("  {:<{}} {}\n", clipped(feed.name, kNameWidth), kNameWidth, shapes(feed));
+      text += printable_line(fmt::format("  {:<{}} {}", clipped(feed.name, kNameWidth), kNameWidth, shapes(feed)));
   for (const FeedReport& feed : r.feeds)
     if (!feed.dropped.empty())
-      text += fmt::format("  {:<{}} not run: {}\n", clipped(feed.name, kNameWidth), kNameWidth,
-                          clipped(feed.dropped, kShapesWidth));
+      text += printable_line(fmt::format("  {:<{}} not run: {}", clipped(feed.name, kNameWidth), kNameWidth,
+                                         clipped(feed.dropped, kShapesWidth)));
   return text.empty() ? "" : "\n  compared on\n" + text;
 }
 
@@ -147,7 +149,7 @@ std::string outcome(const Report& r) {
     text += fmt::format("speed: {:.2f} ms -> {:.2f} ms, {:.2f}x of ONNX Runtime alone\n", r.stock_ms, r.optimized_ms,
                         r.speedup > 0 ? r.speedup : r.stock_ms / r.optimized_ms);
   }
-  for (const std::string& note : r.notes) text += "note: " + note + "\n";
+  for (const std::string& note : r.notes) text += printable_line("note: " + note);
   return text;
 }
 
@@ -158,7 +160,7 @@ std::string Report::text() const {
   if (!level.empty()) head += ", level " + level;
   if (!target.empty()) head += ", for " + target;
   if (!runtime.empty()) head += ", " + runtime;
-  return head + "\n\n" + totals(*this) + op_table(*this) + fused_table(*this) + step_table(*this) +
+  return printable_line(head) + "\n" + totals(*this) + op_table(*this) + fused_table(*this) + step_table(*this) +
          region_table(*this) + (verified ? feed_table(*this) : "") +
          (quantization ? quantization_table(*quantization) : "") + outcome(*this);
 }
@@ -184,7 +186,7 @@ std::string Report::explain() const {
     const std::string fired =
         hits.contains(miss.rule) ? fmt::format(", fired {} times elsewhere", hits[miss.rule]) : "";
     text += fmt::format("  {} ({} node{} fitted{})\n", miss.rule, miss.matched, miss.matched == 1 ? "" : "s", fired);
-    text += fmt::format("      {}{}{}\n", miss.node, miss.node.empty() ? "" : ": ", miss.reason);
+    text += printable_line(fmt::format("      {}{}{}", miss.node, miss.node.empty() ? "" : ": ", miss.reason));
   }
   return text;
 }

@@ -39,15 +39,28 @@ void normalization(Wish& wish, const Json& mean, const Json& std) {
 }
 
 /// Processors whose arithmetic is the plain one, what a size that is one number means for them, both sides or the
-/// shorter one (`default_to_square` of each in transformers), and whether they normalize where nothing is said of it.
+/// shorter one (`default_to_square` of each in transformers), whether they normalize where nothing is said of it, and
+/// whether they may cut and flip: versions of one processor differ in what silence means for those, so it must be said.
 struct Processor {
   std::string_view stem;
-  bool square = false, normalizes = true;
+  bool square = false, normalizes = true, cuts = false, flips = false;
 };
-constexpr Processor kProcessors[] = {{"CLIP"},       {"ChineseCLIP"},    {"AltCLIP"},      {"ViT", true},
-                                     {"DeiT", true}, {"Beit", true},     {"Siglip", true}, {"Blip", true},
-                                     {"Bit"},        {"MobileNetV1"},    {"MobileNetV2"},  {"MobileViT", false, false},
-                                     {"ConvNext"},   {"Segformer", true}};
+constexpr Processor kProcessors[] = {
+    {.stem = "CLIP", .cuts = true},
+    {.stem = "ChineseCLIP", .cuts = true},
+    {.stem = "AltCLIP", .cuts = true},
+    {.stem = "ViT", .square = true},
+    {.stem = "DeiT", .square = true, .cuts = true},
+    {.stem = "Beit", .square = true, .cuts = true},
+    {.stem = "Siglip", .square = true},
+    {.stem = "Blip", .square = true},
+    {.stem = "Bit", .cuts = true},
+    {.stem = "MobileNetV1", .cuts = true},
+    {.stem = "MobileNetV2", .cuts = true},
+    {.stem = "MobileViT", .normalizes = false, .cuts = true, .flips = true},
+    {.stem = "ConvNext"},
+    {.stem = "Segformer", .square = true},
+};
 
 const Processor& processor(const std::string& type) {
   std::string stem = type;
@@ -106,6 +119,8 @@ Wish of_transformers(const Json& config, const std::string& type) {
   const Processor& known = processor(type);
   check_wishes(config);
   Wish wish;
+  if (known.cuts) (void)said(config, "do_center_crop");
+  if (known.flips) (void)said(config, "do_flip_channel_order");
   const bool resizes = asks(config, "do_resize", true), cuts = asks(config, "do_center_crop", false);
   if (!resizes) wish.changes.emplace_back("resize", "none");
   wish.changes.emplace_back("crop", cuts ? both(said(config, "crop_size")) : "");

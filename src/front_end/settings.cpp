@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -21,7 +22,8 @@ struct Refused {
 double number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) throw Refused{fmt::format("'{}' is no number", text)};
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
+    throw Refused{fmt::format("'{}' is no number", text)};
   return value;
 }
 

@@ -14,6 +14,7 @@ namespace {
 constexpr double kPi = std::numbers::pi;
 
 double window_at(const AudioFeatures& f, int i, int length) {
+  if (length == 1) return 1;  // as scipy and torch have it
   const double turns = 2 * kPi * i / (f.periodic ? length : length - 1);
   if (f.window == "hann") return 0.5 - 0.5 * std::cos(turns);
   if (f.window == "hamming") return 0.54 - 0.46 * std::cos(turns);

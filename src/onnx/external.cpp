@@ -88,14 +88,20 @@ bool ExternalFiles::inside(const fs::path& real) const {
   });
 }
 
-const MappedFile& ExternalFiles::open(const std::string& location) {
-  if (auto found = files_.find(location); found != files_.end()) return *found->second;
+fs::path ExternalFiles::find(const std::string& location) const {
   if (directory_.empty()) refuse(location, "a model from bytes has no directory to look in; give one");
   check_spelling(location);
   std::error_code error;
   fs::path real = fs::canonical(directory_ / location, error);
   if (error) refuse(location, "not found in '" + directory_.string() + "'");
   if (!inside(real)) refuse(location, "it leads out of the model's directory, to '" + real.string() + "'");
+  return real;
+}
+
+std::shared_ptr<const MappedFile> ExternalFiles::open(const std::string& location) {
+  if (auto found = files_.find(location); found != files_.end()) return found->second;
+  const fs::path real = find(location);
+  std::error_code error;
   // O_NONBLOCK: a pipe must not block. The checks on the path are repeated on what was really opened.
   Descriptor fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (fd.get() < 0) refuse(location, std::strerror(errno));
@@ -104,18 +110,18 @@ const MappedFile& ExternalFiles::open(const std::string& location) {
   if (info.st_nlink > 1) refuse(location, "it is a hard link to a file that may lie elsewhere; copy it");
   fs::path opened = fs::read_symlink("/proc/self/fd/" + std::to_string(fd.get()), error);
   if (!error && !inside(opened)) refuse(location, "it leads out of the model's directory");
-  return *(files_[location] = MappedFile::map(fd.release(), location));
+  return files_[location] = MappedFile::map(fd.release(), location);
 }
 
 std::shared_ptr<const std::byte> ExternalFiles::bytes(const std::string& location, std::size_t offset,
                                                       std::size_t length) {
-  const MappedFile& file = open(location);
+  const std::shared_ptr<const MappedFile> file = open(location);
   // Written so that nothing wraps.
-  if (length > file.size() || offset > file.size() - length) {
-    refuse(location, "it has " + std::to_string(file.size()) + " bytes, the model asks for " + std::to_string(length) +
+  if (length > file->size() || offset > file->size() - length) {
+    refuse(location, "it has " + std::to_string(file->size()) + " bytes, the model asks for " + std::to_string(length) +
                          " at offset " + std::to_string(offset));
   }
-  return {files_[location], file.data() + offset};
+  return {file, file->data() + offset};
 }
 
 }  // namespace modelflow

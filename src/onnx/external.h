@@ -37,12 +37,15 @@ class ExternalFiles {
   /// `length` bytes at `offset` Throws Error(invalid_input) naming the location.
   std::shared_ptr<const std::byte> bytes(const std::string& location, std::size_t offset, std::size_t length);
   /// The size of the file.
-  std::size_t size(const std::string& location) { return open(location).size(); }
+  std::size_t size(const std::string& location) { return open(location)->size(); }
+  /// The real path. Throws Error(invalid_input) where nothing may be read.
+  std::filesystem::path find(const std::string& location) const;
+  /// The file, mapped. Throws as find() does.
+  std::shared_ptr<const MappedFile> open(const std::string& location);
   /// Whether anything was read from one.
   bool used() const { return !files_.empty(); }
 
  private:
-  const MappedFile& open(const std::string& location);
   bool inside(const std::filesystem::path& real) const;
 
   std::filesystem::path directory_;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "modelflow/error.h"
 #include "src/core/new_file.h"
@@ -163,6 +164,19 @@ NewFile::Settled NewFile::settle() {
   temporary_.clear();
   sync_directory(directory_of(target_));
   return {name, true};
+}
+
+FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  constexpr auto kPatience = std::chrono::seconds(30);
+  constexpr auto kPause = std::chrono::milliseconds(5);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR) &&
+         std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(kPause);
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 void sync_directory(const fs::path& directory) {

@@ -61,6 +61,21 @@ void read_opsets(const ModelProto& proto, Model& model) {
   if (model.opsets.empty()) bad("no opset is imported");
 }
 
+/// Values of the main graph that another graph reads, in branches too, or gives.
+void pin_read(const GraphProto& other, Graph& graph) {
+  const auto pin = [&](const std::string& name) {
+    if (graph.find(name)) graph.pinned.insert(name);
+  };
+  for (const auto& output : other.output()) pin(output.name());
+  for (const auto& node : other.node()) {
+    for (const std::string& input : node.input()) pin(input);
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) pin_read(attribute.g(), graph);
+      for (const auto& inner : attribute.graphs()) pin_read(inner, graph);
+    }
+  }
+}
+
 // training_info names values of the main graph by these.
 void pin_bindings(const TrainingInfoProto& training, Graph& graph) {
   for (const auto* bindings : {&training.initialization_binding(), &training.update_binding()}) {
@@ -69,11 +84,7 @@ void pin_bindings(const TrainingInfoProto& training, Graph& graph) {
       graph.pinned.insert(entry.value());
     }
   }
-  for (const auto& node : training.algorithm().node()) {
-    for (const std::string& input : node.input()) {
-      if (graph.find(input)) graph.pinned.insert(input);
-    }
-  }
+  pin_read(training.algorithm(), graph);
 }
 
 std::string keep_model(ModelProto& proto) {

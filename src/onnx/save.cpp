@@ -1,22 +1,20 @@
 // How a model is saved, so that at every moment the name FILE (the end of symbolic links) is a complete model with
 // data: weights go to FILE.data, or FILE.data.1, ... if that name is taken by other content; then the model itself is
-// renamed over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed,
-// unless it is mapped by this process (it is the data of the model that was optimized in place) or another model beside
-// FILE names it as well.
-#include <fcntl.h>
+// renamed over FILE. Only after that a data file that the replaced FILE used and that has such a name is removed
+// (stale_data.cpp). From the choice of the data file on, no other run saves in the folder: it might take what is about
+// to go.
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
+#include <optional>
 #include <unordered_map>
 
 #include "modelflow/error.h"
 #include "src/core/new_file.h"
-#include "src/onnx/external.h"
 #include "src/onnx/file.h"
+#include "src/onnx/stale_data.h"
 #include "src/onnx/write.h"
 
 namespace modelflow {
@@ -112,61 +110,17 @@ void write_proto(const proto::ModelProto& model, NewFile& file) {
   }
 }
 
-bool mapped_here(const fs::path& path) {
+/// Readers look for data beside the name that they are given: where that is a link from another folder, the data has a
+/// link there too. Gives what was made.
+fs::path link_to_data(const fs::path& name, const fs::path& data) {
+  const fs::path link = directory_of(name) / data.filename();
   std::error_code error;
-  fs::path real = fs::canonical(path, error);
-  std::ifstream maps("/proc/self/maps");
-  if (error || !maps) return true;  // unknown: as if it were
-  for (std::string line; std::getline(maps, line);) {
-    if (line.ends_with(real.string())) return true;
-  }
-  return false;
-}
-
-std::shared_ptr<const MappedFile> mapped(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(fs::symlink_status(file, error)) || fs::file_size(file, error) == 0) return nullptr;
-  int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  return fd < 0 ? nullptr : MappedFile::map(fd, file.string());
-}
-
-bool names(const MappedFile& model, const std::string& name) {
-  return ::memmem(model.data(), model.size(), name.data(), name.size()) != nullptr;
-}
-
-// The data files (FILE.data, FILE.data.N) that the model at `file` names.
-std::vector<fs::path> data_of(const fs::path& file) {
-  std::vector<fs::path> found;
-  std::error_code error;
-  auto model = mapped(file);
-  if (!model) return found;
-  std::string stem = file.filename().string() + ".data";
-  for (const auto& entry : fs::directory_iterator(directory_of(file), error)) {
-    std::string name = entry.path().filename().string();
-    if (!name.starts_with(stem) || !fs::is_regular_file(entry.symlink_status(error))) continue;
-    std::string rest = name.substr(stem.size());
-    bool ours = rest.empty() ||
-                (rest[0] == '.' && rest.size() > 1 && rest.find_first_not_of("0123456789", 1) == std::string::npos);
-    if (ours && names(*model, name)) found.push_back(entry.path());
-  }
-  return found;
-}
-
-// Models of one folder may share their weights.
-bool shared(const fs::path& data, const fs::path& file) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory_of(file), error)) {
-    if (entry.path().extension() != ".onnx" || entry.path().filename() == file.filename()) continue;
-    if (auto other = mapped(entry.path()); other && names(*other, data.filename().string())) return true;
-  }
-  return false;
-}
-
-void remove_stale(const std::vector<fs::path>& files, const fs::path& current, const fs::path& file) {
-  std::error_code ignored;
-  for (const fs::path& path : files) {
-    if (path.filename() != current.filename() && !mapped_here(path) && !shared(path, file)) fs::remove(path, ignored);
-  }
+  if (fs::equivalent(link, data, error)) return {};
+  fs::create_symlink(fs::canonical(data).lexically_relative(fs::canonical(directory_of(name))), link, error);
+  if (error)
+    throw Error(ErrorKind::output, "'" + name.string() + "' is a link from another folder, and '" + link.string() +
+                                       "' cannot be one to its weights: " + error.message());
+  return link;
 }
 
 }  // namespace
@@ -190,23 +144,33 @@ void Model::save(const fs::path& name, const WriteOptions& options) const {
   if (size > proto::kMaxBytes) throw too_large;
   check_room(file, std::max(size, layout.size()), size + layout.size());
   NewFile out(file);
-  auto stale = data_of(file);
+  std::optional<NewFile> data;
+  if (layout.empty()) {
+    write_proto(model, out);
+    out.sync();
+  } else {
+    layout.write(data.emplace(data_file));
+    data->sync();
+  }
+  const FolderLock lock(directory_of(file));
+  StaleData stale(file);
   NewFile::Settled settled{{}, false};
-  if (!layout.empty()) {
-    NewFile data(data_file);
-    layout.write(data);
-    settled = data.settle();
+  if (data) {
+    settled = data->settle();
     layout.set_location(settled.path.filename().string());
   }
+  fs::path link;
   try {
-    write_proto(model, out);
+    if (data) link = link_to_data(name, settled.path);
+    if (data) write_proto(model, out);
     out.replace();
   } catch (...) {
     std::error_code ignored;
+    if (!link.empty()) fs::remove(link, ignored);
     if (settled.fresh) fs::remove(settled.path, ignored);
     throw;
   }
-  remove_stale(stale, settled.path, file);
+  stale.remove(settled.path, directory_of(name));
 }
 
 }  // namespace modelflow

@@ -53,6 +53,7 @@ WRONG = {"no edge": (["--map", "encoder.hidden"], "MODEL.OUTPUT=MODEL.INPUT"),
          "itself": (["--map", "encoder.hidden=encoder.x"], "does not feed itself"),
          "another type": (["--map", "encoder.hidden=encoder.flip"], "encoder.flip"),
          "no such input to bind": (["--map", "encoder.hidden=decoder.memory", "--bind", "flop=1"], "it has x and flip"),
+         "bound twice": (["--map", "encoder.hidden=decoder.memory", "--bind", "flip=true", "--bind", "flip=false"], "'flip' is given twice"),
          "no such output": (["--map", "encoder.hidden=decoder.memory", "--outputs", "q"], "'q'"),
          "both ways": (["--map", "encoder.hidden=decoder.memory", "--outputs", "y", "--drop-outputs", "z"], "one or the other")}
 

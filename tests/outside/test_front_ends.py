@@ -105,6 +105,13 @@ def test_spectra_of_any_frames(tmp_path):
             assert features.shape == np.shape(expected) and np.abs(features - expected).max() <= 1e-5 * np.max(expected), spec
 
 
+@pytest.mark.parametrize("window", ["hann", "hamming", "povey"])
+def test_windows_of_one_sample_are_1(window):
+    for periodic in (0, 1):
+        spec = f"librosa:n_mels=0,n_fft=8,win_length=1,periodic={periodic},window="
+        assert modelflow.audio_front_end(spec + window) == modelflow.audio_front_end(spec + "rectangular")
+
+
 def resampled(x, given, wanted):
     """torchaudio.functional.resample with its defaults, in float64."""
     given, wanted = (rate // np.gcd(given, wanted) for rate in (given, wanted))
@@ -183,7 +190,8 @@ def test_a_front_end_becomes_part_of_a_model(optimize, tmp_path):
 
 
 @pytest.mark.parametrize("spec", ["wisper", "whisper:mels=80", "whisper:n_mels=many", "whisper:n_fft=0", "kaldi:window=flat", "whisper:streaming=1",
-                                  "librosa:fmin=9000,sample_rate=16000", "whisper:input_rate=44101", "kaldi:streaming=1,stack=2", "whisper:stack=0", "none.json", "whisper:n_mels"])
+                                  "librosa:fmin=9000,sample_rate=16000", "whisper:input_rate=44101", "kaldi:streaming=1,stack=2", "whisper:stack=0", "none.json", "whisper:n_mels",
+                                  "kaldi:preemphasis=nan", "whisper:scale=inf", "kaldi:input_scale=nan", "whisper:shift=-inf"])
 def test_features_that_make_no_sense(optimize, tmp_path, spec):
     done = optimize("--audio-front-end", spec, "-o", tmp_path / "o.onnx")
     assert done.code == 2 and done.err.count("\n") == 1 and "audio features" in done.err, done.err
@@ -335,6 +343,8 @@ def test_what_whisper_is_published_with(tmp_path):
 
 @pytest.mark.parametrize("config", [{"image_processor_type": "EfficientNetImageProcessor"}, {"image_processor_type": "ViTImageProcessor", "size": 3},
                                     {"image_processor_type": "ViTImageProcessor", "size": {"height": "x", "width": 2}, "resample": "y"},
+                                    {**PUBLISHED["clip"], "do_center_crop": None},  # versions of transformers differ in what they take then
+                                    {"image_processor_type": "MobileViTImageProcessor", "size": 32, "resample": 2, "do_center_crop": False},
                                     {"image_processor_type": "BitImageProcessor", "do_pad": True}, {"crop_pct": 0, "input_size": [3, 2, 2]},
                                     {"pretrained_cfg": {"crop_pct": 1, "input_size": 5}}, {"size": [1, 2, 3]}, {"mean": {"r": 1}}])
 def test_published_words_that_are_not_known(optimize, tmp_path, config):

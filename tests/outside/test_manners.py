@@ -57,6 +57,28 @@ def test_several_models_and_folders(folder, optimize, tmp_path):
     assert not (tmp_path / "two").exists() and not (tmp_path / "o.onnx").exists()
 
 
+def test_no_result_takes_the_place_of_a_model(folder, optimize, tmp_path):
+    """A given folder lies where results of another one would go."""
+    out = tmp_path / "out"
+    (out / "more").mkdir(parents=True)
+    (out / "more/c.onnx").write_bytes((folder / "a.onnx").read_bytes())
+    before = (out / "more/c.onnx").read_bytes()
+    done = optimize(folder, out / "more", "-o", out, "--no-measure", "-q")
+    assert done.code == 2 and done.err.count("\n") == 1 and "take the place of the model" in done.err, done.err
+    assert (out / "more/c.onnx").read_bytes() == before and [path.name for path in out.iterdir()] == ["more"]
+    (tmp_path / "a.pb").write_bytes((folder / "a.onnx").read_bytes())
+    done = optimize(folder / "a.onnx", tmp_path / "a.pb", "-o", tmp_path / "two", "--report", tmp_path / "pages", "--no-measure")
+    assert done.code == 2 and "one name" in done.err and not (tmp_path / "two").exists(), done.err
+
+
+@pytest.mark.parametrize("given", [["--explain"], []])
+def test_a_second_model_is_not_replaced_unasked(folder, optimize, given):
+    """As *.onnx names two models."""
+    before = (folder / "b.onnx").read_bytes()
+    done = optimize(folder / "a.onnx", folder / "b.onnx", *given, "--no-measure")
+    assert done.code == 2 and done.err.count("\n") == 1 and "-o" in done.err and (folder / "b.onnx").read_bytes() == before, done.err
+
+
 def test_results_inside_of_the_folder_are_no_models(folder, optimize):
     (folder / "b.onnx").unlink()
     for _ in range(2):

@@ -23,14 +23,25 @@ def test_a_link_is_followed(cnn, optimize, folders, external):
     link, real = folders
     done = optimize(cnn, "-o", link, "--no-measure", "--quiet", "--external-data", external)
     assert (done.code, done.out, done.err) == (0, "", "")
-    assert os.readlink(link) == "../models/real.onnx" and [p.name for p in link.parent.iterdir()] == ["link.onnx"]
-    beside = {"real.onnx", "real.onnx.data"} if external == "always" else {"real.onnx"}
-    assert {p.name for p in real.parent.iterdir()} == beside
-    close(session(cnn).run(None, feeds()), session(real, PLUGIN).run(None, feeds()))
-    # In place, through the link: the data that the old model had goes once the new one is there. It is read by its own name,
-    # since data is looked for beside the name that is given.
-    assert optimize(real, "-o", link, "--no-measure", "--external-data", "never").code == 0
-    assert link.is_symlink() and onnx.load(real, load_external_data=False).graph.node
+    assert os.readlink(link) == "../models/real.onnx"
+    data = {"real.onnx.data"} if external == "always" else set()
+    assert {p.name for p in real.parent.iterdir()} == {"real.onnx"} | data and {p.name for p in link.parent.iterdir()} == {"link.onnx"} | data
+    expected = session(cnn).run(None, feeds())
+    for name in (real, link):  # data is looked for beside the name that is given
+        close(expected, session(name, PLUGIN).run(None, feeds()))
+    # The data that the old model had goes once the new one is there, and the link to it.
+    assert optimize(cnn, "-o", link, "--no-measure", "--external-data", "never").code == 0
+    assert link.is_symlink() and {p.name for p in real.parent.iterdir()} == {"real.onnx"} and {p.name for p in link.parent.iterdir()} == {"link.onnx"}
+
+
+def test_weights_that_cannot_have_a_link(cnn, optimize, folders):
+    """The name beside the link is taken: nothing is written."""
+    link, real = folders
+    (link.parent / "real.onnx.data").write_text("precious")
+    done = optimize(cnn, "-o", link, "--no-measure", "--quiet", "--external-data", "always")
+    assert done.code == 6 and done.err.count("\n") == 1 and "link" in done.err, done.err
+    assert real.read_text() == "old" and [p.name for p in real.parent.iterdir()] == ["real.onnx"]
+    assert (link.parent / "real.onnx.data").read_text() == "precious"
 
 
 def test_a_link_to_nothing_makes_the_file(cnn, optimize, tmp_path):

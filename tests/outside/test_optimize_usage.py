@@ -51,6 +51,8 @@ CONTRADICTIONS = {
     "negative": (["-o", "o.onnx", "--tolerance", "-1"], ["--tolerance"]),
     "denormal": (["-o", "o.onnx", "--tolerance", "1e-320"], ["--tolerance"]),
     "no time": (["-o", "o.onnx", "--max-seconds", "nan"], ["--max-seconds"]),
+    "shapes twice": (["-o", "o.onnx", "--input-shapes", "x:1,3,32,32", "--input-shapes", "x:2,3,32,32"], ["--input-shapes", "'x'", "twice"]),
+    "a model as text": (["-o", "o.onnxtxt"], ["o.onnxtxt", "text"]),
     "no drop": (["-o", "o.onnx", "--precision", "int8-dynamic", "--max-drop", "nan"], ["--max-drop"]),
 }
 
@@ -61,6 +63,17 @@ def test_contradictions(cnn, optimize, tmp_path, case):
     done = optimize(cnn, *arguments, cwd=tmp_path)
     refused(done, *words)
     assert len(done.err) < 200 and {p.name for p in tmp_path.iterdir()} == {"cnn.onnx"}
+
+
+def test_functions_that_stay_are_said(optimize, tmp_path):
+    """A body for another opset than the model's."""
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in "xy")
+    function = helper.make_function("my", "F", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], [helper.make_opsetid("", 13)])
+    graph = helper.make_graph([helper.make_node("F", ["x"], ["y"], domain="my")], "g", [x], [y])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("my", 1)], functions=[function])
+    onnx.save(model, tmp_path / "m.onnx")
+    done = optimize("--inline", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "-q")
+    assert done.code == 0 and done.err.startswith("optimize: warning: ") and "my:F" in done.err and done.err.count("\n") == 1, done.err
 
 
 def test_names_of_another_level_do_nothing(cnn, optimize, tmp_path):

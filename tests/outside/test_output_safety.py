@@ -132,6 +132,30 @@ def test_data_of_another_model_stays(tmp_path):
     assert seed_of(tmp_path / "out.onnx") == 5 and seed_of(tmp_path / "other.onnx") == 5
 
 
+def test_data_of_the_original_stays_in_place(optimize, tmp_path):
+    """Though every weight becomes another one: a convolution takes the normalization in."""
+    path, ends = tmp_path / "m.onnx", [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 16, 8, 8]) for n in "xy"]
+    weights = [numpy_helper.from_array(np.full(shape, 0.5, np.float32), name) for name, shape in
+               (("w", (16, 16, 3, 3)), *((n, (16,)) for n in ("scale", "bias", "mean", "var")))]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4), helper.make_node("BatchNormalization", ["c", "scale", "bias", "mean", "var"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, path, save_as_external_data=True, location="m.onnx.data", size_threshold=1)
+    before = (tmp_path / "m.onnx.data").read_bytes()
+    assert optimize(path, "-o", path, "--portable", "--no-measure").code == 0
+    assert len(onnx.load(path).graph.node) == 1 and (tmp_path / "m.onnx.data").read_bytes() == before
+
+
+@pytest.mark.parametrize("given", [["-o", "weights.bin"], ["-o", "./weights.bin"], ["-o", "link"], ["-o", "out.onnx", "--report", "weights.bin"],
+                                   ["--merge", "b=cnn.onnx", "-o", "weights.bin"], ["--inline", "-o", "weights.bin"]])
+def test_weights_of_the_input_are_no_output(cnn, optimize, tmp_path, given):
+    onnx.save(onnx.load(cnn), cnn, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "link").symlink_to("weights.bin")
+    before = (tmp_path / "weights.bin").read_bytes()
+    done = optimize("cnn.onnx", *given, "--no-measure" if "--inline" not in given else "--quiet", cwd=tmp_path)
+    assert done.code == 2 and done.err.count("\n") == 1 and "weights of" in done.err, done.err
+    assert (tmp_path / "weights.bin").read_bytes() == before and not (tmp_path / "out.onnx").exists()
+
+
 @pytest.mark.parametrize("limit", [["--timeout", "0.001"], ["--max-memory", "1M"], ["--max-nodes", "3"]])
 def test_a_limit_leaves_nothing(cnn, optimize, tmp_path, limit):
     (tmp_path / "out.onnx").write_text("precious")

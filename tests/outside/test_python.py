@@ -233,6 +233,61 @@ def test_errors_have_classes(cnn, tmp_path, monkeypatch):
     assert {kind.code for kind in modelflow.Error.__subclasses__()} == set(range(1, 8))
 
 
+WRONG = {"a zero byte": dict(output="out.onnx\0junk"), "no flag": dict(verify="no"), "nothing as flag": dict(measure=None), "no names": dict(outputs=None),
+         "half an extent": dict(input_shapes={"x": (1.5, 3, 32, 32)}), "no extents": dict(input_shapes={"x": None}), "nothing bound": dict(bind={"x": None}),
+         "no number bound": dict(bind={"x": "a"}), "no samples": dict(inputs=[]), "no sample": dict(inputs=[None]), "none behind one": dict(inputs=[{"x": batches(1)[0]}, None]),
+         "no samples once through": dict(inputs=iter([])), "a library that is not there": dict(custom_ops="/no/lib.so")}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments_are_refused(cnn, tmp_path, case, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(modelflow.Error) as caught:
+        modelflow.optimize(cnn, **{**QUICK, **WRONG[case]})
+    assert type(caught.value) in (modelflow.UsageError, modelflow.InvalidInputError, modelflow.UnsupportedError)
+    assert case != "a library that is not there" or "/no/lib.so" in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["cnn.onnx"]
+
+
+def test_names_of_files_are_what_the_system_has(cnn, tmp_path):
+    odd = tmp_path / os.fsdecode(b"odd\xff.onnx")
+    cnn.rename(odd)
+    result = modelflow.optimize(odd, tmp_path / os.fsdecode(b"fast\xff.onnx"), **QUICK)
+    assert is_fused(onnx.load_model_from_string(result.model.read_bytes()))
+
+
+def test_numbers_of_numpy_are_bound_as_numbers():
+    x, k = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xk")
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "k"], ["y"])], "g", [x, k], [y])
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    for number in (np.float32(2), np.float64(2), np.int8(2), 2):
+        bound = modelflow.optimize(model, bind={"k": number}, **QUICK).model
+        assert [value.name for value in bound.graph.input] == ["x"]
+    with pytest.raises(modelflow.UsageError):
+        modelflow.optimize(model, bind={"k": 10**400}, **QUICK)
+
+
+@pytest.mark.parametrize("kind", [str, onnx.load])
+def test_external_data_is_for_what_is_written(tmp_path, kind):
+    weight = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((600, 600), dtype=np.float32), "w")
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 600]) for name in "xy"]
+    nodes = [onnx.helper.make_node("MatMul", ["x", "w"], ["h"]), onnx.helper.make_node("Relu", ["h"], ["y"])]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [weight]), opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    result = modelflow.optimize(kind(str(tmp_path / "m.onnx")), tmp_path / "never.onnx", external_data="never", **QUICK)
+    result.save(tmp_path / "always.onnx", external_data="always")
+    result.save(tmp_path / "also.onnx", external_data="never")
+    assert {path.name for path in tmp_path.iterdir()} == {"m.onnx", "never.onnx", "always.onnx", "always.onnx.data", "also.onnx"}
+
+
+def test_limits_are_those_of_saving_too(cnn, tmp_path):
+    result = modelflow.optimize(cnn.read_bytes(), max_nodes=500, **QUICK)
+    result._limits = {"max_nodes": 2}
+    with pytest.raises(modelflow.LimitError):
+        result.save(tmp_path / "fast.onnx")
+
+
 # Says when it is at a step, and goes on.
 INTERRUPTED = """
 import sys, time

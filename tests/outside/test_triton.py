@@ -118,6 +118,17 @@ def test_a_repository_that_is_seen_elsewhere(optimize, tmp_path, cnn):
     assert (folder / "libmodelflow_ort.so").read_bytes() == PLUGIN.read_bytes()
 
 
+@pytest.mark.parametrize("arguments, name", [(["--audio-front-end", "whisper"], "front"), (["--merge", "net=m.onnx", "other.onnx", "--map", "net.y=other.x"], "net")])
+def test_what_a_repository_calls_models(optimize, tmp_path, arguments, name):
+    model = of_nodes([helper.make_node("Relu", ["x"], ["y"])], {"x": ["n", 8]}, {"y": ["n", 8]})
+    for file in ("m.onnx", "other.onnx"):
+        onnx.save(model, tmp_path / file)
+    done = optimize(*arguments, "--triton", "models", "--no-measure", "-q", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert [folder.name for folder in (tmp_path / "models").iterdir()] == [name]
+    assert f'name: "{name}"' in (tmp_path / f"models/{name}/config.pbtxt").read_text()
+
+
 @pytest.mark.parametrize("arguments, said", [(["-o", "fast.onnx"], "-o"), (["--triton-root", "/models"], None)])
 def test_repositories_that_cannot_be(optimize, cnn, tmp_path, arguments, said):
     if said is None:
