@@ -5,7 +5,8 @@ import numpy as np
 import onnx
 import pytest
 from conftest import session
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, inliner, numpy_helper
+from onnx.reference import ReferenceEvaluator
 
 INFO = helper.make_tensor_value_info
 
@@ -171,3 +172,54 @@ def test_a_model_in_float16_is_fused_and_stays_in_float16(optimize, tmp_path):
     x = rng.standard_normal((5, 64)).astype(np.float16)
     want, got = (session(tmp_path / name).run(None, {"x": x})[0].astype(np.float32) for name in ("half.onnx", "out.onnx"))
     assert np.abs(want - got).max() <= 4e-3 * np.abs(want).max()
+
+
+def square_chain():
+    """Ever larger numbers, up to 1e11, between two products."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("Mul", ["b", "b"], ["c"]),
+             helper.make_node("Mul", ["c", "c"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"])]
+    ports = [INFO(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
+    return made(nodes, ports[:1], ports[1:], {"w": np.random.default_rng(7).standard_normal((64, 64))})
+
+
+def product_chain():
+    """Eight products, each of which makes numbers eight times as large."""
+    names = ["x", *(f"h{i}" for i in range(7)), "y"]
+    nodes = [helper.make_node("MatMul", [a, "w"], [b]) for a, b in zip(names, names[1:])]
+    ports = [INFO(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
+    return made(nodes, ports[:1], ports[1:], {"w": np.random.default_rng(8).standard_normal((64, 64))})
+
+
+@pytest.mark.parametrize("chain", [square_chain, product_chain])
+def test_what_leaves_the_range_of_float16_stays_in_float32(plan, chain):
+    """ONNX Runtime's CPU computes float16 in float32 and would show no overflow: the roundings have to be spelled out."""
+    source, out, report = plan(chain(), "--precision", "fp16", "--no-measure")
+    said = report["quantization"]
+    assert {op["precision"] for op in said["ops"]} == {"fp16", "float32"}, said["ops"]
+    assert 0 < said["drop"] <= 1
+    x = {"x": np.random.default_rng(9).standard_normal((4, 64)).astype(np.float32)}
+    want = session(source, optimized=False).run(None, x)[0]
+    got = ReferenceEvaluator(inliner.inline_local_functions(onnx.load(out))).run(None, x)[0]  # rounds where the types say so
+    assert np.isfinite(got).all() and np.abs(want - got).max() <= 1e-2 * np.abs(want).max()
+
+
+def test_float16_that_arrives_is_judged_in_float16(optimize, tmp_path):
+    """Inputs, outputs, branches, loops and sequences of float16, where roundings are spelled out for a product that arrives in float32."""
+    names = ("x", "q", "t", "e", "h", "g")
+    x, q, t, e, h, g = (INFO(name, TensorProto.FLOAT16, ["N", 64]) for name in names)
+    go, on = (INFO(name, TensorProto.BOOL, []) for name in ("go", "on"))
+    then = helper.make_graph([helper.make_node("Mul", ["m", "m"], ["t"])], "then", [], [t])
+    other = helper.make_graph([helper.make_node("Neg", ["m"], ["e"])], "else", [], [e])
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["h", "b"], ["g"])], "body",
+                             [INFO("i", TensorProto.INT64, []), go, h], [on, g])
+    nodes = [helper.make_node("Abs", ["x"], ["m"]), helper.make_node("If", ["which"], ["p"], then_branch=then, else_branch=other),
+             helper.make_node("Loop", ["trips", "", "p"], ["l"], body=body), helper.make_node("SequenceConstruct", ["l", "m"], ["s"]),
+             helper.make_node("SequenceAt", ["s", "zero"], ["q"]), helper.make_node("Cast", ["q"], ["r"], to=1), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    constants = [numpy_helper.from_array(v, k) for k, v in {"w": np.random.default_rng(6).standard_normal((64, 64)).astype(np.float32),
+                                                            "b": np.full(64, 0.1, np.float16), "trips": np.array(3), "zero": np.array(0)}.items()]
+    graph = helper.make_graph(nodes, "half", [x, INFO("which", TensorProto.BOOL, [])], [INFO("y", TensorProto.FLOAT, ["N", 64]), q], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "half.onnx")
+    done = optimize(tmp_path / "half.onnx", "-o", tmp_path / "out.onnx", "--target", "cuda:sm_90", "--precision", "fp16", "--no-measure", "--json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)["quantization"]
+    assert [op["precision"] for op in said["ops"]] == ["fp16"] and 50 < said["outputs"][0]["sqnr_db"] < 80, said
