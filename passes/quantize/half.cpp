@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "modelflow/modelflow.h"
+#include "passes/quantize/half_masks.h"
 #include "passes/quantize/half_ops.h"
 #include "passes/quantize/half_places.h"
 #include "passes/quantize/quantize.h"
@@ -23,7 +24,7 @@ Node& standing_in(const Graph& graph, Node& node) {
 class ToHalf {
  public:
   ToHalf(Graph& graph, Context& context, DType half)
-      : graph_(graph), context_(context), half_(half), places_(graph, context, half) {}
+      : graph_(graph), context_(context), half_(half), places_(graph, context, half), masks_(graph, context, half) {}
 
   int run() {
     std::vector<Node*> nodes;
@@ -62,7 +63,7 @@ class ToHalf {
       Value* value = node.input(i);
       const bool half_operand = half && !(row && row->single == i);
       if (half_operand && is_single(value))
-        graph_.set_input(node, i, value->constant() ? &constant(*value) : &cast(*value, half_, &node));
+        graph_.set_input(node, i, value->constant() ? &constant(*value) : &narrowed(*value, node, i));
       else if (!half_operand && value && value->dtype() == half_ && changed_.contains(value))
         graph_.set_input(node, i, &cast(*value, DType::f32, &node));
     }
@@ -84,6 +85,10 @@ class ToHalf {
     const auto [place, fresh] = constants_.try_emplace(&value, nullptr);
     if (fresh) place->second = &graph_.add_constant(to_half(*value.constant(), half_), value.name());
     return *place->second;
+  }
+
+  Value& narrowed(Value& value, Node& reader, std::size_t input) {
+    return cast(masks_.bounded(value, reader, input), half_, &reader);
   }
 
   Value& cast(Value& value, DType to, Node* reader = nullptr) {
@@ -108,6 +113,7 @@ class ToHalf {
   Context& context_;
   const DType half_;
   HalfPlaces places_;
+  HalfMasks masks_;
   std::unordered_set<const Value*> changed_;
   std::map<const Node*, std::vector<std::pair<Use, Value*>>> captured_;
   std::map<const Value*, Value*> constants_, casts_;

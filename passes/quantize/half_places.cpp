@@ -63,6 +63,16 @@ bool is_single(const Value* value) { return value && value->type.is_tensor() && 
 
 bool takes_any(const Node& node) { return is_one_of(node, {"Cast", "Shape", "Size"}); }
 
+bool multiplies(const Node& node) {
+  if (const FusedOp* op = fused_op(node)) {
+    if (op->elementwise) return false;
+    return op->family != Family::product || !is_short(node);
+  }
+  if (is_one_of(node, {"MatMul", "Gemm"})) return !is_short(node);
+  return is_one_of(node, {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "LayerNormalization", "RMSNormalization",
+                          "InstanceNormalization", "BatchNormalization", "Softmax", "LogSoftmax", "Einsum"});
+}
+
 HalfPlaces::HalfPlaces(Graph& graph, Context& context, DType half) : graph_(graph), context_(context), half_(half) {
   const auto exact = computed_of_integers(), sines = leading_to_sines();
   for (const auto& node : graph.nodes()) {
@@ -137,17 +147,6 @@ Verdict HalfPlaces::can(const Node& node) const {
       if (Verdict v = fits(*value->constant(), node); !v) return v;
   const Tensor* value = node.attrs.tensor("value");
   return value && value->dtype() == DType::f32 ? fits(*value, node) : yes();
-}
-
-/// Makes new numbers of many: what comes out is no position any more.
-bool HalfPlaces::multiplies(const Node& node) const {
-  if (const FusedOp* op = fused_op(node)) {
-    if (op->elementwise) return false;
-    return op->family != Family::product || !is_short(node);
-  }
-  if (is_one_of(node, {"MatMul", "Gemm"})) return !is_short(node);
-  return is_one_of(node, {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "LayerNormalization", "RMSNormalization",
-                          "InstanceNormalization", "BatchNormalization", "Softmax", "LogSoftmax", "Einsum"});
 }
 
 std::unordered_set<const Node*> HalfPlaces::computed_of_integers() const {

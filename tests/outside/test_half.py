@@ -223,3 +223,34 @@ def test_float16_that_arrives_is_judged_in_float16(optimize, tmp_path):
     assert done.code == 0, done.err
     said = json.loads(done.out)["quantization"]
     assert [op["precision"] for op in said["ops"]] == ["fp16"] and 50 < said["outputs"][0]["sqnr_db"] < 80, said
+
+
+def masked_attention(given):
+    """Attention by heads, with a mask that is computed of flags, or given in float32."""
+    weights = {"one": np.array(1.0), "low": np.array(np.finfo(np.float32).min), "s": np.array(32**-0.5)}
+    heads = [INFO(name, TensorProto.FLOAT, ["B", 4, "S", 32]) for name in "qkvy"]
+    nodes = [helper.make_node("Cast", ["keep"], ["m"], to=1), helper.make_node("Sub", ["one", "m"], ["n"]), helper.make_node("Mul", ["n", "low"], ["mask"])]
+    nodes += [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q", "kt"], ["a"]),
+              helper.make_node("Mul", ["a", "s"], ["b"]), helper.make_node("Add", ["b", "mask"], ["c"]),
+              helper.make_node("Softmax", ["c"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"])]
+    mask = INFO("mask", TensorProto.FLOAT, ["B", 1, 1, "S"]) if given else INFO("keep", TensorProto.INT64, ["B", 1, 1, "S"])
+    return made(nodes[3:] if given else nodes, [*heads[:3], mask], heads[3:], {k: v for k, v in weights.items() if k == "s" or not given})
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_where_all_keys_are_hidden_numbers_stay_numbers(plan, given):
+    """A row of infinities would be NaN; what float32 has as infinity stays that."""
+    source, out, _ = plan(masked_attention(given), "--precision", "fp16", "--no-measure")
+    assert "Attention" in "".join(n.op_type for n in onnx.load(out).graph.node)
+    x = dict(zip("qkv", np.random.default_rng(3).standard_normal((3, 3, 4, 8, 32)).astype(np.float32)))
+    keep = np.ones((3, 1, 1, 8), np.int64)
+    keep[0, ..., :3], keep[1] = 0, 0
+    low = np.where(keep == 0, np.finfo(np.float32).min, 0).astype(np.float32)
+    if given:
+        low[2] = -np.inf
+    x |= {"mask": low} if given else {"keep": keep}
+    want = session(source, optimized=False).run(None, x)[0]
+    got = ReferenceEvaluator(inliner.inline_local_functions(onnx.load(out))).run(None, x)[0]
+    np.testing.assert_allclose(got[0], want[0], atol=5e-3)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert np.isfinite(session(out).run(None, x)[0][:2]).all()
