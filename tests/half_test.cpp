@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <list>
 #include <random>
 
 #include "modelflow/modelflow.h"
 #include "src/emit/body.h"
+#include "src/onnx/operators.h"
 #include "tests/call_model.h"
 
 namespace modelflow {
@@ -77,6 +79,26 @@ TEST(Half, TypesOfCalls) {
   mixed.inputs[0].dtype = DType::f16;
   EXPECT_EQ(float_type(mixed), DType::undefined);
   EXPECT_THROW(body_text(*find_fused_op("MatMul"), mixed, 17), Error);
+}
+
+/// Runtimes without the kernels load them, whatever the model's opset allows in the type.
+TEST(Half, BodiesAreOnnx) {
+  for (const Call& call : float_samples())
+    for (const DType half : {DType::f16, DType::bf16})
+      for (const std::int64_t opset : {13, 17, 18, 20, 21, 22, 23}) {
+        Call typed = in_type(call, half);
+        std::list<Tensor> constants;
+        for (Operand& in : typed.inputs)
+          if (in.constant && in.dtype == half) in.constant = &constants.emplace_back(to_half(*in.constant, half));
+        if (!can_write(typed, opset)) continue;
+        EXPECT_EQ(forbidden_type(model_of(typed, opset), half), "") << opset << " " << describe(call);
+      }
+}
+
+TEST(Half, BeforeOpset13NothingIsBfloat16) {
+  const Call call = find_fused_op("MatMul")->samples()[0];
+  EXPECT_TRUE(can_write(in_type(call, DType::f16), 12));
+  EXPECT_FALSE(can_write(in_type(call, DType::bf16), 12));
 }
 
 class HalfBodies : public testing::Test {

@@ -7,9 +7,9 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/quantize/half_masks.h"
-#include "passes/quantize/half_ops.h"
 #include "passes/quantize/half_places.h"
 #include "passes/quantize/quantize.h"
+#include "src/core/half_ops.h"
 
 namespace modelflow::passes {
 namespace {
@@ -58,7 +58,8 @@ class ToHalf {
 
   void read(Node& node, bool half) {
     std::string why;
-    const HalfOp* row = half && node.domain().empty() ? half_op(node, half_, context_.model.opset(), why) : nullptr;
+    const HalfOp* row =
+        half && node.domain().empty() ? half_op(node.op(), half_, context_.model.opset(), why) : nullptr;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
       const bool half_operand = half && !(row && row->single == i);

@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from conftest import session
 from onnx import TensorProto, helper, inliner, numpy_helper
@@ -254,3 +255,24 @@ def test_where_all_keys_are_hidden_numbers_stay_numbers(plan, given):
     np.testing.assert_allclose(got[0], want[0], atol=5e-3)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     assert np.isfinite(session(out).run(None, x)[0][:2]).all()
+
+
+def loads_anywhere(path):
+    """The model is ONNX with its bodies written out, and stock ONNX Runtime takes it."""
+    plain = inliner.inline_local_functions(onnx.load(path))
+    onnx.checker.check_model(plain, full_check=True)
+    onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Elu", "HardSwish"])
+@pytest.mark.parametrize("opset", [14, 17, 20, 22])
+def test_bfloat16_is_for_opsets_that_do_not_have_it_too(plan, opset, activation):
+    """Conv is of bfloat16 from opset 22 on: before, the body computes it in float32."""
+    rng = np.random.default_rng(2)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4), helper.make_node(activation, ["c"], ["d"]),
+             helper.make_node("Conv", ["d", "w"], ["y"], pads=[1] * 4)]
+    ports = [INFO(name, TensorProto.FLOAT, [1, 32, 16, 16]) for name in "xy"]
+    source, out, report = plan(made(nodes, ports[:1], ports[1:], {"w": rng.standard_normal((32, 32, 3, 3)) / 17}, opset), "--precision", "bf16", "--no-measure")
+    assert {op["precision"] for op in report["quantization"]["ops"]} == {"bf16"}
+    if opset < 22:
+        loads_anywhere(out)

@@ -2,13 +2,13 @@
 // its docs/OperatorKernels.md as a table. Not in it: what it runs on the CPU alone (NonMaxSuppression, Celu,
 // ...), what has float32 alone (Range, RoiAlign, GridSample), and sums of magnitudes without bound, whose results leave
 // the range of float16 early.
-#include "passes/quantize/half_ops.h"
+#include "src/core/half_ops.h"
 
 #include <algorithm>
 #include <array>
 #include <string>
 
-namespace modelflow::passes {
+namespace modelflow {
 namespace {
 
 constexpr std::array kHalfOps = {
@@ -25,6 +25,7 @@ constexpr std::array kHalfOps = {
     HalfOp{.op = "ConstantOfShape", .f16 = 9, .bf16 = 9},
     HalfOp{.op = "Conv", .f16 = 1, .bf16 = 22},
     HalfOp{.op = "ConvTranspose", .f16 = 1},
+    HalfOp{.op = "Cos", .f16 = 7},
     HalfOp{.op = "DepthToSpace", .f16 = 1},
     HalfOp{.op = "Div", .f16 = 7, .bf16 = 13},
     HalfOp{.op = "Einsum", .f16 = 12},
@@ -88,6 +89,7 @@ constexpr std::array kHalfOps = {
     HalfOp{.op = "Shrink", .f16 = 9},
     HalfOp{.op = "Sigmoid", .f16 = 6, .bf16 = 13},
     HalfOp{.op = "Sign", .f16 = 9, .bf16 = 13},
+    HalfOp{.op = "Sin", .f16 = 7},
     HalfOp{.op = "Slice", .f16 = 1, .bf16 = 1},
     HalfOp{.op = "Softmax", .f16 = 1, .bf16 = 13},
     HalfOp{.op = "Softplus", .f16 = 1},
@@ -110,20 +112,15 @@ constexpr std::array kHalfOps = {
 
 }  // namespace
 
-const HalfOp* half_op(const Node& node, DType half, std::int64_t opset, std::string& why_not) {
-  const auto row = std::ranges::find(kHalfOps, node.op(), &HalfOp::op);
-  const auto refuse = [&](const std::string& why) {
-    why_not = why;
-    return nullptr;
-  };
-  if (!node.domain().empty()) return refuse("is of another domain");
-  const std::string type(name(half));
-  if (row == kHalfOps.end()) return refuse("ONNX Runtime's CUDA provider has no kernel for it in " + type);
-  const int since = half == DType::f16 ? row->f16 : row->bf16;
-  if (since == 0 || opset < since)
-    return refuse("ONNX Runtime's CUDA provider has no kernel for it in " + type + " at opset " +
-                  std::to_string(opset));
-  return &*row;
+const HalfOp* half_op(std::string_view op, DType half, std::int64_t opset, std::string& why_not) {
+  const auto row = std::ranges::find(kHalfOps, op, &HalfOp::op);
+  const int since = row == kHalfOps.end() ? 0 : half == DType::f16 ? row->f16 : row->bf16;
+  if (since != 0 && opset >= since) return &*row;
+  why_not = "ONNX Runtime's CUDA provider has no kernel for it in " + std::string(name(half));
+  if (row != kHalfOps.end()) why_not += " at opset " + std::to_string(opset);
+  return nullptr;
 }
 
-}  // namespace modelflow::passes
+std::span<const HalfOp> half_ops() { return kHalfOps; }
+
+}  // namespace modelflow
