@@ -10,6 +10,7 @@
 #include <random>
 
 #include "modelflow/modelflow.h"
+#include "src/core/half_ops.h"
 #include "src/emit/body.h"
 #include "src/onnx/operators.h"
 #include "tests/call_model.h"
@@ -79,6 +80,22 @@ TEST(Half, TypesOfCalls) {
   mixed.inputs[0].dtype = DType::f16;
   EXPECT_EQ(float_type(mixed), DType::undefined);
   EXPECT_THROW(body_text(*find_fused_op("MatMul"), mixed, 17), Error);
+}
+
+/// A kernel alone is not enough: a model with a type that the operator does not have is refused when it is loaded.
+TEST(Half, WhatGpusComputeIsOnnx) {
+  Graph graph;
+  const auto forbids = [](const Node& node, std::size_t i, DType half, int opset) {
+    return allows_input(node, i, DType::f32, opset) && !allows_input(node, i, half, opset);
+  };
+  for (const HalfOp& row : half_ops())
+    for (const auto& [half, since] : {std::pair(DType::f16, row.f16), std::pair(DType::bf16, row.bf16)})
+      for (int opset = since == 0 ? 99 : since; opset <= 24; ++opset) {
+        const Node& node = graph.add(row.op, {});
+        for (std::size_t i = 0; i < 8; ++i)
+          EXPECT_TRUE(i == row.single || !forbids(node, i, half, opset)) << row.op << " " << opset << " " << i;
+        EXPECT_TRUE(allows_output(node, 0, half, opset) || !allows_output(node, 0, DType::f32, opset)) << row.op;
+      }
 }
 
 /// Runtimes without the kernels load them, whatever the model's opset allows in the type.

@@ -18,7 +18,8 @@ using Formals = std::vector<proto::OpSchema::FormalParameter>;
 /// The last formal stands for all that follow.
 bool allows(const Formals& formals, std::size_t index, DType type) {
   if (formals.empty()) return true;
-  const std::string wanted = "tensor(" + std::string(name(type)) + ")";
+  proto::TypeProto wanted;
+  wanted.mutable_tensor_type()->set_elem_type(static_cast<int>(type));
   const auto& types = formals[std::min(index, formals.size() - 1)].GetTypes();
   return types.contains(onnx::Utils::DataTypeUtils::ToType(wanted));
 }
@@ -50,6 +51,7 @@ bool allows_output(const Node& node, std::size_t index, DType type, std::int64_t
 }
 
 std::string forbidden_type(const Model& model, DType type) {
+  if (type == DType::undefined) return "";
   Model plain = inline_functions(model);
   infer_types(plain);
   return forbidden_type(plain.graph(), type, plain.opset());

@@ -8,6 +8,7 @@ import pytest
 from conftest import session
 from onnx import TensorProto, helper, inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 INFO = helper.make_tensor_value_info
 
@@ -258,10 +259,13 @@ def test_where_all_keys_are_hidden_numbers_stay_numbers(plan, given):
 
 
 def loads_anywhere(path):
-    """The model is ONNX with its bodies written out, and stock ONNX Runtime takes it."""
+    """The model is ONNX with its bodies written out, and stock ONNX Runtime takes it, as far as a CPU has kernels."""
     plain = inliner.inline_local_functions(onnx.load(path))
     onnx.checker.check_model(plain, full_check=True)
-    onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    try:
+        onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    except NoKernel as error:
+        assert "MatMul" in str(error)  # in bfloat16
 
 
 @pytest.mark.parametrize("activation", ["Relu", "Elu", "HardSwish"])
@@ -274,5 +278,32 @@ def test_bfloat16_is_for_opsets_that_do_not_have_it_too(plan, opset, activation)
     ports = [INFO(name, TensorProto.FLOAT, [1, 32, 16, 16]) for name in "xy"]
     source, out, report = plan(made(nodes, ports[:1], ports[1:], {"w": rng.standard_normal((32, 32, 3, 3)) / 17}, opset), "--precision", "bf16", "--no-measure")
     assert {op["precision"] for op in report["quantization"]["ops"]} == {"bf16"}
-    if opset < 22:
+    if opset < 22:  # then there is nothing that a CPU has no kernel for
         loads_anywhere(out)
+
+
+MOVES = {"Compress": (17, ["a", "which"], {"axis": 1}), "ReverseSequence": (17, ["a", "lengths"], {"batch_axis": 1, "time_axis": 0}),
+         "Pow": (13, ["a", "two"], {}), "Mul": (17, ["a", "filled"], {})}
+
+
+@pytest.mark.parametrize("op", MOVES)
+@pytest.mark.parametrize("half", ["fp16", "bf16"])
+def test_what_onnx_does_not_have_in_the_type_stays_in_float32(plan, op, half):
+    """ONNX Runtime has kernels for types that the operators do not have: such a model is refused when it is loaded."""
+    opset, inputs, attributes = MOVES[op]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node(op, inputs, ["r"], **attributes), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    if op == "Mul":
+        nodes[1:1] = [helper.make_node("Shape", ["a"], ["s"]), helper.make_node("ConstantOfShape", ["s"], ["filled"], value=numpy_helper.from_array(np.ones(1, np.float32)))]
+    weights = {"w": np.random.default_rng(1).standard_normal((64, 64)) / 8, "lengths": np.array([4, 3, 2, 1]), "two": np.array(2.0)}
+    ports = [INFO(name, TensorProto.FLOAT, [4, "B", 64]) for name in "xy"]
+    keep = [INFO("which", TensorProto.BOOL, [4])] if op == "Compress" else []
+    used = {name for node in nodes for name in node.input}
+    model = made(nodes, ports[:1] + keep, ports[1:], {k: v for k, v in weights.items() if k in used}, opset)
+    if op in ("Compress", "ReverseSequence"):
+        for port in (*model.graph.input, *model.graph.output):
+            if port.name in "xy":
+                port.type.tensor_type.shape.dim[1].dim_value = 4
+    if op == "Compress":
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "K"
+    out = plan(model, "--precision", half, "--no-measure")[1]
+    loads_anywhere(out)
