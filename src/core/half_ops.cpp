@@ -80,7 +80,7 @@ constexpr std::array kHalfOps = {
     HalfOp{.op = "ReduceMin", .f16 = 1},
     HalfOp{.op = "Relu", .f16 = 6, .bf16 = 13},
     HalfOp{.op = "Reshape", .f16 = 5, .bf16 = 13},
-    HalfOp{.op = "Resize", .f16 = 10, .single = 2},
+    HalfOp{.op = "Resize", .f16 = 11, .single = 2},
     HalfOp{.op = "ReverseSequence", .f16 = 10},
     HalfOp{.op = "Round", .f16 = 11},
     HalfOp{.op = "ScatterElements", .f16 = 11, .bf16 = 13},

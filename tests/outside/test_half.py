@@ -307,3 +307,14 @@ def test_what_onnx_does_not_have_in_the_type_stays_in_float32(plan, op, half):
         model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "K"
     out = plan(model, "--precision", half, "--no-measure")[1]
     loads_anywhere(out)
+
+
+def test_a_resize_of_opset_10_has_its_scales_elsewhere(plan):
+    """They are float32 like the second input of later ones."""
+    rng = np.random.default_rng(1)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Resize", ["a", "scales"], ["r"], mode="linear"), helper.make_node("Conv", ["r", "v"], ["y"])]
+    weights = {"w": rng.standard_normal((32, 64, 1, 1)) / 8, "v": rng.standard_normal((16, 32, 1, 1)) / 6, "scales": np.array([1, 1, 2, 2.0])}
+    model = made(nodes, [INFO("x", TensorProto.FLOAT, [1, 64, 4, 4])], [INFO("y", TensorProto.FLOAT, [1, 16, 8, 8])], weights, 10)
+    out, report = plan(model, "--precision", "fp16", "--no-measure")[1:]
+    assert [op["precision"] for op in report["quantization"]["ops"]] == ["fp16", "fp16"]
+    loads_anywhere(out)
