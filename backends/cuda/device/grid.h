@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/device/rows.h"
+#include "backends/cuda/launches/shared_memory.h"
 
 namespace modelflow::cuda {
 
@@ -48,8 +49,6 @@ struct Kept {
 inline unsigned kept_bytes(const Launch& how, std::int64_t slots, int n) {
   return static_cast<unsigned>(slots * n * how.block.x * how.block.y * static_cast<std::int64_t>(sizeof(float)));
 }
-/// Shared memory that every device grants a block unasked.
-inline constexpr std::int64_t kGrantedShared = 48 << 10;
 
 /// 32 columns side by side, whose elements eight warps share. A unit of a grid is such a stripe; rows lie outside.
 struct Columns {
