@@ -21,6 +21,9 @@ struct Launch {
 /// Threads that share out more work than this many blocks have go round in a loop.
 inline constexpr unsigned kMostBlocks = 1U << 16;
 
+/// What a grid takes along x.
+inline constexpr std::int64_t kMostBlocksAlong = 0x7fffffff;
+
 inline cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 /// Null, or what went wrong.
