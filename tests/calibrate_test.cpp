@@ -147,6 +147,8 @@ TEST(Metric, LossesAreTotal) {
   for (const Tensor& b : {Tensor::of<float>({1}, {1}), Tensor::of<float>({2}, {1, NAN}),
                           Tensor::of<std::int64_t>({2}, {1, 2}), Tensor::of<float>({2}, {1, INFINITY})})
     for (const Metric metric : {Metric::cosine, Metric::l2, Metric::top1}) EXPECT_EQ(drop(error_of(a, b), metric), 100);
+  const Tensor rows = Tensor::of<float>({2, 2}, {3, 0, 0, 4});
+  EXPECT_EQ(drop(error_of(rows, Tensor::of<float>({2, 2}, {3, 0, NAN, 4})), Metric::top1), 100);
   const Tensor masked = Tensor::of<float>({3}, {1, -INFINITY, NAN});
   EXPECT_EQ(drop(error_of(masked, masked), Metric::l2), 0);
 }

@@ -105,6 +105,22 @@ TEST(Device, AKernelOfEachIsChosenByTheTarget) {
   EXPECT_NE(choose_kernel(find_fused_op("LSTM")->samples()[0], gpu).reason.find("another device"), std::string::npos);
 }
 
+/// What a kernel shares beside the row counts too.
+TEST(Device, ARowLeavesRoomForWhatItsBlockSums) {
+  for (const auto& [name, bytes] : {std::pair("sm_75", 64 << 10), {"sm_80", 163 << 10}, {"sm_90", 227 << 10}}) {
+    const Target gpu = Target::parse(std::string("cuda:") + name);
+    const auto taken = [&](std::int64_t n) {
+      Call call = layer_norm();
+      for (Operand& in : call.inputs) in.shape = Shape(std::vector<Dim>(1, Dim(n)));
+      call.inputs[0].shape = Shape({Dim(2), Dim(n)});
+      return choose_kernel(call, gpu).kernel != nullptr;
+    };
+    EXPECT_FALSE(taken(bytes / 4)) << name;
+    EXPECT_FALSE(taken(bytes / 4 - 16)) << name;
+    EXPECT_TRUE(taken(bytes / 4 - 256)) << name;
+  }
+}
+
 TEST(Device, OpsWithoutAKernelStayStandard) {
   const Model model = Model::from_text(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,8] x, float[8,8] w) => (float[N,8] y) { m = MatMul(x, w)  "

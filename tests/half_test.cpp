@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <list>
 #include <random>
 
 #include "modelflow/modelflow.h"
+#include "src/core/half_ops.h"
 #include "src/emit/body.h"
+#include "src/onnx/operators.h"
 #include "tests/call_model.h"
 
 namespace modelflow {
@@ -77,6 +80,42 @@ TEST(Half, TypesOfCalls) {
   mixed.inputs[0].dtype = DType::f16;
   EXPECT_EQ(float_type(mixed), DType::undefined);
   EXPECT_THROW(body_text(*find_fused_op("MatMul"), mixed, 17), Error);
+}
+
+/// A kernel alone is not enough: a model with a type that the operator does not have is refused when it is loaded.
+TEST(Half, WhatGpusComputeIsOnnx) {
+  Graph graph;
+  const auto forbids = [](const Node& node, std::size_t i, DType half, int opset) {
+    return allows_input(node, i, DType::f32, opset) && !allows_input(node, i, half, opset);
+  };
+  for (const HalfOp& row : half_ops())
+    for (const auto& [half, since] : {std::pair(DType::f16, row.f16), std::pair(DType::bf16, row.bf16)})
+      for (int opset = since == 0 ? 99 : since; opset <= 24; ++opset) {
+        const Node& node = graph.add(row.op, {});
+        for (std::size_t i = 0; i < 8; ++i)
+          EXPECT_TRUE(i == row.single || !forbids(node, i, half, opset)) << row.op << " " << opset << " " << i;
+        EXPECT_TRUE(allows_output(node, 0, half, opset) || !allows_output(node, 0, DType::f32, opset)) << row.op;
+      }
+}
+
+/// Runtimes without the kernels load them, whatever the model's opset allows in the type.
+TEST(Half, BodiesAreOnnx) {
+  for (const Call& call : float_samples())
+    for (const DType half : {DType::f16, DType::bf16})
+      for (const std::int64_t opset : {13, 17, 18, 20, 21, 22, 23}) {
+        Call typed = in_type(call, half);
+        std::list<Tensor> constants;
+        for (Operand& in : typed.inputs)
+          if (in.constant && in.dtype == half) in.constant = &constants.emplace_back(to_half(*in.constant, half));
+        if (!can_write(typed, opset)) continue;
+        EXPECT_EQ(forbidden_type(model_of(typed, opset), half), "") << opset << " " << describe(call);
+      }
+}
+
+TEST(Half, BeforeOpset13NothingIsBfloat16) {
+  const Call call = find_fused_op("MatMul")->samples()[0];
+  EXPECT_TRUE(can_write(in_type(call, DType::f16), 12));
+  EXPECT_FALSE(can_write(in_type(call, DType::bf16), 12));
 }
 
 class HalfBodies : public testing::Test {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/launches/shared_memory.h"
 #include "backends/cuda/places.h"
 #include "backends/ops/embedding_attrs.h"
 #include "backends/ops/read_attrs.h"
@@ -92,8 +93,8 @@ Verdict accepts(const Call& call, const Target& target) {
   const Shape& table = call.in(1).shape;
   if (!table.has_rank() || !table.back().known()) return no("the length of a row is unknown", call.in(1).name);
   constexpr std::int64_t kMore = 1 << 13;  // where the threads of a block do not divide a row
-  return 4 * table.back().value() + kMore <= target.l1 ? yes()
-                                                       : no("a row does not fit into shared memory", call.in(1).name);
+  if (fits_shared(4 * table.back().value() + kMore, target.l1)) return yes();
+  return no("a row does not fit into shared memory", call.in(1).name);
 }
 
 double cost(const Call& call, const Target& target) {

@@ -4,6 +4,7 @@
 
 #include "backends/call_attrs.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/launches/shared_memory.h"
 #include "backends/cuda/library.h"
 #include "backends/cuda/places.h"
 
@@ -72,7 +73,7 @@ Verdict accepts(const Call& call, const Target& target) {
     if (!here.known() && !there.known()) return no("the length of a row is unknown", call.in(0).name);
     n *= here.known() ? here.value() : there.value();
   }
-  return 4 * n <= target.l1 ? yes() : no("a row does not fit into shared memory", call.in(0).name);
+  return fits_shared(4 * n, target.l1) ? yes() : no("a row does not fit into shared memory", call.in(0).name);
 }
 
 double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }

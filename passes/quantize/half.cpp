@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "modelflow/modelflow.h"
-#include "passes/quantize/half_ops.h"
+#include "passes/quantize/half_masks.h"
 #include "passes/quantize/half_places.h"
 #include "passes/quantize/quantize.h"
+#include "src/core/half_ops.h"
 
 namespace modelflow::passes {
 namespace {
@@ -23,7 +24,7 @@ Node& standing_in(const Graph& graph, Node& node) {
 class ToHalf {
  public:
   ToHalf(Graph& graph, Context& context, DType half)
-      : graph_(graph), context_(context), half_(half), places_(graph, context, half) {}
+      : graph_(graph), context_(context), half_(half), places_(graph, context, half), masks_(graph, context, half) {}
 
   int run() {
     std::vector<Node*> nodes;
@@ -57,12 +58,13 @@ class ToHalf {
 
   void read(Node& node, bool half) {
     std::string why;
-    const HalfOp* row = half && node.domain().empty() ? half_op(node, half_, context_.model.opset(), why) : nullptr;
+    const HalfOp* row =
+        half && node.domain().empty() ? half_op(node.op(), half_, context_.model.opset(), why) : nullptr;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
       const bool half_operand = half && !(row && row->single == i);
       if (half_operand && is_single(value))
-        graph_.set_input(node, i, value->constant() ? &constant(*value) : &cast(*value, half_, &node));
+        graph_.set_input(node, i, value->constant() ? &constant(*value) : &narrowed(*value, node, i));
       else if (!half_operand && value && value->dtype() == half_ && changed_.contains(value))
         graph_.set_input(node, i, &cast(*value, DType::f32, &node));
     }
@@ -84,6 +86,10 @@ class ToHalf {
     const auto [place, fresh] = constants_.try_emplace(&value, nullptr);
     if (fresh) place->second = &graph_.add_constant(to_half(*value.constant(), half_), value.name());
     return *place->second;
+  }
+
+  Value& narrowed(Value& value, Node& reader, std::size_t input) {
+    return cast(masks_.bounded(value, reader, input), half_, &reader);
   }
 
   Value& cast(Value& value, DType to, Node* reader = nullptr) {
@@ -108,6 +114,7 @@ class ToHalf {
   Context& context_;
   const DType half_;
   HalfPlaces places_;
+  HalfMasks masks_;
   std::unordered_set<const Value*> changed_;
   std::map<const Node*, std::vector<std::pair<Use, Value*>>> captured_;
   std::map<const Value*, Value*> constants_, casts_;

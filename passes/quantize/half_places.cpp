@@ -9,8 +9,8 @@
 
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
-#include "passes/quantize/half_ops.h"
 #include "src/core/half.h"
+#include "src/core/half_ops.h"
 
 namespace modelflow::passes {
 namespace {
@@ -63,6 +63,16 @@ bool is_single(const Value* value) { return value && value->type.is_tensor() && 
 
 bool takes_any(const Node& node) { return is_one_of(node, {"Cast", "Shape", "Size"}); }
 
+bool multiplies(const Node& node) {
+  if (const FusedOp* op = fused_op(node)) {
+    if (op->elementwise) return false;
+    return op->family != Family::product || !is_short(node);
+  }
+  if (is_one_of(node, {"MatMul", "Gemm"})) return !is_short(node);
+  return is_one_of(node, {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "LayerNormalization", "RMSNormalization",
+                          "InstanceNormalization", "BatchNormalization", "Softmax", "LogSoftmax", "Einsum"});
+}
+
 HalfPlaces::HalfPlaces(Graph& graph, Context& context, DType half) : graph_(graph), context_(context), half_(half) {
   const auto exact = computed_of_integers(), sines = leading_to_sines();
   for (const auto& node : graph.nodes()) {
@@ -106,14 +116,17 @@ Verdict HalfPlaces::can_fused(const Node& node) const {
     if (const auto* number = std::get_if<float>(&value); number && attribute != "epsilon")
       if (!holds(*number, bounds(node, attribute, *number)))
         return no(attribute + " is no number of " + std::string(name(half_)));
-  const Choice choice = choose_kernel(in_type(call_of(node), half_), context_.target);
-  return choice.kernel ? yes() : no("no kernel takes it in " + std::string(name(half_)) + ": " + choice.reason);
+  const Call call = in_type(call_of(node), half_);
+  const Choice choice = choose_kernel(call, context_.target);
+  if (!choice.kernel) return no("no kernel takes it in " + std::string(name(half_)) + ": " + choice.reason);
+  return can_write(call, context_.model.opset());
 }
 
 Verdict HalfPlaces::can(const Node& node) const {
   const Precision precision = half_ == DType::f16 ? Precision::f16 : Precision::bf16;
   if (!context_.plan->allows(node.name, precision)) return no("is to stay in float32");
   if (!node.subgraphs().empty()) return no("holds graphs of its own");
+  if (half_ == DType::bf16 && context_.model.opset() < kFirstWithBf16) return no("bfloat16 needs opset 13");
   std::optional<std::size_t> single;
   if (fused_op(node)) {
     if (Verdict v = can_fused(node); !v) return v;
@@ -123,8 +136,9 @@ Verdict HalfPlaces::can(const Node& node) const {
                ? yes()
                : no("makes float32 of " + std::string(name(from)));
   } else {
+    if (!node.domain().empty()) return no("is of another domain");
     std::string why;
-    const HalfOp* row = half_op(node, half_, context_.model.opset(), why);
+    const HalfOp* row = half_op(node.op(), half_, context_.model.opset(), why);
     if (!row) return no(why);
     single = row->single;
     if (node.is("ReduceMean") && node.input(0)->producer() && squares(*node.input(0)->producer()))
@@ -137,17 +151,6 @@ Verdict HalfPlaces::can(const Node& node) const {
       if (Verdict v = fits(*value->constant(), node); !v) return v;
   const Tensor* value = node.attrs.tensor("value");
   return value && value->dtype() == DType::f32 ? fits(*value, node) : yes();
-}
-
-/// Makes new numbers of many: what comes out is no position any more.
-bool HalfPlaces::multiplies(const Node& node) const {
-  if (const FusedOp* op = fused_op(node)) {
-    if (op->elementwise) return false;
-    return op->family != Family::product || !is_short(node);
-  }
-  if (is_one_of(node, {"MatMul", "Gemm"})) return !is_short(node);
-  return is_one_of(node, {"Conv", "ConvTranspose", "LSTM", "GRU", "RNN", "LayerNormalization", "RMSNormalization",
-                          "InstanceNormalization", "BatchNormalization", "Softmax", "LogSoftmax", "Einsum"});
 }
 
 std::unordered_set<const Node*> HalfPlaces::computed_of_integers() const {

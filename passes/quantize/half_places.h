@@ -11,6 +11,8 @@ namespace modelflow::passes {
 bool is_single(const Value* value);
 /// Takes a value of any type as it is: a Cast, or what looks at extents only.
 bool takes_any(const Node& node);
+/// Makes new numbers of many: what comes out is no position any more.
+bool multiplies(const Node& node);
 
 /// The choice for the main graph of a model. In float32 stays what has no kernel for the smaller type, what the plan
 /// keeps, whose numbers do not fit, what is computed of whole numbers (positions, ranges, masks, as far as it is
@@ -28,7 +30,6 @@ class HalfPlaces {
   Verdict can(const Node& node) const;
   Verdict can_fused(const Node& node) const;
   bool holds(float number, bool as_bound) const;
-  bool multiplies(const Node& node) const;
   std::unordered_set<const Node*> computed_of_integers() const;
   std::unordered_set<const Node*> leading_to_sines() const;
   void keep_squares();

@@ -12,6 +12,8 @@
 #include <span>
 
 #include "src/core/half.h"
+#include "src/core/half_ops.h"
+#include "src/onnx/operators.h"
 #include "src/onnx/proto.h"
 
 namespace modelflow {
@@ -46,7 +48,7 @@ class TypedBody {
     for (const auto& node : body_.nodes()) nodes.push_back(node.get());
     for (Node* node : nodes) change(*node);
     for (Value* output : std::vector<Value*>(body_.outputs()))
-      if (wide_.contains(output->producer())) narrow_output(*output);
+      if (floats_.contains(output) && wide_.contains(output->producer())) narrow_output(*output);
     body_.prune();
   }
 
@@ -97,13 +99,29 @@ class TypedBody {
     }
   }
 
-  /// The sums, what follows them element by element, and what only they read.
+  /// Whether the op cannot be of the type: ONNX does not allow it at this opset, or no GPU computes it.
+  bool is_missing(const Node& node) const {
+    const proto::OpSchema& schema = *schema_of(node);
+    bool takes_floats = false;
+    for (std::size_t i = 0; i < node.inputs().size(); ++i) {
+      if (!floats_.contains(node.input(i)) || type_of(schema.inputs(), i) == "tensor(float)") continue;
+      if (!allows_input(node, i, type_, opset_)) return true;
+      takes_floats = true;
+    }
+    for (std::size_t i = 0; i < node.outputs().size(); ++i)
+      if (floats_.contains(node.output(i)) && !allows_output(node, i, type_, opset_)) return true;
+    const bool moves = node.is("Cast") || node.is("Shape") || node.is("Size");
+    std::string why;
+    return takes_floats && !moves && !half_op(node.op(), type_, opset_, why);
+  }
+
+  /// The sums and what cannot be of the type, what follows them element by element, and what only they read.
   void find_wide() {
     for (const auto& node : body_.nodes()) {
       const auto is_wide = [&](const Value* value) { return value && wide_.contains(value->producer()); };
       const bool follows = is_one_of(*node, kElementwise) && std::ranges::any_of(node->inputs(), is_wide);
-      if (node->output() && floats_.contains(node->output()) && (is_one_of(*node, kSums) || follows))
-        wide_.insert(node.get());
+      const bool sums = node->output() && floats_.contains(node->output()) && (is_one_of(*node, kSums) || follows);
+      if (sums || (!makes_number(*node) && is_missing(*node))) wide_.insert(node.get());
     }
     for (auto it = body_.nodes().rbegin(); it != body_.nodes().rend(); ++it) {
       const Node& node = **it;
@@ -189,6 +207,8 @@ class TypedBody {
 }  // namespace
 
 void compute_in(DType type, Function& body, const Call& call, int opset) {
+  if (type == DType::bf16 && opset < kFirstWithBf16)
+    throw Error(ErrorKind::unsupported, "bfloat16 needs opset " + std::to_string(kFirstWithBf16));
   TypedBody(type, *body.body, call, opset).run();
 }
 

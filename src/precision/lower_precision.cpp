@@ -3,6 +3,7 @@
 
 #include "src/measure/select.h"
 #include "src/measure/sides.h"
+#include "src/onnx/operators.h"
 #include "src/precision/choose.h"
 #include "src/precision/plan.h"
 #include "src/precision/precision_report.h"
@@ -75,6 +76,8 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
   Chooser chooser(trials, precision_report);
   made = chooser.choose(std::move(made));
   if (made.lowered.empty()) return refuse("no part of it stays within --max-drop");
+  if (const std::string why = forbidden_type(made.runnable, half_type(options)); !why.empty())
+    return refuse("ONNX has no such type there, " + why);
   if (const std::string why = kernels_differ(trials, made); !why.empty()) return refuse(why);
   precision_report.describe(made, chooser.why());
   if (options.level == Level::O1) return inline_functions(std::move(made.runnable));

@@ -54,6 +54,7 @@ OutputError ErrorMeter::error() const {
     error.relative_l2 = std::numeric_limits<double>::infinity();
     error.sqnr = -std::numeric_limits<double>::infinity();
     error.cosine = 0;
+    if (error.top1) error.top1 = 0;
   } else if (squared_error_ > 0) {
     error.relative_l2 = std::sqrt(squared_error_ / squares_a_);
     error.sqnr = -20 * std::log10(error.relative_l2);

@@ -81,8 +81,8 @@ Trial Trials::make(Allowed allowed, std::size_t most_samples) {
   if (made.lowered.empty()) return made;
   made.runnable = runnable(made.fused);
   // ONNX Runtime takes Casts that round for part of a norm, which then is of two types: no kernel has that.
-  const bool rounded = half == DType::bf16;
-  const Model here = rounded ? rounded_in_float32(made.runnable) : made.runnable;
+  const bool rounded = half != DType::undefined;
+  const Model here = rounded ? rounded_in_float32(made.runnable, half) : made.runnable;
   made.errors = reference.errors_of(here, work.plugin, most_samples, !rounded);
   made.drop = drop(made.errors, work.options.metric);
   return made;

@@ -84,6 +84,25 @@ TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
   }
 }
 
+/// More products, and batches of attention, than a grid has along the axes that few blocks fit on (65535; a few on the
+/// emulator).
+TEST_P(DeviceConformance, ThereIsNoEndToProductsAndBatches) {
+  const Kernel& kernel = *std::get<const Kernel*>(GetParam());
+  if (!kernel.fits(target_) || (kernel.op != "MatMul" && kernel.op != "Attention")) return;
+  const bool attends = kernel.op == "Attention";
+  const std::int64_t many = std::string_view(library_->built) == "emulated" ? 70 : 65536 + 70;
+  Call call{.op = std::string(kernel.op), .attrs = find_fused_op(kernel.op)->defaults, .inputs = {}, .outputs = {}};
+  for (const char* name : {"q", "k", "v"})
+    if (attends) call.inputs.push_back({name, DType::f32, Shape::of({many, 1, 4, 8})});
+  if (attends)
+    for (const char* layout : {"q_layout", "k_layout", "v_layout", "y_layout"}) call.attrs.set(layout, "BNSH");
+  else
+    call.inputs = {{"a", DType::f32, Shape::of({many, 4, 8})}, {"b", DType::f32, Shape::of({many, 8, 8})}};
+  call.outputs = {{"y", DType::f32, {}}};
+  ASSERT_TRUE(find_fused_op(kernel.op)->infer(call));
+  EXPECT_EQ(walk(kernel, call), 1);
+}
+
 std::vector<Call> calls_for_the_largest() {
   std::vector<Call> calls;
   const auto add = [&](const char* op, const Attrs& attrs, const Dims& dims) {

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/device/rows.h"
+#include "backends/cuda/launches/shared_memory.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -74,6 +75,18 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
   EXPECT_NE(std::string(why).find("threads wait for one another"), std::string::npos) << why;
   EXPECT_NE(launch(reversed, {1, 2000}, y.data(), y.data()), nullptr);
   EXPECT_EQ(launch(reversed, {1, 64}, y.data(), y.data()), nullptr) << "the next one runs";
+}
+
+__global__ void nothing() {}
+
+/// What a kernel declares counts beside what its launch names, and everybody asks for more than 48 KiB of both.
+TEST(Emulator, SharedMemoryHasAnEnd) {
+  constexpr unsigned kAll = 227 << 10, kDeclared = kStaticShared;
+  EXPECT_EQ(launch(nothing, {1, 32, kAll - kDeclared}), nullptr);
+  EXPECT_NE(launch(nothing, {1, 32, kAll}), nullptr);
+  EXPECT_NE(launch(nothing, {1, 32, kAll - 128}), nullptr);
+  EXPECT_TRUE(has_to_ask(kGrantedShared - 64) && has_to_ask(kGrantedShared));
+  EXPECT_FALSE(has_to_ask(kGrantedShared - kStaticShared));
 }
 
 }  // namespace

@@ -3,9 +3,12 @@ import json
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from conftest import session
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, inliner, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
 INFO = helper.make_tensor_value_info
 
@@ -171,3 +174,147 @@ def test_a_model_in_float16_is_fused_and_stays_in_float16(optimize, tmp_path):
     x = rng.standard_normal((5, 64)).astype(np.float16)
     want, got = (session(tmp_path / name).run(None, {"x": x})[0].astype(np.float32) for name in ("half.onnx", "out.onnx"))
     assert np.abs(want - got).max() <= 4e-3 * np.abs(want).max()
+
+
+def square_chain():
+    """Ever larger numbers, up to 1e11, between two products."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("Mul", ["b", "b"], ["c"]),
+             helper.make_node("Mul", ["c", "c"], ["d"]), helper.make_node("MatMul", ["d", "w"], ["y"])]
+    ports = [INFO(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
+    return made(nodes, ports[:1], ports[1:], {"w": np.random.default_rng(7).standard_normal((64, 64))})
+
+
+def product_chain():
+    """Eight products, each of which makes numbers eight times as large."""
+    names = ["x", *(f"h{i}" for i in range(7)), "y"]
+    nodes = [helper.make_node("MatMul", [a, "w"], [b]) for a, b in zip(names, names[1:])]
+    ports = [INFO(name, TensorProto.FLOAT, [4, 64]) for name in "xy"]
+    return made(nodes, ports[:1], ports[1:], {"w": np.random.default_rng(8).standard_normal((64, 64))})
+
+
+@pytest.mark.parametrize("chain", [square_chain, product_chain])
+def test_what_leaves_the_range_of_float16_stays_in_float32(plan, chain):
+    """ONNX Runtime's CPU computes float16 in float32 and would show no overflow: the roundings have to be spelled out."""
+    source, out, report = plan(chain(), "--precision", "fp16", "--no-measure")
+    said = report["quantization"]
+    assert {op["precision"] for op in said["ops"]} == {"fp16", "float32"}, said["ops"]
+    assert 0 < said["drop"] <= 1
+    x = {"x": np.random.default_rng(9).standard_normal((4, 64)).astype(np.float32)}
+    want = session(source, optimized=False).run(None, x)[0]
+    got = ReferenceEvaluator(inliner.inline_local_functions(onnx.load(out))).run(None, x)[0]  # rounds where the types say so
+    assert np.isfinite(got).all() and np.abs(want - got).max() <= 1e-2 * np.abs(want).max()
+
+
+def test_float16_that_arrives_is_judged_in_float16(optimize, tmp_path):
+    """Inputs, outputs, branches, loops and sequences of float16, where roundings are spelled out for a product that arrives in float32."""
+    names = ("x", "q", "t", "e", "h", "g")
+    x, q, t, e, h, g = (INFO(name, TensorProto.FLOAT16, ["N", 64]) for name in names)
+    go, on = (INFO(name, TensorProto.BOOL, []) for name in ("go", "on"))
+    then = helper.make_graph([helper.make_node("Mul", ["m", "m"], ["t"])], "then", [], [t])
+    other = helper.make_graph([helper.make_node("Neg", ["m"], ["e"])], "else", [], [e])
+    body = helper.make_graph([helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Add", ["h", "b"], ["g"])], "body",
+                             [INFO("i", TensorProto.INT64, []), go, h], [on, g])
+    nodes = [helper.make_node("Abs", ["x"], ["m"]), helper.make_node("If", ["which"], ["p"], then_branch=then, else_branch=other),
+             helper.make_node("Loop", ["trips", "", "p"], ["l"], body=body), helper.make_node("SequenceConstruct", ["l", "m"], ["s"]),
+             helper.make_node("SequenceAt", ["s", "zero"], ["q"]), helper.make_node("Cast", ["q"], ["r"], to=1), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    constants = [numpy_helper.from_array(v, k) for k, v in {"w": np.random.default_rng(6).standard_normal((64, 64)).astype(np.float32),
+                                                            "b": np.full(64, 0.1, np.float16), "trips": np.array(3), "zero": np.array(0)}.items()]
+    graph = helper.make_graph(nodes, "half", [x, INFO("which", TensorProto.BOOL, [])], [INFO("y", TensorProto.FLOAT, ["N", 64]), q], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "half.onnx")
+    done = optimize(tmp_path / "half.onnx", "-o", tmp_path / "out.onnx", "--target", "cuda:sm_90", "--precision", "fp16", "--no-measure", "--json")
+    assert done.code == 0, done.err
+    said = json.loads(done.out)["quantization"]
+    assert [op["precision"] for op in said["ops"]] == ["fp16"] and 50 < said["outputs"][0]["sqnr_db"] < 80, said
+
+
+def masked_attention(given):
+    """Attention by heads, with a mask that is computed of flags, or given in float32."""
+    weights = {"one": np.array(1.0), "low": np.array(np.finfo(np.float32).min), "s": np.array(32**-0.5)}
+    heads = [INFO(name, TensorProto.FLOAT, ["B", 4, "S", 32]) for name in "qkvy"]
+    nodes = [helper.make_node("Cast", ["keep"], ["m"], to=1), helper.make_node("Sub", ["one", "m"], ["n"]), helper.make_node("Mul", ["n", "low"], ["mask"])]
+    nodes += [helper.make_node("Transpose", ["k"], ["kt"], perm=[0, 1, 3, 2]), helper.make_node("MatMul", ["q", "kt"], ["a"]),
+              helper.make_node("Mul", ["a", "s"], ["b"]), helper.make_node("Add", ["b", "mask"], ["c"]),
+              helper.make_node("Softmax", ["c"], ["p"], axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"])]
+    mask = INFO("mask", TensorProto.FLOAT, ["B", 1, 1, "S"]) if given else INFO("keep", TensorProto.INT64, ["B", 1, 1, "S"])
+    return made(nodes[3:] if given else nodes, [*heads[:3], mask], heads[3:], {k: v for k, v in weights.items() if k == "s" or not given})
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_where_all_keys_are_hidden_numbers_stay_numbers(plan, given):
+    """A row of infinities would be NaN; what float32 has as infinity stays that."""
+    source, out, _ = plan(masked_attention(given), "--precision", "fp16", "--no-measure")
+    assert "Attention" in "".join(n.op_type for n in onnx.load(out).graph.node)
+    x = dict(zip("qkv", np.random.default_rng(3).standard_normal((3, 3, 4, 8, 32)).astype(np.float32)))
+    keep = np.ones((3, 1, 1, 8), np.int64)
+    keep[0, ..., :3], keep[1] = 0, 0
+    low = np.where(keep == 0, np.finfo(np.float32).min, 0).astype(np.float32)
+    if given:
+        low[2] = -np.inf
+    x |= {"mask": low} if given else {"keep": keep}
+    want = session(source, optimized=False).run(None, x)[0]
+    got = ReferenceEvaluator(inliner.inline_local_functions(onnx.load(out))).run(None, x)[0]
+    np.testing.assert_allclose(got[0], want[0], atol=5e-3)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    assert np.isfinite(session(out).run(None, x)[0][:2]).all()
+
+
+def loads_anywhere(path):
+    """The model is ONNX with its bodies written out, and stock ONNX Runtime takes it, as far as a CPU has kernels."""
+    plain = inliner.inline_local_functions(onnx.load(path))
+    onnx.checker.check_model(plain, full_check=True)
+    try:
+        onnxruntime.InferenceSession(plain.SerializeToString(), providers=["CPUExecutionProvider"])
+    except NoKernel as error:
+        assert "MatMul" in str(error)  # in bfloat16
+
+
+@pytest.mark.parametrize("activation", ["Relu", "Elu", "HardSwish"])
+@pytest.mark.parametrize("opset", [14, 17, 20, 22])
+def test_bfloat16_is_for_opsets_that_do_not_have_it_too(plan, opset, activation):
+    """Conv is of bfloat16 from opset 22 on: before, the body computes it in float32."""
+    rng = np.random.default_rng(2)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4), helper.make_node(activation, ["c"], ["d"]),
+             helper.make_node("Conv", ["d", "w"], ["y"], pads=[1] * 4)]
+    ports = [INFO(name, TensorProto.FLOAT, [1, 32, 16, 16]) for name in "xy"]
+    source, out, report = plan(made(nodes, ports[:1], ports[1:], {"w": rng.standard_normal((32, 32, 3, 3)) / 17}, opset), "--precision", "bf16", "--no-measure")
+    assert {op["precision"] for op in report["quantization"]["ops"]} == {"bf16"}
+    if opset < 22:  # then there is nothing that a CPU has no kernel for
+        loads_anywhere(out)
+
+
+MOVES = {"Compress": (17, ["a", "which"], {"axis": 1}), "ReverseSequence": (17, ["a", "lengths"], {"batch_axis": 1, "time_axis": 0}),
+         "Pow": (13, ["a", "two"], {}), "Mul": (17, ["a", "filled"], {})}
+
+
+@pytest.mark.parametrize("op", MOVES)
+@pytest.mark.parametrize("half", ["fp16", "bf16"])
+def test_what_onnx_does_not_have_in_the_type_stays_in_float32(plan, op, half):
+    """ONNX Runtime has kernels for types that the operators do not have: such a model is refused when it is loaded."""
+    opset, inputs, attributes = MOVES[op]
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node(op, inputs, ["r"], **attributes), helper.make_node("MatMul", ["r", "w"], ["y"])]
+    if op == "Mul":
+        nodes[1:1] = [helper.make_node("Shape", ["a"], ["s"]), helper.make_node("ConstantOfShape", ["s"], ["filled"], value=numpy_helper.from_array(np.ones(1, np.float32)))]
+    weights = {"w": np.random.default_rng(1).standard_normal((64, 64)) / 8, "lengths": np.array([4, 3, 2, 1]), "two": np.array(2.0)}
+    ports = [INFO(name, TensorProto.FLOAT, [4, "B", 64]) for name in "xy"]
+    keep = [INFO("which", TensorProto.BOOL, [4])] if op == "Compress" else []
+    used = {name for node in nodes for name in node.input}
+    model = made(nodes, ports[:1] + keep, ports[1:], {k: v for k, v in weights.items() if k in used}, opset)
+    if op in ("Compress", "ReverseSequence"):
+        for port in (*model.graph.input, *model.graph.output):
+            if port.name in "xy":
+                port.type.tensor_type.shape.dim[1].dim_value = 4
+    if op == "Compress":
+        model.graph.output[0].type.tensor_type.shape.dim[1].dim_param = "K"
+    out = plan(model, "--precision", half, "--no-measure")[1]
+    loads_anywhere(out)
+
+
+def test_a_resize_of_opset_10_has_its_scales_elsewhere(plan):
+    """They are float32 like the second input of later ones."""
+    rng = np.random.default_rng(1)
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Resize", ["a", "scales"], ["r"], mode="linear"), helper.make_node("Conv", ["r", "v"], ["y"])]
+    weights = {"w": rng.standard_normal((32, 64, 1, 1)) / 8, "v": rng.standard_normal((16, 32, 1, 1)) / 6, "scales": np.array([1, 1, 2, 2.0])}
+    model = made(nodes, [INFO("x", TensorProto.FLOAT, [1, 64, 4, 4])], [INFO("y", TensorProto.FLOAT, [1, 16, 8, 8])], weights, 10)
+    out, report = plan(model, "--precision", "fp16", "--no-measure")[1:]
+    assert [op["precision"] for op in report["quantization"]["ops"]] == ["fp16", "fp16"]
+    loads_anywhere(out)

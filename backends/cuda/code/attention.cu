@@ -1,6 +1,7 @@
 // Attention without a matrix of scores: 64 queries of a head at a time on tensor cores, else a block for each query.
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/grid.h"
 #include "backends/cuda/device/online.h"
 #include "backends/cuda/device/scores.h"
 
@@ -34,6 +35,11 @@ __device__ inline std::int64_t seen(const AttentionLaunch& a, std::int64_t last)
   return a.stops && last + 1 < a.keys ? last + 1 : a.keys;
 }
 
+/// So many queries to a block.
+__host__ __device__ inline LargeGrid grid_of(const AttentionLaunch& a, std::int64_t queries) {
+  return {ceil_div(a.queries, queries), a.heads, a.batch};
+}
+
 constexpr int kChunk = 1024, kThreads = 128, kMostEach = 4;  // scores at a time; results of a thread
 
 /// A block for each query: scores of a chunk of keys in shared memory, then their weighted sum, a column for each
@@ -41,7 +47,8 @@ constexpr int kChunk = 1024, kThreads = 128, kMostEach = 4;  // scores at a time
 template <class T>
 __global__ void __launch_bounds__(kThreads) plain_attention(const AttentionLaunch a) {
   __shared__ float scores[kChunk], partial[32];
-  const std::int64_t row = blockIdx.x, head = blockIdx.y, batch = blockIdx.z;
+  const auto [row, head, batch] = grid_of(a, 1).here();
+  if (batch >= a.batch) return;
   const Head<T> at(a, batch, head);
   const Scores<T> changed(a, batch, head);
   const T* const q = at.q + row * a.q.row;
@@ -177,7 +184,9 @@ template <class T, int size>
 __global__ void __launch_bounds__(32 * kWarps) tensor_attention(const AttentionLaunch a) {
   MF_DYNAMIC_SHARED(T, shared);
   using Part = HeadTile<size>;
-  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kRows, head = blockIdx.y, batch = blockIdx.z;
+  const auto [tile, head, batch] = grid_of(a, kRows).here();
+  if (batch >= a.batch) return;
+  const std::int64_t first_row = tile * kRows;
   const Head<T> at(a, batch, head);
   const Scores<T> changed(a, batch, head);
   T *const q = shared, *const k = q + Part::kElements, *const v = k + Part::kElements;
@@ -215,18 +224,15 @@ bool wide(const HeadPlace& p, int size) {
 
 template <class T, int size>
 const char* start_tensor(const AttentionLaunch& a, void* stream) {
-  const dim3 grid(static_cast<unsigned>((a.queries + kRows - 1) / kRows), static_cast<unsigned>(a.heads),
-                  static_cast<unsigned>(a.batch));
   constexpr auto kShared = static_cast<unsigned>(3 * HeadTile<size>::kElements * sizeof(T));
-  return launch(tensor_attention<T, size>, {grid, 32 * kWarps, kShared, stream_of(stream)}, a);
+  return launch(tensor_attention<T, size>, grid_of(a, kRows).launch(32 * kWarps, kShared, stream), a);
 }
 
 template <class T>
 const char* start(AttentionLaunch a, void* stream) {
   if (!a.tensor_cores) {
     if (a.width > kMostEach * kThreads) return "heads of values are too long";
-    const dim3 grid(static_cast<unsigned>(a.queries), static_cast<unsigned>(a.heads), static_cast<unsigned>(a.batch));
-    return launch(plain_attention<T>, {grid, kThreads, 0, stream_of(stream)}, a);
+    return launch(plain_attention<T>, grid_of(a, 1).launch(kThreads, 0, stream), a);
   }
   if constexpr (sizeof(T) == 2) {
     a.wide_q = wide(a.q, a.depth);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/cuda/code/launchers.h"
-#include "backends/cuda/device/rows.h"
+#include "backends/cuda/device/grid.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -13,7 +13,8 @@ __global__ void layer_norm_rows(const LayerNormLaunch a) {
   MF_DYNAMIC_SHARED(float, row);
   __shared__ float partial[32];
   const auto n = static_cast<int>(a.n);
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * n;
+  const std::int64_t first = block_of_grid() * n;
+  if (block_of_grid() >= a.rows) return;
   const int start = static_cast<int>(threadIdx.x) * N, step = static_cast<int>(blockDim.x) * N;
   const T *x = static_cast<const T*>(a.x), *residual = static_cast<const T*>(a.residual);
   const T *scale = static_cast<const T*>(a.scale), *bias = static_cast<const T*>(a.bias);
@@ -66,7 +67,7 @@ const char* start(const LayerNormLaunch& a, void* stream) {
   const std::int64_t pieces = (a.n + N - 1) / N;
   const auto threads = static_cast<unsigned>(std::clamp<std::int64_t>((pieces + 31) / 32 * 32, 32, 512));
   const auto bytes = static_cast<unsigned>(a.n * sizeof(float));
-  return launch(layer_norm_rows<T, N>, {static_cast<unsigned>(a.rows), threads, bytes, stream_of(stream)}, a);
+  return launch(layer_norm_rows<T, N>, LargeGrid{a.rows, 1, 1}.launch(threads, bytes, stream), a);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/epilogue.h"
 #include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/grid.h"
 #include "backends/cuda/device/plain_tile.h"
 #include "backends/cuda/device/rows.h"
 
@@ -21,13 +22,19 @@ struct Matrices {
         y(product * g.m * g.n) {}
 };
 
+/// Tiles of so many rows and columns, of each product.
+__host__ __device__ LargeGrid grid_of(const MatMulLaunch& g, std::int64_t rows, std::int64_t columns) {
+  return {ceil_div(g.m, rows), ceil_div(g.n, columns), g.products};
+}
+
 template <class T, class Shape, bool trans_a, bool trans_b>
 __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulLaunch g) {
   MF_DYNAMIC_SHARED(T, shared);
   constexpr int kThreads = Shape::kThreads;
-  const Matrices<T> at(g, blockIdx.z);
-  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * Shape::kRows;
-  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * Shape::kColumns;
+  const LargeGrid here = grid_of(g, Shape::kRows, Shape::kColumns).here();
+  if (here.z >= g.products) return;
+  const Matrices<T> at(g, here.z);
+  const std::int64_t row0 = here.x * Shape::kRows, column0 = here.y * Shape::kColumns;
   const auto fetch_a = [&](T* tile, std::int64_t k0) {
     if constexpr (trans_a) {
       fetch_tile<T, Tile<T, Shape::kRows, true>, kThreads>(tile, at.a, g.m, k0, row0, g.k, g.m, g.wide_a);
@@ -50,9 +57,10 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulLa
 /// In plain arithmetic: float32 has no tensor cores that keep its digits.
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulLaunch g) {
-  const Matrices<T> at(g, blockIdx.z);
-  const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.x) * kPlainSide;
-  const std::int64_t column0 = static_cast<std::int64_t>(blockIdx.y) * kPlainSide;
+  const LargeGrid here = grid_of(g, kPlainSide, kPlainSide).here();
+  if (here.z >= g.products) return;
+  const Matrices<T> at(g, here.z);
+  const std::int64_t row0 = here.x * kPlainSide, column0 = here.y * kPlainSide;
   const auto fetch = [&](PlainSlice& a, PlainSlice& b, std::int64_t k0) {
     for (int i = static_cast<int>(threadIdx.x); i < kPlainSide * kPlainDepth; i += kPlainThreads) {
       // Neighbouring threads read neighbouring numbers, whichever way the matrix lies.
@@ -70,16 +78,11 @@ __global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulLaunc
   });
 }
 
-dim3 grid_of(const MatMulLaunch& g, std::int64_t rows, std::int64_t columns) {
-  return {static_cast<unsigned>((g.m + rows - 1) / rows), static_cast<unsigned>((g.n + columns - 1) / columns),
-          static_cast<unsigned>(g.products)};
-}
-
 template <class T, class Shape, bool trans_a, bool trans_b>
 const char* start_tensor(const MatMulLaunch& g, void* stream) {
   constexpr unsigned kShared = gemm_shared<T, Shape, trans_a, !trans_b>();
   return launch(tensor_product<T, Shape, trans_a, trans_b>,
-                {grid_of(g, Shape::kRows, Shape::kColumns), Shape::kThreads, kShared, stream_of(stream)}, g);
+                grid_of(g, Shape::kRows, Shape::kColumns).launch(Shape::kThreads, kShared, stream), g);
 }
 
 template <class T, class Shape>
@@ -92,7 +95,7 @@ const char* start_shape(const MatMulLaunch& g, void* stream) {
 template <class T>
 const char* start(MatMulLaunch g, void* stream) {
   if (!g.tensor_cores)
-    return launch(plain_product<T>, {grid_of(g, kPlainSide, kPlainSide), kPlainThreads, 0, stream_of(stream)}, g);
+    return launch(plain_product<T>, grid_of(g, kPlainSide, kPlainSide).launch(kPlainThreads, 0, stream), g);
   if constexpr (sizeof(T) == 2) {
     g.wide_a = (g.trans_a ? g.m : g.k) % 8 == 0 && aligned(g.a, 16);
     g.wide_y = g.n % 8 == 0 && aligned(g.y, 16);

@@ -2,14 +2,34 @@
 #pragma once
 
 #include "backends/cuda/device/rows.h"
+#include "backends/cuda/launches/shared_memory.h"
 
 namespace modelflow::cuda {
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+__host__ __device__ inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 inline unsigned blocks_for(std::int64_t units, std::int64_t per_block) {
   const std::int64_t blocks = ceil_div(units, per_block);
   return static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
 }
+
+__device__ inline std::int64_t block_of_grid() { return std::int64_t{blockIdx.y} * gridDim.x + blockIdx.x; }
+
+/// A grid of any three extents: CUDA's own end at 65535 along y and z. The blocks lie one behind the other, x the
+/// fastest; those behind the last one have nothing to do.
+struct LargeGrid {
+  std::int64_t x, y, z;
+
+  Launch launch(unsigned threads, unsigned shared, void* stream) const {
+    const std::int64_t all = x * y * z, along = all < kMostBlocksAlong ? all : kMostBlocksAlong;
+    const dim3 grid(static_cast<unsigned>(along), static_cast<unsigned>(along == 0 ? 1 : ceil_div(all, along)));
+    return {grid, threads, shared, stream_of(stream)};
+  }
+  /// Where this block lies; the same for all of its threads.
+  __device__ LargeGrid here() const {
+    const std::int64_t block = block_of_grid(), row = block / x;
+    return {block - row * x, row % y, row / y};
+  }
+};
 
 /// One thread for each of these units: for (i = thread_of_grid(); i < units; i += threads_of_grid()).
 inline Launch over_units(std::int64_t units, void* stream, unsigned shared = 0) {
@@ -48,8 +68,6 @@ struct Kept {
 inline unsigned kept_bytes(const Launch& how, std::int64_t slots, int n) {
   return static_cast<unsigned>(slots * n * how.block.x * how.block.y * static_cast<std::int64_t>(sizeof(float)));
 }
-/// Shared memory that every device grants a block unasked.
-inline constexpr std::int64_t kGrantedShared = 48 << 10;
 
 /// 32 columns side by side, whose elements eight warps share. A unit of a grid is such a stripe; rows lie outside.
 struct Columns {

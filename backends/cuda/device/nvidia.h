@@ -5,6 +5,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include "backends/cuda/launches/shared_memory.h"
+
 namespace modelflow::cuda {
 
 using Half = __half;
@@ -19,6 +21,9 @@ struct Launch {
 /// Threads that share out more work than this many blocks have go round in a loop.
 inline constexpr unsigned kMostBlocks = 1U << 16;
 
+/// What a grid takes along x.
+inline constexpr std::int64_t kMostBlocksAlong = 0x7fffffff;
+
 inline cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
 /// Null, or what went wrong.
@@ -27,8 +32,7 @@ inline const char* text_of(cudaError_t error) { return error == cudaSuccess ? nu
 /// Null, or why the kernel was not started. More shared memory than every device grants has to be asked for.
 template <class... P, class... A>
 const char* launch(void (*kernel)(P...), const Launch& how, const A&... arguments) {
-  constexpr unsigned kGranted = 48 << 10;
-  if (how.shared > kGranted) {
+  if (has_to_ask(how.shared)) {
     const auto bytes = static_cast<int>(how.shared);
     if (const char* why = text_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)))
       return why;

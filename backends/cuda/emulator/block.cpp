@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "backends/cuda/emulator/fiber.h"
+#include "backends/cuda/launches/shared_memory.h"
 
 namespace modelflow::cuda::emulated {
 namespace {
@@ -132,11 +133,14 @@ void run_block(unsigned turn) {
   }
 }
 
+/// Along y and z: a device takes 65535, this one so few that tests meet the end.
+constexpr unsigned kMostBlocksAside = 64;
+
 void run_grid(dim3 grid, dim3 size, unsigned shared) {
   block.count = std::size_t{size.x} * size.y * size.z;
-  constexpr unsigned kMostShared = 227 << 10;
-  if (block.count == 0 || block.count > 1024 || shared > kMostShared || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
-      grid.y > 65535 || grid.z > 65535)
+  constexpr std::int64_t kMostShared = 227 << 10;
+  if (block.count == 0 || block.count > 1024 || !fits_shared(shared, kMostShared) || grid.x == 0 || grid.y == 0 ||
+      grid.z == 0 || grid.y > kMostBlocksAside || grid.z > kMostBlocksAside)
     throw std::invalid_argument("invalid configuration argument");
   if (block.threads.size() < block.count) block.threads.resize(block.count);
   block.position.block_size = size;

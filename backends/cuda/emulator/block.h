@@ -26,8 +26,9 @@ const Position& here();
 /// In its warp.
 int lane();
 
-/// Null, or what went wrong: threads that wait for one another, an exception of a thread. The text lives until the next
-/// call of this thread.
+/// Null, or what went wrong: threads that wait for one another, an exception of a thread, more than an H100 has. The
+/// text lives until the next call of this thread. `shared` is dynamic; every kernel is taken to declare kStaticShared
+/// beside.
 const char* run(dim3 grid, dim3 block, unsigned shared, const std::function<void()>& thread);
 void* dynamic_shared();
 void barrier();

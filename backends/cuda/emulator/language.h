@@ -52,6 +52,9 @@ inline void* stream_of(void* stream) { return stream; }
 /// Few, so that the loops of their threads go round.
 inline constexpr unsigned kMostBlocks = 8;
 
+/// Few, so that large grids go on along y.
+inline constexpr std::int64_t kMostBlocksAlong = 256;
+
 /// Null, or what went wrong, in a text of the calling thread.
 template <class... P, class... A>
 const char* launch(void (*kernel)(P...), const Launch& how, const A&... arguments) {

@@ -1,12 +1,18 @@
 // What ONNX Runtime's CUDA provider computes in floats of 16 bits.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
-#include "modelflow/graph.h"
-#include "modelflow/kernel.h"
+#include "modelflow/tensor.h"
 
-namespace modelflow::passes {
+namespace modelflow {
+
+/// The opset since which Casts make bfloat16.
+constexpr int kFirstWithBf16 = 13;
 
 /// A standard op that can, and how.
 struct HalfOp {
@@ -16,6 +22,8 @@ struct HalfOp {
 };
 
 /// Whether a standard op has a kernel for `half`: the row of the table, or null with the reason.
-const HalfOp* half_op(const Node& node, DType half, std::int64_t opset, std::string& why_not);
+const HalfOp* half_op(std::string_view op, DType half, std::int64_t opset, std::string& why_not);
+/// The table.
+std::span<const HalfOp> half_ops();
 
-}  // namespace modelflow::passes
+}  // namespace modelflow
