@@ -36,7 +36,7 @@ class Exported(Result):
     notes: what was done to the module, and what could not be compared."""
 
     def __init__(self, result: Result, original: pathlib.Path, compared: Sequence[Compared], notes: Sequence[str], folder: Folder):
-        super().__init__(result.model, result.report, result._form, result._folder)
+        super().__init__(result.model, result.report, result._form, result._folder, result._limits)
         self.original, self.compared, self.notes = original, tuple(compared), tuple(notes)
         self._exported = folder
 

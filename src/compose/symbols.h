@@ -7,7 +7,8 @@
 
 namespace modelflow {
 
-/// A symbol that an earlier part has too reads "part.symbol", or "part.symbol_2" where a part has that. What inference made up becomes unknown.
+/// A symbol that an earlier part has too reads "part.symbol", or "part.symbol_2" where a part has that. What inference
+/// made up becomes unknown.
 void separate_symbols(std::vector<Part>& parts);
 
 /// `from` feeds `to`: a symbol of one becomes what the other says, in all parts.
