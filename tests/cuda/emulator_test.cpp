@@ -8,6 +8,7 @@
 
 #include "backends/cuda/device/device.h"
 #include "backends/cuda/device/rows.h"
+#include "backends/cuda/device/tensor_core.h"
 #include "backends/cuda/launches/shared_memory.h"
 
 namespace modelflow::cuda {
@@ -78,6 +79,28 @@ TEST(Emulator, ThreadsThatNeverMeetAreAnError) {
 }
 
 __global__ void nothing() {}
+
+__global__ void copied(const float* from, float* to) {
+  MF_DYNAMIC_SHARED(float, shared);
+  copy_async_16(shared + 4 * threadIdx.x, from + 4 * threadIdx.x, 16);
+  copy_async_commit();
+  copy_async_wait<0>();
+  __syncthreads();
+  std::uint32_t r[4];
+  ldmatrix_x4<false>(r, shared + threadIdx.x * 4);
+  to[threadIdx.x] = shared[127 - threadIdx.x];
+}
+
+TEST(Emulator, WhatMovesSixteenBytesIsAligned) {
+  alignas(16) float from[132] = {};
+  float to[32] = {};
+  from[127] = 1;
+  EXPECT_EQ(launch(copied, {1, 32, sizeof from}, &from[0], &to[0]), nullptr);
+  EXPECT_EQ(to[0], 1);
+  const char* why = launch(copied, {1, 32, sizeof from}, &from[1], &to[0]);
+  ASSERT_NE(why, nullptr);
+  EXPECT_NE(std::string(why).find("multiple of 16"), std::string::npos) << why;
+}
 
 /// What a kernel declares counts beside what its launch names, and everybody asks for more than 48 KiB of both.
 TEST(Emulator, SharedMemoryHasAnEnd) {

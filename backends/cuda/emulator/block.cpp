@@ -2,6 +2,7 @@
 #include "backends/cuda/emulator/block.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -46,6 +47,7 @@ struct Block {
   Context scheduler;
   Position position;
   const std::function<void()>* body = nullptr;
+  std::mt19937 random;
   std::exception_ptr error;
   std::vector<std::byte> shared;
   char at_barrier = 0, before = 0, after = 0;  // addresses of happens-before edges
@@ -111,13 +113,18 @@ std::string_view order() {
   return given ? given : "forward";
 }
 
+void land(const Copy& copy) {
+  std::memset(copy.to, 0, copy.all);
+  if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+}
+
 void run_block(unsigned turn) {
   std::vector<std::size_t> line(block.count);
   std::iota(line.begin(), line.end(), 0);
   if (order() == "backward") std::ranges::reverse(line);
-  std::mt19937 random(turn);
+  block.random.seed(turn);
   for (std::size_t done = 0; done < block.count;) {
-    if (order() == "shuffled") std::ranges::shuffle(line, random);
+    if (order() == "shuffled") std::ranges::shuffle(line, block.random);
     bool moved = false;
     for (const std::size_t i : line) {
       Thread& thread = block.threads[i];
@@ -221,8 +228,17 @@ void meet(unsigned mask, Combine combine, void* mine, const char* what) {
   }
 }
 
+void check_aligned(const void* at, unsigned bytes, const char* what) {
+  if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0)
+    throw std::logic_error(std::string(what) + ": an address is no multiple of " + std::to_string(bytes));
+}
+
 void copy_async(void* to, const void* from, unsigned bytes, unsigned all) {
-  block.now->copies.push_back({to, from, bytes, all, block.now->group});
+  check_aligned(to, all, "cp.async");
+  if (bytes > 0) check_aligned(from, all, "cp.async");
+  const Copy copy{to, from, bytes, all, block.now->group};
+  if (order() == "shuffled" && block.random() % 2 == 0) return land(copy);
+  block.now->copies.push_back(copy);
 }
 
 void copy_async_commit() { ++block.now->group; }
@@ -231,8 +247,7 @@ void copy_async_wait(int pending) {
   Thread& self = *block.now;
   std::erase_if(self.copies, [&](const Copy& copy) {
     if (copy.group >= self.group - pending) return false;
-    std::memset(copy.to, 0, copy.all);
-    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
+    land(copy);
     return true;
   });
 }

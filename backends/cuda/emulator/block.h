@@ -37,8 +37,11 @@ void barrier();
 using Combine = void (*)(void* const* lanes, unsigned mask);
 void meet(unsigned mask, Combine combine, void* mine, const char* what);
 
-/// A copy of `bytes`, followed by zeros up to `all`. In the background: it happens at its wait, so that a missing wait
-/// shows.
+/// An error of the thread, as on a device, unless the address is a multiple of `bytes`.
+void check_aligned(const void* at, unsigned bytes, const char* what);
+
+/// A copy of `bytes`, followed by zeros up to `all`, to whose multiples both addresses lie. In the background: it
+/// happens at its wait, so that a missing wait shows; where threads are shuffled, at once or then.
 void copy_async(void* to, const void* from, unsigned bytes, unsigned all);
 void copy_async_commit();
 void copy_async_wait(int pending);

@@ -107,6 +107,7 @@ struct Rows {
 /// Four 8x8 matrices of 16-bit numbers: lane i names row i % 8 of matrix i / 8, and gets two neighbours of a row of
 /// each matrix; transposed, of a column.
 inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row, bool transposed) {
+  check_aligned(row, 16, "ldmatrix");
   Rows mine{&r, row, transposed};
   const auto combine = [](void* const* lanes, unsigned) {
     for (unsigned lane = 0; lane < 32; ++lane) {
