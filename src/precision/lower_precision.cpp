@@ -73,6 +73,7 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
     return std::optional<Model>();
   };
   if (made.lowered.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
+  if (!trials.reference.has_numbers()) return refuse("no sample gives a finite number to judge it by");
   Chooser chooser(trials, precision_report);
   made = chooser.choose(std::move(made));
   if (made.lowered.empty()) return refuse("no part of it stays within --max-drop");

@@ -3,6 +3,7 @@ in sequences and maps. The kernels of tests/wrong_plugin, whose products are 1.0
 import json
 import os
 
+import numpy as np
 import onnx
 import onnx.parser
 import pytest
@@ -120,3 +121,13 @@ def test_a_recurrent_layer_beside_an_empty_list(optimize, tmp_path):
 def test_counts_that_a_model_takes(text, optimize, tmp_path):
     report = json.loads(optimize(model(tmp_path, text), "-o", tmp_path / "o.onnx", "--no-measure", "--json").out)
     assert report["verified"], report["notes"]
+
+
+@pytest.mark.parametrize("samples", [np.full((8, 2, 64), np.nan, np.float32), np.zeros((8, 0, 64), np.float32)], ids=["NaN", "batch 0"])
+def test_samples_without_a_number_judge_nothing(samples, optimize, tmp_path):
+    for i, sample in enumerate(samples):
+        np.savez(tmp_path / f"{i}.npz", x=sample)
+    weights = "float[64,64] w = {" + ", ".join(f"{i * 7919 % 1000 / 1000 - 0.5:.3f}" for i in range(4096)) + "}"
+    path = model(tmp_path, f"g (float[n,64] x) => (float[n,64] y) <{weights}> {{ h = MatMul(x, w)  r = Relu(h)  y = MatMul(r, w) }}")
+    done = optimize(path, "-o", tmp_path / "o.onnx", "--no-measure", "--json", "--precision", "int4-weights", "--inputs", tmp_path)
+    assert any("finite number" in note for note in json.loads(done.out)["notes"]), done.out
