@@ -63,6 +63,9 @@ bool is_quantized(DType dtype) {
 /// What is left of sums that cancel, where a sine of pi is no zero.
 constexpr double kDust = 0x1p-50;
 
+/// Of the largest value: a difference of more is none of rounding.
+constexpr double kShareThatTells = 0.1;
+
 double bound(DType dtype, double tolerance) { return std::max(tolerance, resolution(dtype)); }
 
 bool is_close(const OutputDiff& diff, const Extremes& e, const Tensor& a, double tolerance) {
@@ -88,6 +91,8 @@ OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& 
   if (!diff.ok || a.dtype() == DType::undefined) return diff;
   const Extremes e = extremes(a, b);
   diff.max_abs = e.incomparable ? INFINITY : e.abs;
+  // Where all is next to nothing, what is left of it still says something.
+  if (e.scale > 0) floor = std::min(floor, kShareThatTells * e.scale);
   const double scale = std::max(e.scale, floor > 0 ? floor / bound(a.dtype(), tolerance) : 0);
   diff.max_rel = diff.max_abs == 0 ? 0 : scale > 0 ? diff.max_abs / scale : INFINITY;
   diff.ok = is_close(diff, e, a, tolerance);

@@ -14,7 +14,8 @@ namespace modelflow {
 constexpr double kTolerance = 1e-4;
 
 /// `b` against the reference `a`. NaN equals NaN and an infinity itself; `max_rel` is max |a-b| over max |a|, or
-/// over what makes `floor` the bound, where that is more: next to nothing of next to nothing is no difference.
+/// over what makes `floor` (a tenth of max |a| at most) the bound, where that is more: next to nothing of next to
+/// nothing is no difference.
 /// ok means: type and shape agree; floats within `tolerance` or four steps of a 16-bit type of that (or within 1e-6
 /// absolutely where a is zero throughout and there is no floor); integers, booleans and strings equal, except 8-bit
 /// numbers: of every whole thousand one may be off by one, since float reassociation moves what is rounded.

@@ -54,6 +54,9 @@ SPOTS = {
     "scores beside boxes": (f"g (float[1,8] x) => (float[1,9] y) <{SWITCHED}, float far = {{640.0}}, float near = {{0.03}}, "
                             f"int64[2] one = {{1, 1}}> {{ {PRODUCT}  {SWITCH}  sx = Sigmoid(x)  b = Mul(sx, far)  sd = Sigmoid(d2)"
                             "  sn = Mul(sd, near)  sr = Reshape(sn, one)  y = Concat<axis=1>(b, sr) }"),
+    "small probabilities": (f"g (float[1,8] x) => (float[1,1025] y) <{SWITCHED}, float far = {{1.5}}, int64[2] one = {{1, 1}}, "
+                            f"float[1,1024] others = {{{', '.join(['0.0'] * 1024)}}}> {{ {PRODUCT}  {SWITCH}  t = Tanh(d2)  tf = Mul(t, far)"
+                            "  l = Reshape(tf, one)  v = Concat<axis=1>(others, l)  sm = Softmax(v)  p2 = Mul(sm, sm)  y = Mul(p2, p2) }"),
 }
 
 
