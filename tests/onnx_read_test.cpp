@@ -185,6 +185,18 @@ TEST(OnnxRead, TrainingReadsAndGivesValuesOfTheMainGraph) {
   EXPECT_EQ(read.graph().pinned, (std::set<std::string>{"t", "u"}));
 }
 
+TEST(OnnxRead, NotesOfPassesAreNotTakenFromFiles) {
+  const auto entry = [](const char* key, const char* text) { return field(4, field(1, key) + field(2, text)); };
+  const std::string noted = value("w") + entry("modelflow.quantized", "x\nx") + entry("mine", "kept");
+  const std::string graph = field(1, node("Add", {"x", "w"}, {"y"})) +
+                            field(5, tensor("w", {2}, field(9, "12345678"))) + field(11, value("x")) +
+                            field(12, value("y")) + field(13, noted);
+  const Model read = Model::from_bytes(span(model(graph, "", 10)));
+  const auto& metadata = read.graph().find("w")->metadata;
+  ASSERT_EQ(metadata.size(), 1U);
+  EXPECT_EQ(metadata[0].first, "mine");
+}
+
 TEST(OnnxRead, WeightsThatAreInputsAreNoConstants) {
   const std::string bytes =
       model(field(1, node("Add", {"x", "w"}, {"y"})) + field(5, tensor("w", {2}, field(9, "12345678"))) +

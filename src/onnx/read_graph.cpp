@@ -22,7 +22,10 @@ void describe(const ValueInfoProto& info, Value& value) {
     if (type.kind != Type::Kind::unknown) value.type = std::move(type);
   }
   if (info.has_doc_string()) value.doc = info.doc_string();
-  if (info.metadata_props_size()) value.metadata = read_metadata(info.metadata_props());
+  if (!info.metadata_props_size()) return;
+  value.metadata = read_metadata(info.metadata_props());
+  // Keys of ours are notes that passes trust (passes/graph/imported_weights.h): files have no say in them.
+  std::erase_if(value.metadata, [](const auto& entry) { return entry.first.starts_with("modelflow."); });
 }
 
 // The declared interface of a main graph (and elsewhere a type that is there and says nothing), to be written as it was
