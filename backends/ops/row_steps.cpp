@@ -23,8 +23,8 @@ std::string row_steps_text(int opset, const std::string& x, const std::string& p
          of_rows("largest", "ReduceMax", 18, "magnitude") + constant_text(p + "tiny", 1e-30f) +
          constant_text(p + "limit", 127) + p + "range = Max (" + p + "largest, " + p + "tiny)\n" + p +
          "inverse = Div (" + p + "limit, " + p + "range)\n" + p + "scaled = Mul (" + x + ", " + p + "inverse)\n" + p +
-         "steps = Round (" + p + "scaled)\n" + of_rows("sum", "ReduceSum", 13, "scaled") +
-         constant_text(p + "nothing", 0) + p + "no_number = Mul (" + p + "sum, " + p + "nothing)\n" + p +
+         "steps = Round (" + p + "scaled)\n" + of_rows("row_total", "ReduceSum", 13, "scaled") +
+         constant_text(p + "nothing", 0) + p + "no_number = Mul (" + p + "row_total, " + p + "nothing)\n" + p +
          "finite_unit = Div (" + p + "range, " + p + "limit)\n" + p + "unit = Add (" + p + "finite_unit, " + p +
          "no_number)\n";
 }

@@ -97,8 +97,8 @@ ReferenceOutputs::ReferenceOutputs(Runtime& runtime, const Model& original, cons
 }
 
 bool ReferenceOutputs::has_numbers() const {
-  return std::ranges::any_of(
-      reference_, [](const std::vector<Tensor>& outputs) { return std::ranges::any_of(outputs, has_number); });
+  const auto any = [](const std::vector<Tensor>& outputs) { return std::ranges::any_of(outputs, has_number); };
+  return reference_.empty() || std::ranges::any_of(reference_, any);
 }
 
 ReferenceOutputs::Outputs ReferenceOutputs::outputs_of(const Model& model, const std::filesystem::path& plugin,

@@ -39,7 +39,8 @@ class ReferenceOutputs {
  public:
   /// Runs `original` on the samples, which have to outlive this, as has the runtime.
   ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples, int threads);
-  /// Whether the original gives a finite number, or a text, for any of them: else nothing would count as equal.
+  /// Whether the original gives a finite number, or a text, for any of them, where there are any: else nothing would
+  /// count as equal.
   bool has_numbers() const;
 
   /// The errors of the outputs of `runnable` (functions emitted), with or without the plugin, over the first `most`
