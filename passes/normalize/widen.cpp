@@ -11,6 +11,7 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/normalize/normalize.h"
+#include "src/core/half.h"
 
 namespace modelflow::passes {
 namespace {
@@ -96,12 +97,12 @@ void widen_attributes(Node& node) {
 
 /// A Clip that names one bound or none has the largest numbers of its type for the others.
 void keep_bounds(Graph& graph) {
+  const float most = largest(DType::f16);
   for (const auto& node : graph.nodes()) {
     if (!node->is("Clip") || !is_half(node->input(0)) || node->attrs.has("min") || node->attrs.has("max")) continue;
     for (const std::size_t bound : {1, 2}) {
       if (node->input(bound)) continue;
-      constexpr float kLargest = 65504;
-      Value& limit = graph.add_constant(Tensor::scalar(bound == 1 ? -kLargest : kLargest), "limit");
+      Value& limit = graph.add_constant(Tensor::scalar(bound == 1 ? -most : most), "limit");
       if (node->inputs().size() <= bound) graph.resize_inputs(*node, bound + 1);
       graph.set_input(*node, bound, &limit);
     }
