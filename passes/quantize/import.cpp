@@ -9,6 +9,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/imported_weights.h"
+#include "passes/quantize/channels.h"
 #include "passes/quantize/quantize.h"
 
 namespace modelflow::passes {
@@ -31,20 +32,6 @@ Tensor as_int8(const Tensor& values) {
     std::ranges::transform(values.as<std::uint8_t>(), to, [](std::uint8_t v) { return std::byte(v ^ 0x80); });
   });
 }
-
-/// Which channel along the axis each element belongs to.
-class Channels {
- public:
-  Channels(const Dims& dims, std::size_t axis) : extent_(dims.empty() ? 1 : dims[axis]) {
-    for (std::size_t i = axis + 1; i < dims.size(); ++i) inner_ *= dims[i];
-  }
-  std::size_t operator()(std::size_t element) const {
-    return static_cast<std::size_t>(static_cast<std::int64_t>(element) / inner_ % extent_);
-  }
-
- private:
-  std::int64_t extent_, inner_ = 1;
-};
 
 /// int8 weights less their zero points, where that fits: what has none is cheaper to multiply, and small numbers do not
 /// saturate in ONNX Runtime's products without VNNI.

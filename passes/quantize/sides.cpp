@@ -9,6 +9,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/imported_weights.h"
+#include "passes/quantize/channels.h"
 
 namespace modelflow::passes {
 namespace {
@@ -28,14 +29,13 @@ bool close_to(const Tensor& steps, const Tensor& bias, float x_scale, const Tens
 
 /// Whether every sum of products stays within 32 bits behind its bias, whatever the image is.
 bool fits(const Tensor& steps, const Tensor& weights, std::size_t axis) {
-  std::int64_t inner = 1;
-  for (std::size_t i = axis + 1; i < weights.rank(); ++i) inner *= weights.dims()[i];
+  const Channels channel(weights.dims(), axis);
   const auto bias = steps.as<std::int32_t>();
   const auto w = weights.as<std::int8_t>();
+  if (static_cast<std::int64_t>(bias.size()) != weights.dims()[axis]) return false;
   std::vector<std::int64_t> most(bias.size());
   for (std::size_t i = 0; i < bias.size(); ++i) most[i] = std::abs(std::int64_t{bias[i]});
-  for (std::size_t i = 0; i < w.size(); ++i)
-    most[i / static_cast<std::size_t>(inner) % most.size()] += std::int64_t{255} * std::abs(int{w[i]});
+  for (std::size_t i = 0; i < w.size(); ++i) most[channel(i)] += std::int64_t{255} * std::abs(int{w[i]});
   return std::ranges::all_of(most, [](std::int64_t sum) { return sum <= INT32_MAX; });
 }
 
