@@ -83,6 +83,28 @@ TEST(SpecialNumbers, AMaximumOfAWindowKeepsNan) {
   }
 }
 
+TEST(SpecialNumbers, AnInfinityWhoseGateIsZeroIsNoNumberBesideASkip) {
+  for (const char* layout : {"NHWC", "NCHW"}) {
+    for (const std::int64_t skip : {0, 1}) {
+      Operands made = call_of("SqueezeExcite",
+                              {{"layout", std::string(layout)}, {"gate", std::string("HardSigmoid")}, {"skip", skip}});
+      const Tensor x =
+          with(made.normal(std::string_view(layout) == "NHWC" ? Dims{1, 4, 5, 1} : Dims{1, 1, 4, 5}), {{7, kInf}});
+      made.feed("x", x);
+      made.constant("w1", Tensor::of<float>({1, 1, 1, 1}, {1}), true);
+      made.constant("b1", Tensor::of<float>({1}, {0}), true);
+      made.constant("w2", Tensor::of<float>({1, 1, 1, 1}, {-1}), true);  // the gate of -infinity is 0
+      made.constant("b2", Tensor::of<float>({1}, {0}), true);
+      with_results(made, [&](std::span<const float> y) {
+        for (std::size_t i = 0; i < y.size(); ++i) {
+          if (i == 7) EXPECT_TRUE(std::isnan(y[i]));
+          if (i != 7) EXPECT_EQ(y[i], skip != 0 ? x.as<float>()[i] : 0) << i;
+        }
+      });
+    }
+  }
+}
+
 TEST(SpecialNumbers, LargestAndSmallestKeepNan) {
   for (const char* op : {"ReduceMax", "ReduceMin"}) {
     for (const std::int64_t n : {1, 7, 33, 600}) {

@@ -16,10 +16,10 @@ struct ChannelLoops {
   /// The same of bfloat16.
   void (*max_rows_bf16)(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
                         float* best);
-  /// y[r, c] = x[r, c] * factor[c].
-  void (*scale_rows)(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y);
-  /// y[i] = x[i] * factor.
-  void (*scale)(const float* x, float factor, std::size_t n, float* y);
+  /// y[r, c] = x[r, c] * factor[c], and with `skip` x[r, c] added to it.
+  void (*scale_rows)(const float* x, const float* factor, bool skip, std::size_t rows, std::size_t channels, float* y);
+  /// The same of one channel: y[i] = x[i] * factor, and with `skip` x[i] added to it.
+  void (*scale)(const float* x, float factor, bool skip, std::size_t n, float* y);
   /// The sum of n floats, in as many partial sums as four vectors have lanes.
   float (*sum)(const float* x, std::size_t n);
   /// y[j] = sum over i of x[i] * w[i, j] for the kPanel columns of w [in, kPanel].

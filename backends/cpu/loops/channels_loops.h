@@ -33,15 +33,27 @@ MODELFLOW_FLAT void largest_rows(const T* x, std::size_t rows, std::size_t strid
   });
 }
 
-// x may be y.
-MODELFLOW_FLAT void scale_rows(const float* x, const float* factor, std::size_t rows, std::size_t channels, float* y) {
-  for (std::size_t r = 0; r < rows; ++r, x += channels, y += channels)
-    vectors(channels,
-            [&](std::size_t i, auto part) { store(y + i, load(x + i, part) * load(factor + i, part), part); });
+// x may be y. x * (1 + factor) would keep an infinity that x + x * 0 makes NaN.
+template <class Factor>
+MODELFLOW_INLINE void scale_row(const float* x, bool skip, std::size_t n, float* y, Factor factor) {
+  if (skip) {
+    vectors(n, [&](std::size_t i, auto part) {
+      const Floats v = load(x + i, part);
+      store(y + i, v + v * factor(i, part), part);
+    });
+  } else {
+    vectors(n, [&](std::size_t i, auto part) { store(y + i, load(x + i, part) * factor(i, part), part); });
+  }
 }
 
-MODELFLOW_FLAT void scale(const float* x, float factor, std::size_t n, float* y) {
-  vectors(n, [&](std::size_t i, auto part) { store(y + i, load(x + i, part) * factor, part); });
+MODELFLOW_FLAT void scale_rows(const float* x, const float* factor, bool skip, std::size_t rows, std::size_t channels,
+                               float* y) {
+  for (std::size_t r = 0; r < rows; ++r, x += channels, y += channels)
+    scale_row(x, skip, channels, y, [&](std::size_t i, auto part) { return load(factor + i, part); });
+}
+
+MODELFLOW_FLAT void scale(const float* x, float factor, bool skip, std::size_t n, float* y) {
+  scale_row(x, skip, n, y, [&](std::size_t, auto) { return all(factor); });
 }
 
 MODELFLOW_FLAT float sum(const float* x, std::size_t n) {

@@ -33,7 +33,8 @@ class QSqueezeExcite : public Implementation {
     channel_mean(gates_.code(), from, t, factors, call);
     for (std::size_t i = 0; i < count; ++i) factors[i] = (factors[i] - static_cast<float>(zeros_.x_zero)) * x_scale_;
     gates_.apply(t.batch, factors, call);
-    for (std::size_t i = 0; i < count; ++i) factors[i] *= x_scale_ / y_scale_;
+    const float kept = gates_.skip() ? 1 : 0;  // x + x * gate, of finite numbers
+    for (std::size_t i = 0; i < count; ++i) factors[i] = (factors[i] + kept) * (x_scale_ / y_scale_);
     const ByteLoops& loops = gates_.code().bytes;
     for_channels(t, call, [&](const ChannelPart& part) {
       const float* factor = factors + part.channel;

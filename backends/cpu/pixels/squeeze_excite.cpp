@@ -95,7 +95,6 @@ void ExciteGates::apply(std::size_t batch, float* rows, Invocation& call) const 
     activate(activation_, middle, middle, squeeze_.filters());
     excite_.apply(code_.channels, middle, excited, call);
     activate(gate_, excited, row, channels());
-    for (std::size_t c = 0; skip_ && c < channels(); ++c) row[c] += 1;  // x + x * gate
   }
 }
 
@@ -148,9 +147,9 @@ class SqueezeExcite : public Implementation {
     const ChannelLoops& loops = gates_.code().channels;
     for_channels(t, call, [&](const ChannelPart& part) {
       const float* factor = factors + part.channel;
-      if (last_) return loops.scale_rows(x + part.at, factor, part.units, part.width, y + part.at);
+      if (last_) return loops.scale_rows(x + part.at, factor, gates_.skip(), part.units, part.width, y + part.at);
       for (std::size_t c = 0; c < part.units; ++c)
-        loops.scale(x + part.at + c * part.width, factor[c], part.width, y + part.at + c * part.width);
+        loops.scale(x + part.at + c * part.width, factor[c], gates_.skip(), part.width, y + part.at + c * part.width);
     });
   }
 

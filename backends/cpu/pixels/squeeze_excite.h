@@ -34,7 +34,8 @@ class ExciteGates {
   const VectorCode& code() const { return code_; }
   std::size_t channels() const { return excite_.filters(); }
   std::size_t rank() const { return rank_; }  ///< of x
-  /// Turns `batch` rows of means into what the channels are multiplied with.
+  bool skip() const { return skip_; }         ///< whether x is added to what is scaled
+  /// Turns `batch` rows of means into the gates that the channels are multiplied with.
   void apply(std::size_t batch, float* rows, Invocation& call) const;
 
  private:
