@@ -74,10 +74,10 @@ Tensor dense(const Tensor& values, const Tensor& scales, const std::vector<std::
   });
 }
 
-/// The axis of the output channels in weights of the product or convolution that alone reads them.
-std::optional<std::size_t> channels(const Node& reader, const Value& weights) {
-  const std::size_t rank = weights.shape().rank();
-  if (reader.input(1) != &weights) return {};
+/// The axis of the output channels in weights that a product or convolution reads.
+std::optional<std::size_t> channels(const Use& use, std::size_t rank) {
+  const Node& reader = *use.node;
+  if (use.index != 1) return {};
   if (reader.is("Conv")) return 0;
   if (reader.is("ConvTranspose") && reader.attrs.integer("group", 1) == 1) return 1;
   if (reader.is("MatMul") && rank == 2) return 1;
@@ -94,12 +94,17 @@ void put(Node& node, Value& made) {
 Verdict check_weights(const Node& node, std::size_t& axis) {
   const Tensor &values = *node.input(0)->constant(), &scales = *node.input(1)->constant();
   const Value& output = *node.output();
-  const bool one = output.uses().size() == 1 && !output.is_graph_output();
-  if (!one || !output.shape().has_rank()) return no("read by several nodes", output.name());
-  const Node& reader = *output.uses()[0].node;
-  const std::optional<std::size_t> filters = channels(reader, output);
-  if (!filters || *filters >= std::max<std::size_t>(values.rank(), 1))
-    return no("no weights of a convolution or product", output.name());
+  if (output.is_graph_output()) return no("is an output of the graph", output.name());
+  std::optional<std::size_t> filters;  // of all readers: heads share their weights between the levels of a pyramid
+  for (const Use& use : output.uses()) {
+    const std::optional<std::size_t> of_this = channels(use, values.rank());
+    if (!of_this || *of_this >= std::max<std::size_t>(values.rank(), 1))
+      return no("no weights of a convolution or product", output.name());
+    if (filters && filters != of_this)
+      return no("its readers have their output channels along unlike axes", output.name());
+    filters = of_this;
+  }
+  if (!filters) return no("nothing reads it", output.name());
   axis = *filters;
   std::int64_t given = node.attrs.integer("axis", 1);
   if (given < 0) given += static_cast<std::int64_t>(values.rank());
@@ -107,6 +112,8 @@ Verdict check_weights(const Node& node, std::size_t& axis) {
     return no("scales along another axis than the output channels", node.input(1)->name());
   return fit(scales, values, axis) ? yes() : no("the scales do not fit the weights", node.input(1)->name());
 }
+
+bool convolves(const Use& use) { return use.node->is("Conv") || use.node->is("ConvTranspose"); }
 
 /// Between quantized weights and a bias that is not, ONNX Runtime rounds the bias to steps of its own.
 bool weights_stay(const Use& use) {
@@ -156,8 +163,7 @@ Verdict import_one(Node& node, const Context& context) {
     return no("the zero points do not fit the weights", node.input(2)->name());
   Graph& graph = node.graph();
   const ImportedSteps made_steps = imported_steps(*values, zeros, axis);
-  const Node& reader = *node.output()->uses()[0].node;
-  if (!all_zero(made_steps.zeros) && (reader.is("Conv") || reader.is("ConvTranspose")))
+  if (!all_zero(made_steps.zeros) && std::ranges::any_of(node.output()->uses(), convolves))
     return no("asymmetric weights", node.input(0)->name());
   Value& steps = made_steps.made ? graph.add_constant(*made_steps.made, node.input(0)->name()) : *node.input(0);
   Value* zero = nullptr;
