@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "modelflow/pass.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -67,6 +68,35 @@ TEST_F(PartsTest, HalfwayBetweenTwoStepsMayGoEitherWay) {
   EXPECT_TRUE(compared(original, rounded("Mul (x, up)")).agree);
   EXPECT_FALSE(compared(original, rounded("Add (x, one)")).agree);
   EXPECT_FALSE(compared(original, rounded("Mul (x, half)")).agree);
+}
+
+/// An image, and what is made of it channels last.
+Model of_image(const std::string& nodes) {
+  Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "g (float[1,2,3,4] x) => (float[1,2,3,4] y) <float off = {0.01}> {\n" +
+      nodes + "}");
+  infer_types(model);
+  return model;
+}
+
+TEST_F(PartsTest, ValuesWhoseChannelsWereMovedAreComparedToo) {
+  const Model original = of_image("a = Relu (x)\n b = Neg (a)\n y = Exp (b)\n");
+  const auto moved = [&](const std::string& b) {
+    return of_image("t = Transpose <perm = [0,2,3,1]> (x)\n a_nhwc = Relu (t)\n c = Neg (a_nhwc)\n b_nhwc = " + b +
+                    "\n e = Exp (b_nhwc)\n y = Transpose <perm = [0,3,1,2]> (e)\n");
+  };
+  std::vector<float> numbers;
+  for (int i = 0; i < 24; ++i) numbers.push_back(0.1F * static_cast<float>(i));
+  const Feeds feeds = {{"x", Tensor::of<float>({1, 2, 3, 4}, numbers)}};
+  const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
+  const auto compared = [&](const std::string& b) {
+    return compare_parts(*runtime_, original, moved(b), feeds, reference, {});
+  };
+  EXPECT_TRUE(compared("Identity (c)").agree);
+  const Parts wrong = compared("Add (c, off)");
+  EXPECT_FALSE(wrong.agree);
+  EXPECT_NE(wrong.first.find("Neg"), std::string::npos) << wrong.first;
 }
 
 /// So many that are half-way between two steps, and an input that may be empty.

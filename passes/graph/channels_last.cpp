@@ -29,4 +29,6 @@ Shape last_shape(const Shape& shape) {
   return Shape(std::move(dims));
 }
 
+std::string last_name(const std::string& plain) { return plain + "_nhwc"; }
+
 }  // namespace modelflow::passes

@@ -149,6 +149,8 @@ class Islands {
         if (!old || !made[i]) continue;
         if (member.role.output) {
           if (made[i] != node.input(0)) made[i]->type = last_type(*old, made[i]->type);
+          if (std::ranges::find(move.inputs, made[i]) == move.inputs.end() && made[i] != node.input(0))
+            graph_.rename(*made[i], graph_.unique_name(last_name(old->name())));
           last_[old] = made[i];
         } else {
           same_[old] = made[i];
