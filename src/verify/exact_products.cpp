@@ -50,8 +50,14 @@ Value* shifted(Graph& graph, Value* x, std::int32_t shift, DType to, Node& befor
 
 bool is_signed(const Value* value) { return value && value->dtype() == DType::i8; }
 
+/// What a contrib op gives (QLinearAdd) has no type here: its zero point has the same.
+bool is_signed(const Operands& operand, const std::vector<Value*>& inputs) {
+  const bool known = inputs[operand.value]->dtype() != DType::undefined || inputs.size() <= operand.zero;
+  return is_signed(inputs[known ? operand.value : operand.zero]);
+}
+
 void make_unsigned(Node& node, const Operands& operand, std::vector<Value*>& inputs) {
-  if (!is_signed(inputs[operand.value])) return;
+  if (!is_signed(operand, inputs)) return;
   Graph& graph = node.graph();
   if (inputs.size() <= operand.zero) inputs.resize(operand.zero + 1);
   inputs[operand.value] = shifted(graph, inputs[operand.value], kShift, DType::u8, node);
