@@ -10,11 +10,11 @@
 
 #include "modelflow/error.h"
 #include "modelflow/pass.h"
-#include "passes/graph/channels_last.h"
 #include "src/verify/bounded.h"
 #include "src/verify/difference.h"
 #include "src/verify/nudge.h"
 #include "src/verify/probe.h"
+#include "src/verify/twins.h"
 
 namespace modelflow {
 namespace {
@@ -39,23 +39,6 @@ bool may_be_border(const Value& value, const Model& other) {
   if (!twin || !twin->producer() || value.dtype() != twin->dtype()) return false;
   if (!value.type.is_tensor() || value.dtype() == DType::string || value.dtype() == DType::undefined) return false;
   return !value.shape().has_rank() || !twin->shape().has_rank() || value.shape().rank() == twin->shape().rank();
-}
-
-/// With a Transpose, read by nobody, behind every value whose channels the optimizer moved: the original has what comes
-/// out of it.
-Model with_channels_second(const Model& other, const Model& original) {
-  Model model = other;
-  Graph& graph = model.graph();
-  for (const auto& node : original.graph().nodes())
-    for (const Value* value : node->outputs()) {
-      Value* moved = value ? graph.find(passes::last_name(value->name())) : nullptr;
-      if (!moved || graph.find(value->name()) || original.graph().find(moved->name())) continue;
-      if (moved->dtype() != value->dtype() || !moved->shape().has_rank() || moved->shape().rank() < 3) continue;
-      Node& back = graph.add("Transpose", {moved}, {.attrs = {{"perm", passes::to_first(moved->shape().rank())}}});
-      back.output()->type = Type::tensor(value->dtype(), value->shape());
-      graph.rename(*back.output(), value->name());
-    }
-  return model;
 }
 
 /// Values that both models compute, in running order.
@@ -128,7 +111,7 @@ class Comparison {
         reference_(reference),
         session_{.threads = session.threads} {
     infer_types(original_);
-    const Model comparable = with_channels_second(other, original_);
+    const Model comparable = with_twins(other, original_);
     borders_ = shared_values(original_, comparable);
     values_ = run(runtime, comparable, borders_, feeds, session);
     std::erase_if(borders_, [&](const std::string& name) { return values_.at(name).dtype() == DType::undefined; });
