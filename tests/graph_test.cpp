@@ -180,6 +180,20 @@ TEST(Graph, NestedReadersCount) {
   verify(m.graph);
 }
 
+/// It need not run.
+TEST(Graph, WhatABranchKnowsHoldsNowhereElse) {
+  WithBranch m;
+  Value& inside = *m.relu->output()->uses()[0].node->output();
+  Graph& branch = inside.graph();
+  Node& copy = branch.add("Identity", {m.relu->output()});
+  copy.output()->type = Type::tensor(DType::f32, Shape::of({1, 4}));
+  Node& neg = branch.add("Neg", {copy.output()});
+  const std::string before = m.relu->output()->shape().str();
+  branch.replace(*copy.output(), *m.relu->output());
+  EXPECT_EQ(neg.input(0), m.relu->output());
+  EXPECT_EQ(m.relu->output()->shape().str(), before);
+}
+
 TEST(Graph, ClonesAreIndependent) {
   WithBranch m;
   m.graph.add_constant(Tensor::of<float>({2}, {1, 2}), "w");

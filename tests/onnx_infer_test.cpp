@@ -153,6 +153,22 @@ TEST(Infer, Subgraphs) {
   EXPECT_EQ(inferred(text, "z"), "float32[N,4]");
 }
 
+/// The state of a Loop that grows is called by a symbol of the enclosing graph, or begins as something else.
+TEST(Infer, SymbolsOfALoopsStateAreThoseOfEveryTripOrNone) {
+  const auto state = [](const std::string& first, const std::string& next) {
+    Model model = Model::from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2] x, float[1,2] one, int64 n) => (float[A,B] y) {\n"
+        "more = Constant<value = bool {1}>() y = Loop(n, more, " +
+        first + ") <body = b (int64 i, bool c, float[N,2] s) => (bool d, float[K,2] t) { d = Identity(c) " + next +
+        " }>\n}");
+    infer_types(model);
+    return model.graph().nodes().back()->subgraphs()[0]->inputs()[2]->shape().str();
+  };
+  EXPECT_EQ(state("x", "t = Relu(s)"), "[N,2]");
+  EXPECT_NE(state("x", "t = Concat<axis = 0>(s, s)"), "[N,2]");
+  EXPECT_NE(state("one", "t = Relu(s)"), "[N,2]");
+}
+
 TEST(Infer, LocalFunctions) {
   const std::string text =
       "<ir_version: 8, opset_import: [\"\" : 17, \"f\" : 1]> g (float[N,3] x) => (float[] y) "

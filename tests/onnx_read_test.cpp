@@ -209,5 +209,26 @@ TEST(OnnxRead, WeightsThatAreInputsAreNoConstants) {
   expect_same_bytes(bytes);
 }
 
+/// Before IR 4 an initializer is an input, which a branch has none of.
+TEST(OnnxRead, ConstantsOfBranchesAreNodesBeforeIr4) {
+  const auto written = [](int version) {
+    Model model = Model::from_text("<ir_version: " + std::to_string(version) +
+                                   ", opset_import: [\"\" : 9]> g (bool c, float[2] x) => (float[2] y) {\n"
+                                   "y = If<then_branch = t () => (float[2] p) { p = Relu(x) },"
+                                   " else_branch = e () => (float[2] q) { q = Abs(x) }>(c) }");
+    Graph& branch = *model.graph().nodes().back()->subgraphs()[0];
+    Value& x = *model.graph().find("x");
+    Value& one = branch.add_constant(Tensor::of<float>({2}, {1, 2}), "k");
+    Node& neg = branch.add("Add", {&x, &one});
+    branch.add_output(*neg.output());
+    const std::string bytes = model.to_bytes();
+    const Model read = Model::from_bytes(span(bytes));
+    const Graph& again = *read.graph().nodes().back()->subgraphs()[0];
+    return std::pair(again.initializers().size(), again.nodes().front()->op());
+  };
+  EXPECT_EQ(written(3), std::pair(std::size_t{0}, std::string("Constant")));
+  EXPECT_EQ(written(4), std::pair(std::size_t{1}, std::string("Abs")));
+}
+
 }  // namespace
 }  // namespace modelflow

@@ -91,7 +91,7 @@ std::optional<Role> shuffle_role(const Node& node, Facts& facts) {
   const Tensor* order = node.input(1) ? node.input(1)->constant() : nullptr;
   if (facts.rank(node.input(0)) != 4 || node.attrs.integer("axis") != 1 || !order || order->rank() != 1) return {};
   const std::int64_t groups = groups_of(order->to_ints());
-  if (groups < 2) return {};
+  if (groups < 2 || facts.extents.of(*node.input(0))[1].number() != order->elements()) return {};  // all of them
   const Attrs attrs{{"factors", Ints{1, 1}}, {"groups", Ints{groups}}};
   if (!runs(node, facts, "Concat", attrs, 1)) return {};
   return role_for("Concat", attrs, 1);

@@ -66,7 +66,7 @@ void Graph::replace(Value& old, Value& by) {
   const Type facts = merged(by.type, old.type, true);
   if (old.output_count_ > 0 || pinned.contains(old.name_))
     move_output(old, by);
-  else if (!by.is_graph_output() && !by.is_input_)
+  else if (!by.is_graph_output() && !by.is_input_ && by.graph_ == this)  // a branch may know what holds nowhere else
     by.type = facts;
   // What was made to stand for a value goes by its name: names tell users and verification what is the same.
   const bool is_free = old.output_count_ == 0 && by.output_count_ == 0 && old.producer_ && old.uses_.empty();

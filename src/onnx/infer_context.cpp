@@ -18,17 +18,23 @@ void write_small(const Tensor& tensor, proto::TensorProto& proto) {
 }
 
 /// The dims of a Loop's state that the body changes are what they were in the first step only: unknown. A file may say
-/// otherwise, and runtimes take no notice. True where there was one.
-bool forget_changed(Type& state, const Type& next) {
+/// otherwise, and runtimes take no notice; what it calls by a symbol is that where it begins as that as well. True
+/// where there was one.
+bool forget_changed(Type& state, const Type& next, const Value* first) {
   if (!state.is_tensor() || !next.is_tensor() || !state.shape.has_rank() || !next.shape.has_rank()) return false;
   if (state.shape.rank() != next.shape.rank()) {
     state.shape = {};
     return true;
   }
   std::vector<Dim> dims = state.shape.dims();
+  const auto begins_as = [&](std::size_t i) {
+    return first && first->shape().has_rank() && i < first->shape().rank() && first->shape()[i] == dims[i];
+  };
   bool changed = false;
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    if (!dims[i].known() || !next.shape[i].known() || dims[i] == next.shape[i]) continue;
+    const bool unlike = dims[i].known() && next.shape[i].known() && !(dims[i] == next.shape[i]);
+    const bool named = !dims[i].known() && !dims[i].unknown();
+    if (!unlike && !(named && !(begins_as(i) && next.shape[i] == dims[i]))) continue;
     dims[i] = {};
     changed = true;
   }
@@ -40,7 +46,7 @@ bool forget_changed_states(Graph& body) {
   if (!body.parent() || !body.parent()->is("Loop")) return false;
   bool changed = false;
   for (std::size_t i = 2; i < body.inputs().size() && i - 1 < body.outputs().size(); ++i)
-    changed |= forget_changed(body.inputs()[i]->type, body.outputs()[i - 1]->type);
+    changed |= forget_changed(body.inputs()[i]->type, body.outputs()[i - 1]->type, body.parent()->input(i));
   return changed;
 }
 

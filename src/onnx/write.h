@@ -24,6 +24,7 @@ class GraphWriter {
 
  private:
   void write_initializers(const Graph& graph, const GraphProto& extras, GraphProto& proto);
+  void write_constants(const Graph& graph, GraphProto& proto);
 
   std::int64_t ir_version_;
   Placement place_;

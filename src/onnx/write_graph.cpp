@@ -132,6 +132,16 @@ void GraphWriter::write_initializers(const Graph& graph, const GraphProto& extra
   }
 }
 
+/// In front of all nodes.
+void GraphWriter::write_constants(const Graph& graph, GraphProto& proto) {
+  for (const Value* value : graph.initializers()) {
+    NodeProto& node = *proto.add_node();
+    node.set_op_type("Constant");
+    node.add_output(value->name());
+    write("value", Attr(*value->initializer()), *node.add_attribute());
+  }
+}
+
 void GraphWriter::write(const Graph& graph, GraphProto& proto) {
   auto extras = parsed<GraphProto>(graph.extras);
   if (!graph.name.empty() || extras.has_name()) proto.set_name(graph.name);
@@ -145,14 +155,16 @@ void GraphWriter::write(const Graph& graph, GraphProto& proto) {
     leave_unnamed(*proto.mutable_input());
     leave_unnamed(*proto.mutable_output());
   }
+  // Before IR 4 every initializer is listed as an input, and a branch has none.
+  const bool has_initializers = ir_version_ >= 4 || !graph.parent();
+  if (!has_initializers) write_constants(graph, proto);
   TypedValues types(graph, extras, proto);
   for (const auto& node : graph.nodes()) {
     write(*node, *proto.add_node());
     types.around(*node);
   }
-  write_initializers(graph, extras, proto);
-  // Before IR 4 every initializer is listed as an input.
-  if (ir_version_ < 4 && !graph.parent()) {
+  if (has_initializers) write_initializers(graph, extras, proto);
+  if (ir_version_ < 4 && has_initializers) {
     for (const Value* value : graph.initializers()) {
       if (!value->is_graph_input()) write_value(*value, *proto.add_input());
     }
