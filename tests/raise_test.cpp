@@ -48,6 +48,9 @@ const Old kOld[] = {
     {10, "(float[3,3] x, float[1,3] u) => (float[3,3] y) <int64[1,3] i = {2,0,1}> { y = Scatter(x, i, u) }"},
     {11, "(float[4,6] x) => (float[4,6] y) { y = Dropout<ratio = 0.25>(x) }"},
     {11,
+     "(float[1,2,3,3] x, float[0] given) => (float[1,2,5,9] y, float[1,2,5,9] z) <int64[4] s = {1,2,5,9}, float[0] e = "
+     "{}> { y = Resize<mode = \"linear\">(x, e, given, s) z = Resize(x, e, e, s) }"},
+    {11,
      "(float[N,3,2] x) => (float[N,3,2] a, float[N,3,2] b, float[N,3,2] c, float[N,3,2] d, float[N,3,2] e) "
      "{ a = Softmax(x) b = Softmax<axis = 2>(x) c = LogSoftmax<axis = 1>(x) d = Softmax<axis = -1>(x) "
      "e = Softmax<axis = -2>(x) }"},

@@ -65,6 +65,16 @@ Verdict batch_norm_outputs(Node& node) {
 
 Verdict scan(Node&) { return no("it runs over the rows of a batch"); }
 
+/// Before 13 scales had to be there beside sizes, empty; since then one of them has to be missing.
+Verdict resize_by_one(Node& node) {
+  const Value* scales = node.input(2);
+  if (!scales || !node.input(3)) return yes();
+  const bool empty = scales->constant() ? scales->constant()->elements() == 0 : scales->shape() == Shape::of({0});
+  if (!empty) return no("it may be given scales and sizes");
+  node.graph().set_input(node, 2, nullptr);
+  return yes();
+}
+
 Verdict scatter(Node& node) {
   node.graph().set_op(node, "ScatterElements");
   return yes();
@@ -106,6 +116,7 @@ constexpr Change kChanges[] = {
     {"Hardmax", 13, one_axis},
     {"LogSoftmax", 13, one_axis},
     {"ReduceSum", 13, axes_to_input},
+    {"Resize", 13, resize_by_one},
     {"Softmax", 13, one_axis},
     {"Split", 13, split_to_input},
     {"Squeeze", 13, axes_to_input},
