@@ -19,6 +19,7 @@ struct Name {
 };
 constexpr std::array kNames = {Name{"None", Activation::none},
                                Name{"Relu", Activation::relu},
+                               Name{"SquaredRelu", Activation::squared_relu},
                                Name{"Clip", Activation::clip},
                                Name{"LeakyRelu", Activation::leaky_relu},
                                Name{"BoundedLeakyRelu", Activation::bounded_leaky_relu},
@@ -50,6 +51,8 @@ float plain(const ActivationSpec& s, float x) {
       return x;
     case Activation::relu:
       return x < 0 ? 0 : x;
+    case Activation::squared_relu:
+      return x < 0 ? 0 : x * x;
     case Activation::clip:
       return std::min(std::max(x, s.alpha), s.beta);
     case Activation::leaky_relu:
@@ -106,6 +109,7 @@ double activation_flops(Activation kind) {
     case Activation::none:
       return 0;
     case Activation::relu:
+    case Activation::squared_relu:
     case Activation::clip:
     case Activation::leaky_relu:
     case Activation::bounded_leaky_relu:

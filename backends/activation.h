@@ -8,6 +8,7 @@ namespace modelflow {
 enum class Activation {
   none,
   relu,
+  squared_relu,
   clip,
   leaky_relu,
   bounded_leaky_relu,

@@ -65,6 +65,7 @@ std::string gelu_tanh(int opset) {
 std::string body(const std::string& activation, const CallAttrs& attrs, int opset) {
   if (activation == "None") return "$y = Identity ($x)\n";
   if (activation == "Relu" || activation == "Sigmoid" || activation == "Tanh") return "$y = " + activation + " ($x)\n";
+  if (activation == "SquaredRelu") return "$y_relu = Relu ($x)\n$y = Mul ($y_relu, $y_relu)\n";
   if (activation == "Clip") return clip(attrs, opset);
   if (activation == "LeakyRelu") return "$y = LeakyRelu <alpha: float = @alpha> ($x)\n";
   if (activation == "BoundedLeakyRelu") return bounded_leaky_relu(attrs, opset);
@@ -126,9 +127,9 @@ std::vector<std::string> activation_attributes(const CallAttrs& attrs, int opset
 
 const std::vector<std::string>& activation_names() {
   static const std::vector<std::string> names = {
-      "None", "Relu",      "Clip",        "LeakyRelu", "BoundedLeakyRelu", "Sigmoid",
-      "SiLU", "HardSwish", "HardSigmoid", "Gelu",      "GeluTanh",         "QuickGelu",
-      "Mish", "Tanh",      "Elu",         "Softplus"};
+      "None",      "Relu", "SquaredRelu", "Clip",        "LeakyRelu", "BoundedLeakyRelu",
+      "Sigmoid",   "SiLU", "HardSwish",   "HardSigmoid", "Gelu",      "GeluTanh",
+      "QuickGelu", "Mish", "Tanh",        "Elu",         "Softplus"};
   return names;
 }
 

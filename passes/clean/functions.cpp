@@ -48,7 +48,7 @@ class Calls {
   }
 
   bool write_out(Node& call, const Function& function) {
-    const std::string why_not = reason(function);
+    const std::string why_not = call.subgraphs().empty() ? reason(function) : "it hands a graph over";
     if (!why_not.empty()) {
       context_.miss("inline-function", &call, why_not);
       return false;

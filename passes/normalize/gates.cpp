@@ -1,4 +1,4 @@
-// Hard sigmoid and hard swish, Silu and their like, spelled out.
+// Hard sigmoid and hard swish, squared ReLU, Silu and their like, spelled out.
 #include <cmath>
 #include <limits>
 
@@ -83,6 +83,9 @@ std::vector<Rule> gate_rules() {
   add_hard_swish(rules);  // before HardSigmoid, which is a part of it
   add_scaled_hard_swish(rules);
   add_hard_sigmoid(rules);
+  const Pattern r = op("Relu", {x});
+  add_spellings(rules, "squared-relu", "Relu(x)^2 -> SquaredRelu",  // MetaFormer, Primer, RWKV, Nemotron
+                {pow(r, 2), r * r}, [](const Match&) { return ActivationNode{"SquaredRelu"}; });
   add_spellings(rules, "silu", "x * Sigmoid(x) -> SiLU", {x * op("Sigmoid", {x})},
                 [](const Match&) { return ActivationNode{"SiLU"}; });
   add_spellings(rules, "quick-gelu", "x * Sigmoid(k * x) -> QuickGelu", {x * op("Sigmoid", {x * k})},

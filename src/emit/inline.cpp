@@ -134,7 +134,8 @@ void inline_calls(Graph& graph, Model& model, const Wanted& wanted) {
   for (auto it = graph.nodes().begin(); it != graph.nodes().end();) {
     Node& node = **it;
     const Function* function = find_function(model, node);
-    if (!function || !wanted(*function) || !fits(*function, model)) {
+    // A branch that the call hands over may read what stands around the call, which the copy of the body does not know.
+    if (!function || !wanted(*function) || !fits(*function, model) || !node.subgraphs().empty()) {
       for (Graph* inner : node.subgraphs()) inline_calls(*inner, model, wanted);
       ++it;
       continue;

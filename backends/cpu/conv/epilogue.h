@@ -20,9 +20,9 @@ struct Epilogue {
 /// Activations of a few instructions run on the accumulators; the others would bloat every tile and take a second pass
 /// over the tile while it is in L1.
 constexpr bool runs_in_registers(Activation kind) {
-  return kind == Activation::none || kind == Activation::relu || kind == Activation::clip ||
-         kind == Activation::leaky_relu || kind == Activation::bounded_leaky_relu || kind == Activation::hard_swish ||
-         kind == Activation::hard_sigmoid || kind == Activation::prelu;
+  return kind == Activation::none || kind == Activation::relu || kind == Activation::squared_relu ||
+         kind == Activation::clip || kind == Activation::leaky_relu || kind == Activation::bounded_leaky_relu ||
+         kind == Activation::hard_swish || kind == Activation::hard_sigmoid || kind == Activation::prelu;
 }
 
 /// PRelu on the sums of a vector of filters, whose slopes lie at `slopes`.
@@ -37,6 +37,8 @@ MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body 
   switch (spec.kind) {
     case Activation::relu:
       return body(Affine<Relu>{{}, scale, shift});
+    case Activation::squared_relu:
+      return body(Affine<SquaredRelu>{{}, scale, shift});
     case Activation::clip:
       return body(Affine<Clip>{{alpha, beta}, scale, shift});
     case Activation::leaky_relu:

@@ -41,6 +41,9 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
       return;
     case Activation::relu:
       return ops.append_eltwise(algorithm::eltwise_relu, 0, 0);
+    case Activation::squared_relu:
+      ops.append_eltwise(algorithm::eltwise_relu, 0, 0);
+      return ops.append_eltwise(algorithm::eltwise_square, 0, 0);
     case Activation::clip:
       return ops.append_eltwise(algorithm::eltwise_clip, a.alpha, a.beta);
     case Activation::leaky_relu:
@@ -77,7 +80,7 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
 }  // namespace
 
 int residual_position(bool before, const ActivationSpec& activation) {
-  const bool two = activation.kind == Activation::bounded_leaky_relu;
+  const bool two = activation.kind == Activation::bounded_leaky_relu || activation.kind == Activation::squared_relu;
   return before ? 0 : (activation.kind != Activation::none) + two + activation.affine();
 }
 

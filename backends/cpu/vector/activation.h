@@ -15,6 +15,12 @@ struct Identity {
 struct Relu {
   MODELFLOW_INLINE Floats operator()(Floats x) const { return max(Floats{}, x); }
 };
+struct SquaredRelu {
+  MODELFLOW_INLINE Floats operator()(Floats x) const {
+    const Floats r = max(Floats{}, x);
+    return r * r;
+  }
+};
 struct Clip {
   Floats low, high;
   MODELFLOW_INLINE Floats operator()(Floats x) const { return min(high, max(low, x)); }
@@ -101,6 +107,8 @@ void with_activation(const ActivationSpec& spec, Body plain_body) {
       return plain_body(Identity{});
     case Activation::relu:
       return body(Relu{});
+    case Activation::squared_relu:
+      return body(SquaredRelu{});
     case Activation::clip:
       return body(Clip{alpha, beta});
     case Activation::leaky_relu:

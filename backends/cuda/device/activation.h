@@ -33,6 +33,8 @@ __device__ inline void activate_plainly(const ActivationSpec& s, float (&v)[N]) 
       return;
     case Activation::relu:
       return each(v, [](float x) { return x < 0.0F ? 0.0F : x; });
+    case Activation::squared_relu:
+      return each(v, [](float x) { return x < 0.0F ? 0.0F : x * x; });
     case Activation::clip:
       return each(v, [&s](float x) {
         const float low = x < s.alpha ? s.alpha : x;
