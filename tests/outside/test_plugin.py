@@ -10,6 +10,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 from conftest import PLUGIN, close, session
+from onnx import TensorProto, helper, numpy_helper
 
 OLDEST = os.environ.get("MODELFLOW_ORT_OLDEST", "")
 
@@ -148,3 +149,54 @@ def test_models_that_need_other_libraries(optimize, cnn, tmp_path):
     assert optimize(tmp_path / "needs.onnx", "-o", out, "--custom-ops", tmp_path / "none.so").code == 2
     broken = optimize(tmp_path / "needs.onnx", "-o", out, "--custom-ops", cnn)
     assert broken.code == 2 and broken.err.count("\n") == 1, broken.err
+
+
+@pytest.fixture
+def product(tmp_path):
+    """y = a w, w beside the model."""
+    w = np.random.default_rng(3).standard_normal((512, 1024)).astype(np.float32)
+    node = helper.make_node("MatMul_0", ["a", "w"], ["y"], domain="modelflow")
+    graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("a", TensorProto.FLOAT, [4, 512])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 1024])], [numpy_helper.from_array(w, "w")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("modelflow", 1)]
+    path = tmp_path / "product.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    return path, w
+
+
+def mapped_kib(name):
+    """How much of files of that name this process holds in memory."""
+    held, at = 0, False
+    for line in open("/proc/self/smaps"):
+        first, *rest = line.split()
+        if not first.endswith(":"):
+            at = bool(rest) and rest[-1].endswith(name)
+        elif at and first == "Rss:":
+            held += int(rest[0])
+    return held
+
+
+def test_packed_weights_of_a_file_leave_memory(product):
+    path, w = product
+    run = session(path, PLUGIN)
+    a = np.ones((4, 512), np.float32)
+    close([a @ w], run.run(None, {"a": a}), 1e-5)
+    assert mapped_kib("w.bin") < w.nbytes / 1024 / 4
+
+
+def test_weights_that_were_changed_in_memory_stay(product):
+    """A private mapping holds what was written into it nowhere else."""
+    path, w = product
+    a = np.ones((4, 512), np.float32)
+    w.tofile(path.parent / "plain.bin")
+    changed = np.memmap(path.parent / "plain.bin", dtype=np.float32, mode="c", shape=w.shape)
+    changed[100:300] *= 2
+    want = np.array(changed)
+    for _ in range(2):
+        options = ort.SessionOptions()
+        options.register_custom_ops_library(str(PLUGIN))
+        value = ort.OrtValue.ortvalue_from_numpy(changed)
+        options.add_initializer("w", value)
+        run = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        close([a @ want], run.run(None, {"a": a}), 1e-5)
+        assert np.array_equal(changed, want)
