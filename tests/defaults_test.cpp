@@ -66,6 +66,18 @@ TEST_P(Defaults, AreTheSameForAllReaders) {
   }
 }
 
+TEST_P(Defaults, AreOfWordsAndOthersAreRefused) {
+  const FusedOp& op = *GetParam();
+  for (const Call& sample : op.samples())
+    for (const auto& [name, usual] : op.defaults)
+      if (std::holds_alternative<std::string>(usual))
+        for (const std::string& said : {std::string("another"), sample.attrs.text(name) + " another", std::string()}) {
+          Call call = sample;
+          call.attrs.set(name, said);
+          EXPECT_FALSE(op.infer(call)) << shown(sample) << " " << name << "='" << said << "'";
+        }
+}
+
 std::vector<const FusedOp*> ops() { return {fused_ops().begin(), fused_ops().end()}; }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Defaults, testing::ValuesIn(ops()),

@@ -7,6 +7,7 @@
 #include "backends/ops/attention_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/words.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::ops {
@@ -15,10 +16,7 @@ namespace {
 using Layout = AttentionAttrs::Layout;
 
 Layout layout_of(const CallAttrs& attrs, std::string_view name) {
-  const std::string text = attrs.text(name);
-  if (text != "BSH" && text != "BNSH")
-    throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + text + "', not BSH or BNSH");
-  return text == "BSH" ? Layout::bsh : Layout::bnsh;
+  return word(attrs, name, {"BSH", "BNSH"}) == "BSH" ? Layout::bsh : Layout::bnsh;
 }
 
 }  // namespace
@@ -38,7 +36,7 @@ AttentionAttrs::AttentionAttrs(const CallAttrs& attrs)
       boolean_mask(attrs.flag("boolean_mask")),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
-      true_replaces(attrs.text("replaces") == "true"),
+      true_replaces(word(attrs, "replaces", {"none", "true", "false"}) == "true"),
       false_replaces(attrs.text("replaces") == "false"),
       has_bias(attrs.flag("has_bias")),
       bias_last(attrs.flag("bias_last")),

@@ -6,23 +6,18 @@
 
 #include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
 
 bool channels_last(const CallAttrs& attrs, std::string_view name) {
-  const std::string layout = attrs.text(name);
-  if (layout != "NCHW" && layout != "NHWC")
-    throw Error(ErrorKind::invalid_input, std::string(name) + " is '" + layout + "', not NCHW or NHWC");
-  return layout == "NHWC";
+  return word(attrs, name, {"NCHW", "NHWC"}) == "NHWC";
 }
 
 Residual residual_of(const CallAttrs& attrs) {
-  const std::string where = attrs.text("residual");
-  if (where == "none") return Residual::none;
-  if (where == "before") return Residual::before;
-  if (where == "after") return Residual::after;
-  throw Error(ErrorKind::invalid_input, "residual is '" + where + "', not none, before or after");
+  const std::string where = word(attrs, "residual", {"none", "before", "after"});
+  return where == "none" ? Residual::none : where == "before" ? Residual::before : Residual::after;
 }
 
 /// What products of two extents and sums of some of them stay within 64 bits with.

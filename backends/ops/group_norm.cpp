@@ -5,6 +5,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -63,6 +64,7 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 Verdict infer(Call& call) {
   if (call.inputs.size() != 3) return no("takes x, scale and bias");
   if (Verdict v = check_activation(call); !v) return v;
+  if (Verdict v = check_word(call, "layout", {"NCHW", "NHWC"}); !v) return v;
   const Shape& x = call.in(0).shape;
   if (x.has_rank() && x.rank() < 3) return no("rank below 3", call.in(0).name);
   const Dim channels = x.has_rank() ? x[last(call) ? x.rank() - 1 : 1] : Dim();

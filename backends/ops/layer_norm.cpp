@@ -6,6 +6,7 @@
 #include "backends/ops/broadcast.h"
 #include "backends/ops/layer_norm_text.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -75,8 +76,7 @@ Verdict read_sum(const Operand& x, const Operand& residual, Shape& sum) {
 Verdict infer(Call& call) {
   const LayerNormAttrs norm(call);
   if (norm.axes == 0) return no("axis is not negative");
-  const std::string residual = CallAttrs(call).text("residual");
-  if (residual != "none" && residual != "before") return no("residual is '" + residual + "', not none or before");
+  if (Verdict v = check_word(call, "residual", {"none", "before"}); !v) return v;
   if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
   if (call.inputs.size() != norm.inputs())
     return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");

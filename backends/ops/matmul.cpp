@@ -6,6 +6,7 @@
 #include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
 #include "backends/ops/read_attrs.h"
+#include "backends/ops/words.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::ops {
@@ -15,16 +16,10 @@ MatMulAttrs::MatMulAttrs(const CallAttrs& attrs)
       trans_b(attrs.flag("trans_b")),
       has_bias(attrs.flag("has_bias")),
       scale(attrs.number("scale")) {
-  const std::string text = attrs.text("residual");
-  if (text == "before") {
-    residual = Residual::before;
-  } else if (text == "after") {
-    residual = Residual::after;
-  } else if (text == "times") {
-    residual = Residual::times;
-  } else if (text != "none") {
-    throw Error(ErrorKind::invalid_input, "residual is '" + text + "', not none, before, after or times");
-  }
+  const std::string text = word(attrs, "residual", {"none", "before", "after", "times"});
+  if (text == "before") residual = Residual::before;
+  if (text == "after") residual = Residual::after;
+  if (text == "times") residual = Residual::times;
 }
 
 bool has_epilogue(const CallAttrs& attrs) {

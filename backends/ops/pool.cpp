@@ -6,6 +6,7 @@
 #include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/pool_extent.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -66,7 +67,7 @@ Verdict infer_pool(Call& call) {
   const Shape& x = call.in(0).shape;
   if (!x.has_rank() || x.rank() < 3) return no("rank unknown or below 3", call.in(0).name);
   const bool global = mode(call) == "global_average";
-  if (!global && mode(call) != "max" && mode(call) != "average") return no("unknown mode '" + mode(call) + "'");
+  if (Verdict v = check_word(call, "mode", {"max", "average", "global_average"}); !v) return v;
   const std::size_t spatial = x.rank() - 2;
   const Ints kernel = CallAttrs(call).ints("kernel_shape"), strides = CallAttrs(call).ints("strides");
   const Ints pads = CallAttrs(call).ints("pads");

@@ -2,6 +2,7 @@
 #include "backends/call_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/quantize_text.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -27,8 +28,7 @@ Verdict infer(Call& call) {
   if (call.inputs.size() != 2) return no("takes two inputs");
   for (const char* side : {"a_", "b_", "y_"})
     if (Verdict verdict = check_quantization(call, side); !verdict) return verdict;
-  const std::string activation = CallAttrs(call).text("activation");
-  if (activation != "None" && activation != "Relu") return no("has no activation '" + activation + "'");
+  if (Verdict v = check_word(call, "activation", {"None", "Relu"}); !v) return v;
   const Shape &a = call.in(0).shape, &b = call.in(1).shape;
   call.outputs.resize(1);
   call.outputs[0].dtype = DType::u8;

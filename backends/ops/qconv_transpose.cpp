@@ -9,6 +9,7 @@
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/words.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::ops {
@@ -54,6 +55,7 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 Verdict infer(Call& call) {
   if (call.inputs.size() != 4) return no("takes x, w, w_scale and bias");
   if (Verdict v = check_activation(call); !v) return v;
+  if (Verdict v = check_word(call, "layout", {"NCHW", "NHWC"}); !v) return v;
   if (Verdict v = check_quantization(call, "x_"); !v) return v;
   if (Verdict v = to_bytes(call) ? check_quantization(call, "y_") : yes(); !v) return v;
   const Shape& w = call.in(1).shape;

@@ -4,6 +4,7 @@
 #include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -33,6 +34,8 @@ std::string dequantize_body(const Call& call, int) {
 Verdict infer(Call& call, DType result) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (Verdict v = check_quantization(call, ""); !v) return v;
+  for (const char* side : {"x_layout", "y_layout"})
+    if (Verdict v = check_word(call, side, {"NCHW", "NHWC"}); !v) return v;
   const Shape& x = call.in(0).shape;
   call.outputs.resize(1);
   call.outputs[0].dtype = result;

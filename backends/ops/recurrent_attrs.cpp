@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "backends/call_attrs.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorKind::invalid_input, message); }
 
-/// Words of a list with blanks between them.
+/// Of words with blanks between them.
 bool contains(const std::string& list, const std::string& word) {
   return (" " + list + " ").find(" " + word + " ") != std::string::npos;
 }
@@ -56,23 +56,19 @@ RecurrentAttrs::RecurrentAttrs(const Call& call)
       has_lengths(CallAttrs(call).flag("has_lengths")),
       has_state(CallAttrs(call).flag("has_state")),
       linear_before_reset(!lstm && CallAttrs(call).flag("linear_before_reset")),
-      y_layout(CallAttrs(call).text("y_layout")),
+      y_layout(word(call, "y_layout", {"SDBH", "SBDH", "BSDH", "SBH", "BSH"})),
       clip(CallAttrs(call).number("clip")),
       hidden(CallAttrs(call).integer("hidden_size")) {
-  const std::string direction = CallAttrs(call).text("direction"), x_layout = CallAttrs(call).text("x_layout");
-  const std::string outputs = CallAttrs(call).text("outputs");
+  const std::string direction = word(call, "direction", {"forward", "reverse", "bidirectional"});
+  const std::string outputs = lstm
+                                  ? word(call, "outputs", {"Y", "Y_h", "Y_c", "Y Y_h", "Y Y_c", "Y_h Y_c", "Y Y_h Y_c"})
+                                  : word(call, "outputs", {"Y", "Y_h", "Y Y_h"});
   reverse = direction == "reverse";
   bidirectional = direction == "bidirectional";
-  if (!reverse && !bidirectional && direction != "forward") fail("direction is '" + direction + "'");
-  x_batch_first = x_layout == "BSI";
-  if (!x_batch_first && x_layout != "SBI") fail("x_layout is '" + x_layout + "', not SBI or BSI");
-  if (!contains("SDBH SBDH BSDH SBH BSH", y_layout))
-    fail("y_layout is '" + y_layout + "', not SDBH, SBDH, BSDH, SBH or BSH");
+  x_batch_first = word(call, "x_layout", {"SBI", "BSI"}) == "BSI";
   y = contains(outputs, "Y");
   y_h = contains(outputs, "Y_h");
   y_c = contains(outputs, "Y_c");
-  if (y_c && !lstm) fail("GRU has no Y_c");
-  if (this->outputs() == 0) fail("outputs is '" + outputs + "'");
   constexpr std::int64_t kMost = 1 << 24;  // far beyond what fits into memory; products with it fit into 64 bits
   if (hidden < 1 || hidden > kMost) fail("hidden_size is " + std::to_string(hidden));
   if (!(clip >= 0)) fail("clip is negative");

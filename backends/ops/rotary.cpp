@@ -5,6 +5,7 @@
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/rotary_attrs.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 
@@ -14,10 +15,7 @@ RotaryAttrs::RotaryAttrs(const CallAttrs& attrs)
       interleaved(attrs.flag("interleaved")),
       half_width(attrs.flag("half_width")),
       partial(attrs.flag("partial")) {
-  const std::string layout = attrs.text("x_layout");
-  if (layout != "BSH" && layout != "BNSH")
-    throw Error(ErrorKind::invalid_input, "x_layout is '" + layout + "', not BSH or BNSH");
-  flat = layout == "BSH";
+  flat = word(attrs, "x_layout", {"BSH", "BNSH"}) == "BSH";
   if (head_dim < 0) throw Error(ErrorKind::invalid_input, "the size of a head is negative");
   if (heads < 1) throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
 }

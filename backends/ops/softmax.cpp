@@ -7,6 +7,7 @@
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
 #include "backends/ops/softmax_attrs.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 
@@ -17,7 +18,7 @@ SoftmaxAttrs::SoftmaxAttrs(const CallAttrs& attrs)
       scale(attrs.number("scale")),
       mask_true(attrs.number("mask_true")),
       mask_false(attrs.number("mask_false")),
-      true_replaces(attrs.text("replaces") == "true"),
+      true_replaces(word(attrs, "replaces", {"none", "true", "false"}) == "true"),
       false_replaces(attrs.text("replaces") == "false"),
       from_end(-static_cast<std::size_t>(attrs.integer("axis"))) {
   if (attrs.integer("axis") >= 0) throw Error(ErrorKind::invalid_input, "axis is not negative");

@@ -5,6 +5,7 @@
 #include "backends/ops/activation_body.h"
 #include "backends/ops/layout_text.h"
 #include "backends/ops/quantize_text.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -76,8 +77,8 @@ Verdict infer_excite(Call& call) {
   if (Verdict v = check_activation(call); !v) return v;
   for (const char* prefix : {"x_", "y_"})
     if (Verdict v = bytes(call) ? check_quantization(call, prefix) : yes(); !v) return v;
-  const std::string gate = CallAttrs(call).text("gate");
-  if (gate != "Sigmoid" && gate != "HardSigmoid") return no("the gate is neither Sigmoid nor HardSigmoid");
+  if (Verdict v = check_word(call, "layout", {"NCHW", "NHWC"}); !v) return v;
+  if (Verdict v = check_word(call, "gate", {"Sigmoid", "HardSigmoid"}); !v) return v;
   const Shape &x = call.in(0).shape, &w1 = call.in(1).shape, &w2 = call.in(i2).shape;
   if (!w1.known() || !w2.known() || w1.rank() < 3 || w1.rank() != w2.rank()) return no("the weights have no shape");
   for (std::size_t i = 2; i < w1.rank(); ++i) {

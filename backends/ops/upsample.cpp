@@ -5,6 +5,7 @@
 #include "backends/call_attrs.h"
 #include "backends/ops/interpolation.h"
 #include "backends/ops/layout_text.h"
+#include "backends/ops/words.h"
 
 namespace modelflow::ops {
 namespace {
@@ -22,8 +23,13 @@ std::vector<std::string> attributes(const Call& call, int opset) {
 }
 
 Verdict infer(Call& call) {
+  if (Verdict v = check_word(call, "mode", {"nearest", "linear", "cubic"}); !v) return v;
+  if (Verdict v = check_word(call, "layout", {"NCHW", "NHWC"}); !v) return v;
+  if (Verdict v = check_word(call, "coordinate_transformation_mode",
+                             {"half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"});
+      !v)
+    return v;
   if (interpolates(call)) return infer_interpolation(call);
-  if (CallAttrs(call).text("mode") != "nearest") return no("mode is none of nearest, linear and cubic");
   if (CallAttrs(call).text("layout") != "NHWC") return no("pixels are repeated channels last only");
   return infer_upsample(call);
 }
