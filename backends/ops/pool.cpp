@@ -62,12 +62,12 @@ Attrs pool_defaults() {
 
 Verdict infer_pool(Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
+  if (Verdict v = check_word(call, "mode", {"max", "average", "global_average"}); !v) return v;
   if (bytes(call) && CallAttrs(call).flag("count_include_pad"))
     return no("padding that counts would have to know the zero point");
   const Shape& x = call.in(0).shape;
   if (!x.has_rank() || x.rank() < 3) return no("rank unknown or below 3", call.in(0).name);
   const bool global = mode(call) == "global_average";
-  if (Verdict v = check_word(call, "mode", {"max", "average", "global_average"}); !v) return v;
   const std::size_t spatial = x.rank() - 2;
   const Ints kernel = CallAttrs(call).ints("kernel_shape"), strides = CallAttrs(call).ints("strides");
   const Ints pads = CallAttrs(call).ints("pads");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cuda/invocation.h"
+#include "backends/ort/deferred.h"
 #include "backends/ort/describe.h"
 #include "backends/ort/device_invocation.h"
 #include "backends/ort/invocation.h"
@@ -68,6 +69,19 @@ std::unique_ptr<Implementation> make_implementation(const CustomOp& op, const Ca
   return made;
 }
 
+/// Ready now, or where the ranks of operands are not known, in the first run.
+std::unique_ptr<Implementation> now_or_deferred(const CustomOp& op, const Call& call, std::vector<Tensor> constants) {
+  const auto make = [&op](const Call& inferred) { return make_implementation(op, inferred); };
+  try {
+    Call inferred = call;
+    infer_outputs(inferred);
+    return make(inferred);
+  } catch (const Error& error) {
+    if (!Deferred::may_help(call, error.what())) throw;
+  }
+  return std::make_unique<Deferred>(call, std::move(constants), make);
+}
+
 std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, const OrtKernelInfo* info) {
   const std::string where = label(api, info, op.pool_name);
   try {
@@ -80,7 +94,7 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
                                                           nullptr,
                                                           known_inputs(call, target),
                                                           {allocator_of(api, info, target), api.ReleaseAllocator}});
-    kernel->implementation = make_implementation(op, call);
+    kernel->implementation = now_or_deferred(op, call, std::move(constants));
     return kernel;
   } catch (const Error& error) {
     throw error.within(where);
@@ -187,9 +201,6 @@ const char* provider(const OrtCustomOp* op) {
 }
 
 }  // namespace
-
-CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared)
-    : CustomOp(ops, std::move(name), shared, ops, DType::f32) {}
 
 CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared,
                    std::vector<const FusedOp*> there, DType type)

@@ -23,9 +23,8 @@ struct Registration {
 
 /// One registered name ("Conv_3"): the structure that the runtime calls through.
 struct CustomOp : OrtCustomOp {
-  CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration);
-  /// For `there` among them, with `type` where an op says float32: a device has an overload of each name for every type
-  /// that its kernels compute with, and so has the CPU, which computes in float32.
+  /// For `there` among those that share the name, with `type` where an op says float32: a device has an overload of
+  /// each name for every type that its kernels compute with, and so has the CPU, which computes in float32.
   CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration,
            std::vector<const FusedOp*> there, DType type);
 

@@ -1,58 +1,12 @@
 // Reads attributes, types and constants of a node from ONNX Runtime.
 #include "backends/ort/describe.h"
 
+#include <algorithm>
+
+#include "backends/ort/attributes.h"
+
 namespace modelflow::ort {
 namespace {
-
-// Both name functions want a buffer of the size that a first call returns, the final 0 counted.
-template <class Get>
-std::string text(const OrtApi& api, Get get) {
-  std::size_t size = 0;
-  if (!succeeded(api, get(nullptr, &size)) || size == 0) return {};
-  std::string out(size, '\0');
-  check(api, get(out.data(), &size));
-  out.resize(size - 1);
-  return out;
-}
-
-/// Reads one attribute as the type of `otherwise`, which it keeps when the node has none.
-struct Read {
-  const OrtApi& api;
-  const OrtKernelInfo* info;
-  const char* name;
-
-  Attr operator()(const std::int64_t& otherwise) const {
-    std::int64_t value = 0;
-    return succeeded(api, api.KernelInfoGetAttribute_int64(info, name, &value)) ? value : otherwise;
-  }
-  Attr operator()(const float& otherwise) const {
-    float value = 0;
-    return succeeded(api, api.KernelInfoGetAttribute_float(info, name, &value)) ? value : otherwise;
-  }
-  Attr operator()(const std::string& otherwise) const {
-    std::size_t size = 0;
-    if (!succeeded(api, api.KernelInfoGetAttribute_string(info, name, nullptr, &size))) return otherwise;
-    return text(api, [&](char* out, std::size_t* n) { return api.KernelInfoGetAttribute_string(info, name, out, n); });
-  }
-  Attr operator()(const Ints& otherwise) const {
-    std::size_t size = 0;
-    if (!succeeded(api, api.KernelInfoGetAttributeArray_int64(info, name, nullptr, &size))) return otherwise;
-    Ints values(size);
-    check(api, api.KernelInfoGetAttributeArray_int64(info, name, values.data(), &size));
-    return values;
-  }
-  Attr operator()(const Floats& otherwise) const {
-    std::size_t size = 0;
-    if (!succeeded(api, api.KernelInfoGetAttributeArray_float(info, name, nullptr, &size))) return otherwise;
-    Floats values(size);
-    check(api, api.KernelInfoGetAttributeArray_float(info, name, values.data(), &size));
-    return values;
-  }
-  template <class Other>
-  Attr operator()(const Other&) const {
-    throw Error(ErrorKind::internal, std::string("attribute ") + name + " has a type that no fused op uses");
-  }
-};
 
 Shape shape_of(const OrtApi& api, const OrtTensorTypeAndShapeInfo* tensor) {
   std::size_t rank = 0;
@@ -109,7 +63,7 @@ std::string label(const OrtApi& api, const OrtKernelInfo* info, const std::strin
 
 Call describe(const OrtApi& api, const OrtKernelInfo* info, const std::string& pool_name,
               std::vector<Tensor>& constants) {
-  const Attr precision = Read{api, info, kPrecision}(std::string());
+  const Attr precision = attribute(api, info, kPrecision, std::string());
   const std::string_view kind = kind_of(pool_name, {{kPrecision, precision}});
   if (kind.empty())
     throw Error(ErrorKind::unsupported,
@@ -117,7 +71,7 @@ Call describe(const OrtApi& api, const OrtKernelInfo* info, const std::string& p
   const FusedOp& op = *find_fused_op(kind);
   Call call;
   call.op = op.kind;
-  for (const auto& [name, value] : op.defaults) call.attrs.set(name, std::visit(Read{api, info, name.c_str()}, value));
+  for (const auto& [name, value] : op.defaults) call.attrs.set(name, attribute(api, info, name, value));
   std::size_t count = 0;
   check(api, api.KernelInfo_GetInputCount(info, &count));
   constants.reserve(count);  // the call keeps pointers into it
@@ -135,8 +89,25 @@ Call describe(const OrtApi& api, const OrtKernelInfo* info, const std::string& p
     }
     call.inputs.push_back(std::move(operand));
   }
-  if (Verdict verdict = op.infer(call); !verdict) throw Error(ErrorKind::invalid_input, verdict.reason);
+  check(api, api.KernelInfo_GetOutputCount(info, &count));
+  call.outputs.resize(count);
+  for (std::size_t i = 0; i < count; ++i)
+    call.outputs[i].name =
+        text(api, [&](char* out, std::size_t* n) { return api.KernelInfo_GetOutputName(info, i, out, n); });
   return call;
+}
+
+void infer_outputs(Call& call) {
+  const std::vector<Operand> asked = call.outputs;
+  const Verdict verdict = find_fused_op(call.op)->infer(call);
+  if (!verdict) throw Error(ErrorKind::invalid_input, verdict.reason);
+  for (std::size_t i = 0; i < std::max(asked.size(), call.outputs.size()); ++i) {
+    const bool wanted = i < asked.size() && !asked[i].name.empty(), given = i < call.outputs.size();
+    if (wanted != given)
+      throw Error(ErrorKind::invalid_input, "output " + std::to_string(i) + " is " + (wanted ? "" : "not ") +
+                                                "asked for, and the attributes say that " +
+                                                (given ? "there is one" : "there is none"));
+  }
 }
 
 }  // namespace modelflow::ort

@@ -53,6 +53,17 @@ bool all_run_here(const std::vector<const FusedOp*>& ops, const Target& target) 
   return std::ranges::all_of(ops, [&](const FusedOp* op) { return runs_here(*op, target); });
 }
 
+/// Of ops that share names, those that make an overload together. Where they differ in the type of their results, the
+/// runtime takes that of the last input, and knows none where that is one of those which only some calls have.
+std::vector<std::vector<const FusedOp*>> overloads(const std::vector<const FusedOp*>& ops) {
+  if (std::ranges::all_of(ops, [](const FusedOp* op) { return op->max_inputs == 1; })) return {ops};
+  std::map<DType, std::vector<const FusedOp*>> by_result;
+  for (const FusedOp* op : ops) by_result[op->output_type].push_back(op);
+  std::vector<std::vector<const FusedOp*>> all;
+  for (auto& [type, alike] : by_result) all.push_back(std::move(alike));
+  return all;
+}
+
 std::size_t thread_count(const std::string& text, const Target& target) {
   if (text.empty()) return static_cast<std::size_t>(target.cores);
   char* end = nullptr;
@@ -168,8 +179,10 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
     // A name that is registered is the plugin's: no body runs in its place.
     const std::vector<const FusedOp*> members = pool(*op);
     if (!all_run_here(members, shared.target)) continue;
-    for (int i = 0; i < op->names; ++i)
-      check(api, api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared)));
+    for (const std::vector<const FusedOp*>& alike : overloads(members))
+      for (int i = 0; i < op->names; ++i)
+        check(api,
+              api.CustomOpDomain_Add(domain, new CustomOp(members, pool_name(op->kind, i), shared, alike, DType::f32)));
   }
   add_type_of_devices(shared, DType::bf16, domain);
   return domain;
