@@ -2,7 +2,9 @@
 // that nobody takes or for inputs of no elements; no pass may die of them.
 #include <gtest/gtest.h>
 
+#include "backends/host_invocation.h"
 #include "modelflow/modelflow.h"
+#include "tests/call_model.h"
 
 namespace modelflow {
 namespace {
@@ -77,6 +79,39 @@ const char* const kModels[] = {
     })"};
 
 INSTANTIATE_TEST_SUITE_P(Models, Crafted, testing::ValuesIn(kModels));
+
+/// Throws on every kernel of the op: what it says no model holds, and 64 bits do not either.
+void expect_refused(Call call, Tensor x) {
+  call.inputs = {{.name = "x", .dtype = DType::f32, .shape = Shape::of(x.dims())}};
+  EXPECT_FALSE(find_fused_op(call.op)->infer(call)) << describe(call);
+  call.inputs[0].shape = Shape();  // known at run time only
+  HostThreads threads(1);
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->op != call.op || !kernel->fits(Target::host())) continue;
+    HostInvocation invocation(threads, {x});
+    EXPECT_THROW(kernel->create(call, Target::host())->run(invocation), Error) << kernel->name << " " << describe(call);
+  }
+}
+
+TEST(CraftedCall, FactorsBeyond64BitsAreAnError) {
+  for (const char* op : {"Concat", "Upsample"}) {
+    for (const Ints& factors : {Ints{1, (std::int64_t{1} << 61) + 1}, Ints{(std::int64_t{1} << 62) + 1, 1}}) {
+      Call call{op, find_fused_op(op)->defaults, {}, {}};
+      call.attrs.set("factors", factors);
+      expect_refused(call, Tensor::of<float>({1, 4, 8, 1}, std::vector<float>(32)));
+    }
+  }
+}
+
+TEST(CraftedCall, HeadsBeyond64BitsAreAnError) {
+  for (const char* op : {"Attention", "ChannelAttention"}) {
+    constexpr std::int64_t heads = 6148914691236517206;  // three times as many are 2 in 64 bits
+    Call call{op, find_fused_op(op)->defaults, {}, {}};
+    call.attrs.set("packed", std::int64_t{1}).set("num_heads", heads);
+    if (std::string_view(op) == "Attention") call.attrs.set("kv_heads", heads);
+    expect_refused(call, Tensor::of<float>({1, 2, 8}, std::vector<float>(16)));
+  }
+}
 
 }  // namespace
 }  // namespace modelflow

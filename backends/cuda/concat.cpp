@@ -4,6 +4,7 @@
 #include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
+#include "backends/ops/repeats.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -23,7 +24,8 @@ void finish(const char* op, CopyLaunch& launch, const Dims& dims, const DeviceLi
   for (std::int32_t i = 0; i < launch.images; ++i) {
     const CopyLaunch::Source& from = launch.from[i];
     launch.pixel += from.pixel;
-    if (from.high * from.up != launch.high || from.wide * from.across != launch.wide)
+    if (ops::repeated(op, from.high, from.up) != launch.high ||
+        ops::repeated(op, from.wide, from.across) != launch.wide)
       throw Error(ErrorKind::invalid_input, std::string(op) + ": the images differ in size");
   }
   launch.y = call.output(0, dims);
@@ -51,8 +53,8 @@ class Concat : public Implementation {
       channels += x.dims[3];
     }
     launch.batch = call.input(0).dims[0];
-    launch.high = launch.from[0].high * launch.from[0].up;
-    launch.wide = launch.from[0].wide * launch.from[0].across;
+    launch.high = ops::repeated("Concat", launch.from[0].high, launch.from[0].up);
+    launch.wide = ops::repeated("Concat", launch.from[0].wide, launch.from[0].across);
     finish("Concat", launch, {launch.batch, launch.high, launch.wide, channels}, library_, call);
   }
 
@@ -73,9 +75,7 @@ class Upsample : public Implementation {
       throw Error(ErrorKind::invalid_input, "Upsample: x is not of rank " + std::to_string(factors_.size() + 2));
     const bool flat = factors_.size() == 1;
     Dims y(x.dims.begin(), x.dims.end());
-    for (std::size_t i = 0; i < factors_.size(); ++i)
-      if (factors_[i] < 1 || __builtin_mul_overflow(y[i + 1], factors_[i], &y[i + 1]))
-        throw Error(ErrorKind::invalid_input, "Upsample: factors that no tensor has room for");
+    for (std::size_t i = 0; i < factors_.size(); ++i) y[i + 1] = ops::repeated("Upsample", y[i + 1], factors_[i]);
     CopyLaunch launch = {};
     launch.images = 1;
     const Lines lines = {x.dims[0], flat ? 1 : x.dims[1], x.dims[x.dims.size() - 2], x.dims.back()};

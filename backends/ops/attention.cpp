@@ -55,7 +55,7 @@ AttentionAttrs::AttentionAttrs(const CallAttrs& attrs)
     throw Error(ErrorKind::invalid_input, "a bias is for beside a boolean mask that is not of windows");
   if (has_grid && causal) throw Error(ErrorKind::invalid_input, "a causal mask hides no keys of a grid");
   if (!std::isfinite(softcap)) throw Error(ErrorKind::invalid_input, "softcap is not finite");
-  if (heads < 1 || kv_heads < 1 || heads % kv_heads != 0)
+  if (heads < 1 || heads > kMostHeads || kv_heads < 1 || heads % kv_heads != 0)
     throw Error(ErrorKind::invalid_input, std::to_string(heads) + " query heads cannot share " +
                                               std::to_string(kv_heads) + " heads of keys and values");
 }

@@ -1,12 +1,17 @@
 // The attributes and extents of Attention, QAttention and AttentionBf16.
 #pragma once
 
+#include <limits>
+
 #include "backends/call_attrs.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
 extern const FusedOp attention_op;
+
+/// So many that those of queries, keys and values are counted together in 64 bits.
+constexpr std::int64_t kMostHeads = std::numeric_limits<std::int32_t>::max();
 
 /// The attributes of modelflow.Attention, read once and checked. Throws Error(invalid_input).
 struct AttentionAttrs {

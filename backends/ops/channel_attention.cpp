@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "backends/ops/attention_attrs.h"
 #include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
@@ -18,7 +19,8 @@ ChannelAttentionAttrs::ChannelAttentionAttrs(const CallAttrs& attrs)
       clips(attrs.flag("clips")),
       packed(attrs.flag("packed")),
       has_temperature(attrs.flag("has_temperature")) {
-  if (heads < 1) throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
+  if (heads < 1 || heads > kMostHeads)
+    throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
   if (!std::isfinite(scale)) throw Error(ErrorKind::invalid_input, "scale is not finite");
   if (normalize && !(epsilon > 0)) throw Error(ErrorKind::invalid_input, "epsilon is not above 0");
 }

@@ -81,6 +81,7 @@ Verdict infer(Call& call) {
     if (!x.has_rank() || x.rank() != 4) return no("is not of rank 4", call.in(i).name);
     for (std::size_t axis = 0; axis < 3; ++axis) {
       const Dim dim = axis ? x[axis] * Dim(factors[2 * i + axis - 1]) : x[axis];
+      if (x[axis].known() && dim.unknown()) return no("factors that no tensor has room for", call.in(i).name);
       if (y[axis].known() && dim.known() && !(y[axis] == dim)) return no("extents differ", call.in(i).name);
       if (y[axis].unknown() || dim.known()) y[axis] = dim;
     }

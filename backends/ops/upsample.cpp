@@ -76,7 +76,9 @@ Verdict infer_upsample(Call& call) {
   if (x.has_rank()) y = x.dims();
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] < 1) return no("factors below 1");
-    y[i + 1] = y[i + 1] * Dim(factors[i]);
+    const Dim grown = y[i + 1] * Dim(factors[i]);
+    if (y[i + 1].known() && grown.unknown()) return no("factors that no tensor has room for", call.in(0).name);
+    y[i + 1] = grown;
   }
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;

@@ -7,6 +7,7 @@
 #include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/pixels/kernels.h"
+#include "backends/ops/repeats.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -18,10 +19,10 @@ std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 struct Part {
   const float* data;
   std::size_t height, width, channels, up, across, pixel;
+  std::size_t high, wide;  ///< in the result
 
   /// The first pixel of the line that is read for this line of the result.
   const float* line(std::size_t of_result) const {
-    const std::size_t high = height * up;
     return data + (of_result / high * height + of_result % high / up) * width * pixel;
   }
 };
@@ -42,11 +43,11 @@ class Concat : public Implementation {
   void run(Invocation& call) const override {
     const std::vector<Part> parts = read(call);
     const View first = call.input(0);
-    const std::size_t height = parts[0].height * parts[0].up, width = parts[0].width * parts[0].across;
+    const std::size_t height = parts[0].high, width = parts[0].wide;
     std::size_t channels = 0;
     for (const Part& part : parts) {
       channels += part.channels;
-      if (part.height * part.up != height || part.width * part.across != width)
+      if (part.high != height || part.wide != width)
         throw Error(ErrorKind::invalid_input, "Concat: the images differ in size");
     }
     const Dims y = {first.dims[0], static_cast<std::int64_t>(height), static_cast<std::int64_t>(width),
@@ -79,8 +80,10 @@ class Concat : public Implementation {
       const View x = call.input(i);
       if (x.dtype != DType::f32 || x.dims.size() != 4 || x.dims[0] != call.input(0).dims[0])
         throw Error(ErrorKind::invalid_input, "Concat: input " + std::to_string(i) + " is not float32 [n, h, w, c]");
-      parts.push_back({static_cast<const float*>(x.data), size(x.dims[1]), size(x.dims[2]), size(x.dims[3]),
-                       size(factors_[2 * i]), size(factors_[2 * i + 1]), size(x.dims[3])});
+      const std::int64_t up = factors_[2 * i], across = factors_[2 * i + 1];
+      parts.push_back({static_cast<const float*>(x.data), size(x.dims[1]), size(x.dims[2]), size(x.dims[3]), size(up),
+                       size(across), size(x.dims[3]), size(ops::repeated("Concat", x.dims[1], up)),
+                       size(ops::repeated("Concat", x.dims[2], across))});
     }
     return groups_ == 1 ? parts : grouped(std::move(parts));
   }
@@ -103,7 +106,7 @@ class Concat : public Implementation {
   /// One line of the result: channel i of every group, then channel i + 1.
   void shuffle(const std::vector<Part>& parts, std::size_t l, float* y) const {
     const auto at = [&](const Part& part, std::size_t w) { return part.line(l) + w / part.across * part.pixel; };
-    const std::size_t width = parts[0].width * parts[0].across, channels = parts[0].channels;
+    const std::size_t width = parts[0].wide, channels = parts[0].channels;
     for (std::size_t w = 0; w < width; ++w, y += groups_ * channels) {
       if (groups_ == 2) {
         in_turn(at(parts[0], w), at(parts[1], w), channels, y);

@@ -5,6 +5,7 @@
 #include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/pixels/kernels.h"
+#include "backends/ops/repeats.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -26,9 +27,7 @@ class Upsample : public Implementation {
     const std::size_t lines = size(x.dims[0]) * (flat ? 1 : size(x.dims[1]));
     const std::size_t width = size(x.dims[x.dims.size() - 2]), pixel = size(x.dims.back()) * byte_count(dtype_, {});
     Dims y(x.dims.begin(), x.dims.end());
-    for (std::size_t i = 0; i < factors_.size(); ++i)
-      if (factors_[i] < 1 || __builtin_mul_overflow(y[i + 1], factors_[i], &y[i + 1]))
-        throw Error(ErrorKind::invalid_input, "Upsample: factors that no tensor has room for");
+    for (std::size_t i = 0; i < factors_.size(); ++i) y[i + 1] = ops::repeated("Upsample", y[i + 1], factors_[i]);
     auto* to = static_cast<std::byte*>(call.output(0, y));
     const std::size_t wide = width * across * pixel, total = lines * up * wide;
     if (total == 0) return;
