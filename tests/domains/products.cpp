@@ -79,6 +79,9 @@ bool qmatmul(const Chosen& c, Operands& made) {
   const std::int64_t k = c.number("k"), n = c.number("n");
   const std::string steps = c.word("steps");
   made.call.attrs.set("a_per_tensor", steps == "tensor" ? 1 : 0).set("a_scale", steps == "known" ? 0.02f : 0.0f);
+  // What tensors in 8 bits make of NaN and infinity is not said by their body: the casts of integers are undefined.
+  const bool none = made.special() == Special::nan || made.special() == Special::infinite;
+  if (none && steps != "rows") return false;
   if (steps == "known") made.call.attrs.set("a_zero_point", made.below(256));
   feed_a(c, made);
   // Weights of at most 64 are bounded in pairs (src/core/bounded_pairs.h).
@@ -122,9 +125,8 @@ bool qmatmul4(const Chosen& c, Operands& made) {
 
 std::vector<Domain> product_domains() {
   const std::vector<Special> all = {Special::nan, Special::infinite, Special::huge, Special::tiny};
-  // What a row in 8 bits makes of NaN and infinity is not said by its body: the casts of integers are undefined.
   // Steps of numbers close to the largest overflow in one order of their scales and not in another.
-  const std::vector<Special> rounded = {Special::tiny};
+  const std::vector<Special> rounded = {Special::nan, Special::infinite, Special::tiny};
   const Axis batch = words("batch", {"", "", "2", "3,1", "0"});
   const std::vector<Axis> narrow = axes({flag("trans_b"), batch, words("a_type", {"f32", "rounded", "bf16"})});
   return {

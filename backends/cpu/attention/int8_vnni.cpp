@@ -21,8 +21,9 @@ struct Unit {
   __m512 unit, inverse;
   explicit Unit(__m512i largest) {  // NaN is the second operand, which stays
     const __m512 range = _mm512_max_ps(_mm512_set1_ps(1e-30f), _mm512_castsi512_ps(largest)),
-                 limit = _mm512_set1_ps(127);
-    unit = _mm512_div_ps(range, limit), inverse = _mm512_div_ps(limit, range);
+                 limit = _mm512_set1_ps(127);  // see step_size
+    unit = _mm512_add_ps(_mm512_div_ps(range, limit), _mm512_sub_ps(range, range));
+    inverse = _mm512_div_ps(limit, range);
   }
 };
 

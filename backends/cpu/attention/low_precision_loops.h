@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cpu/attention/loops.h"
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/vector/magnitudes.h"
 
 namespace modelflow::cpu {
@@ -24,14 +25,14 @@ struct InSteps {
       }
       const Floats range = from_bits(most), inverse = 127.0f / range;
       for (std::size_t i = 0; i < n; ++i) store(panel + i * kPanel + v, whole(load(panel + i * kPanel + v) * inverse));
-      store(units + v, range / 127.0f);
+      store(units + v, range / 127.0f + (range - range));
     }
   }
   static float row(const float* q, std::size_t n, float scale, float* to) {
     const float size = largest_size(q, n), range = size < 1e-30f ? 1e-30f : size;
     const Floats inverse = all(127 / range);
     vectors(n, [&](std::size_t i, auto part) { store(to + i, whole(load(q + i, part) * inverse), part); });
-    return scale * (range / 127);
+    return scale * step_size(range);
   }
   static MODELFLOW_INLINE Floats power(Floats e) { return whole(e * 255.0f); }
   /// Products to scores.

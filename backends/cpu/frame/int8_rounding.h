@@ -20,4 +20,8 @@ static inline std::int32_t whole_step(float scaled) {
   return scaled >= -128 ? static_cast<std::int32_t>(std::nearbyint(scaled)) : -128;
 }
 
+/// What a step of a row is worth whose largest number is `range`. Next to an infinite number all others are 0 steps of
+/// infinite size, as NaN as it is itself.
+static inline float step_size(float range) { return range / 127 + (range - range); }
+
 }  // namespace modelflow::cpu

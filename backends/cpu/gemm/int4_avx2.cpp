@@ -1,5 +1,6 @@
 // Matrix products by weights of 4 bits on AVX2 and on AVX-VNNI: blocks of k are summed in integers, and the blocks in
 // float32.
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/gemm/epilogue_loops.h"
 #include "backends/cpu/gemm/int4.h"
 #include "backends/cpu/vector/bytes.h"
@@ -142,8 +143,7 @@ void quantize_block(const float* a, std::size_t block, std::int8_t* out, BlockSt
   std::int32_t sum = 0;
   for (std::size_t lane = 0; lane < kLanes; ++lane)  // of no numbers it is any number
     sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(total[lane]));
-  // Next to an infinite number all others are 0 steps of infinite size, as NaN as it is itself.
-  const float unit = range / 127 + (range - range);
+  const float unit = step_size(range);
   of = {unit, unit * static_cast<float>(sum), static_cast<std::int32_t>(-8 * static_cast<std::int64_t>(sum))};
 }
 

@@ -1,6 +1,7 @@
 // Matrix products by weights of 4 bits on VNNI: blocks of k are summed in integers, and the blocks in float32.
 #include <cstring>
 
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/gemm/epilogue_avx512.h"
 #include "backends/cpu/gemm/int4.h"
 #include "backends/cpu/vector/magnitudes_avx512.h"
@@ -109,8 +110,7 @@ MODELFLOW_INLINE void quantize_block(const float* a, std::size_t block, std::int
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + j), _mm512_cvtepi32_epi8(x));
   }
   const std::int32_t sum = _mm512_reduce_add_epi32(steps);
-  // Next to an infinite number all others are 0 steps of infinite size, as NaN as it is itself.
-  const float unit = range / 127 + (range - range);
+  const float unit = step_size(range);
   of = {unit, unit * static_cast<float>(sum), -8 * sum};
 }
 

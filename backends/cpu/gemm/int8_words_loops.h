@@ -2,6 +2,7 @@
 // *_avx2.cpp, see vector.h.
 #pragma once
 
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/gemm/epilogue_loops.h"
 #include "backends/cpu/gemm/int8_words.h"
 #include "backends/cpu/gemm/word_tile.h"
@@ -45,7 +46,7 @@ void quantize_rows(const Rows& rows, const float* a, std::size_t begin, std::siz
     const float* row = a + r * rows.k;
     const float size = largest_size(row, rows.k), range = size < 1e-30f ? 1e-30f : size;
     const Floats inverse = all(127 / range);
-    out.scale[r] = range / 127;
+    out.scale[r] = step_size(range);
     write_row(rows, r, kZero, out,
               [&](std::size_t i, auto part) { return nearest(load(row + i, part) * inverse) + kZero; });
   }

@@ -22,8 +22,7 @@ void quantize(const float* a, std::size_t blocks, std::size_t block, const Row& 
     float range = 1e-30f;
     for (std::size_t j = 0; j < block; ++j) range = larger_size(range, a[j]);
     const float inverse = 127 / range;
-    // Next to an infinite number all others are 0 steps of infinite size, as NaN as it is itself.
-    row.units[i] = range / 127 + (range - range);
+    row.units[i] = step_size(range);
     for (std::size_t j = 0; j < block; ++j) row.steps[i * block + j] = whole_step(a[j] * inverse);
   }
 }

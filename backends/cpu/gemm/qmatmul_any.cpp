@@ -20,7 +20,7 @@ float quantize(const QMatMulAttrs& attrs, const TensorSteps& all, const float* a
     for (std::size_t i = 0; i < k; ++i) range = larger_size(range, a[i]);
     const float inverse = 127 / range;
     for (std::size_t i = 0; i < k; ++i) steps[i] = whole_step(a[i] * inverse);
-    return range / 127;
+    return step_size(range);
   }
   const auto low = static_cast<float>(-all.zero_point), high = static_cast<float>(255 - all.zero_point);
   for (std::size_t i = 0; i < k; ++i) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/gemm/epilogue_avx512.h"
 #include "backends/cpu/vector/magnitudes_avx512.h"
 
@@ -111,7 +112,7 @@ struct ByRow {
   float scale(std::size_t r, const float* row, std::size_t k) {
     const float range = std::max(largest(row, k), 1e-30f);
     inverse[r] = _mm512_set1_ps(127 / range);
-    return range / 127;
+    return step_size(range);
   }
   MODELFLOW_INLINE __m512i steps(std::size_t r, __m512 x) const {
     return _mm512_cvtps_epi32(_mm512_mul_ps(x, inverse[r]));

@@ -27,7 +27,7 @@ float quantize(const float* in, std::size_t depth, std::uint8_t* steps) {
   for (std::size_t i = 0; i < depth; ++i) range = larger_size(range, in[i]);
   const float inverse = 127 / range;
   for (std::size_t i = 0; i < depth; ++i) steps[i] = static_cast<std::uint8_t>(whole_step(in[i] * inverse) + kZero);
-  return range / 127;
+  return step_size(range);
 }
 
 struct StepProduct {

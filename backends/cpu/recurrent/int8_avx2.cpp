@@ -1,4 +1,5 @@
 // LSTM and GRU with int8 weights on AVX2 and on AVX-VNNI: products in words of four bytes.
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/recurrent/int8_words.h"
 #include "backends/cpu/recurrent/walk.h"
 #include "backends/cpu/vector/bytes.h"
@@ -36,7 +37,7 @@ struct WordProduct {
       }
     });
     for (std::size_t i = depth; i % Word::kSteps; ++i) to[i] = 0;
-    return range / 127;
+    return step_size(range);
   }
 };
 
