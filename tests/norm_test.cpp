@@ -51,6 +51,20 @@ class NormLoopsTest : public testing::TestWithParam<const Compiled*> {
   }
 };
 
+TEST_P(NormLoopsTest, SoftmaxOfLongColumnsAddsUpToOne) {
+  for (const std::size_t inner : {3U, 40U}) {
+    const std::size_t n = (1U << 22) / inner;
+    const std::vector<float> x = numbers(n * inner, 0, 1);
+    std::vector<float> y(n * inner);
+    GetParam()->code.softmax.columns({.n = n, .inner = inner, .count = inner, .x = x.data(), .y = y.data()});
+    for (std::size_t column = 0; column < inner; ++column) {
+      double sum = 0;
+      for (std::size_t i = column; i < y.size(); i += inner) sum += y[i];
+      EXPECT_NEAR(sum, 1, 3e-6) << column << " of " << inner;
+    }
+  }
+}
+
 TEST_P(NormLoopsTest, RowsOfAnySize) {
   for (const std::size_t n : {1U, 5U, 15U, 16U, 17U, 37U, 63U, 64U, 65U, 384U, 768U, 1000U, 1024U}) {
     const std::vector<float> x = numbers(n, 0, 1), r = numbers(n, 0, 2), scale = numbers(n, 1, 3),

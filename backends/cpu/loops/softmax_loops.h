@@ -65,17 +65,23 @@ void softmax_columns(const SoftmaxColumns& c, std::size_t at, Part part) {
   const ExpOfNegative exp;
   const auto place = [&](std::size_t i, std::size_t v) { return i * c.inner + at + v * kLanes; };
   const auto score = [&](std::size_t i, std::size_t v) { return rounded(load(c.x + place(i, v), part) * c.scale); };
+  constexpr std::size_t kLongest = 256;  // steps summed in one float before they join the total
   Floats base[Vectors], sum[Vectors] = {};
   for (Floats& b : base) b = all(kNothing);
   for (std::size_t i = 0; i < c.n; ++i)
     for (std::size_t v = 0; v < Vectors; ++v) base[v] = max(base[v], score(i, v));
   for (Floats& b : base) b = b == all(kNothing) ? Floats{} : b;
-  for (std::size_t i = 0; i < c.n; ++i)
-    for (std::size_t v = 0; v < Vectors; ++v) {
-      const Floats e = exp(score(i, v) - base[v]);
-      if (!c.log) store(c.y + place(i, v), e, part);
-      sum[v] += e;
-    }
+  for (std::size_t block = 0; block < c.n; block += kLongest) {
+    Floats some[Vectors] = {};
+    const std::size_t end = c.n - block < kLongest ? c.n : block + kLongest;
+    for (std::size_t i = block; i < end; ++i)
+      for (std::size_t v = 0; v < Vectors; ++v) {
+        const Floats e = exp(score(i, v) - base[v]);
+        if (!c.log) store(c.y + place(i, v), e, part);
+        some[v] += e;
+      }
+    for (std::size_t v = 0; v < Vectors; ++v) sum[v] += some[v];
+  }
   for (Floats& s : sum) s = c.log ? log(s) : 1.0f / s;
   for (std::size_t i = 0; i < c.n; ++i)
     for (std::size_t v = 0; v < Vectors; ++v)
