@@ -1,7 +1,9 @@
 // Convolutions where the conformance walk cannot go.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "backends/activation.h"
@@ -116,6 +118,17 @@ std::string describe(const Kernel& kernel, const Call& call) {
   return text;
 }
 
+/// Counts the scratch memory that a kernel asks for.
+class CountedInvocation : public HostInvocation {
+ public:
+  using HostInvocation::HostInvocation;
+  std::byte* scratch(std::size_t bytes) override {
+    asked += bytes;
+    return HostInvocation::scratch(bytes);
+  }
+  std::size_t asked = 0;
+};
+
 // The call with constant weights of its own.
 struct Case {
   std::vector<Tensor> constants;
@@ -188,6 +201,60 @@ TEST(Conv, WindowsOfNothingButPadding) {
   ASSERT_NO_FATAL_FAILURE(check(three.call, {}, 28));
   const Case without_width({1, 16, 4, 9, 2}, {16, 16, 3, 3, 3}, {{"pads", Ints{1, 1, 1, 1, 1, 2}}});
   ASSERT_NO_FATAL_FAILURE(check(without_width.call, {1, 16, 4, 9, 0}));
+}
+
+constexpr std::size_t kLittle = 4 << 20;
+
+/// Windows far wider than their image lie in padding, and no kernel makes room for all of it.
+TEST(Conv, FarWindowsTakeLittleMemory) {
+  HostThreads pool(2);
+  for (const std::int64_t group : {1, 16}) {
+    for (const std::int64_t far : {400, 300000}) {
+      for (const char* layout : {"NHWC", "NCHW"}) {
+        const bool last = std::string_view(layout) == "NHWC";
+        const Case made(last ? Dims{1, 4, 4, 16} : Dims{1, 16, 4, 4}, {16, 16 / group, 3, 3},
+                        {{"dilations", Ints{far, far}},
+                         {"pads", Ints{far, far, far, far}},
+                         {"group", group},
+                         {"x_layout", std::string(layout)}});
+        const std::vector<Tensor> in = operands(made.call);
+        Call unknown = made.call;
+        unknown.inputs[0].shape = Shape();
+        for (const Call& call : {made.call, unknown}) {
+          for (const Kernel* kernel : kernels()) {
+            if (!kernel->takes(call, Target::host())) continue;
+            CountedInvocation run(pool, in);
+            kernel->create(call, Target::host())->run(run);
+            EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
+            ASSERT_NO_FATAL_FAILURE(expect_near(reference(made.call, in), run.result(0), describe(*kernel, call)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(QConv, FarWindowsTakeLittleMemory) {
+  HostThreads pool(2);
+  for (Call call : find_fused_op("QConv")->samples()) {
+    const ConvAttrs conv(call);
+    if (conv.residual != Residual::none || call.in(1).constant->elements() > 1 << 16) continue;
+    constexpr std::int64_t kFar = 50000;
+    Ints pads;
+    for (std::size_t i = 0; i < 2 * conv.rank(); ++i) pads.push_back((conv.kernel[i % conv.rank()] - 1) / 2 * kFar);
+    call.attrs.set("dilations", Ints(conv.rank(), kFar)).set("pads", pads);
+    ASSERT_TRUE(find_fused_op("QConv")->infer(call));
+    std::vector<Tensor> in = {Tensor::make(DType::u8, call.in(0).shape.values(), [&](std::byte* bytes) {
+      std::fill_n(bytes, byte_count(DType::u8, call.in(0).shape.values()), std::byte{100});
+    })};
+    for (std::size_t i = 1; i < call.inputs.size(); ++i) in.push_back(*call.in(i).constant);
+    for (const Kernel* kernel : kernels()) {
+      if (!kernel->takes(call, Target::host())) continue;
+      CountedInvocation run(pool, in);
+      kernel->create(call, Target::host())->run(run);
+      EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
+    }
+  }
 }
 
 /// Padding alone gives pixels of an image without width: a result or an error, and the process goes on.

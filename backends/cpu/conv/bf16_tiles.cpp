@@ -6,6 +6,7 @@
 
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/lines.h"
+#include "backends/cpu/conv/padding.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/bf16_int8_amx.h"
@@ -161,7 +162,8 @@ Verdict accepts(const Call& call, const Target&) {
   if (call.in(1).constant->elements() / w[0] < static_cast<std::int64_t>(kTileBytes / 2))
     return no("sums are short", call.in(1).name);
   constexpr std::int64_t kLeastChannels = 16;  // of which a pixel is copied
-  return w[1] < kLeastChannels && !gathers ? no("has few channels", call.in(0).name) : yes();
+  if (w[1] < kLeastChannels && !gathers) return no("has few channels", call.in(0).name);
+  return accepts_copy(call);
 }
 
 /// How much of the tiles numbers of the convolution fill: a step has what a tap reads, a column a filter.

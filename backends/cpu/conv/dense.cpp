@@ -7,6 +7,7 @@
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/conv/padding.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
@@ -186,27 +187,6 @@ class Dense : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-/// How many of the numbers that windows read lie in the image and not in its padding; 1 where extents are unknown.
-double inside(const Call& call) {
-  const ops::ConvAttrs conv(call);
-  const Shape& x = call.in(0).shape;
-  double share = 1;
-  for (std::size_t i = 0; i < conv.rank(); ++i) {
-    const Dim extent = x.has_rank() && x.rank() == conv.rank() + 2 ? x[i + (conv.x_last ? 1 : 2)] : Dim();
-    if (!extent.known()) return 1;
-    const std::int64_t out = conv.extent(i, extent.value());
-    std::int64_t read = 0;
-    for (std::int64_t k = 0; k < conv.kernel[i]; ++k) {  // windows y where 0 <= y * stride - before < extent
-      const std::int64_t before = conv.pads[i] - k * conv.dilations[i], stride = conv.strides[i];
-      const std::int64_t first = before > 0 ? ceil_div(before, stride) : 0;
-      const std::int64_t end = extent.value() + before > 0 ? ceil_div(extent.value() + before, stride) : 0;
-      read += std::max<std::int64_t>(std::min(end, out) - first, 0);
-    }
-    if (out > 0) share *= static_cast<double>(read) / static_cast<double>(out * conv.kernel[i]);
-  }
-  return share;
-}
-
 // Padding is multiplied like the image here, and left out in oneDNN: with dilation 12 over 16 x 16 pixels (DeepLab) 3
 // times as fast, with dilation 24 10 times, with dilation 4 over 28 x 28 (0.82 inside) 1.25 times (Emerald Rapids).
 // Below a million operations there is nothing to gain.
@@ -215,9 +195,9 @@ constexpr double kLeastInside = 0.85, kLeastWork = 1e6;
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   if (CallAttrs(call).integer("group") != 1) return no("is grouped", call.in(1).name);
-  if (ops::conv_flops(call) > kLeastWork && inside(call) < kLeastInside)
+  if (ops::conv_flops(call) > kLeastWork && inside_share(call) < kLeastInside)
     return no("reads much padding, which oneDNN leaves out", call.in(0).name);
-  return yes();
+  return accepts_copy(call);
 }
 
 double cost(const Call& call, const Target& target) {

@@ -6,6 +6,7 @@
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/conv/padding.h"
 #include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/ops/work.h"
@@ -78,7 +79,9 @@ Verdict accepts(const Call& call, const Target&) {
   const std::int64_t group = CallAttrs(call).integer("group"), filters = w.constant->dims()[0];
   if (w.constant->dims()[1] != 1 || (filters != group && group < kLeastChannels))
     return no("is not one filter per channel", w.name);
-  return filters / group <= kMostFilters ? yes() : no("has too many filters per channel", w.name);
+  if (filters / group > kMostFilters) return no("has too many filters per channel", w.name);
+  const bool copies = filters != group || CallAttrs(call).text("x_layout") != "NHWC";
+  return copies ? accepts_copy(call) : yes();
 }
 
 double cost(const Call& call, const Target& target) {

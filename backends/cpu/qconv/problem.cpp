@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/call_attrs.h"
+#include "backends/cpu/conv/padding.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/ops/work.h"
 
@@ -136,7 +137,7 @@ Verdict accepts_qconv_vectors(const Call& call, const Target& target, std::size_
     if (!std::isfinite(scales[f])) return no("scale is not finite", scale.name);
   }
   if (!(largest_steps(call, attrs, largest) < 1e9)) return no("scales are too far apart", scale.name);
-  return yes();
+  return accepts_copy(call);
 }
 
 Verdict accepts_qconv_depthwise(const Call& call, const Target& target) {
