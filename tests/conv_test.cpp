@@ -282,6 +282,57 @@ TEST(QConv, AnImageWithoutWidth) {
   }
 }
 
+Tensor sizes(const Tensor& of) {
+  return Tensor::make(DType::f32, of.dims(), [&](std::byte* bytes) {
+    std::ranges::transform(of.as<float>(), reinterpret_cast<float*>(bytes), [](float x) { return std::abs(x); });
+  });
+}
+
+/// Results of Winograd's method as far as they do not see one pixel, compared with what sums of float32 come to.
+void check_beside(const Case& made, const Tensor& x, std::int64_t row, std::int64_t column) {
+  const std::vector<Tensor> in = {x, made.constants[0]};
+  const std::vector<float> want = reference(made.call, in), size = reference(made.call, {sizes(x), sizes(in[1])});
+  const auto filters = x.dims()[3], width = x.dims()[2];
+  HostThreads pool(2);
+  for (const Kernel* kernel : kernels()) {
+    if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
+    if (!kernel->fits(Target::host())) continue;
+    ASSERT_TRUE(kernel->takes(made.call, Target::host()));
+    HostInvocation run(pool, in);
+    kernel->create(made.call, Target::host())->run(run);
+    const Tensor got = run.result(0);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      const auto pixel = static_cast<std::int64_t>(i) / filters;
+      if (std::abs(pixel / width - row) < 2 && std::abs(pixel % width - column) < 2) continue;
+      ASSERT_NEAR(got.as<float>()[i], want[i], 3e-6 * size[i])
+          << describe(*kernel, made.call) << " at " << pixel / width << ", " << pixel % width;
+    }
+  }
+}
+
+TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
+  // Tiles of 4 and of 2 results, and weights that do not stay in L2.
+  for (const Dims& dims : {Dims{1, 14, 13, 64}, Dims{1, 2, 30, 64}, Dims{1, 9, 11, 128}}) {
+    const std::int64_t channels = dims[3], row = dims[1] / 2, column = 9;
+    const Case made(dims, {channels, channels, 3, 3},
+                    {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+    for (const float large : {10.0f, 300.0f, 1e6f, 1e15f, 1e30f, std::numeric_limits<float>::infinity()}) {
+      for (const float others : {1.0f, 1e-25f, 0.0f}) {  // of sizes whose squares are numbers or not, and of none
+        const Tensor x = random(dims, 1, others);
+        const auto first = static_cast<std::size_t>((row * dims[2] + column) * channels);
+        ASSERT_NO_FATAL_FAILURE(check_beside(made,
+                                             Tensor::make(DType::f32, dims,
+                                                          [&](std::byte* bytes) {
+                                                            std::copy_n(x.data(), byte_count(DType::f32, dims), bytes);
+                                                            std::fill_n(reinterpret_cast<float*>(bytes) + first,
+                                                                        channels, large);
+                                                          }),
+                                             row, column));
+      }
+    }
+  }
+}
+
 TEST(Conv, WrongShapesAreRefusedAtRunTime) {
   const Case made({1, 8, 8, 24}, {24, 24, 3, 3}, {{"x_layout", "NHWC"}});
   HostThreads pool(1);

@@ -132,8 +132,9 @@ class Winograd : public Implementation {
     return static_cast<std::int64_t>(near_bytes(target, floats));
   }
 
+  /// Of a tile and its products, and which results are not made of them.
   static std::int64_t tile_floats(const WinogradRun& run) {
-    return run.frequencies() * (run.pixel + run.problem.filters);
+    return run.frequencies() * (run.pixel + run.problem.filters) + 1;
   }
 
   /// The products of `count` tiles for some frequencies and columns.
@@ -168,10 +169,11 @@ class Winograd : public Implementation {
       const std::int64_t first = run.tiles() * i / blocks, last = run.tiles() * (i + 1) / blocks;
       auto* v = reinterpret_cast<float*>(scratch);
       float* products = v + run.frequencies() * rows * run.pixel;
-      code_.input(run, first, last, rows, v);
+      auto* apart = reinterpret_cast<std::uint32_t*>(products + run.frequencies() * rows * run.problem.filters);
+      code_.input(run, first, last, rows, v, apart);
       for (std::int64_t f = 0; f < run.frequencies(); ++f)
         multiply(run, f, last - first, rows, v, products, 0, static_cast<std::size_t>(run.problem.filters));
-      code_.output(run, first, last, rows, products);
+      code_.output(run, first, last, rows, products, apart);
     });
   }
 
@@ -180,20 +182,21 @@ class Winograd : public Implementation {
     const std::int64_t rows = std::clamp<std::int64_t>(phase_floats_ / tile_floats(run), 1, run.tiles());
     auto* v = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(rows * tile_floats(run)) * sizeof(float)));
     float* products = v + run.frequencies() * rows * run.pixel;
+    auto* apart = reinterpret_cast<std::uint32_t*>(products + run.frequencies() * rows * run.problem.filters);
     const auto n = static_cast<std::size_t>(run.problem.filters);
     for (std::int64_t first = 0; first < run.tiles(); first += rows) {
       const std::int64_t count = std::min(rows, run.tiles() - first);
       const auto tiles = static_cast<std::size_t>(count), parts = std::min(tiles, call.threads() * 4);
       share(call, tiles, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        code_.input(run, first + at, first + last, rows, v + at * run.pixel);
+        code_.input(run, first + at, first + last, rows, v + at * run.pixel, apart + at);
       });
       call.parallel(static_cast<std::size_t>(run.frequencies()), [&](std::size_t f) {
         multiply(run, static_cast<std::int64_t>(f), count, rows, v, products, 0, n);
       });
       share(call, tiles, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        code_.output(run, first + at, first + last, rows, products + at * run.problem.filters);
+        code_.output(run, first + at, first + last, rows, products + at * run.problem.filters, apart + at);
       });
     }
   }

@@ -27,11 +27,13 @@ struct WinogradRun {
 struct WinogradCode {
   const char* layout;  ///< of transformed weights, for their cache
   const F32Code& product;
-  /// Tiles [first, last) of x into v [frequency, tile, pixel]; `rows`: the tiles that v has room for.
-  void (*input)(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows, float* v);
+  /// Tiles [first, last) of x into v [frequency, tile, pixel]; `rows`: the tiles that v has room for. `apart`: of each
+  /// tile the results that are to be computed by themselves, a bit each.
+  void (*input)(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows, float* v,
+                std::uint32_t* apart);
   /// And the products [frequency, tile, filters] into y, with bias, residual and activation.
   void (*output)(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows,
-                 const float* products);
+                 const float* products, const std::uint32_t* apart);
 };
 
 /// Each only where host_isas() has it.
