@@ -67,15 +67,17 @@ constexpr float kFar = 16;
 /// Whether all that a pixel of the tile holds is beyond kFar times what is seen, both as sums of squares.
 bool is_far(float pixel, float seen) { return !(pixel <= kFar * kFar * seen); }
 
-/// All numbers of some pixels side by side, squared.
-MODELFLOW_INLINE float size_of(const float* x, std::int64_t n) {
-  Floats sum[4] = {};
-  vectors_by_four(static_cast<std::size_t>(n), [&](std::size_t i, auto part, std::size_t v) {
-    const Floats d = load(x + i, part);
-    sum[v] += d * d;
-  });
-  return sum_of((sum[0] + sum[1]) + (sum[2] + sum[3]));
-}
+/// Adds the squares of n numbers up.
+struct Squares {
+  Floats sums[4] = {};
+  MODELFLOW_INLINE void add(const float* x, std::int64_t n) {
+    vectors_by_four(static_cast<std::size_t>(n), [&](std::size_t i, auto part, std::size_t v) {
+      const Floats d = load(x + i, part);
+      sums[v] += d * d;
+    });
+  }
+  MODELFLOW_INLINE float total() const { return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])); }
+};
 
 /// The pixels of a tile.
 template <class F>
@@ -89,18 +91,21 @@ struct Pixels {
   }
   float size(int i, int j) const {
     const std::int64_t y = row + i, x = column + j;
-    return y < 0 || y >= p.height || x < 0 || x >= p.width ? 0 : size_of(at(y, x), p.channels);
+    Squares squares;
+    if (y >= 0 && y < p.height && x >= 0 && x < p.width) squares.add(at(y, x), p.channels);
+    return squares.total();
   }
 
   /// Whether a result may see too little. Each of them sees a pixel of an odd row and column.
   bool may_be_far(std::int64_t high, std::int64_t wide) const {
     const std::int64_t first = column < 0 ? 0 : column, end = column + n < p.width ? column + n : p.width;
-    float all = 0;
+    Squares squares;
     for (std::int64_t y = row < 0 ? 0 : row; y < row + n && y < p.height && first < end; ++y)
-      all += size_of(at(y, first), (end - first) * p.channels);
+      squares.add(at(y, first), (end - first) * p.channels);
+    const float whole = squares.total();
     for (int i = 1; i < m && i <= high; i += 2) {
       for (int j = 1; j < m && j <= wide; j += 2)
-        if (is_far(all, size(i, j))) return true;
+        if (is_far(whole, size(i, j))) return true;
     }
     return false;
   }
@@ -167,12 +172,11 @@ MODELFLOW_INLINE bool any_spoiled(const Floats* results) {
 
 /// Results of a vector of filters from k on at `place`, by their definition. Zeros are `skipped` where all that a
 /// result sees are zeros.
-__attribute__((noinline)) void direct(const WinogradRun& run, const Place& place, std::int64_t k, bool skipped,
-                                      float (&sums)[kLanes]) {
+__attribute__((noinline, cold)) Floats direct(const WinogradRun& run, const Place& place, std::int64_t k,
+                                              bool skipped) {
   constexpr std::int64_t kChannels = 64;
   const ConvProblem& p = run.problem;
-  float window[9 * kChannels];
-  for (float& sum : sums) sum = 0;
+  float window[9 * kChannels], sums[kLanes] = {};
   for (std::int64_t c = 0; c < p.channels; c += kChannels) {
     const std::int64_t count = p.channels - c < kChannels ? p.channels - c : kChannels;
     bool any = !skipped;
@@ -194,6 +198,7 @@ __attribute__((noinline)) void direct(const WinogradRun& run, const Place& place
       sums[f] += sum_of((sum[0] + sum[1]) + (sum[2] + sum[3]));
     }
   }
+  return load(sums);
 }
 
 /// PRelu: the activation of one vector of filters after the other.
@@ -232,14 +237,13 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
         Floats out[m][m];
         for (int i = 0; i < m; ++i) F::output(&half[0][i], m, out[i]);
         const bool spoiled = any_spoiled<m * m>(out[0]);
+        const std::uint32_t left = spoiled ? ~std::uint32_t{0} : apart;
         for (int i = 0; i < m && i < high; ++i) {
           for (int j = 0; j < m && j < wide; ++j) {
             const std::int64_t pixel = at + i * row_step + j * p.filters + static_cast<std::int64_t>(k);
-            if (spoiled || (apart >> (i * m + j) & 1) != 0) {
-              float sums[kLanes];
-              direct(run, {place.image, place.row + i, place.column + j}, static_cast<std::int64_t>(k), !spoiled, sums);
-              out[i][j] = load(sums);
-            }
+            if (left != 0 && (left >> (i * m + j) & 1) != 0)
+              out[i][j] =
+                  direct(run, {place.image, place.row + i, place.column + j}, static_cast<std::int64_t>(k), !spoiled);
             Floats y = out[i][j] + bias;
             if (before) y += load(p.added + pixel, part);
             y = f(y);
