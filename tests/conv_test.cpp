@@ -311,12 +311,12 @@ void check_beside(const Case& made, const Tensor& x, std::int64_t row, std::int6
 }
 
 TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
-  // Tiles of 4 and of 2 results, and weights that do not stay in L2.
-  for (const Dims& dims : {Dims{1, 14, 13, 64}, Dims{1, 2, 30, 64}, Dims{1, 9, 11, 128}}) {
+  // Tiles of 4 results with weights that stay in L2 and that do not, and tiles of 2.
+  for (const Dims& dims : {Dims{1, 28, 20, 64}, Dims{1, 28, 20, 96}, Dims{1, 2, 30, 64}}) {
     const std::int64_t channels = dims[3], row = dims[1] / 2, column = 9;
     const Case made(dims, {channels, channels, 3, 3},
                     {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
-    for (const float large : {10.0f, 300.0f, 1e6f, 1e15f, 1e30f, std::numeric_limits<float>::infinity()}) {
+    for (const float large : {10.0f, 1e6f, 1e30f, std::numeric_limits<float>::infinity()}) {
       for (const float others : {1.0f, 1e-25f, 0.0f}) {  // of sizes whose squares are numbers or not, and of none
         const Tensor x = random(dims, 1, others);
         const auto first = static_cast<std::size_t>((row * dims[2] + column) * channels);
