@@ -27,6 +27,21 @@ TEST(Reference, NanIsNotFedToWhatPicksTheLargest) {
   EXPECT_TRUE(pooled.contains("extreme"));
 }
 
+/// QLinearAdd says no type of its result, which the convolution behind it multiplies exactly all the same.
+TEST(Reference, ProductsOfWhatContribOpsGiveRun) {
+  const std::shared_ptr<Runtime> runtime = Runtime::find();
+  if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17, \"com.microsoft\" : 1]>\n"
+      "g (float[1,2,4,4] x) => (float[] y) <float s = {0.1}, int8 z = {3}, int8[2,2,1,1] w = {1,-2,3,4}, float ws = "
+      "{0.5}, "
+      "int8 none = {0}> {\n"
+      "q = QuantizeLinear(x, s, z) a = com.microsoft.QLinearAdd(q, s, z, q, s, z, s, z)\n"
+      "c = QLinearConv(a, s, z, w, ws, none, s, z) y = DequantizeLinear(c, s, z) }");
+  const Reference reference = make_reference(*runtime, model, {});
+  EXPECT_FALSE(reference.feeds.empty()) << reference.why_not;
+}
+
 TEST(Reference, WhatStandsInAFunctionCountsAsWell) {
   const std::shared_ptr<Runtime> runtime = Runtime::find();
   if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
