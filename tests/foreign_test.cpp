@@ -51,6 +51,17 @@ TEST(Foreign, AFunctionByTheNameOfAStandardOperatorIsNotRun) {
   EXPECT_TRUE(model.functions.empty());
 }
 
+/// What the call hands over may read what stands around it.
+TEST(Foreign, CallsThatHandAGraphOverStay) {
+  const char* text =
+      "<ir_version: 10, opset_import: [\"\" : 17, \"l\" : 1]> g (float[N,3] x, bool c) => (float[] y) {\n"
+      "y = l.f <body: graph = b1 () => (float[] t) { t = Exp(x) }> (x, c) }\n"
+      "<domain: \"l\", opset_import: [\"\" : 17]> f <body> (x, c) => (y) {\n"
+      "y = If <else_branch: graph = b2 () => (float[] e) { e = Neg(x) }, then_branch: graph = @body> (c) }";
+  EXPECT_EQ(inline_functions(Model::from_text(text)).graph().nodes().front()->op(), "f");
+  EXPECT_EQ(optimize(Model::from_text(text), quick()).model.graph().nodes().front()->op(), "f");
+}
+
 TEST(Foreign, OursAreKnown) {
   const Model model = Model::from_text(
       "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2,8,8] x, float[N,S,4] z) => (float[N,2,8,8] y, "
