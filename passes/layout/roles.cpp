@@ -103,9 +103,9 @@ std::optional<Role> role_of(const Node& node, Facts& facts) {
     std::vector<const Value*> turned;
     for (const std::size_t i : role->inputs) turned.push_back(node.input(i));
     if (role->output) turned.push_back(node.output());
-    const auto flat = std::ranges::find_if(turned, [&](const Value* value) { return facts.rank(value) < 3; });
     // Float8 and 4-bit numbers came to Transpose one by one with newer opsets.
     if (std::ranges::any_of(turned, [](const Value* value) { return value->dtype() > DType::bf16; })) return {};
+    const auto flat = std::ranges::find_if(turned, [&](const Value* value) { return facts.rank(value) < 3; });
     if (flat == turned.end()) return role;
     facts.context.miss("channels-last", &node, "the rank of '" + (*flat)->name() + "' is unknown");
     return {};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "modelflow/modelflow.h"
+#include "src/verify/shifted.h"
 
 namespace modelflow {
 namespace {
@@ -37,17 +38,6 @@ bool has_products(const Graph& graph) {
   });
 }
 
-constexpr std::int32_t kShift = 128;
-
-/// x + shift as another type.
-Value* shifted(Graph& graph, Value* x, std::int32_t shift, DType to, Node& before) {
-  const auto cast = [&](Value* value, DType type) {
-    return graph.add("Cast", {value}, {.before = &before, .attrs = {{"to", static_cast<std::int64_t>(type)}}}).output();
-  };
-  Value& by = graph.add_constant(Tensor::of<std::int32_t>({}, {shift}));
-  return cast(graph.add("Add", {cast(x, DType::i32), &by}, {.before = &before}).output(), to);
-}
-
 bool is_signed(const Value* value) { return value && value->dtype() == DType::i8; }
 
 /// What a contrib op gives (QLinearAdd) has no type here: its zero point has the same.
@@ -60,10 +50,10 @@ void make_unsigned(Node& node, const Operands& operand, std::vector<Value*>& inp
   if (!is_signed(operand, inputs)) return;
   Graph& graph = node.graph();
   if (inputs.size() <= operand.zero) inputs.resize(operand.zero + 1);
-  inputs[operand.value] = shifted(graph, inputs[operand.value], kShift, DType::u8, node);
+  inputs[operand.value] = &shifted(graph, *inputs[operand.value], kToUnsigned, DType::u8, &node);
   Value*& zero = inputs[operand.zero];
-  zero = zero ? shifted(graph, zero, kShift, DType::u8, node)
-              : &graph.add_constant(Tensor::of<std::uint8_t>({}, {std::uint8_t{kShift}}));
+  zero = zero ? &shifted(graph, *zero, kToUnsigned, DType::u8, &node)
+              : &graph.add_constant(Tensor::of<std::uint8_t>({}, {std::uint8_t{kToUnsigned}}));
 }
 
 void make_exact(Node& node, const Product& product) {
@@ -75,10 +65,10 @@ void make_exact(Node& node, const Product& product) {
   if (inputs == node.inputs()) return;
   const std::size_t zero = product.zero_of_result;
   const bool signed_result = zero && zero < inputs.size() && is_signed(inputs[zero]);
-  if (signed_result) inputs[zero] = shifted(graph, inputs[zero], kShift, DType::u8, node);
+  if (signed_result) inputs[zero] = &shifted(graph, *inputs[zero], kToUnsigned, DType::u8, &node);
   Node& exact = graph.add(node.op(), inputs, {.before = &node, .attrs = node.attrs});
   Value* result = exact.output();
-  if (signed_result) result = shifted(graph, result, -kShift, DType::i8, node);
+  if (signed_result) result = &shifted(graph, *result, -kToUnsigned, DType::i8, &node);
   graph.replace(*node.output(), *result);
   graph.erase(node);
 }

@@ -2,26 +2,10 @@
 #include "src/verify/twins.h"
 
 #include "passes/graph/channels_last.h"
+#include "src/verify/shifted.h"
 
 namespace modelflow {
 namespace {
-
-/// int8 numbers are unsigned ones with a zero point that is 128 more (passes/quantize/import.cpp).
-constexpr std::int32_t kShift = 128;
-
-Value& cast(Graph& graph, Value& value, DType type) {
-  Value& made = *graph.add("Cast", {&value}, {.attrs = {{"to", static_cast<std::int64_t>(type)}}}).output();
-  made.type = Type::tensor(type, value.shape());
-  return made;
-}
-
-Value& as_signed(Graph& graph, Value& value) {
-  Value& wide = cast(graph, value, DType::i32);
-  Value& shift = graph.add_constant(Tensor::scalar(kShift), "shift");
-  Value& moved = *graph.add("Sub", {&wide, &shift}).output();
-  moved.type = wide.type;
-  return cast(graph, moved, DType::i8);
-}
 
 Value& channels_second(Graph& graph, Value& value, const Shape& shape) {
   const Ints perm = passes::to_first(value.shape().rank());
@@ -39,7 +23,7 @@ void add_twin(Graph& graph, const Value& value, const Graph& original) {
   if (!(is_moved || was_signed) || !(was_signed || twin->dtype() == value.dtype())) return;
   if (is_moved && (!twin->shape().has_rank() || twin->shape().rank() < 3)) return;
   Value* made = is_moved ? &channels_second(graph, *twin, value.shape()) : twin;
-  if (was_signed) made = &as_signed(graph, *made);
+  if (was_signed) made = &shifted(graph, *made, -kToUnsigned, DType::i8);
   if (twin->name() == value.name()) graph.rename(*twin, graph.unique_name(value.name()));
   graph.rename(*made, value.name());
 }
