@@ -84,6 +84,21 @@ TEST(Optimize, ConvolutionsBetweenNumbersInEightBitsLoad) {
   EXPECT_FALSE(result.report.fused.empty());
 }
 
+/// ONNX Runtime infers one channel there, and its own Conv looks at it in a run alone.
+TEST(Optimize, ABranchThatIsNeverTakenMayContradictItself) {
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,2,8,8] x, float[2,2,2] z, bool c) => (float[] y) <bool never = {0}, float[2,1,3,3] w = {1, 2, 3, 4, 5, 6,
+      7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1}, float[1,1,2] v = {0.5, -0.25}, float[1,1,1] r = {0.5}> {
+      n = And(c, never)
+      y = If <then_branch = t () => (float[] a) { s = RNN <hidden_size = 1> (z, v, r) a = Conv <group = 2> (s, w) },
+              else_branch = e () => (float[] b) { b = Conv <group = 2> (x, w) }> (n) })");
+  const Result result = optimize(model, quick(Level::O2));
+  EXPECT_TRUE(result.report.verified);
+  EXPECT_TRUE(result.report.faults.empty()) << result.report.text();
+  EXPECT_EQ(result.report.fused.size(), 2U);
+}
+
 TEST(Optimize, IsIdempotent) {
   const Result once = optimize(classifier(), quick(Level::O2));
   const Result twice = optimize(once.model, quick(Level::O2));

@@ -69,13 +69,37 @@ std::unique_ptr<Implementation> make_implementation(const CustomOp& op, const Ca
   return made;
 }
 
+/// The call with the ranks of its operands alone; nothing where these do not fit either.
+std::optional<Call> inferred_from_ranks(Call call) {
+  for (Operand& input : call.inputs)
+    if (!input.constant && input.shape.has_rank()) input.shape = Shape(std::vector<Dim>(input.shape.rank()));
+  try {
+    infer_outputs(call);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  return call;
+}
+
+/// Extents that exclude each other are no reason not to load: they may stand in a branch that is never taken, or be
+/// hints that nobody kept true. The runtime's own operators look at them in a run, and so do kernels.
+Call inferred_call(const Call& call) {
+  Call inferred = call;
+  try {
+    infer_outputs(inferred);
+  } catch (const Error&) {
+    std::optional<Call> loose = inferred_from_ranks(call);
+    if (!loose) throw;
+    return std::move(*loose);
+  }
+  return inferred;
+}
+
 /// Ready now, or where the ranks of operands are not known, in the first run.
 std::unique_ptr<Implementation> now_or_deferred(const CustomOp& op, const Call& call, std::vector<Tensor> constants) {
   const auto make = [&op](const Call& inferred) { return make_implementation(op, inferred); };
   try {
-    Call inferred = call;
-    infer_outputs(inferred);
-    return make(inferred);
+    return make(inferred_call(call));
   } catch (const Error& error) {
     if (!Deferred::may_help(call, error.what())) throw;
   }

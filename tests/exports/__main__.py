@@ -1,9 +1,13 @@
 """Exports architectures as people do, optimizes them, verifies and times what comes out. Called by tools/exports."""
 import argparse
+import collections
 import json
 import pathlib
+import re
 import sys
+import time
 
+import onnx
 from catalogue import MODELS
 
 HERE = pathlib.Path(__file__).parent
@@ -21,6 +25,7 @@ def arguments():
     parser.add_argument("--exporter", default="dynamo", choices=["dynamo", "torchscript"])
     parser.add_argument("--threads", type=int, default=0, help="of every session (default: all cores)")
     parser.add_argument("--keep", action="store_true", help="models stay in the folder (they are large)")
+    parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
     parser.add_argument("--list", action="store_true", help="only print the names")
     return parser.parse_args()
@@ -37,35 +42,90 @@ def left(report):
     return ", ".join(f"{n} {op}" for n, op in plain[:3])
 
 
+def optimized(options, file, result, *words):
+    """The report of one run of `optimize`; exit 5, a RuntimeError, where the result is wrong."""
+    return json.loads(run([options.build / "optimize", file, "-o", result, "--json", *words], OPTIMIZE_SECONDS))
+
+
+def kinds(report):
+    """Ops by name: MatMul and MatMul_1 are two bodies of one op."""
+    counts = collections.Counter()
+    for op, count in report["after"]["ops"].items():
+        counts[re.sub(r"_\d+$", "", op) if op.startswith("modelflow.") else op] += count
+    return counts
+
+
+def changed_again(options, name, fused, report):
+    """What optimizing a result in standard ops, of whose values nothing is said, makes of it: how many ops are others."""
+    plain, again = options.out / f"{name}.plain.onnx", options.out / f"{name}.again.onnx"
+    run([options.build / "optimize", "--inline", fused, "-o", plain], OPTIMIZE_SECONDS)
+    model = onnx.load(plain)
+    del model.graph.value_info[:]
+    onnx.save(model, plain)
+    before, after = kinds(report), kinds(optimized(options, plain, again, "--no-measure", "--no-verify"))
+    return sum(((before - after) + (after - before)).values())
+
+
+def everything_fused(options, file, result):
+    """The report of a run that measures nothing, verified on the other sizes, where the exporter did not write the first ones into the model."""
+    try:
+        return optimized(options, file, result, "--no-measure", "--inputs", file.with_suffix(".1.npz"))
+    except RuntimeError as error:
+        if "given data" not in str(error):  # what ONNX Runtime does not run the original on
+            raise
+    return optimized(options, file, result, "--no-measure", "--inputs", file.with_suffix(".0.npz"))
+
+
 def measure(options, entry):
     """A row of the table."""
-    name = entry.name.replace(" ", "-")
-    file, fast = options.out / f"{name}.{options.exporter}.onnx", options.out / f"{name}.{options.exporter}.fast.onnx"
+    name = f"{entry.name.replace(' ', '-')}.{options.exporter}"
+    file, fast, other = (options.out / f"{name}{end}.onnx" for end in ("", ".fast", ".other"))
+    feeds = file.with_suffix(".0.npz")
     export(options, entry, file)
-    report = json.loads(run([options.build / "optimize", file, "-o", fast, "--json", "--threads", options.threads,
-                             "--inputs", file.with_suffix(".0.npz")], OPTIMIZE_SECONDS))
-    run([options.build / "optimize", file, "-o", options.out / "other.onnx", "--json", "--no-measure", "--inputs",
-         file.with_suffix(".1.npz")], OPTIMIZE_SECONDS)  # verified on the other sizes: exit 5 where it is wrong
-    stock, speed, fallback = timed(options, file, fast, file.with_suffix(".0.npz"), OPTIMIZE_SECONDS)
+    start = time.monotonic()
+    report = optimized(options, file, fast, "--threads", options.threads, "--inputs", feeds)
+    seconds = time.monotonic() - start
+    everything = everything_fused(options, file, other)
+    stock, speed, fallback = timed(options, file, fast, feeds, OPTIMIZE_SECONDS)
+    row = {"stock_ms": stock, "speed": speed, "fallback": fallback, "verified": report["verified"] and everything["verified"], "seconds": seconds,
+           "nodes": (report["before"]["nodes"], everything["after"]["nodes"]), "left": left(everything),
+           "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
+           "again": changed_again(options, name, other, everything), "openvino": openvino_speed(options, file, feeds)}
     if not options.keep:
-        for each in options.out.glob(f"{name}.*onnx*"):
+        for each in options.out.glob(f"{name}*.onnx*"):
             each.unlink()
-    return {"stock_ms": stock, "speed": speed, "fallback": fallback, "verified": report["verified"],
-            "nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report)}
+    return row
+
+
+def openvino_speed(options, file, feeds):
+    """Its speed over stock ONNX Runtime; 0 where it is not there or does not run the model."""
+    if not options.openvino:
+        return 0
+    try:
+        return float(run([options.openvino, HERE / "openvino_times.py", file, feeds, options.threads], OPTIMIZE_SECONDS))
+    except RuntimeError:
+        return 0
 
 
 def row_text(entry, row):
     if "why" in row:
-        return f"| {entry.name} | {row['why']} | | | | |"
+        return f"| {entry.name} | {row['why']} |" + " |" * 7
     before, after = row["nodes"]
-    return (f"| {entry.name} | {row['stock_ms']:.1f} ms | {row['speed']:.2f}x | {row['fallback']:.2f}x | {before} -> {after} | "
-            f"{row['left']} |")
+    peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
+    return (f"| {entry.name} | {row['stock_ms']:.1f} ms | {row['speed']:.2f}x | {row['fallback']:.2f}x | {peer} | {row['seconds']:.0f} s | "
+            f"{before} -> {after} | {row['again'] or ''} | {row['left']} |")
 
 
 def page(results):
-    lines = ["| architecture | stock | with plugin | fallback | nodes | most frequent left |", "|" + " --- |" * 6]
+    heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "optimized in", "nodes, all fused", "changed again", "most frequent left"]
+    rows = [row for _, row in results if "speed" in row]
+    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += [row_text(entry, row) for entry, row in results]
-    lines += mean_text([row["speed"] for _, row in results if "speed" in row], "", len(results))
+    lines += mean_text([row["speed"] for row in rows], "", len(results))
+    both = [row for row in rows if row["openvino"]]
+    ahead = sum(row["speed"] >= SLOWER * row["openvino"] for row in both)
+    lines += mean_text([row["openvino"] for row in both], " of OpenVINO", len(results))
+    lines += [f"\nAhead of OpenVINO or equal (2 %): {ahead} of {len(both)}. Regions that could not be timed alone: {sum(row['unmeasured'] for row in rows)}."]
     return "\n".join(lines) + "\n"
 
 

@@ -7,82 +7,10 @@
 #include "modelflow/pass.h"
 #include "src/verify/nudge.h"
 #include "tests/fuzz/change.h"
-#include "tests/fuzz/dice.h"
-#include "tests/fuzz/elements.h"
+#include "tests/fuzz/draws.h"
 
 namespace modelflow::fuzz {
 namespace {
-
-double last_digit(DType dtype) {
-  return dtype == DType::f64 ? 0x1p-53 : dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : 0x1p-24;
-}
-
-class Noise {
- public:
-  Noise(std::uint64_t seed, std::int64_t opset) : dice_(seed), opset_(opset) {}
-
-  bool axes_are_inputs() const { return opset_ >= 18; }
-  bool has_where() const { return opset_ >= 9; }
-  bool has_is_inf() const { return opset_ >= 10; }
-
-  /// Random numbers of the value's shape between low and high.
-  Value* draws(Graph& graph, Value& like, double low, double high, Node* before) {
-    const bool wide = like.dtype() == DType::f32 || like.dtype() == DType::f64;
-    if (opset_ >= 22) return hashed(graph, like, low, high, before);
-    const DType dtype = wide ? like.dtype() : DType::f32;
-    if (dtype == DType::f64) {  // the attributes are float32, which has no number between 1 and 1 + 1e-16
-      Value* unit = graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(-1, 1, dtype)}).output();
-      Value* scaled = graph.add("Mul", {unit, constant(graph, dtype, (high - low) / 2)}, {.before = before}).output();
-      return graph.add("Add", {scaled, constant(graph, dtype, (high + low) / 2)}, {.before = before}).output();
-    }
-    Value* made =
-        graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(low, high, dtype)}).output();
-    if (wide) return made;
-    return graph.add("Cast", {made}, {.before = before, .attrs = {{"to", static_cast<std::int64_t>(like.dtype())}}})
-        .output();
-  }
-
-  Value* constant(Graph& graph, DType dtype, double value) {
-    return &graph.add_constant(tensor_of(dtype, {}, {value}), "noise");
-  }
-
- private:
-  /// Where ONNX Runtime has no RandomUniformLike (opset 22 on): digits of the value's logarithm far behind its point,
-  /// which tell large values apart as well as small ones, and of the element's place, which tells equal values apart.
-  Value* hashed(Graph& graph, Value& like, double low, double high, Node* before) {
-    const DType dtype = like.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
-      return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
-    };
-    const auto cast = [&](Value* from, DType to) {
-      return op("Cast", {from}, {{"to", static_cast<std::int64_t>(to)}});
-    };
-    Value* wide = dtype == like.dtype() ? &like : cast(&like, dtype);
-    Value* size = op("Log", {op("Abs", {wide})});
-    Value* by_size = op("Mul", {size, constant(graph, dtype, dice_.uniform(1000, 30000))});
-    Value* zero = constant(graph, DType::i64, 0);
-    Value* place = cast(op("Range", {zero, op("Size", {&like}), constant(graph, DType::i64, 1)}), dtype);
-    Value* by_place = op("Mul", {place, constant(graph, dtype, dice_.uniform(0.3, 0.7))});
-    Value* shaped = op("Reshape", {by_place, op("Shape", {&like})}, {{"allowzero", std::int64_t{1}}});
-    Value* finite = op("Where", {op("IsInf", {by_size}), constant(graph, dtype, 0), by_size});
-    Value* large = op("Add", {finite, shaped});
-    Value* digits = op("Sub", {large, op("Floor", {large})});
-    Value* unit = op("Where", {op("IsNaN", {digits}), constant(graph, dtype, 0.5), digits});
-    Value* scaled = op("Mul", {unit, constant(graph, dtype, high - low)});
-    Value* drawn = op("Add", {scaled, constant(graph, dtype, low)});
-    return dtype == like.dtype() ? drawn : cast(drawn, like.dtype());
-  }
-
-  Attrs random(double low, double high, DType dtype) {
-    return {{"low", static_cast<float>(low)},
-            {"high", static_cast<float>(high)},
-            {"seed", static_cast<float>(dice_.below(1U << 20))},
-            {"dtype", static_cast<std::int64_t>(dtype)}};
-  }
-
-  Dice dice_;
-  std::int64_t opset_;
-};
 
 bool takes_noise(const Value& value) {
   return value.type.is_tensor() &&
@@ -255,6 +183,33 @@ Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* befo
   return instead(value, readers, graph.add("Add", {&value, by}, {.before = before}).output());
 }
 
+/// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the sums
+/// on the way are half of the last on average. What readers, and the model's user, get then.
+Value* sum_in_turn(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
+  Node& plain = *graph.add("Identity", {&value}, {.before = before}).output()->producer();
+  Value& sum = *plain.output();
+  sum.type = value.type;
+  const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
+    return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
+  };
+  const Attrs to = {{"to", static_cast<std::int64_t>(value.dtype())}};
+  Value* all = op("Cast", {op("Size", {value.producer()->input(0)})}, to);
+  Value* kept = op("Cast", {op("Size", {&sum})}, to);
+  const double width = steps * last_digit(value.dtype()) / 8;
+  Value* by = op("Mul", {noise.draws(graph, sum, -width, width, before), op("Div", {all, kept})});
+  Value* moved = op("Mul", {&sum, op("Add", {by, noise.constant(graph, value.dtype(), 1)})});
+  moved->type = value.type;
+  graph.replace(value, *moved);
+  graph.set_input(plain, 0, &value);
+  return moved;
+}
+
+bool sums(const Node& node) {
+  for (const char* op : {"ReduceMean", "ReduceSum", "ReduceL1", "ReduceSumSquare", "GlobalAveragePool"})
+    if (node.is(op)) return true;
+  return false;
+}
+
 /// Rounding of some ops is a share of the largest of their results, so many digits of it; 0 for others. Transforms:
 /// what is 0 in one order is dust in another. 3x3 convolutions: minimal filtering (Winograd) of tiles of 4 by 4 is off
 /// by 35 digits with 4 channels, 50 with 16 and 160 with 256, where a plain sum is by 3, 7 and 36 (numpy, normal
@@ -288,6 +243,7 @@ void disturb(Graph& graph, double steps, Noise& noise) {
       if (!result || !takes_noise(*result)) continue;
       if (digits != 0)
         result = coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
+      if (sums(*nodes[i]) && result->dtype() != DType::f16) result = sum_in_turn(graph, *result, steps, next, noise);
       if (result->uses().empty()) continue;
       result = vanishing(graph, *nodes[i], *result, next, noise);
       result = near_one(graph, *nodes[i], *result, steps, next, noise);

@@ -54,10 +54,12 @@ MODELFLOW_INLINE void store_part(const Tile& t, float* to, Floats x, bool last) 
 
 template <int R, int N>
 MODELFLOW_INLINE void add_rows(Floats (&acc)[R][N], const Tile& t) {
+  const float* from = t.added;
+  const std::ptrdiff_t step = t.y_step;
 #pragma GCC unroll 32
-  for (int r = 0; r < R; ++r) {
+  for (int r = 0; r < R; ++r, from += step) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) acc[r][j] += load_part(t, t.added + r * t.y_step + kFloats * j, j == N - 1);
+    for (int j = 0; j < N; ++j) acc[r][j] += load_part(t, from + kFloats * j, j == N - 1);
   }
 }
 
@@ -68,10 +70,20 @@ MODELFLOW_INLINE Floats begin_sum(const Tile& t, int r, int j, bool last) {
 
 template <int R, int N>
 MODELFLOW_INLINE void write_tile(const Floats (&acc)[R][N], const Tile& t) {
+  // What a store may change is read once.
+  float* to = t.y;
+  const std::ptrdiff_t step = t.y_step;
+  const bool whole = kLanes != 16 && t.whole;
+  const Rest last = t.last;
 #pragma GCC unroll 32
-  for (int r = 0; r < R; ++r) {
+  for (int r = 0; r < R; ++r, to += step) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) store_part(t, t.y + r * t.y_step + kFloats * j, acc[r][j], j == N - 1);
+    for (int j = 0; j < N; ++j) {
+      if (j < N - 1 || whole)
+        store(to + kFloats * j, acc[r][j]);
+      else
+        store(to + kFloats * j, acc[r][j], last);
+    }
   }
 }
 
