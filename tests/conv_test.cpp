@@ -67,8 +67,24 @@ double sum_at(const ConvAttrs& conv, const Tensor& x, const Tensor& w, std::int6
   return sum;
 }
 
+/// x as a convolution that activates it first has it.
+Tensor activated(const ConvAttrs& conv, const std::vector<Tensor>& in) {
+  std::vector<float> x(in[0].as<float>().begin(), in[0].as<float>().end());
+  const auto scale = in[conv.pre_index()].as<float>(), shift = in[conv.pre_index() + 1].as<float>();
+  const std::size_t channels = scale.size(),
+                    pixels = conv.x_last || channels == 0
+                                 ? 1
+                                 : x.size() / (channels * static_cast<std::size_t>(in[0].dims()[0]));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t c = i / pixels % channels;
+    x[i] = std::max(0.0F, x[i] * scale[c] + shift[c]);
+  }
+  return Tensor::of<float>(in[0].dims(), std::span<const float>(x));
+}
+
 std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
   const ConvAttrs conv(call);
+  const Tensor x = conv.has_pre ? activated(conv, in) : in[0];
   ActivationSpec activation = activation_of(call);
   const Dims y = conv.output_dims(in[0].dims(), in[1].dims()[0]);
   const auto box = Dims(y.begin() + (conv.y_last ? 1 : 2), y.end() - (conv.y_last ? 1 : 0));
@@ -79,7 +95,7 @@ std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
       Dims at(conv.rank(), 0);
       do {
         const auto to = static_cast<std::size_t>(offset(y, conv.y_last, n, m, at));
-        double v = sum_at(conv, in[0], in[1], n, m, at);
+        double v = sum_at(conv, x, in[1], n, m, at);
         if (conv.has_bias) v += in[2].as<float>()[static_cast<std::size_t>(m)];
         if (conv.residual == Residual::before) v += in[conv.residual_index()].as<float>()[to];
         if (conv.has_slopes) activation.alpha = in[conv.slopes_index()].as<float>()[static_cast<std::size_t>(m)];

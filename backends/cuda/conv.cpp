@@ -110,6 +110,7 @@ Verdict accepts(const Call& call, const Target&) {
   const ConvAttrs conv(call);
   const Operand& w = call.in(1);
   if (conv.has_slopes) return no("has a slope for each channel");
+  if (conv.has_pre) return no("activates its operand first", call.in(0).name);
   if (!w.constant) return no("weights are not constant", w.name);
   if (conv.rank() > 2) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
   if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);

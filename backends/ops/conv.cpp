@@ -1,4 +1,5 @@
-// The fused op Conv: convolution with bias, residual sum and activation.
+// The fused op Conv: convolution with bias, residual sum and activation, and with what comes in front of it where a
+// network normalizes and activates first.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,7 @@ std::vector<std::string> inputs(const Call& call) {
   std::vector<std::string> names = {"x", "w"};
   if (conv.has_bias) names.emplace_back("bias");
   if (conv.has_slopes) names.emplace_back("slope");
+  if (conv.has_pre) names.insert(names.end(), {"pre_scale", "pre_shift"});
   if (conv.residual != Residual::none) names.emplace_back("residual");
   return names;
 }
@@ -48,6 +50,13 @@ std::string slopes_text(std::size_t rank) {
          "}> ()\nslopes = Reshape (slope, slopes_shape)\n";
 }
 
+/// Relu of a BatchNormalization that only scales and shifts, as runtimes know how to fuse it: mean 0, variance 1.
+std::string pre_text(const std::string& y, const std::string& x) {
+  return "pre_one = Constant <value = float[1] {1}> ()\npre_mean = Sub (pre_scale, pre_scale)\n"
+         "pre_variance = Add (pre_mean, pre_one)\npre_normal = BatchNormalization <epsilon = 0.0> (" +
+         x + ", pre_scale, pre_shift, pre_mean, pre_variance)\n" + y + " = Relu (pre_normal)\n";
+}
+
 std::string conv_text(const ConvAttrs& conv, const std::string& y, const std::string& x, int opset) {
   if (conv.rank() == 1 && all(conv.strides, 1) && all(conv.dilations, 1) && all(conv.pads, 0))
     return one_row_text(y, x, conv.has_bias, opset);
@@ -64,6 +73,7 @@ std::string body(const Call& call, int opset) {
   std::string text = "{\n", at = "x";
   const auto name = [](std::string_view stem, bool last) { return last ? "y" : std::string(stem); };
   if (conv.x_last) text += transpose_text("x_first", "x", conv.rank() + 2, false), at = "x_first";
+  if (conv.has_pre) text += pre_text("x_active", at), at = "x_active";
   std::string other = "residual";
   if (conv.residual != Residual::none && conv.y_last)
     text += transpose_text("residual_first", "residual", conv.rank() + 2, false), other = "residual_first";
@@ -103,24 +113,27 @@ Verdict infer(Call& call) {
   return infer_conv(call, *conv,
                     {.bias = conv->has_bias ? 2u : 0,
                      .residual = conv->residual_index(),
-                     .slopes = conv->has_slopes ? conv->slopes_index() : 0});
+                     .slopes = conv->has_slopes ? conv->slopes_index() : 0,
+                     .pre = conv->has_pre ? conv->pre_index() : 0});
 }
 
 }  // namespace
 
 extern const FusedOp conv_op = {
     .kind = "Conv",
-    .doc = "Convolution with bias, residual sum and activation, with either channel order on each side.",
+    .doc =
+        "Convolution with bias, residual sum and activation, of x or of Relu(x * pre_scale + pre_shift), with either "
+        "channel order on each side.",
     .names = 10,
     .min_inputs = 2,
-    .max_inputs = 5,
+    .max_inputs = 7,
     .input_types = {DType::f32},
     .body = body,
     .inputs = inputs,
     .attributes = attributes,
     .infer = infer,
     .samples = conv_samples,
-    .defaults = conv_defaults(),
+    .defaults = conv_defaults().set("pre_activation", "None"),
     .family = Family::convolution,
     .layouts = {"x_layout", "y_layout"},
     .weights = "w",

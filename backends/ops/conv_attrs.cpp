@@ -48,6 +48,7 @@ ConvAttrs::ConvAttrs(const CallAttrs& attrs) {
   if (group < 1 || group > kMost) throw Error(ErrorKind::invalid_input, "group is " + std::to_string(group));
   has_bias = attrs.flag("has_bias");
   has_slopes = attrs.text("activation") == "PRelu";
+  has_pre = word(attrs, "pre_activation", {"None", "Relu"}) == "Relu";
   residual = residual_of(attrs);
   x_last = channels_last(attrs, "x_layout");
   y_last = channels_last(attrs, "y_layout");
@@ -93,6 +94,10 @@ Call conv_call(Dims x, Dims w, Attrs attrs) {
                  {.name = "w", .dtype = DType::f32, .shape = Shape::of(w)}};
   if (conv.has_bias) call.inputs.push_back({.name = "bias", .dtype = DType::f32, .shape = Shape::of({w[0]})});
   if (conv.has_slopes) call.inputs.push_back({.name = "slope", .dtype = DType::f32, .shape = Shape::of({w[0]})});
+  if (conv.has_pre) {
+    for (const char* name : {"pre_scale", "pre_shift"})
+      call.inputs.push_back({.name = name, .dtype = DType::f32, .shape = Shape::of({w[1] * conv.group})});
+  }
   if (conv.residual != Residual::none)
     call.inputs.push_back({.name = "residual", .dtype = DType::f32, .shape = Shape::of(y)});
   call.outputs = {{.name = "y", .dtype = DType::f32, .shape = Shape::of(y)}};

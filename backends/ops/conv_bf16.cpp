@@ -42,7 +42,7 @@ Samples make_samples() {
   Samples made;
   for (Call call : conv_samples()) {
     Operand& w = call.inputs[1];
-    if (w.constant->dims()[1] == 1 || ConvAttrs(call).has_slopes) continue;
+    if (w.constant->dims()[1] == 1 || ConvAttrs(call).has_slopes || ConvAttrs(call).has_pre) continue;
     const bool small = w.constant->elements() < 20'000;
     call.op = Result == DType::bf16 ? "ConvToBf16" : "ConvBf16";
     w.constant = &made.weights.emplace_back(to_bf16(*w.constant));

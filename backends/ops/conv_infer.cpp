@@ -37,7 +37,7 @@ Verdict check_weights(const Call& call, const ConvAttrs& conv) {
   return yes();
 }
 
-// One number for each filter.
+// One number for each filter, or channel.
 Verdict check_vector(const Operand& vector, const Dim& filters, const std::string& what) {
   if (!vector.shape.has_rank()) return yes();
   if (vector.shape.rank() != 1) return no(what + " is not of rank 1", vector.name);
@@ -65,6 +65,8 @@ Verdict infer_conv(Call& call, const ConvAttrs& conv, ConvInputs at) {
     if (Verdict v = check_vector(call.in(at.bias), call.in(1).shape[0], "bias"); !v) return v;
   if (at.slopes)
     if (Verdict v = check_vector(call.in(at.slopes), call.in(1).shape[0], "slope"); !v) return v;
+  for (std::size_t i = at.pre; at.pre && i < at.pre + 2; ++i)
+    if (Verdict v = check_vector(call.in(i), call.in(1).shape[1] * conv.group, "scale or shift"); !v) return v;
   std::vector<Dim> y(conv.rank() + 2);
   y[conv.y_last ? conv.rank() + 1 : 1] = call.in(1).shape[0];
   if (const Shape& x = call.in(0).shape; x.has_rank()) {

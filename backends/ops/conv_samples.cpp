@@ -57,6 +57,9 @@ std::vector<Sample> samples() {
   all.push_back({{1, 50, 49, 70}, {90, 70, 3, 3}, with(mobile(kSame3, "Gelu"), {{"residual", "after"}})});
   all.push_back({{2, 14, 14, 256}, {256, 256, 3, 3}, mobile(kSame3, "SiLU")});
   all.push_back({{1, 19, 17, 512}, {512, 512, 3, 3}, mobile({}, "HardSwish")});
+  const Attrs pre = {{"pre_activation", "Relu"}};  // DenseNet
+  all.push_back({{1, 28, 28, 320}, {128, 320, 1, 1}, with(mobile({}, "Relu"), pre)});
+  all.push_back({{2, 9, 7, 19}, {20, 19, 1, 1}, with(with(mobile(kHalf), pre), {{"residual", "before"}})});
   const Attrs bent = {{"activation", "PRelu"}};
   all.push_back({{1, 56, 56, 64}, {64, 64, 3, 3}, with(mobile(kSame3), bent)});
   all.push_back({{1, 9, 7, 40}, {72, 40, 1, 1}, with(with(mobile({}), bent), {{"residual", "before"}})});

@@ -15,9 +15,10 @@ Stage layout(const Options& options) {
                   quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
                   absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute
                   absorb_activations(),  // what follows an op that only layout makes
-                  absorb_upsamples(),    // repeated pixels that a Concat reads
-                  unit_transposes(),     // Transposes that move nothing
-                  pick_slices(),         // Slice and Squeeze that pick one element
+                  absorb_pre_activations(),  // what stands in front of a convolution of single pixels
+                  absorb_upsamples(),        // repeated pixels that a Concat reads
+                  unit_transposes(),         // Transposes that move nothing
+                  pick_slices(),             // Slice and Squeeze that pick one element
               }};
   if ((options.precision == Precision::bf16 && half_type(options) == DType::undefined) || mixes_bf16(options))
     stage.passes.push_back(bf16_values());  // what lies between ops in bfloat16, some of which layout made

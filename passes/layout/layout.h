@@ -12,6 +12,7 @@ Pass channels_last();
 Pass quantized_borders();
 Pass absorb_transposes();
 Pass absorb_activations();
+Pass absorb_pre_activations();
 Pass absorb_upsamples();
 Pass unit_transposes();
 Pass pick_slices();

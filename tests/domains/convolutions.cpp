@@ -58,6 +58,10 @@ bool conv(const Chosen& c, Operands& made) {
   made.constant("w", made.weights(e->w, depth(*e)));
   if (c.is("has_bias")) made.constant("bias", made.uniform({e->filters}, -1, 1), c.is("constant"));
   if (c.word("activation") == "PRelu") made.constant("slope", made.uniform({e->filters}, -0.5, 1.5), c.is("constant"));
+  if (c.word("pre_activation") != "None") {
+    made.constant("pre_scale", made.uniform({e->channels}, 0.5, 1.5), c.is("constant"));
+    made.constant("pre_shift", made.uniform({e->channels}, -1, 1), c.is("constant"));
+  }
   if (c.word("residual") != "none") made.feed("residual", made.normal(e->y));
   return true;
 }
@@ -116,7 +120,8 @@ std::vector<Axis> axes(std::vector<Axis> own) {
 std::vector<Domain> convolution_domains() {
   const std::vector<Special> all = {Special::nan, Special::infinite, Special::huge, Special::tiny};
   const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")});
-  std::vector<Axis> bent = axes({flag("has_bias")});  // with a slope for each channel, too
+  std::vector<Axis> bent = axes(
+      {flag("has_bias"), words("pre_activation", {"None", "None", "Relu"})});  // with a slope for each channel, too
   const auto activation = std::ranges::find(bent, "activation", &Axis::name);
   activation->values.insert(activation->values.end(), 3, std::string("PRelu"));
   return {{"Conv", bent, conv, all},

@@ -18,8 +18,7 @@ Value* Noise::draws(Graph& graph, Value& like, double low, double high, Node* be
     Value* scaled = graph.add("Mul", {unit, constant(graph, dtype, (high - low) / 2)}, {.before = before}).output();
     return graph.add("Add", {scaled, constant(graph, dtype, (high + low) / 2)}, {.before = before}).output();
   }
-  Value* made =
-      graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(low, high, dtype)}).output();
+  Value* made = graph.add("RandomUniformLike", {&like}, {.before = before, .attrs = random(low, high, dtype)}).output();
   if (wide) return made;
   return graph.add("Cast", {made}, {.before = before, .attrs = {{"to", static_cast<std::int64_t>(like.dtype())}}})
       .output();
@@ -36,9 +35,7 @@ Value* Noise::hashed(Graph& graph, Value& like, double low, double high, Node* b
   const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
     return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
   };
-  const auto cast = [&](Value* from, DType to) {
-    return op("Cast", {from}, {{"to", static_cast<std::int64_t>(to)}});
-  };
+  const auto cast = [&](Value* from, DType to) { return op("Cast", {from}, {{"to", static_cast<std::int64_t>(to)}}); };
   Value* wide = dtype == like.dtype() ? &like : cast(&like, dtype);
   Value* size = op("Log", {op("Abs", {wide})});
   Value* by_size = op("Mul", {size, constant(graph, dtype, dice_.uniform(1000, 30000))});

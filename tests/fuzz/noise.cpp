@@ -183,8 +183,8 @@ Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* befo
   return instead(value, readers, graph.add("Add", {&value, by}, {.before = before}).output());
 }
 
-/// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the sums
-/// on the way are half of the last on average. What readers, and the model's user, get then.
+/// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the
+/// sums on the way are half of the last on average. What readers, and the model's user, get then.
 Value* sum_in_turn(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
   Node& plain = *graph.add("Identity", {&value}, {.before = before}).output()->producer();
   Value& sum = *plain.output();

@@ -29,7 +29,7 @@ bool shares_cache_sets(const ConvProblem& p, std::int64_t pixel) {
 }
 
 bool reads_in_place(const ConvProblem& p, const ConvBlock& block) {
-  return p.x_last && !needs_padding(p, block) && !shares_cache_sets(p, p.channels * p.stride_w);
+  return p.x_last && !p.pre_scale && !needs_padding(p, block) && !shares_cache_sets(p, p.channels * p.stride_w);
 }
 
 std::int64_t copied_pixel(const ConvProblem& p) {
@@ -61,8 +61,26 @@ Sizes sizes(const DenseRun& run, const DenseTask& task) {
   return s;
 }
 
+/// What copy_band makes, of channels-last x as Relu(x * pre_scale + pre_shift), without padding.
+Band copy_activated(const ConvProblem& p, const ConvBlock& block, const BandShape& s, std::int64_t pixel, float* to) {
+  const float *scale = p.pre_scale, *shift = p.pre_shift;
+  const auto channels = static_cast<std::size_t>(p.channels);
+  for (std::int64_t i = 0; i < s.rows; ++i) {
+    const float* row = p.x + (block.image * p.height + s.first_row + i * s.step_h) * p.width * p.channels;
+    for (std::int64_t j = 0; j < s.columns; ++j) {
+      const float* from = row + (s.first_column + j * s.step_w) * p.channels;
+      float* at = to + (i * s.columns + j) * pixel;
+      vectors(channels, [=](std::size_t c, auto part) {
+        store(at + c, Relu{}(load(from + c, part) * load(scale + c, part) + load(shift + c, part)), part);
+      });
+    }
+  }
+  return {to, s.columns * pixel, pixel, 0};
+}
+
 Band band_of(const DenseRun& run, const ConvBlock& block, float* scratch) {
   const ConvProblem& p = run.problem;
+  if (p.pre_scale) return copy_activated(p, block, band_shape(p, block, true), copied_pixel(p), scratch);
   if (!reads_in_place(p, block)) return copy_band(p, block, band_shape(p, block, true), copied_pixel(p), scratch);
   const std::int64_t row = p.width * p.channels;
   const BandShape s = band_shape(p, block, true);
@@ -216,7 +234,7 @@ Inside inside(std::int64_t first, std::int64_t last, std::int64_t stride, std::i
 /// and gets a copy: copying all of a large image takes a fifth of the time of its convolution. Returns how many.
 int cut_frame(const ConvProblem& p, const ConvBlock& b, ConvBlock (&parts)[5]) {
   parts[0] = b;
-  if (!p.x_last || shares_cache_sets(p, p.channels * p.stride_w)) return 1;
+  if (!p.x_last || p.pre_scale || shares_cache_sets(p, p.channels * p.stride_w)) return 1;
   constexpr std::int64_t kTile = kTileRows[3];
   const Inside rows = inside(b.row0, b.row1, p.stride_h, p.top, (p.kernel_h - 1) * p.dilation_h, p.height);
   const Inside columns = inside(b.column0, b.column1, p.stride_w, p.left, (p.kernel_w - 1) * p.dilation_w, p.width);

@@ -20,6 +20,16 @@ View tensor(Invocation& call, std::size_t index, bool may_be_bf16 = false) {
   return view;
 }
 
+/// A number for each channel of x, from input `index`.
+const float* of_channels(const ConvNode& node, std::size_t index, Invocation& call) {
+  const View given = tensor(call, index);
+  const Dims wanted = {node.weights[1] * node.conv.group};
+  if (!std::ranges::equal(given.dims, wanted))
+    mismatch("input " + std::to_string(index) + " is " + text(given.dims) + " for " + std::to_string(wanted[0]) +
+             " channels");
+  return static_cast<const float*>(given.data);
+}
+
 /// A number for each filter, from input `index` (0: none of them), and zeros behind.
 const float* padded(const ConvNode& node, std::size_t index, Invocation& call) {
   const auto filters = static_cast<std::size_t>(node.weights[0]);
@@ -67,7 +77,9 @@ ConvProblem ConvNode::problem(Invocation& call) const {
   const ConvBf16Problem p = operands(call, false);
   const auto *x = static_cast<const float*>(p.x.data), *added = static_cast<const float*>(p.added.data);
   const float* slopes = conv.has_slopes ? padded(*this, conv.slopes_index(), call) : nullptr;
-  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation, slopes};
+  const float* scale = conv.has_pre ? of_channels(*this, conv.pre_index(), call) : nullptr;
+  const float* shift = conv.has_pre ? of_channels(*this, conv.pre_index() + 1, call) : nullptr;
+  return {p, x, p.bias, added, static_cast<float*>(p.y), p.residual, p.activation, slopes, scale, shift};
 }
 
 ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
@@ -88,7 +100,7 @@ ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
 namespace {
 
 template <class Fits>
-Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
+Verdict accepts_operands(const Call& call, std::size_t max_rank, bool may_pre, Fits fits) {
   std::optional<ops::ConvAttrs> conv;
   try {
     conv.emplace(call);
@@ -96,6 +108,7 @@ Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
     return no(error.what());
   }
   if (call.inputs.size() != conv->inputs()) return no("the attributes ask for other inputs");
+  if (conv->has_pre && !may_pre) return no("activates its operand first", call.in(0).name);
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (!fits(i, *conv)) return no("is " + std::string(name(call.in(i).dtype)), call.in(i).name);
   return accepts_weights(*conv, call.in(1), max_rank);
@@ -103,13 +116,13 @@ Verdict accepts_operands(const Call& call, std::size_t max_rank, Fits fits) {
 
 }  // namespace
 
-Verdict accepts_conv(const Call& call, std::size_t max_rank) {
-  return accepts_operands(call, max_rank,
+Verdict accepts_conv(const Call& call, std::size_t max_rank, bool may_pre) {
+  return accepts_operands(call, max_rank, may_pre,
                           [&](std::size_t i, const ops::ConvAttrs&) { return call.in(i).dtype == DType::f32; });
 }
 
 Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
-  return accepts_operands(call, max_rank, [&](std::size_t i, const ops::ConvAttrs& conv) {
+  return accepts_operands(call, max_rank, false, [&](std::size_t i, const ops::ConvAttrs& conv) {
     const DType is = call.in(i).dtype;
     if (conv.has_slopes) return false;
     if (i == 1) return is == DType::bf16;

@@ -33,7 +33,8 @@ struct ConvProblem : ConvGeometry {
   float* y;
   ops::Residual residual;
   ActivationSpec activation;
-  const float* slopes;  // of PRelu, as many as there is bias; else null
+  const float* slopes;                 // of PRelu, as many as there is bias; else null
+  const float *pre_scale, *pre_shift;  // one for each channel of x, which goes through Relu then; else null
 };
 
 /// One run of a convolution that multiplies bfloat16: its operands are that or float32, each for itself.
@@ -69,7 +70,8 @@ struct ConvNode {
 };
 
 /// What every convolution kernel asks for: float32, constant weights of known dims, at most `max_rank` spatial axes.
-Verdict accepts_conv(const Call& call, std::size_t max_rank);
+/// Few activate x first (`may_pre`).
+Verdict accepts_conv(const Call& call, std::size_t max_rank, bool may_pre = false);
 /// The same with weights in bfloat16; x and the residual are that or float32.
 Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank);
 /// The part of it that is the same for all element types.
