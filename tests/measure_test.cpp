@@ -52,6 +52,20 @@ TEST(Extract, KeepsNamesAtTheBorder) {
   EXPECT_TRUE(slice(model, {nodes[2]->input(0)->name()}, {nodes[1]->output()->name()}).empty());
 }
 
+TEST(Extract, BringsTheFunctionsThatAreCalled) {
+  const Model model =
+      Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17, "l" : 1]> g (float[3] x) => (float[3] y)
+    { a = l.outer (x) b = Neg (a) y = l.other (b) }
+    <domain: "l", opset_import: ["" : 17, "l" : 1]> outer (v) => (w) { w = l.inner (v) }
+    <domain: "l", opset_import: ["" : 17]> inner (v) => (w) { w = Exp (v) }
+    <domain: "l", opset_import: ["" : 17]> other (v) => (w) { w = Abs (v) })");
+  const auto& nodes = model.graph().nodes();
+  const Model part = extract(model, {nodes.front().get()});
+  std::vector<std::string> names;
+  for (const Function& function : part.functions) names.push_back(function.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"outer", "inner"}));
+}
+
 TEST(Revert, ResidualsComeBackAsTheyWere) {
   Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
     g (float[2,3] x, float[2,4] r) => (float[2,4] y, float[2,4] z, float[2,4] s)

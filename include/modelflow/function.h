@@ -14,6 +14,9 @@ const Function* find_function(const Model& model, const Node& node);
 /// The functions that calls lead to, in bodies of functions as well.
 std::set<const Function*> called_functions(const Model& model);
 
+/// Without the functions that no call leads to.
+void drop_uncalled_functions(Model& model);
+
 /// What nodes and values of a body are called where it is written out: after the call, or as in the body. Either way
 /// names that are taken get a number.
 enum class InnerNames { from_call, kept };

@@ -173,6 +173,10 @@ std::set<const Function*> called_functions(const Model& model) {
   return called;
 }
 
+void drop_uncalled_functions(Model& model) {
+  drop_uncalled(model, [](const Function&) { return true; });
+}
+
 void inline_call(Node& call, const Function& function, InnerNames names) { Inliner(call, function, names).run(); }
 
 Model inline_functions(Model model) {

@@ -88,6 +88,8 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
   for (const Node* node : nodes)
     for (Value* output : node->outputs())
       if (output && is_read_outside(*output, inside)) graph.add_output(*known.at(output));
+  part.functions = model.functions;
+  drop_uncalled_functions(part);
   return part;
 }
 

@@ -9,7 +9,7 @@
 namespace modelflow {
 
 /// A model of these nodes only (of one graph, in its order). Values from outside become inputs, values that anyone
-/// outside reads become outputs; all under their own names.
+/// outside reads become outputs; all under their own names. Functions that they call come along.
 Model extract(const Model& model, const std::vector<const Node*>& nodes);
 
 /// Puts the body of its op, standard ops, in place of this fused node.
