@@ -51,8 +51,8 @@ std::string bf16_kind(const Node& node) { return std::string(in_form(*fused_op(n
 
 Attrs attrs_of(const Node& node, const Context& context) {
   Attrs attrs = node.attrs;
+  for (const char* name : {"scale", "trans_a", "pre_activation"}) attrs.erase(name);
   if (is_conv(node)) return attrs;
-  for (const char* name : {"scale", "trans_a"}) attrs.erase(name);
   attrs.set("round_a", rounds_activations(context) ? 1 : 0);
   return attrs;
 }

@@ -35,7 +35,7 @@ bool leads_inside(const Value& value, std::int64_t opset) {
 
 Attrs quantized_attrs(const Node& conv) {
   Attrs attrs = conv.attrs;
-  attrs.erase("has_bias");
+  for (const char* name : {"has_bias", "pre_activation"}) attrs.erase(name);
   return attrs;
 }
 

@@ -59,7 +59,7 @@ Timing against(const Timing& base, const Timing& side) { return summarize(base.r
 
 bool is_sure(const Timing& timing) {
   const double width = (timing.high - timing.low) / timing.speedup;
-  const bool clear = timing.low > 1.08 || timing.high < 0.96;
+  const bool clear = timing.low > 1.08 || timing.high < 0.99;
   return width < (clear ? 0.1 : 0.02);
 }
 
