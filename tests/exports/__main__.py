@@ -40,6 +40,7 @@ def arguments():
     parser.add_argument("--keep", action="store_true", help="models stay in the folder (they are large)")
     parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
+    parser.add_argument("--missing", action="store_true", help="only architectures without a row from an earlier run")
     parser.add_argument("--list", action="store_true", help="only print the names")
     return parser.parse_args()
 
@@ -158,6 +159,8 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     kept = options.out / f"rows.{options.exporter}.json"  # of earlier runs, too: all of them take hours
     rows = json.loads(kept.read_text()) if kept.exists() else {}
+    if options.missing:
+        wanted = [entry for entry in wanted if "speed" not in rows.get(entry.name, {})]
     for entry in wanted:
         try:
             row = measure(options, entry)
