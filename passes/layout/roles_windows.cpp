@@ -142,7 +142,9 @@ std::int64_t repeats(const Node& node, std::size_t axis, Facts& facts) {
     return whole ? static_cast<std::int64_t>(factor) : 0;
   }
   const Shape in = facts.extents.of(*node.input(0)), out = facts.extents.of(*node.output());
-  if (!out.has_rank() || axis >= out.rank() || !in[axis].known() || !out[axis].known()) return 0;
+  if (!out.has_rank() || axis >= out.rank()) return 0;
+  if (in[axis] == out[axis]) return 1;  // a batch that has a name, and sizes that are computed with it
+  if (!in[axis].known() || !out[axis].known()) return 0;
   const std::int64_t from = in[axis].value(), to = out[axis].value();
   return from > 0 && to % from == 0 ? to / from : 0;
 }
