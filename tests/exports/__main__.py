@@ -133,7 +133,7 @@ def row_text(entry, row):
 def machine(rows):
     """Words for where the newest rows were timed."""
     known = [row["machine"] for row in rows if "machine" in row]
-    return "{cpu}, {isas} ({cores} cores), {threads} thread{s}".format(**known[-1], s="" if known[-1]["threads"] == 1 else "s") if known else "an unknown machine"
+    return "{cpu}, {isas}, {threads} thread{s}".format(**known[-1], s="" if known[-1]["threads"] == 1 else "s") if known else "an unknown machine"
 
 
 def page(results):
@@ -145,8 +145,8 @@ def page(results):
     both = [row for row in rows if row["openvino"]]
     ahead = sum(row["speed"] >= SLOWER * row["openvino"] for row in both)
     lines += mean_text([row["openvino"] for row in both], ", OpenVINO", len(results))
-    unmeasured = sum(row.get("unmeasured", 0) > 0 for row in rows)
-    lines += [f"\nAhead of OpenVINO or equal (2 %): {ahead} of {len(both)}. Models with parts that could not be timed alone: {unmeasured}."]
+    counted = [row["unmeasured"] for row in rows if "unmeasured" in row]
+    lines += [f"\nAhead of OpenVINO or equal (2 %): {ahead} of {len(both)}. Models with parts that could not be timed alone: {sum(map(bool, counted))} of {len(counted)}."]
     return "\n".join(lines) + "\n"
 
 
