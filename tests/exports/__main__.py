@@ -141,6 +141,7 @@ def page(results):
     rows = [row for _, row in results if "speed" in row]
     lines = [HEAD.format(machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += [row_text(entry, row) for entry, row in results]
+    lines += [f"\n{len(results)} of the {len(MODELS)} architectures have been run."]
     lines += mean_text([row["speed"] for row in rows], "", len(results))
     both = [row for row in rows if row["openvino"]]
     ahead = sum(row["speed"] >= SLOWER * row["openvino"] for row in both)
