@@ -11,11 +11,10 @@ namespace modelflow {
 /// The local function that a node calls; null where it is an op.
 const Function* find_function(const Model& model, const Node& node);
 
-/// The functions that calls lead to, in bodies of functions as well.
+/// The functions of the model that calls lead to, in bodies of functions as well; those in `graph`, which may be a part
+/// of it.
 std::set<const Function*> called_functions(const Model& model);
-
-/// Without the functions that no call leads to.
-void drop_uncalled_functions(Model& model);
+std::set<const Function*> called_functions(const Model& model, const Graph& graph);
 
 /// What nodes and values of a body are called where it is written out: after the call, or as in the body. Either way
 /// names that are taken get a number.

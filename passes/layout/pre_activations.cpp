@@ -1,7 +1,5 @@
 // Scale, shift and Relu in front of a convolution of single pixels become part of it, once both run channels last:
 // networks that normalize and activate first (DenseNet, pre-activation ResNets) move all of an image for them.
-#include <algorithm>
-
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
@@ -18,11 +16,8 @@ bool is_scale_shift_relu(const Node& node) {
   if (has.number("post_scale", 1) != 1 || has.number("post_shift", 0) != 0) return false;
   if (has.text("residual") != "none" || has.text("pre_activation") != "None" || !input_as(node, "bias")) return false;
   if (has.text("x_layout") != "NHWC" || has.text("y_layout") != "NHWC") return false;
-  const auto all = [&](const char* name, std::int64_t value) {
-    return std::ranges::all_of(has.ints(name), [value](std::int64_t i) { return i == value; });
-  };
   const Tensor* w = node.input(1)->constant();
-  return all("strides", 1) && all("pads", 0) && w && w->elements() == w->dims()[0] &&
+  return all_are(has.ints("strides"), 1) && all_are(has.ints("pads"), 0) && w && w->elements() == w->dims()[0] &&
          has.integer("group") == w->dims()[0] && ordinary(*w) && input_as(node, "bias")->constant();
 }
 

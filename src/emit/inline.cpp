@@ -167,14 +167,12 @@ void drop_uncalled(Model& model, const Wanted& wanted) {
 
 }  // namespace
 
-std::set<const Function*> called_functions(const Model& model) {
-  std::set<const Function*> called;
-  count_calls(model.graph(), model, called);
-  return called;
-}
+std::set<const Function*> called_functions(const Model& model) { return called_functions(model, model.graph()); }
 
-void drop_uncalled_functions(Model& model) {
-  drop_uncalled(model, [](const Function&) { return true; });
+std::set<const Function*> called_functions(const Model& model, const Graph& graph) {
+  std::set<const Function*> called;
+  count_calls(graph, model, called);
+  return called;
 }
 
 void inline_call(Node& call, const Function& function, InnerNames names) { Inliner(call, function, names).run(); }

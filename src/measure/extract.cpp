@@ -88,8 +88,9 @@ Model extract(const Model& model, const std::vector<const Node*>& nodes) {
   for (const Node* node : nodes)
     for (Value* output : node->outputs())
       if (output && is_read_outside(*output, inside)) graph.add_output(*known.at(output));
-  part.functions = model.functions;
-  drop_uncalled_functions(part);
+  const std::set<const Function*> called = called_functions(model, graph);
+  for (const Function& function : model.functions)
+    if (called.contains(&function)) part.functions.push_back(function);
   return part;
 }
 

@@ -126,15 +126,21 @@ Value* coarsened(Graph& graph, Value& value, Coarseness coarse, Node* before, No
   return op("Add", {&value, moved});
 }
 
-/// What its readers, and the model's user, get then.
-Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
-  if (!takes_noise(value) || (value.uses().empty() && !value.is_graph_output())) return &value;
+/// What make(value as it was) gives, in its place for its readers and the model's user.
+template <class Make>
+Value* in_place_of(Graph& graph, Value& value, Node* before, Make make) {
   Node& plain = *graph.add("Identity", {&value}, {.before = before}).output()->producer();
   plain.output()->type = value.type;
-  Value* coarser = coarsened(graph, *plain.output(), coarse, before, noise);
-  graph.replace(value, *coarser);
+  Value* made = make(*plain.output());
+  graph.replace(value, *made);
   graph.set_input(plain, 0, &value);
-  return coarser;
+  return made;
+}
+
+Value* coarsen(Graph& graph, Value& value, Coarseness coarse, Node* before, Noise& noise) {
+  if (!takes_noise(value) || (value.uses().empty() && !value.is_graph_output())) return &value;
+  return in_place_of(graph, value, before,
+                     [&](Value& plain) { return coarsened(graph, plain, coarse, before, noise); });
 }
 
 /// Exponentials that nearly vanish do so in some kernels, and ONNX Runtime (1.31) ends at 4e-39: times an infinity that
@@ -186,22 +192,20 @@ Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* befo
 /// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the
 /// sums on the way are half of the last on average. What readers, and the model's user, get then.
 Value* sum_in_turn(Graph& graph, Value& value, double steps, Node* before, Noise& noise) {
-  Node& plain = *graph.add("Identity", {&value}, {.before = before}).output()->producer();
-  Value& sum = *plain.output();
-  sum.type = value.type;
   const auto op = [&](std::string_view name, std::vector<Value*> inputs, Attrs attrs = {}) {
     return graph.add(name, std::move(inputs), {.before = before, .attrs = std::move(attrs)}).output();
   };
   const Attrs to = {{"to", static_cast<std::int64_t>(value.dtype())}};
-  Value* all = op("Cast", {op("Size", {value.producer()->input(0)})}, to);
-  Value* kept = op("Cast", {op("Size", {&sum})}, to);
+  Value* read = value.producer()->input(0);
   const double width = steps * last_digit(value.dtype()) / 8;
-  Value* by = op("Mul", {noise.draws(graph, sum, -width, width, before), op("Div", {all, kept})});
-  Value* moved = op("Mul", {&sum, op("Add", {by, noise.constant(graph, value.dtype(), 1)})});
-  moved->type = value.type;
-  graph.replace(value, *moved);
-  graph.set_input(plain, 0, &value);
-  return moved;
+  return in_place_of(graph, value, before, [&](Value& sum) {
+    Value* all = op("Cast", {op("Size", {read})}, to);
+    Value* kept = op("Cast", {op("Size", {&sum})}, to);
+    Value* by = op("Mul", {noise.draws(graph, sum, -width, width, before), op("Div", {all, kept})});
+    Value* moved = op("Mul", {&sum, op("Add", {by, noise.constant(graph, value.dtype(), 1)})});
+    moved->type = value.type;
+    return moved;
+  });
 }
 
 bool sums(const Node& node) {

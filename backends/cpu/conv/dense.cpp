@@ -197,10 +197,8 @@ Verdict accepts(const Call& call, const Target&) {
   const ops::ConvAttrs conv(call);
   if (conv.group != 1) return no("is grouped", call.in(1).name);
   // It is copied once for each task: windows that overlap have kernels that are better at it than this one.
-  const auto plain = [](const Ints& list, std::int64_t value) {
-    return std::ranges::count(list, value) == std::ssize(list);
-  };
-  if (conv.has_pre && !(conv.x_last && plain(conv.kernel, 1) && plain(conv.pads, 0)))
+  const bool single_pixels = conv.kernel == Ints(conv.rank(), 1) && conv.pads == Ints(2 * conv.rank(), 0);
+  if (conv.has_pre && !(conv.x_last && single_pixels))
     return no("activates its operand first, and is no product of pixels", call.in(0).name);
   if (ops::conv_flops(call) > kLeastWork && inside_share(call) < kLeastInside)
     return no("reads much padding, which oneDNN leaves out", call.in(0).name);

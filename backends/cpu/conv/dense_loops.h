@@ -234,7 +234,7 @@ Inside inside(std::int64_t first, std::int64_t last, std::int64_t stride, std::i
 /// and gets a copy: copying all of a large image takes a fifth of the time of its convolution. Returns how many.
 int cut_frame(const ConvProblem& p, const ConvBlock& b, ConvBlock (&parts)[5]) {
   parts[0] = b;
-  if (!p.x_last || p.pre_scale || shares_cache_sets(p, p.channels * p.stride_w)) return 1;
+  if (!p.x_last || shares_cache_sets(p, p.channels * p.stride_w)) return 1;
   constexpr std::int64_t kTile = kTileRows[3];
   const Inside rows = inside(b.row0, b.row1, p.stride_h, p.top, (p.kernel_h - 1) * p.dilation_h, p.height);
   const Inside columns = inside(b.column0, b.column1, p.stride_w, p.left, (p.kernel_w - 1) * p.dilation_w, p.width);

@@ -45,12 +45,6 @@ MODELFLOW_INLINE Floats all_pairs(const float* from) {
 MODELFLOW_INLINE Floats load_part(const Tile& t, const float* from, bool last) {
   return last && (kLanes == 16 || !t.whole) ? load(from, t.last) : load(from);
 }
-MODELFLOW_INLINE void store_part(const Tile& t, float* to, Floats x, bool last) {
-  if (last && (kLanes == 16 || !t.whole))
-    store(to, x, t.last);
-  else
-    store(to, x);
-}
 
 template <int R, int N>
 MODELFLOW_INLINE void add_rows(Floats (&acc)[R][N], const Tile& t) {
