@@ -1,17 +1,15 @@
 """Exports architectures as people do, optimizes them, verifies and times what comes out. Called by tools/exports."""
 import argparse
-import collections
 import json
 import pathlib
-import re
 import sys
 import time
 
-import onnx
 from catalogue import MODELS
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(1, str(HERE.parent))
+from again import by_kind, forget_values  # noqa: E402
 from measured import SLOWER, mean_text, run, timed  # noqa: E402
 
 EXPORT_SECONDS, OPTIMIZE_SECONDS = 600, 300
@@ -61,22 +59,12 @@ def optimized(options, file, result, *words):
     return json.loads(run([options.build / "optimize", file, "-o", result, "--json", *words], OPTIMIZE_SECONDS))
 
 
-def kinds(report):
-    """Ops by name: MatMul and MatMul_1 are two bodies of one op."""
-    counts = collections.Counter()
-    for op, count in report["after"]["ops"].items():
-        counts[re.sub(r"_\d+$", "", op) if op.startswith("modelflow.") else op] += count
-    return counts
-
-
 def changed_again(options, name, fused, report):
     """What optimizing a result in standard ops, of whose values nothing is said, makes of it: how many ops are others."""
     plain, again = options.out / f"{name}.plain.onnx", options.out / f"{name}.again.onnx"
     run([options.build / "optimize", "--inline", fused, "-o", plain], OPTIMIZE_SECONDS)
-    model = onnx.load(plain)
-    del model.graph.value_info[:]
-    onnx.save(model, plain)
-    before, after = kinds(report), kinds(optimized(options, plain, again, "--no-measure", "--no-verify"))
+    forget_values(plain)
+    before, after = (by_kind(each["after"]["ops"]) for each in (report, optimized(options, plain, again, "--no-measure", "--no-verify")))
     return sum(((before - after) + (after - before)).values())
 
 

@@ -10,12 +10,16 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import onnx
 import pytest
 from conftest import BUILD, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(1, str(ROOT / "tests"))
+from again import by_kind, forget_values  # noqa: E402
+
 CORPUS = ROOT / "tests/corpus"
 PAGE = ROOT / "docs/coverage.md"
 TARGET = "cpu:avx512_vnni,cores=2"
@@ -91,9 +95,7 @@ def optimize_again(result):
     """The ops of a result in standard ops, of whose values nothing is said, after it was optimized once more."""
     plain, again = result.path.with_suffix(".plain"), result.path.with_suffix(".again")
     assert run(BUILD / "optimize", "--inline", result.path, "-o", plain).code == 0
-    model = onnx.load(plain)
-    del model.graph.value_info[:]
-    onnx.save(model, plain)
+    forget_values(plain)
     done = run_optimize(plain, again, "--no-verify")
     return json.loads(done.out)["after"]["ops"] if done.code == 0 else {done.err.strip(): 1}
 
@@ -126,10 +128,6 @@ def peer_reaches(cell, ops):
 def test_every_cell_runs_and_is_verified(results):
     bad = [f"{c.name} at opset {c.opset}: exit {r.code} {r.error}" for c, r in results if r.code or not r.verified]
     assert not bad, "\n".join(bad)
-
-
-def by_kind(ops):
-    return collections.Counter(kinds(ops)) + collections.Counter({op: n for op, n in ops.items() if not op.startswith("modelflow.")})
 
 
 def test_optimizing_again_changes_nothing(results):

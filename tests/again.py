@@ -1,0 +1,20 @@
+"""What the coverage test and tools/exports have alike: results that are optimized again, and their ops counted."""
+import collections
+import re
+
+import onnx
+
+
+def forget_values(file):
+    """The model without anything that it says of its values."""
+    model = onnx.load(file)
+    del model.graph.value_info[:]
+    onnx.save(model, file)
+
+
+def by_kind(ops):
+    """Ops by name: MatMul and MatMul_1 are two bodies of one op."""
+    counts = collections.Counter()
+    for op, count in ops.items():
+        counts[re.sub(r"_\d+$", "", op) if op.startswith("modelflow.") else op] += count
+    return counts
