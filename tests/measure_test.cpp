@@ -150,6 +150,46 @@ SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   return tools;
 }
 
+TEST(Timing, RoundsOfTwoTimingsCountTogether) {
+  const auto timed = [](double speedup) {
+    std::vector<Timing> timings(2);
+    for (int i = 0; i < 8; ++i) timings[0].rounds.push_back(1 + i % 3 * 0.1);
+    for (const double stock : timings[0].rounds) timings[1].rounds.push_back(stock / speedup);
+    return timings;
+  };
+  const std::vector<Timing> both = joined(timed(2), timed(2));
+  EXPECT_EQ(both[1].rounds.size(), 16U);
+  EXPECT_NEAR(both[1].speedup, 2, 1e-9);
+  const std::vector<Timing> unlike = joined(timed(1), timed(1.2));
+  EXPECT_NEAR(unlike[1].low, 1, 1e-9);
+  EXPECT_NEAR(unlike[1].high, 1.2, 1e-9);
+}
+
+TEST(Select, TimeIsSpentOnHopeAlone) {
+  const Model original = chain(3), portable = chain(2);
+  const auto asked_with = [&](double speedup, double low, double high) {
+    std::size_t asked = 0;
+    SelectTools tools = tools_with({}, asked);
+    tools.time = [&](const std::vector<const Model*>&, double) {
+      ++asked;
+      std::vector<Timing> timings(2);
+      for (const double s : {low, speedup, speedup, high}) {
+        timings[0].rounds.push_back(1);
+        timings[1].rounds.push_back(1 / s);
+      }
+      timings[1] = {1 / speedup, speedup, low, high, speedup, {}, timings[1].rounds};
+      return timings;
+    };
+    Report report;
+    select({original, portable, portable}, tools, report);
+    return asked;
+  };
+  EXPECT_EQ(asked_with(0.95, 0.8, 1.1), 1U);  // more than half of the rounds are slower
+  EXPECT_EQ(asked_with(1.0, 0.99, 1.02), 1U);
+  EXPECT_GT(asked_with(1.02, 0.9, 1.1), 2U);
+  EXPECT_LT(asked_with(1.02, 0.9, 1.1), 8U);
+}
+
 TEST(Select, KeepsWhatIsFaster) {
   const Model original = chain(3), portable = chain(2);
   std::size_t asked = 0;

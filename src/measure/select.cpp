@@ -9,6 +9,7 @@
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
 #include "src/measure/sides.h"
+#include "src/verify/reference.h"
 
 namespace modelflow {
 namespace {
@@ -18,18 +19,33 @@ constexpr const char *kEverything = "everything fused", *kStandard = "standard o
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
 
-/// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
-constexpr double kWorthwhile = 1.03;
-
 /// A form must not be measurably slower than stock.
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
+/// Worth more time: where half of the rounds were slower, the rest is hardly worth a plugin.
+bool is_hopeful(const Timing& timing) { return is_unsure(timing) && (timing.speedup > 1.0 || timing.best > kWorthwhile); }
 
-/// Longer and longer while noise hides the answer; in the end the fastest blocks of both sides decide.
-std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, double budget,
+/// Seconds for each trial, and what all of them have together for more where noise hides the answer.
+class Clock {
+ public:
+  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), spare_(budget) {}
+  double share() const { return share_; }
+  bool has_more() {
+    if (spare_ < share_) return false;
+    spare_ -= share_;
+    return true;
+  }
+
+ private:
+  double share_, spare_;
+};
+
+/// Again while noise hides the answer, in sessions of their own, and all rounds count; in the end the fastest blocks of
+/// both sides decide.
+std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, Clock& clock,
                                     bool& faster) {
-  std::vector<Timing> timing = tools.time(models, budget);
-  for (int again = 0; again < 2 && is_unsure(timing[1]); ++again) timing = tools.time(models, budget *= 2);
+  std::vector<Timing> timing = tools.time(models, clock.share());
+  while (is_hopeful(timing[1]) && clock.has_more()) timing = joined(timing, tools.time(models, clock.share()));
   faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
 }
@@ -60,12 +76,15 @@ struct Measured {
   std::vector<Region> regions;  ///< without nodes: the model that they belonged to is gone
   std::vector<std::string> slower;
   bool complete = true;
+  bool divisible = false;  ///< one that is not clearly faster has both matrix products and others
 };
 
 Measured measure_regions(const Model& fused, const SelectTools& tools, Report& report) {
   const Model laid_out = tools.lay_out(fused);
   Measured measured{.regions = find_regions(laid_out), .slower = {}};
   const std::vector<Timing> timings = tools.time_regions ? tools.time_regions(laid_out) : std::vector<Timing>();
+  const auto products = fused_names(fused, Which::products);
+  const auto is_product = [&](const std::string& name) { return std::ranges::find(products, name) != products.end(); };
   for (std::size_t i = 0; i < measured.regions.size(); ++i) {
     Region& region = measured.regions[i];
     const std::string name = region.name + (region.copies > 1 ? " x" + std::to_string(region.copies) : "");
@@ -78,6 +97,8 @@ Measured measure_regions(const Model& fused, const SelectTools& tools, Report& r
       // Only what is slower beyond doubt goes back here: the whole model is timed as well.
       if (timings[i].high < 1.0)
         measured.slower.insert(measured.slower.end(), region.fused.begin(), region.fused.end());
+      measured.divisible |= timings[i].low < 1.0 && std::ranges::any_of(region.fused, is_product) &&
+                            !std::ranges::all_of(region.fused, is_product);
     } else {
       if (i < timings.size() && !timings[i].why_not.empty()) row.reason += ": " + timings[i].why_not;
       measured.complete = false;
@@ -96,6 +117,7 @@ std::vector<Trial> trials(const Model& fused, const Measured& measured) {
   std::vector<Trial> list;
   if (!measured.slower.empty()) list.push_back({"fused where it is faster", measured.slower});
   list.push_back({kEverything, {}});
+  if (measured.complete && !measured.divisible) return list;  // coarser than what the regions said
   const auto products = fused_names(fused, Which::products), others = fused_names(fused, Which::others);
   if (!products.empty() && !others.empty()) {
     list.push_back({"all but matrix products fused", products});
@@ -112,12 +134,12 @@ struct Best {
 
 /// The best of several trials is partly the luckiest: it is timed once more, in sessions of its own, and that counts.
 /// Beside it the form without the plugin, where it has use for one.
-bool holds(Best& best, const Model& original, const SelectTools& tools, double budget, Report& report) {
+bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& clock, Report& report) {
   bool faster = false;
   const Model fallback = inline_functions(best.model);
   std::vector<const Model*> sides = {&original, &best.model};
-  if (best.model.opsets.contains(std::string(kDomain))) sides.push_back(&fallback);
-  best.timing = time_until_sure(tools, sides, budget, faster);
+  if (uses_our_domain(best.model)) sides.push_back(&fallback);
+  best.timing = time_until_sure(tools, sides, clock, faster);
   if (!faster) report.notes.push_back(best.trial.name + ": not faster a second time, " + describe(best.timing[1]));
   return faster;
 }
@@ -143,6 +165,8 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
 
 }  // namespace
 
+bool is_decided(const Timing& timing) { return is_sure(timing) || timing.high < kWorthwhile; }
+
 Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   Measured measured;
   std::vector<Trial> list;
@@ -152,7 +176,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     list = trials(forms.fused, measured);
   }
   list.push_back({kStandard, all});
-  const double share = tools.budget / static_cast<double>(list.size() + 1);
+  Clock clock(tools.budget, list.size() + 1);
   std::optional<Best> best;
   Timing stock;
   for (const Trial& trial : list) {
@@ -163,7 +187,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
     bool faster = false;
-    const std::vector<Timing> timing = time_until_sure(tools, {&forms.original, &model}, share, faster);
+    const std::vector<Timing> timing = time_until_sure(tools, {&forms.original, &model}, clock, faster);
     stock = timing[0];
     if (!faster) {
       report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
@@ -171,10 +195,10 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
       best = {std::move(model), timing, trial};
     }
   }
-  if (best && holds(*best, forms.original, tools, share, report)) {
+  if (best && holds(*best, forms.original, tools, clock, report)) {
     if (beaten_by_its_fallback(*best)) {
       Best plain{tools.emit(Model(forms.portable)), {}, {kStandard, all}};
-      if (holds(plain, forms.original, tools, share, report) &&
+      if (holds(plain, forms.original, tools, clock, report) &&
           plain.timing[1].speedup > best->timing[1].speedup * kClearly)
         best = std::move(plain);
     }

@@ -33,8 +33,6 @@ std::vector<NodeTime> slowest_first(const NodeTimes& times) {
   return list;
 }
 
-bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
-
 void take_peaks(MachineReport& machine) {
   const Peak peak = measure_peak(machine.threads);
   machine.peak_float32 = peak.float32;

@@ -31,7 +31,11 @@ Timing summarize(const std::vector<double>& base, const std::vector<double>& sid
   return {median(side), median(ratios), sure.low, sure.high, best, {}, side};
 }
 
-bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
+std::vector<Timing> summaries(const std::vector<std::vector<double>>& rounds) {
+  std::vector<Timing> timings;
+  for (const std::vector<double>& side : rounds) timings.push_back(summarize(rounds[0], side));
+  return timings;
+}
 
 }  // namespace
 
@@ -56,6 +60,14 @@ Interval interval_of_median(const std::vector<double>& values) {
 }
 
 Timing against(const Timing& base, const Timing& side) { return summarize(base.rounds, side.rounds); }
+
+std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second) {
+  std::vector<std::vector<double>> rounds;
+  for (const Timing& side : first) rounds.push_back(side.rounds);
+  for (std::size_t i = 0; i < second.size(); ++i)
+    rounds.at(i).insert(rounds[i].end(), second[i].rounds.begin(), second[i].rounds.end());
+  return summaries(rounds);
+}
 
 bool is_sure(const Timing& timing) {
   const double width = (timing.high - timing.low) / timing.speedup;
@@ -83,9 +95,7 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
       blocks[side].push_back(block(sides[side], runs[side]));
     }
   }
-  std::vector<Timing> timings;
-  for (const std::vector<double>& side : blocks) timings.push_back(summarize(blocks[0], side));
-  return timings;
+  return summaries(blocks);
 }
 
 SessionOptions timing_session(const Options& options) {

@@ -34,7 +34,7 @@ class Calibration {
               Report& report)
       : runtime_(runtime), model_(model), options_(options), report_(report) {
     session_ = {.threads = options.threads, .config = {{"session.force_spinning_stop", "1"}}};
-    if (model.opsets.contains(std::string(kDomain))) session_.plugin = plugin;
+    if (uses_our_domain(model)) session_.plugin = plugin;
     const bool both = options.observer == Observer::automatic;
     for (const Observer how : both ? std::vector{Observer::mse, Observer::minmax} : std::vector{options.observer})
       found_.push_back({how, {}});

@@ -57,6 +57,8 @@ std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, cons
                                       ModelFolder& folder);
 /// One that maps its weights from a file, as users open it.
 std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options);
+/// Whether the plugin has anything to run in it.
+bool uses_our_domain(const Model& model);
 /// Whether ONNX Runtime, its own optimizations on, loads the model; `why` not.
 bool loads(Runtime& runtime, const Model& model, std::string& why);
 

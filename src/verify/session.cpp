@@ -66,6 +66,8 @@ std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, cons
   return open_model(runtime, exact ? *exact : model, options, folder);
 }
 
+bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
+
 bool loads(Runtime& runtime, const Model& model, std::string& why) {
   try {
     open_session(runtime, model, {});

@@ -24,7 +24,7 @@ Verifier::Verifier(std::shared_ptr<Runtime> runtime, const Model& original, cons
 Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
   for (const bool with : {false, true}) {
-    if (with && plugin_.empty()) break;
+    if (with && (plugin_.empty() || !uses_our_domain(runnable))) break;  // nothing for the plugin to run
     Comparison found = compare(*runtime_, reference_, original_, runnable, options_,
                                {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && !plugin_.empty()});
     outcome.diffs = std::move(found.diffs);

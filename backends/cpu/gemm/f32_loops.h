@@ -107,6 +107,12 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 #pragma GCC unroll 4
   for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
   const float *b = t.b, *b2 = t.b + t.panel;
+#pragma GCC unroll 6
+  for (int r = 0; r < MR; ++r) __builtin_prefetch(t.c + r * t.ldc, 1);
+  if (t.base && t.base != t.c) {
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r) __builtin_prefetch(t.base + r * t.base_ld);
+  }
   const auto step = [&](int i) __attribute__((always_inline)) {
     Floats bv[NV];
 #pragma GCC unroll 4
@@ -244,7 +250,7 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
 // 1 MiB together with C. On AVX2 a panel of B takes half of L1, and the rows of A half of L2.
 GemmBlocks blocks(const Target& target) {
   const auto l1 = static_cast<std::size_t>(target.l1), l2 = static_cast<std::size_t>(target.l2);
-  const std::size_t near = kLanes == 16 ? l2 * 3 / 64 : l1 / 2;
+  const std::size_t near = kLanes == 16 ? l2 * 3 / 64 : l1 * 3 / 4;
   const std::size_t most = near / (kPanel * sizeof(float)) / 4 * 4;
   GemmBlocks blocks;
   blocks.depth = most < 64 ? 64 : most < blocks.depth ? most : blocks.depth;
