@@ -143,22 +143,25 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
   const std::int64_t all = sweep.block.rows() * tiles * steps, even = (sweep.next_size + all - 1) / all;
   const std::int64_t pace = kWide || even > 16 ? 16 : even;
   std::int64_t fetched = 0;
+  const auto run = [&](TileFunction function, Tile& t, std::int64_t pixels, std::int64_t count) {
+    for (std::int64_t now; count > 0; count -= now, t.advance(now * pixels)) {
+      const bool fetch = !sweep.x_ahead && fetched < sweep.next_size;
+      const std::int64_t left = fetch ? (sweep.next_size - fetched + steps * pace - 1) / (steps * pace) : 0;
+      now = left > 0 && left < count ? left : count;
+      t.ahead = sweep.x_ahead ? t.a + sweep.x_ahead : left > 0 ? sweep.next + fetched : t.b;
+      t.ahead_step = sweep.x_ahead ? pixels * t.a_step / steps + 1 : left > 0 ? pace : 0;
+      t.ahead_tile = sweep.x_ahead ? pixels * t.a_step : t.ahead_step * steps;
+      if (left > 0) fetched += now * steps * pace;
+      function(t, sweep.epilogue, now);
+    }
+  };
   for (std::int64_t r = 0; r < sweep.block.rows(); ++r) {
     Tile t = first;
     t.a += r * sweep.a_row;
     t.y += r * sweep.result.row;
     if (t.added) t.added += r * sweep.result.row;
-    for (std::int64_t i = 0; i < tiles; ++i) {
-      const std::int64_t done = size + (i < larger);
-      const bool fetch = fetched < sweep.next_size;
-      t.ahead = sweep.x_ahead ? t.a + sweep.x_ahead : fetch ? sweep.next + fetched : t.b;
-      t.ahead_step = sweep.x_ahead ? done * t.a_step / steps + 1 : fetch ? pace : 0;
-      if (!sweep.x_ahead) fetched += steps * pace;
-      (i < larger ? bigger : normal)(t, sweep.epilogue);
-      t.a += done * t.a_step;
-      t.y += done * t.y_step;
-      if (t.added) t.added += done * t.y_step;
-    }
+    run(bigger, t, size + 1, larger);
+    run(normal, t, size, tiles - larger);
   }
 }
 
