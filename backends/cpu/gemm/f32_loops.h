@@ -4,6 +4,7 @@
 
 #include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/vector/activation.h"
+#include "backends/cpu/vector/tile_step.h"
 #include "backends/cpu/vector/transpose.h"
 
 // Why tiles of our own: on Cascade Lake this one keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
@@ -89,21 +90,29 @@ MODELFLOW_INLINE void store_tile(const Tile& t, Floats (&acc)[MR][NV], Last last
   }
 }
 
-/// sum += a * b. Written out on AVX2: of the forms of this instruction GCC 12 also takes those that overwrite a factor,
-/// and runs out of registers (Zen 3: 83 % of peak without, 90 % with). Tiles of other shapes are better off without.
-MODELFLOW_INLINE void add_product(Floats& sum, Floats a, Floats b) {
-#if defined(__AVX512F__)
-  sum += a * b;
-#else
-  asm("vfmadd231ps %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
-#endif
+/// sums += the step `At` of the product: a column of A, from one pointer per three rows, times a row of B.
+template <int At, int MR, int NV, std::size_t... Rows, class Last>
+MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a, std::ptrdiff_t lda, const float* b,
+                                    const float* b2, std::index_sequence<Rows...>, Last last) {
+  Floats bv[NV];
+#pragma GCC unroll 4
+  for (int v = 0; v < NV; ++v) {
+    const float* at = (v < 2 ? b : b2) + kLanes * (v % 2);
+    bv[v] = v == NV - 1 ? load(at, last) : load(at);
+  }
+  const auto row = [&](Floats (&sums)[NV], Floats av) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) add_product(sums[v], av, bv[v]);
+  };
+  (row(acc[Rows], all_at<Rows % kGroup, At>(a[Rows / kGroup], lda)), ...);
 }
 
 template <int MR, int NV, class Last>
 MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   Floats acc[MR][NV] = {};
   const float* a[(MR + kGroup - 1) / kGroup];
-  const std::size_t lda = t.lda, ldb = t.ldb;
+  const auto lda = static_cast<std::ptrdiff_t>(t.lda);
+  const std::size_t ldb = t.ldb;
 #pragma GCC unroll 4
   for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
   const float *b = t.b, *b2 = t.b + t.panel;
@@ -113,19 +122,8 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 #pragma GCC unroll 6
     for (int r = 0; r < MR; ++r) __builtin_prefetch(t.base + r * t.base_ld);
   }
-  const auto step = [&](int i) __attribute__((always_inline)) {
-    Floats bv[NV];
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) {
-      const float* at = (v < 2 ? b : b2) + kLanes * (v % 2);
-      bv[v] = v == NV - 1 ? load(at, last) : load(at);
-    }
-#pragma GCC unroll 6
-    for (int r = 0; r < MR; ++r) {
-      const Floats av = all(a[r / kGroup][(r % kGroup) * lda + i]);
-#pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) add_product(acc[r][v], av, bv[v]);
-    }
+  const auto step = [&]<int At>(std::integral_constant<int, At>) __attribute__((always_inline)) {
+    multiply_step<At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last);
     b += ldb;
     b2 += ldb;
   };
@@ -144,14 +142,14 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       if (kMaxColumns > kPanel) _mm_prefetch(reinterpret_cast<const char*>(ahead + t.panel), _MM_HINT_T1);
     }
-    step(0);
-    step(1);
-    step(2);
-    step(3);
+    step(std::integral_constant<int, 0>());
+    step(std::integral_constant<int, 1>());
+    step(std::integral_constant<int, 2>());
+    step(std::integral_constant<int, 3>());
     advance(4);
   }
   for (; k > 0; --k) {
-    step(0);
+    step(std::integral_constant<int, 0>());
     advance(1);
   }
   store_tile<MR, NV>(t, acc, last);
