@@ -23,7 +23,9 @@ constexpr double kClearly = 1.05;
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
 /// Worth more time: where half of the rounds were slower, the rest is hardly worth a plugin.
-bool is_hopeful(const Timing& timing) { return is_unsure(timing) && (timing.speedup > 1.0 || timing.best > kWorthwhile); }
+bool is_hopeful(const Timing& timing) {
+  return is_unsure(timing) && (timing.speedup > 1.0 || timing.best > kWorthwhile);
+}
 
 /// Seconds for each trial, and what all of them have together for more where noise hides the answer.
 class Clock {

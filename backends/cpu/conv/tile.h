@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/conv/epilogue.h"
+#include "backends/cpu/vector/tile_step.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -118,20 +119,22 @@ MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilo
   if (!done) activate_rows(epilogue, t.y, t.y_step, t.added, R, kFloats * (N - 1) + t.last_lanes);
 }
 
-/// One step over one element of every pixel, or over two neighbouring ones (`Pair`); three pixels share a pointer, so
-/// that addresses fit the registers.
-template <int R, int N, bool Pair>
-MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b) {
+/// One step over one element of every pixel, or over two neighbouring ones (`Pair`), `At` steps further; three pixels
+/// share a pointer, so that addresses fit the registers.
+template <bool Pair, int At, int R, int N, std::size_t... Rows>
+MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b,
+                                   std::index_sequence<Rows...>) {
   Floats w[N];
 #pragma GCC unroll 4
-  for (int j = 0; j < N; ++j) w[j] = load(b + kFloats * j);
-#pragma GCC unroll 32
-  for (int r = 0; r < R; ++r) {
-    const float* from = a[r / 3] + (r % 3) * step;
-    const Floats v = Pair ? all_pairs(from) : all(*from);
+  for (int j = 0; j < N; ++j) w[j] = load(b + kFloats * (N * At + j));
+  const auto pixel = [&](Floats(&sums)[N], Floats x) __attribute__((always_inline)) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) acc[r][j] += v * w[j];
-  }
+    for (int j = 0; j < N; ++j) add_product(sums[j], x, w[j]);
+  };
+  if constexpr (Pair)
+    (pixel(acc[Rows], all_pairs(a[Rows / 3] + (Rows % 3) * step + 2 * At)), ...);
+  else
+    (pixel(acc[Rows], all_at<Rows % 3, At>(a[Rows / 3], step)), ...);
 }
 
 /// acc += all products of the tile.
@@ -145,19 +148,29 @@ MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
     const float* a[kGroups];
 #pragma GCC unroll 16
     for (int g = 0; g < kGroups; ++g) a[g] = t.a + t.offsets[i] + 3 * step * g;
-    for (std::int64_t k = t.length; k > 0; k -= kStep) {
-      multiply_add<R, N, Pair>(acc, a, step, b);
-      b += kFloats * N;
-      if constexpr (N > 1) {
-        _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
-        ahead += t.ahead_step;
-      }
+    const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
+      constexpr int kSteps = sizeof...(At);
+      (multiply_add<Pair, At>(acc, a, step, b, std::make_index_sequence<R>()), ...);
+      b += kFloats * N * kSteps;
 #pragma GCC unroll 16
       for (int g = 0; g < kGroups; ++g) {
-        a[g] += kStep;
+        a[g] += kStep * kSteps;
         asm("" : "+r"(a[g]));  // else the compiler makes R pointers of them and spills
       }
+      if constexpr (N > 1) {
+#pragma GCC unroll 4
+        for (int i = 0; i < kSteps; ++i) {
+          _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
+          ahead += t.ahead_step;
+        }
+      }
+    };
+    std::int64_t k = t.length;
+    // With 32 registers the compiler keeps sums in memory where a loop is that long.
+    if constexpr (kLanes < 16) {
+      for (; k >= 4 * kStep; k -= 4 * kStep) steps(std::make_integer_sequence<int, 4>());
     }
+    for (; k > 0; k -= kStep) steps(std::make_integer_sequence<int, 1>());
   }
 }
 

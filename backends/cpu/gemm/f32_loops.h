@@ -100,7 +100,7 @@ MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a
     const float* at = (v < 2 ? b : b2) + kLanes * (v % 2);
     bv[v] = v == NV - 1 ? load(at, last) : load(at);
   }
-  const auto row = [&](Floats (&sums)[NV], Floats av) __attribute__((always_inline)) {
+  const auto row = [&](Floats(&sums)[NV], Floats av) __attribute__((always_inline)) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) add_product(sums[v], av, bv[v]);
   };

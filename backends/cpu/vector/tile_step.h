@@ -26,7 +26,7 @@ MODELFLOW_INLINE Floats all_at(const float* at, std::ptrdiff_t step) {
   return all(at[Row * step + Offset]);
 #else
   Floats x;
-  const auto& memory = *reinterpret_cast<const float (*)[]>(at);  // what is read
+  const auto& memory = *reinterpret_cast<const float(*)[]>(at);  // what is read
   if constexpr (Row == 0)
     asm("vbroadcastss %c2(%1), %0" : "=x"(x) : "r"(at), "i"(4 * Offset), "m"(memory));
   else
