@@ -8,6 +8,7 @@
 #include "passes/fuse/attention_pack.h"
 #include "passes/fuse/attention_result.h"
 #include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -16,7 +17,7 @@ namespace {
 using Form = Heads::Form;
 using Candidates = std::vector<Heads>;
 
-constexpr int kUseless = 9;
+constexpr int kUseless = 9, kTurned = 4;  // kTurned: behind a Transpose
 
 /// One head that stands in for all of the other operand's. Where batch and heads lie together, a matrix for each of
 /// them may be read as one head of so many batches: only a single matrix serves all.
@@ -99,9 +100,15 @@ class Builder {
     const bool alone = heads.read_only_by(found_.nodes);
     if (heads.form == Form::bnsh) return alone ? 1 : 0;
     if (heads.form == Form::bnhs) return 3;
-    if (heads.form == Form::bsh) return !heads.whole() ? kUseless : alone ? 0 : 2;
+    if (heads.form == Form::bsh) return !heads.whole() ? kUseless : !alone ? 2 : turned_before(heads) ? kTurned : 0;
     if (heads.form == Form::bsnd) return !heads.size.known() ? kUseless : alone ? 0 : 2;
-    return heads.whole() ? 4 : kUseless;  // behind a Transpose
+    return heads.whole() ? kTurned : kUseless;
+  }
+
+  /// No better than what the Transpose reads, where a scale may stand in front of it.
+  static bool turned_before(const Heads& heads) {
+    const Node* node = heads.value->producer();
+    return node && node->is("Transpose") && only_reader(*heads.value);
   }
 
   std::vector<const Heads*> sorted(const Candidates& list) const {
