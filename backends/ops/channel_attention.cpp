@@ -13,6 +13,7 @@ namespace modelflow::ops {
 
 ChannelAttentionAttrs::ChannelAttentionAttrs(const CallAttrs& attrs)
     : heads(attrs.integer("num_heads")),
+      head_dim(attrs.integer("head_dim")),
       scale(attrs.number("scale")),
       epsilon(attrs.number("epsilon")),
       normalize(attrs.flag("normalize")),
@@ -21,6 +22,7 @@ ChannelAttentionAttrs::ChannelAttentionAttrs(const CallAttrs& attrs)
       has_temperature(attrs.flag("has_temperature")) {
   if (heads < 1 || heads > kMostHeads)
     throw Error(ErrorKind::invalid_input, "there are " + std::to_string(heads) + " heads");
+  if (head_dim < 0) throw Error(ErrorKind::invalid_input, "heads are of size " + std::to_string(head_dim));
   if (!std::isfinite(scale)) throw Error(ErrorKind::invalid_input, "scale is not finite");
   if (normalize && !(epsilon > 0)) throw Error(ErrorKind::invalid_input, "epsilon is not above 0");
 }
@@ -36,12 +38,15 @@ std::vector<std::string> inputs(const Call& call) {
 }
 
 /// [batch, tokens, heads * size] -> x_heads, [batch, heads, size, tokens].
-std::string heads_text(const std::string& x, const std::string& count) {
-  const std::string shape = x + "_shape = Shape (" + x + ")\n" + x + "_width = Gather <axis = 0> (" + x +
-                            "_shape, two)\n" + x + "_size = Div (" + x + "_width, " + count + ")\n";
-  return shape + x + "_target = Concat <axis = 0> (copied, " + count + ", " + x + "_size)\n" + x +
-         "_split = Reshape (" + x + ", " + x + "_target)\n" + x + "_heads = Transpose <perm = [0, 2, 3, 1]> (" + x +
-         "_split)\n";
+std::string heads_text(const std::string& x, const std::string& count, const ChannelAttentionAttrs& attention) {
+  std::string text, size = "head_dim";
+  if (attention.head_dim == 0) {
+    size = x + "_size";
+    text = x + "_shape = Shape (" + x + ")\n" + x + "_width = Gather <axis = 0> (" + x + "_shape, two)\n" + size +
+           " = Div (" + x + "_width, " + count + ")\n";
+  }
+  return text + x + "_target = Concat <axis = 0> (copied, " + count + ", " + size + ")\n" + x + "_split = Reshape (" +
+         x + ", " + x + "_target)\n" + x + "_heads = Transpose <perm = [0, 2, 3, 1]> (" + x + "_split)\n";
 }
 
 /// Rows divided by their lengths, at least epsilon.
@@ -59,11 +64,13 @@ std::string body(const Call& call, int opset) {
       "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
       "copied = Constant <value = int64[2] {0, 0}> ()\nn_number = Constant <value_int: int = @num_heads> ()\n"
       "n = Reshape (n_number, one)\n";
+  if (attention.head_dim != 0)
+    text += "head_dim_number = Constant <value_int: int = @head_dim> ()\nhead_dim = Reshape (head_dim_number, one)\n";
   if (attention.packed) {
-    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + heads_text("qkv", "all") +
+    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + heads_text("qkv", "all", attention) +
             "parts = Concat <axis = 0> (n, n, n)\nq_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)\n";
   } else {
-    for (const char* x : {"q", "k", "v"}) text += heads_text(x, "n");
+    for (const char* x : {"q", "k", "v"}) text += heads_text(x, "n", attention);
   }
   std::string q = "q_heads", k = "k_heads", scores = "scaled";
   if (attention.normalize) {
@@ -81,15 +88,19 @@ std::string body(const Call& call, int opset) {
         "warm = Mul (scaled, of_heads)\n";
     scores = "warm";
   }
+  const std::string size = attention.head_dim != 0
+                               ? "size = Identity (head_dim)\n"
+                               : "context_shape = Shape (context)\nsize = Gather <axis = 0> (context_shape, two)\n";
   return text + "weights = Softmax <axis = -1> (" + scores +
-         ")\ncontext = MatMul (weights, v_heads)\nturned = Transpose <perm = [0, 3, 1, 2]> (context)\n"
-         "context_shape = Shape (context)\nsize = Gather <axis = 0> (context_shape, two)\nwidth = Mul (size, n)\n"
+         ")\ncontext = MatMul (weights, v_heads)\nturned = Transpose <perm = [0, 3, 1, 2]> (context)\n" + size +
+         "width = Mul (size, n)\n"
          "target = Concat <axis = 0> (copied, width)\ny = Reshape (turned, target)\n}";
 }
 
 std::vector<std::string> attributes(const Call& call, int) {
   std::vector<std::string> names = {"num_heads", "scale"};
   if (ChannelAttentionAttrs(call).normalize) names.emplace_back("epsilon");
+  if (ChannelAttentionAttrs(call).head_dim != 0) names.emplace_back("head_dim");
   return names;
 }
 
@@ -113,7 +124,7 @@ Verdict infer(Call& call) {
   Verdict why;
   const std::optional<ChannelAttentionAttrs> attention = read_attrs<ChannelAttentionAttrs>(call, why);
   if (!attention) return why;
-  Dim batch, tokens, size;
+  Dim batch, tokens, size = attention->head_dim ? Dim(attention->head_dim) : Dim();
   for (std::size_t i = 0; i < (attention->packed ? 1u : 3u); ++i)
     if (Verdict v = read(call.in(i), attention->heads * (attention->packed ? 3 : 1), batch, tokens, size); !v) return v;
   if (attention->has_temperature) {
@@ -124,6 +135,7 @@ Verdict infer(Call& call) {
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
   call.outputs[0].shape = Shape({batch, tokens, size * Dim(attention->heads)});
+  if (size.known()) call.attrs.set("head_dim", size.value());
   return yes();
 }
 
@@ -188,6 +200,7 @@ extern const FusedOp channel_attention_op = {
     .infer = infer,
     .samples = samples,
     .defaults = {{"num_heads", std::int64_t{1}},
+                 {"head_dim", std::int64_t{0}},
                  {"scale", 1.0f},
                  {"epsilon", 0.0f},
                  {"normalize", std::int64_t{0}},

@@ -13,6 +13,7 @@ struct ChannelAttentionAttrs {
   explicit ChannelAttentionAttrs(const CallAttrs& attrs);
 
   std::int64_t heads = 1;
+  std::int64_t head_dim = 0;  ///< where the body need not compute it, as of Attention; else 0
   float scale = 1;
   float epsilon = 0;       ///< lengths below it count as it
   bool normalize = false;  ///< queries and keys are divided by their lengths first
