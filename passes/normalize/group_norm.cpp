@@ -129,8 +129,8 @@ std::vector<Value*> from_op(const Match& m, Build& build) {
 
 std::vector<Rule> group_norm_rules() {
   const Pattern x = any("x"), s = any("s"), b = any("b");
-  const Pattern grouped = open(op("Reshape", {x}));
-  const auto restored = [](Pattern y) { return open(op("Reshape", {std::move(y)})); };
+  const Pattern grouped = open(op_any({"Reshape", "Unsqueeze"}, {x}));
+  const auto restored = [](Pattern y) { return open(op_any({"Reshape", "Squeeze"}, {std::move(y)})); };
   return {{.name = "group-norm-from-instances",
            .doc = "Reshape(InstanceNormalization(Reshape(x))) -> GroupNorm",
            .from = restored(op("InstanceNormalization", {grouped, s, b}, "norm")),
