@@ -2,6 +2,7 @@
 #include "passes/layout/layout.h"
 
 #include "passes/clean/clean.h"
+#include "passes/fuse/fuse.h"
 #include "passes/passes.h"
 #include "passes/quantize/quantize.h"
 
@@ -15,6 +16,7 @@ Stage layout(const Options& options) {
                   quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
                   absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute
                   absorb_activations(),  // what follows an op that only layout makes
+                  fuse_layer_norm(),     // sums between which and a LayerNorm a Transpose stood
                   absorb_pre_activations(),  // what stands in front of a convolution of single pixels
                   absorb_upsamples(),        // repeated pixels that a Concat reads
                   unit_transposes(),         // Transposes that move nothing

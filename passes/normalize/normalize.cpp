@@ -16,12 +16,12 @@ Stage normalize(const Options&) {
                   widen_float16(),          // float16 -> float32 with a Cast at each float16 input and output, for CPUs
                   normalize_spectra(),      // STFT and DFT of constant length -> products with a constant basis
                   normalize_activations(),  // decomposed activations -> one node: standard where the opset has it
+                  drop_unit_axes(),         // convolutions over more axes than they work along -> over those alone
                   lift_activations(),       // activations behind the views of a convolution -> in front of them
                   normalize_linear(),       // products between reshapes and transposes -> on all dims, without these
                   normalize_einsum(),       // Einsum that is a matrix product -> Transpose and MatMul
                   normalize_norms(),        // layer, RMS, group, instance normalization -> LayerNorm, GroupNorm (ours)
                   normalize_softmax(),      // exponentials over their sum, their logarithms -> Softmax, LogSoftmax
-                  drop_unit_axes(),         // convolutions over more axes than they work along -> over those alone
                   widen_over_blocks(),      // a convolution over blocks of an image (Focus) -> one over the image
                   group_convolutions(),     // Split, convolutions, Concat -> a convolution in groups
                   shuffle_channels(),       // channels in turn from groups of them -> one Gather
