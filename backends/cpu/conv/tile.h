@@ -187,12 +187,6 @@ MODELFLOW_INLINE void run_tile(const Tile& t, const Epilogue& epilogue) {
   store_tile(acc, t, epilogue);
 }
 
-/// So many tiles side by side.
-template <int R, int N>
-void run_row(Tile t, const Epilogue& epilogue, std::int64_t count) {
-  for (; count > 0; --count, t.advance(R)) run_tile<R, N>(t, epilogue);
-}
-
 template <std::size_t... i>
 MODELFLOW_INLINE Floats sums_of_pairs(Floats low, Floats high, std::index_sequence<i...>) {
   return __builtin_shufflevector(low, high, (2 * i)...) + __builtin_shufflevector(low, high, (2 * i + 1)...);
@@ -222,9 +216,15 @@ MODELFLOW_INLINE void run_pair_tile(const Tile& t, const Epilogue& epilogue) {
   store_tile(out, t, epilogue);
 }
 
-template <int R, int N>
-void run_pair_row(Tile t, const Epilogue& epilogue, std::int64_t count) {
-  for (; count > 0; --count, t.advance(R)) run_pair_tile<R, N>(t, epilogue);
+/// So many tiles side by side.
+template <int R, int N, bool Pair>
+void run_row(Tile t, const Epilogue& epilogue, std::int64_t count) {
+  for (; count > 0; --count, t.advance(R)) {
+    if constexpr (Pair)
+      run_pair_tile<R, N>(t, epilogue);
+    else
+      run_tile<R, N>(t, epilogue);
+  }
 }
 
 using TileFunction = void (*)(Tile first, const Epilogue&, std::int64_t count);
@@ -238,13 +238,10 @@ TileFunction tile_of(int rows) {
   if constexpr (R > 1) {
     if (rows < R) return tile_of<N, Pair, R - 1>(rows);
   }
-  if constexpr (Pair && !kWide) {
+  if constexpr (Pair && !kWide)
     return nullptr;  // vectors of 8 are not paired
-  } else if constexpr (Pair) {
-    return run_pair_row<R, N>;
-  } else {
-    return run_row<R, N>;
-  }
+  else
+    return run_row<R, N, Pair>;
 }
 
 TileFunction tile_function(int rows, int vectors, bool paired) {
