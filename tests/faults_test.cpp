@@ -251,6 +251,14 @@ TEST_F(WrongKernels, ForAnEmptyBatch) {
   expect_kernel(report, "layer_norm", "empty batch");
 }
 
+TEST_F(WrongKernels, AResultWithoutFusedOpsIsNotExcusedByThePlugin) {
+  const Route route = only(rewrite("own", "", {wrong_for_an_empty_batch()}));
+  const Report report = corrected(text(R"((float[batch,2,n] x) => (float[batch,m] y)
+    { a = Relu(x)  f = Flatten(a)  y = Neg(f) })"),
+                                  route, MODELFLOW_WRONG_PLUGIN);
+  expect_rule(report, "flatten-as-reshape", "'f'", "empty batch");
+}
+
 TEST_F(WrongKernels, WhereNanIsHidden) {
   expect_kernel(corrected_with_plugin(text(R"((float[batch,64] x) => (float[batch,64] y)
     { s = Sigmoid(x)  y = Mul(x, s) })")),

@@ -24,9 +24,10 @@ Verifier::Verifier(std::shared_ptr<Runtime> runtime, const Model& original, cons
 Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
   for (const bool with : {false, true}) {
-    if (with && (plugin_.empty() || !uses_our_domain(runnable))) break;  // nothing for the plugin to run
-    Comparison found = compare(*runtime_, reference_, original_, runnable, options_,
-                               {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && !plugin_.empty()});
+    if (with && !has_use_for_plugin(runnable)) break;
+    Comparison found =
+        compare(*runtime_, reference_, original_, runnable, options_,
+                {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && has_use_for_plugin(runnable)});
     outcome.diffs = std::move(found.diffs);
     if (!found.note.empty()) outcome.note = std::move(found.note);
     outcome.ok = found.ok;
@@ -41,6 +42,8 @@ Outcome Verifier::check(const Model& runnable) const {
   return outcome;
 }
 
+bool Verifier::has_use_for_plugin(const Model& runnable) const { return !plugin_.empty() && uses_our_domain(runnable); }
+
 const Feed* Verifier::feed_of(const Outcome& found) const {
   const auto& feeds = reference_.feeds;
   const auto at = std::find_if(feeds.begin(), feeds.end(), [&](const Feed& feed) { return feed.name == found.feed; });
@@ -53,7 +56,7 @@ bool Verifier::shares_fault(const Model& runnable, const Outcome& found) const {
   return !compare(*runtime_, reference_, original_, runnable, options_,
                   {.plugin = plugin_for(found),
                    .only = feed ? &only : nullptr,
-                   .may_refuse_empty = !found.kernels_only && !plugin_.empty()})
+                   .may_refuse_empty = !found.kernels_only && has_use_for_plugin(runnable)})
               .ok;
 }
 

@@ -44,6 +44,8 @@ class Verifier {
   bool original_loads(std::string& why) const;
 
  private:
+  /// Else nothing but the run without it tells what the model is worth.
+  bool has_use_for_plugin(const Model& runnable) const;
   std::filesystem::path plugin_for(const Outcome& found) const { return found.kernels_only ? plugin_ : ""; }
 
   std::shared_ptr<Runtime> runtime_;
