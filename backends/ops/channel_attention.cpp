@@ -37,10 +37,10 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-/// [batch, tokens, heads * size] -> x_heads, [batch, heads, size, tokens].
-std::string heads_text(const std::string& x, const std::string& count, const ChannelAttentionAttrs& attention) {
-  std::string text, size = "head_dim";
-  if (attention.head_dim == 0) {
+/// [batch, tokens, heads * size] -> x_heads, [batch, heads, size, tokens]. A size without a name is computed.
+std::string heads_text(const std::string& x, const std::string& count, std::string size) {
+  std::string text;
+  if (size.empty()) {
     size = x + "_size";
     text = x + "_shape = Shape (" + x + ")\n" + x + "_width = Gather <axis = 0> (" + x + "_shape, two)\n" + size +
            " = Div (" + x + "_width, " + count + ")\n";
@@ -64,13 +64,14 @@ std::string body(const Call& call, int opset) {
       "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
       "copied = Constant <value = int64[2] {0, 0}> ()\nn_number = Constant <value_int: int = @num_heads> ()\n"
       "n = Reshape (n_number, one)\n";
-  if (attention.head_dim != 0)
+  const std::string size = attention.head_dim != 0 ? "head_dim" : "";
+  if (!size.empty())
     text += "head_dim_number = Constant <value_int: int = @head_dim> ()\nhead_dim = Reshape (head_dim_number, one)\n";
   if (attention.packed) {
-    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + heads_text("qkv", "all", attention) +
+    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + heads_text("qkv", "all", size) +
             "parts = Concat <axis = 0> (n, n, n)\nq_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)\n";
   } else {
-    for (const char* x : {"q", "k", "v"}) text += heads_text(x, "n", attention);
+    for (const char* x : {"q", "k", "v"}) text += heads_text(x, "n", size);
   }
   std::string q = "q_heads", k = "k_heads", scores = "scaled";
   if (attention.normalize) {
@@ -88,19 +89,19 @@ std::string body(const Call& call, int opset) {
         "warm = Mul (scaled, of_heads)\n";
     scores = "warm";
   }
-  const std::string size = attention.head_dim != 0
-                               ? "size = Identity (head_dim)\n"
-                               : "context_shape = Shape (context)\nsize = Gather <axis = 0> (context_shape, two)\n";
   return text + "weights = Softmax <axis = -1> (" + scores +
-         ")\ncontext = MatMul (weights, v_heads)\nturned = Transpose <perm = [0, 3, 1, 2]> (context)\n" + size +
-         "width = Mul (size, n)\n"
+         ")\ncontext = MatMul (weights, v_heads)\nturned = Transpose <perm = [0, 3, 1, 2]> (context)\n" +
+         (size.empty() ? "context_shape = Shape (context)\nsize = Gather <axis = 0> (context_shape, two)\n" : "") +
+         "width = Mul (" + (size.empty() ? "size" : size) +
+         ", n)\n"
          "target = Concat <axis = 0> (copied, width)\ny = Reshape (turned, target)\n}";
 }
 
 std::vector<std::string> attributes(const Call& call, int) {
+  const ChannelAttentionAttrs attention(call);
   std::vector<std::string> names = {"num_heads", "scale"};
-  if (ChannelAttentionAttrs(call).normalize) names.emplace_back("epsilon");
-  if (ChannelAttentionAttrs(call).head_dim != 0) names.emplace_back("head_dim");
+  if (attention.normalize) names.emplace_back("epsilon");
+  if (attention.head_dim != 0) names.emplace_back("head_dim");
   return names;
 }
 

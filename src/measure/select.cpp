@@ -19,6 +19,9 @@ constexpr const char *kEverything = "everything fused", *kStandard = "standard o
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
 
+/// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
+constexpr double kWorthwhile = 1.03;
+
 /// A form must not be measurably slower than stock.
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
@@ -73,24 +76,33 @@ std::vector<std::string> fused_names(const Model& model, Which which) {
   return names;
 }
 
+/// Has both matrix products and other fused nodes.
+bool is_divisible(const Region& region) {
+  const auto has = [&](bool product) {
+    return std::ranges::any_of(region.nodes, [&](const Node* node) {
+      return node->domain() == kDomain && computes(*node, Family::product) == product;
+    });
+  };
+  return has(true) && has(false);
+}
+
 /// The regions of the fully fused model, timed one by one.
 struct Measured {
   std::vector<Region> regions;  ///< without nodes: the model that they belonged to is gone
   std::vector<std::string> slower;
   bool complete = true;
-  bool divisible = false;  ///< one that is not clearly faster has both matrix products and others
+  bool divisible = false;  ///< one that is not clearly faster
 };
 
 Measured measure_regions(const Model& fused, const SelectTools& tools, Report& report) {
   const Model laid_out = tools.lay_out(fused);
   Measured measured{.regions = find_regions(laid_out), .slower = {}};
   const std::vector<Timing> timings = tools.time_regions ? tools.time_regions(laid_out) : std::vector<Timing>();
-  const auto products = fused_names(fused, Which::products);
-  const auto is_product = [&](const std::string& name) { return std::ranges::find(products, name) != products.end(); };
   for (std::size_t i = 0; i < measured.regions.size(); ++i) {
     Region& region = measured.regions[i];
     const std::string name = region.name + (region.copies > 1 ? " x" + std::to_string(region.copies) : "");
     RegionReport row{.name = name, .nodes = region.nodes.size(), .reason = "not measured alone"};
+    const bool divisible = is_divisible(region);
     region.nodes.clear();
     if (i < timings.size() && timings[i].seconds > 0) {
       row.fused_seconds = timings[i].seconds * region.copies;
@@ -99,8 +111,7 @@ Measured measure_regions(const Model& fused, const SelectTools& tools, Report& r
       // Only what is slower beyond doubt goes back here: the whole model is timed as well.
       if (timings[i].high < 1.0)
         measured.slower.insert(measured.slower.end(), region.fused.begin(), region.fused.end());
-      measured.divisible |= timings[i].low < 1.0 && std::ranges::any_of(region.fused, is_product) &&
-                            !std::ranges::all_of(region.fused, is_product);
+      measured.divisible |= divisible && timings[i].low < 1.0;
     } else {
       if (i < timings.size() && !timings[i].why_not.empty()) row.reason += ": " + timings[i].why_not;
       measured.complete = false;

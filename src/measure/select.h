@@ -12,9 +12,6 @@
 
 namespace modelflow {
 
-/// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
-inline constexpr double kWorthwhile = 1.03;
-
 /// More rounds would not change what becomes of a whole model.
 bool is_decided(const Timing& timing);
 

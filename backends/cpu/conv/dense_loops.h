@@ -146,12 +146,12 @@ void run_tiles(const Sweep& sweep, const Tile& first) {
   const auto run = [&](TileFunction function, Tile& t, std::int64_t pixels, std::int64_t count) {
     for (std::int64_t now; count > 0; count -= now, t.advance(now * pixels)) {
       const bool fetch = !sweep.x_ahead && fetched < sweep.next_size;
-      const std::int64_t left = fetch ? (sweep.next_size - fetched + steps * pace - 1) / (steps * pace) : 0;
-      now = left > 0 && left < count ? left : count;
-      t.ahead = sweep.x_ahead ? t.a + sweep.x_ahead : left > 0 ? sweep.next + fetched : t.b;
-      t.ahead_step = sweep.x_ahead ? pixels * t.a_step / steps + 1 : left > 0 ? pace : 0;
+      const std::int64_t left = fetch ? ceil_div(sweep.next_size - fetched, steps * pace) : count;
+      now = left < count ? left : count;
+      t.ahead = sweep.x_ahead ? t.a + sweep.x_ahead : fetch ? sweep.next + fetched : t.b;
+      t.ahead_step = sweep.x_ahead ? pixels * t.a_step / steps + 1 : fetch ? pace : 0;
       t.ahead_tile = sweep.x_ahead ? pixels * t.a_step : t.ahead_step * steps;
-      if (left > 0) fetched += now * steps * pace;
+      if (fetch) fetched += now * steps * pace;
       function(t, sweep.epilogue, now);
     }
   };

@@ -116,21 +116,19 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 #pragma GCC unroll 4
   for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
   const float *b = t.b, *b2 = t.b + t.panel;
+  // Lines that the tile writes and adds come from L3 or DRAM while it is computed, or its last instructions wait for
+  // them.
 #pragma GCC unroll 6
   for (int r = 0; r < MR; ++r) __builtin_prefetch(t.c + r * t.ldc, 1);
   if (t.base && t.base != t.c) {
 #pragma GCC unroll 6
     for (int r = 0; r < MR; ++r) __builtin_prefetch(t.base + r * t.base_ld);
   }
-  const auto step = [&]<int At>(std::integral_constant<int, At>) __attribute__((always_inline)) {
-    multiply_step<At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last);
-    b += ldb;
-    b2 += ldb;
-  };
-  const auto advance = [&](int by) __attribute__((always_inline)) {
+  const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
+    ((multiply_step<At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
 #pragma GCC unroll 4
     for (int g = 0; g * kGroup < MR; ++g) {
-      a[g] += by;
+      a[g] += sizeof...(At);
       asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
     }
   };
@@ -142,16 +140,9 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       if (kMaxColumns > kPanel) _mm_prefetch(reinterpret_cast<const char*>(ahead + t.panel), _MM_HINT_T1);
     }
-    step(std::integral_constant<int, 0>());
-    step(std::integral_constant<int, 1>());
-    step(std::integral_constant<int, 2>());
-    step(std::integral_constant<int, 3>());
-    advance(4);
+    steps(std::make_integer_sequence<int, 4>());
   }
-  for (; k > 0; --k) {
-    step(std::integral_constant<int, 0>());
-    advance(1);
-  }
+  for (; k > 0; --k) steps(std::make_integer_sequence<int, 1>());
   store_tile<MR, NV>(t, acc, last);
 }
 
@@ -245,7 +236,7 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
 }
 
 // On AVX-512 two panels of B (96 KiB), the two that are fetched meanwhile and 144 rows of A (216 KiB) stay in an L2 of
-// 1 MiB together with C. On AVX2 a panel of B takes half of L1, and the rows of A half of L2.
+// 1 MiB together with C. On AVX2 a panel of B takes three quarters of L1, and the rows of A half of L2.
 GemmBlocks blocks(const Target& target) {
   const auto l1 = static_cast<std::size_t>(target.l1), l2 = static_cast<std::size_t>(target.l2);
   const std::size_t near = kLanes == 16 ? l2 * 3 / 64 : l1 * 3 / 4;
