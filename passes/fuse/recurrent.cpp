@@ -1,7 +1,6 @@
 // LSTM and GRU -> modelflow.LSTM and modelflow.GRU. Initial states of zeros are dropped, and the Transposes with which
 // exporters swap the axes of time and batch become x_layout and y_layout.
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "modelflow/modelflow.h"
@@ -32,23 +31,6 @@ bool usual_activations(const Node& node, std::int64_t dirs) {
   for (std::size_t i = 0; i < names->size(); ++i)
     if (lower((*names)[i]) != usual[i % usual.size()]) return false;
   return true;
-}
-
-/// Nothing but zeros, however many: a constant, or one that was blown up and moved around.
-bool is_zero(const Value& value) {
-  if (const Tensor* constant = value.constant()) return constant->elements() == 0 || const_number(&value) == 0.0;
-  const Node* node = value.producer();
-  if (!node) return false;
-  if (node->is("ConstantOfShape")) {
-    const Tensor* filler = node->attrs.tensor("value");
-    return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
-  }
-  if (node->is("Concat"))
-    return std::ranges::all_of(node->inputs(), [](const Value* input) { return input && is_zero(*input); });
-  static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
-                                         "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
-  const bool moves = std::any_of(kMoving.begin(), kMoving.end(), [&](const char* op) { return node->is(op); });
-  return moves && node->input(0) && is_zero(*node->input(0));
 }
 
 struct States {

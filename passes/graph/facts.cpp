@@ -2,6 +2,7 @@
 #include "passes/graph/facts.h"
 
 #include <algorithm>
+#include <array>
 
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
@@ -41,6 +42,22 @@ std::optional<double> const_number(const Value* value) {
 std::optional<double> number_beside(const Value* value, std::size_t rank) {
   const Tensor* tensor = value ? value->constant() : nullptr;
   return tensor && tensor->elements() == 1 && tensor->rank() <= rank ? const_number(value) : std::nullopt;
+}
+
+bool is_zero(const Value& value) {
+  if (const Tensor* constant = value.constant()) return constant->elements() == 0 || const_number(&value) == 0.0;
+  const Node* node = value.producer();
+  if (!node) return false;
+  if (node->is("ConstantOfShape")) {
+    const Tensor* filler = node->attrs.tensor("value");
+    return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
+  }
+  if (node->is("Concat"))
+    return std::ranges::all_of(node->inputs(), [](const Value* input) { return input && is_zero(*input); });
+  static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
+                                         "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
+  const bool moves = std::any_of(kMoving.begin(), kMoving.end(), [&](const char* op) { return node->is(op); });
+  return moves && node->input(0) && is_zero(*node->input(0));
 }
 
 std::optional<float> scaled(const Node& node, Value*& value) {

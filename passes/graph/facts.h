@@ -21,6 +21,8 @@ std::optional<Ints> const_ints(const Value* value);
 std::optional<double> const_number(const Value* value);
 /// The same of a constant of one element and no more axes than `rank`: it makes no more of a value of that rank.
 std::optional<double> number_beside(const Value* value, std::size_t rank);
+/// Nothing but zeros, however many: a constant, or one that was blown up and moved around.
+bool is_zero(const Value& value);
 /// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
 /// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});

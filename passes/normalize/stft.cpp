@@ -158,6 +158,21 @@ Verdict read_dft(const Node& node, const Context& context, std::optional<Dft>& d
   return pays(dft->basis, std::max(rows, 1.0), numbers, 2 * static_cast<double>(dft->basis.bins));
 }
 
+/// Of complex numbers without imaginary parts, as PyTorch's exporters write a transform of real ones: half of a
+/// product.
+Value* real_numbers(const Node& dft) {
+  const Value* x = dft.input(0);
+  const Node* joined = x ? x->producer() : nullptr;
+  if (dft.attrs.integer("inverse") != 0 || dft.attrs.integer("onesided") != 0) return nullptr;
+  if (!joined || !joined->is("Concat") || joined->inputs().size() != 2 || !x->shape().has_rank()) return nullptr;
+  const auto rank = static_cast<std::int64_t>(x->shape().rank());
+  Value* real = joined->input(0);
+  if (positive({joined->attrs.integer("axis")}, rank) != Ints{rank - 1} || !(x->shape().back() == Dim(2)))
+    return nullptr;
+  const bool single = rank_of(real) == x->shape().rank() && real->shape().back() == Dim(1);
+  return single && is_zero(*joined->input(1)) ? real : nullptr;
+}
+
 /// The axes in order, but for two neighbours of the last one that change places.
 Value& swapped(Build& build, Value& x, std::size_t axis, std::size_t with) {
   if (axis == with) return x;
@@ -203,18 +218,24 @@ std::optional<Rewrite> plan(Node& node, Context& context) {
 
 int run(Graph& graph, Context& context) {
   std::vector<Rewrite> rewrites;
+  int changes = 0;
   for (const auto& node : graph.nodes()) {
     if (!node->is("STFT") && !node->is("DFT")) continue;
+    if (Value* real = node->is("DFT") ? real_numbers(*node) : nullptr) {
+      graph.set_input(*node, 0, real);
+      context.hit("real-dft");
+      ++changes;
+    }
     if (std::optional<Rewrite> rewrite = plan(*node, context)) rewrites.push_back(std::move(*rewrite));
   }
-  if (rewrites.empty()) return 0;
+  if (rewrites.empty()) return changes;
   infer_types(context.model);  // with what declare() told
   for (const Rewrite& rewrite : rewrites) {
     context.hit(rewrite.node->is("STFT") ? "stft" : "dft");
     put_in_place(*rewrite.node, context, rewrite.product);
   }
   graph.prune();
-  return static_cast<int>(rewrites.size());
+  return changes + static_cast<int>(rewrites.size());
 }
 
 }  // namespace

@@ -178,15 +178,18 @@ void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
   graph.set_input(node, index, either);
 }
 
-/// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that. The tanh of
-/// its recurrent layers ends at 1.0000005.
+/// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that, and the
+/// model's user. The tanh of its recurrent layers ends at 1.0000005.
 Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* before, Noise& noise) {
   const bool within = node.is("LSTM") || node.is("GRU") || node.is("RNN");  // its Sigmoid is that of the layers, too
   if (!node.is("Sigmoid") && !within) return &value;
   const double width = (within ? 8 : 1) * steps * last_digit(value.dtype());
-  const std::vector<Use> readers = value.uses();
-  Value* by = noise.draws(graph, value, -width, width, before);
-  return instead(value, readers, graph.add("Add", {&value, by}, {.before = before}).output());
+  return in_place_of(graph, value, before, [&](Value& exact) {
+    Value* by = noise.draws(graph, exact, -width, width, before);
+    Value* moved = graph.add("Add", {&exact, by}, {.before = before}).output();
+    moved->type = value.type;
+    return moved;
+  });
 }
 
 /// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the
@@ -248,9 +251,9 @@ void disturb(Graph& graph, double steps, Noise& noise) {
       if (digits != 0)
         result = coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
       if (sums(*nodes[i]) && result->dtype() != DType::f16) result = sum_in_turn(graph, *result, steps, next, noise);
+      result = near_one(graph, *nodes[i], *result, steps, next, noise);
       if (result->uses().empty()) continue;
       result = vanishing(graph, *nodes[i], *result, next, noise);
-      result = near_one(graph, *nodes[i], *result, steps, next, noise);
       disturb(graph, *result, steps, next, noise);
     }
   }
