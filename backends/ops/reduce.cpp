@@ -128,7 +128,7 @@ std::vector<Call> samples() {
 extern const FusedOp reduce_op = {
     .kind = "Reduce",
     .doc = "A reduction with the elementwise ops in front of it and behind it; operands broadcast.",
-    .names = 3,
+    .names = 4,
     .min_inputs = 1,
     .max_inputs = 7,
     .input_types = {DType::f32},

@@ -155,41 +155,10 @@ class Fusion {
     inputs.push_back(&graph.add_constant(tensor.reshaped({element_count(dims), width}), "table"));
   }
 
-  /// Of everything but this part, ids or constant, without the width.
-  std::vector<Shape> places_beside(const Part& part) {
-    std::vector<Shape> places;
-    for (const Part& other : sum_.parts) {
-      if (&other == &part) continue;
-      if (other.gather) {
-        places.push_back(extents_.of(*other.gather->input(1)));
-        continue;
-      }
-      if (!other.constant) return {Shape()};
-      const Dims& dims = other.constant->constant()->dims();
-      places.push_back(Shape::of(Dims(dims.begin(), dims.end() - 1)));
-    }
-    return places;
-  }
-
-  /// Rows in order along the last axis of all others need no ids.
-  bool in_order(const Part& part, const Shape& shape) {
-    const std::optional<std::int64_t> rows = part.constant ? std::nullopt : part.table()->shape()[0].number();
-    if (!rows || *rows < 2) return false;
-    const Value* ids = part.gather ? &lean_ids(*part.gather->input(1), shape) : nullptr;
-    Dim length = 1;
-    bool as_many = false;
-    for (const Shape& place : places_beside(part)) {
-      if (!place.has_rank()) return false;
-      as_many = as_many || !ids || place.rank() >= rank_of(ids).value_or(place.rank() + 1);
-      if (place.rank() == 0 || place.back().number() == 1 || place.back() == length) continue;
-      if (length.number() != 1) return false;
-      length = place.back();
-    }
-    ShapeValues contents(context_.model.ir_version);
-    if (!as_many || length.number() == 1) return false;
-    if (ids) return counts_to(*ids, length, *rows, extents_, contents);
-    const DimList* count = contents.of(part.first_rows->input(2));
-    return count && count->size() == 1 && (*count)[0] == length;
+  /// Of the axes that its ids, or the constant, bring to the result, without the width.
+  static std::size_t rank_beside(const Part& part) {
+    if (part.gather) return rank_of(part.gather->input(1)).value_or(0);
+    return part.constant ? rank_of(part.constant).value_or(1) - 1 : 1;
   }
 
   /// Its ids have the last axis of the result, but for the width.
@@ -197,6 +166,26 @@ class Fusion {
     if (!part.gather || shape.rank() < 2) return false;
     const Shape ids = extents_.of(lean_ids(*part.gather->input(1), shape));
     return ids.has_rank() && ids.rank() > 0 && ids.back() == shape[shape.rank() - 2];
+  }
+
+  /// Whether the rows in order that it takes are those of another part's ids along their last axis: they need no ids
+  /// then, whatever else is added to them.
+  bool in_order(const Part& part, const Shape& shape) {
+    const std::optional<std::int64_t> rows = part.constant ? std::nullopt : part.table()->shape()[0].number();
+    if (!rows || *rows < 2 || shape.rank() < 2) return false;
+    const Dim& length = shape[shape.rank() - 2];
+    const auto along = [&](const Part& other) { return &other != &part && goes_along(other, shape); };
+    if (length.number() == 1 || std::ranges::none_of(sum_.parts, along)) return false;
+    ShapeValues contents(context_.model.ir_version);
+    if (!part.gather) {
+      const DimList* count = contents.of(part.first_rows->input(2));
+      return count && count->size() == 1 && (*count)[0] == length;
+    }
+    const Value& ids = lean_ids(*part.gather->input(1), shape);
+    const bool as_many = std::ranges::any_of(sum_.parts, [&](const Part& other) {
+      return &other != &part && rank_beside(other) >= rank_of(&ids).value_or(shape.rank());
+    });
+    return as_many && counts_to(ids, length, *rows, extents_, contents);
   }
 
   bool replace(const Shape& shape) {
