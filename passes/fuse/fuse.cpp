@@ -31,4 +31,6 @@ Stage fuse(const Options&) {
           }};
 }
 
+Stage finish(const Options&) { return {.name = "finish", .passes = {fuse_pointwise()}}; }
+
 }  // namespace modelflow::passes

@@ -8,17 +8,27 @@
 #include "passes/fuse/program.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {
 
 constexpr std::size_t kMostInputs = 8;
 
+/// A constant, or a few steps from constants: clean-up folds what reads nothing else, or ONNX Runtime does.
+bool is_settled(const Value& value, int steps = 4) {
+  if (value.constant()) return true;
+  const Node* node = value.producer();
+  if (steps == 0 || !node || !node->domain().empty() || node->inputs().empty() || !deterministic(*node)) return false;
+  return std::ranges::all_of(node->inputs(), [&](const Value* in) { return !in || is_settled(*in, steps - 1); });
+}
+
 bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
   std::vector<Node*> nodes = tree.ordered();
   Node& sink = *nodes.back();
   const std::int64_t opset = context.model.opset();
   const std::vector<Value*> inputs = program_inputs(nodes, opset);
+  if (std::ranges::all_of(inputs, [](const Value* input) { return is_settled(*input); })) return false;
   Attrs attrs;
   attrs.set("program", program_of(nodes, inputs, opset));
   Graph& graph = sink.graph();
