@@ -25,15 +25,13 @@ constexpr double kWorthwhile = 1.03;
 /// A form must not be measurably slower than stock.
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
-/// Worth more time: where half of the rounds were slower, the rest is hardly worth a plugin.
-bool is_hopeful(const Timing& timing) {
-  return is_unsure(timing) && (timing.speedup > 1.0 || timing.best > kWorthwhile);
-}
+/// Worth more time: halfway to what is possible it would be worth a plugin.
+bool is_hopeful(const Timing& timing) { return is_unsure(timing) && (timing.speedup + timing.high) / 2 > kWorthwhile; }
 
-/// Seconds for each trial, and what all of them have together for more where noise hides the answer.
+/// Seconds for a first look at each trial, and twice that for all of them together where noise hides the answer.
 class Clock {
  public:
-  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), spare_(budget) {}
+  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), spare_(2 * budget) {}
   double share() const { return share_; }
   bool has_more() {
     if (spare_ < share_) return false;
@@ -49,8 +47,10 @@ class Clock {
 /// both sides decide.
 std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, Clock& clock,
                                     bool& faster) {
+  constexpr int kMostTimes = 5;  // what lies at the edge stays there
   std::vector<Timing> timing = tools.time(models, clock.share());
-  while (is_hopeful(timing[1]) && clock.has_more()) timing = joined(timing, tools.time(models, clock.share()));
+  for (int i = 1; i < kMostTimes && is_hopeful(timing[1]) && clock.has_more(); ++i)
+    timing = joined(timing, tools.time(models, clock.share()));
   faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
 }

@@ -72,7 +72,7 @@ std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<T
 bool is_sure(const Timing& timing) {
   const double width = (timing.high - timing.low) / timing.speedup;
   const bool clear = timing.low > 1.08 || timing.high < 0.99;
-  return width < (clear ? 0.1 : 0.02);
+  return width < (clear ? std::max(0.1, (timing.low - 1) / 2) : 0.02);  // how much faster, more roughly
 }
 
 std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Effort& effort) {
