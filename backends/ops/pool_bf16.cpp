@@ -27,7 +27,7 @@ std::vector<Call> samples() {
 extern const FusedOp pool_bf16_op = {
     .kind = "PoolBf16",
     .doc = "Pool of bfloat16 or float32 numbers in float32, with its result in bfloat16.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::undefined},

@@ -31,6 +31,4 @@ Stage fuse(const Options&) {
           }};
 }
 
-Stage finish(const Options&) { return {.name = "finish", .passes = {fuse_pointwise()}}; }
-
 }  // namespace modelflow::passes
