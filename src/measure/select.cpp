@@ -25,8 +25,11 @@ constexpr double kWorthwhile = 1.03;
 /// A form must not be measurably slower than stock.
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
-/// Worth more time: halfway to what is possible it would be worth a plugin.
-bool is_hopeful(const Timing& timing) { return is_unsure(timing) && (timing.speedup + timing.high) / 2 > kWorthwhile; }
+/// Worth more time: halfway to what is possible it would be worth a plugin, and it may still be none.
+bool is_open(const Timing& timing) {
+  const bool sure = timing.speedup > kWorthwhile && timing.low > 1.0;
+  return !sure && timing.high > kWorthwhile && (timing.speedup + timing.high) / 2 > kWorthwhile;
+}
 
 /// Seconds for a first look at each trial, and twice that for all of them together where noise hides the answer.
 class Clock {
@@ -49,7 +52,7 @@ std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<
                                     bool& faster) {
   constexpr int kMostTimes = 5;  // what lies at the edge stays there
   std::vector<Timing> timing = tools.time(models, clock.share());
-  for (int i = 1; i < kMostTimes && is_hopeful(timing[1]) && clock.has_more(); ++i)
+  for (int i = 1; i < kMostTimes && is_open(timing[1]) && clock.has_more(); ++i)
     timing = joined(timing, tools.time(models, clock.share()));
   faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
