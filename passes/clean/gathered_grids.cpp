@@ -1,6 +1,7 @@
 // Gathering by a grid of indices that counts along whole axes of the data gives all of it back, in another order.
 // Exporters write it where PyTorch indexes a mask by positions of batches and keys (transformers' masks): GatherND by
-// one column of indices for each axis, or Gather from the flat data by `row * columns + column`.
+// one column of indices for each axis, or Gather from the flat data by `row * columns + column`; F.unfold along one
+// axis ends in a Gather from an axis of extent 1.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -243,9 +244,41 @@ bool arrange(Node& gather, Grid grid, Context& context) {
   return true;
 }
 
+/// All of one axis in its order, by constant indices: with axes of extent 1 around it where these have such, without it
+/// where it holds one element that a scalar picks.
+bool drop_whole_axis(Node& gather, Context& context) {
+  const Shape& data = gather.input(0)->shape();
+  const std::optional<Ints> indices = const_ints(gather.input(1));
+  if (!gather.is("Gather") || !indices || !data.has_rank() || data.rank() == 0) return false;
+  const auto axis = positive({gather.attrs.integer("axis")}, std::ssize(data.dims()));
+  const std::int64_t count = std::ssize(*indices);
+  if (!axis || data[static_cast<std::size_t>(axis->front())].number() != count) return false;
+  for (std::int64_t i = 0; i < count; ++i)
+    if (const std::int64_t at = (*indices)[static_cast<std::size_t>(i)]; at != i && at != i - count) return false;
+  const Dims& grid = gather.input(1)->constant()->dims();
+  const auto along = std::ranges::find_if(grid, [](std::int64_t n) { return n != 1; });
+  const auto kept = std::min(along - grid.begin(), std::ssize(grid) - 1);
+  Ints added;
+  for (std::ptrdiff_t i = 0; i < std::ssize(grid); ++i)
+    if (i != kept && grid[static_cast<std::size_t>(i)] == 1) added.push_back(axis->front() + i);
+  if (std::ssize(added) + 1 < std::ssize(grid)) return false;  // more than one axis for the elements
+  Build build(gather.graph(), gather, context);
+  Value& all = grid.empty()    ? with_axes(build, "Squeeze", *gather.input(0), *axis)
+               : added.empty() ? build.op("Identity", {gather.input(0)})
+                               : with_axes(build, "Unsqueeze", *gather.input(0), added);
+  gather.graph().replace(*gather.output(), all);
+  gather.graph().erase(gather);
+  context.hit("gathered-axis");
+  return true;
+}
+
 int run(Graph& graph, Context& context) {
   int changes = 0;
   for (Node* node : nodes_of(graph, {"GatherND", "Gather"})) {
+    if (drop_whole_axis(*node, context)) {
+      ++changes;
+      continue;
+    }
     Counting counting(context);
     const std::optional<Grid> grid = node->is("Gather") ? read_flat(*node, counting) : read_columns(*node, counting);
     changes += grid && arrange(*node, *grid, context);
