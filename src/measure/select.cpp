@@ -25,10 +25,11 @@ constexpr double kWorthwhile = 1.03;
 /// A form must not be measurably slower than stock.
 bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
 bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
-/// Worth more time: halfway to what is possible it would be worth a plugin, and it may still be none.
+/// Worth more time: halfway to what is possible it would be worth a plugin, or it is when nobody disturbs, and it may
+/// still be none.
 bool is_open(const Timing& timing) {
-  const bool sure = timing.speedup > kWorthwhile && timing.low > 1.0;
-  return !sure && timing.high > kWorthwhile && (timing.speedup + timing.high) / 2 > kWorthwhile;
+  if (timing.high <= kWorthwhile || (timing.speedup > kWorthwhile && timing.low > 1.0)) return false;
+  return (timing.speedup + timing.high) / 2 > kWorthwhile || (timing.speedup > 1.0 && timing.best > kWorthwhile);
 }
 
 /// Seconds for a first look at each trial, and twice that for all of them together where noise hides the answer.
