@@ -1,6 +1,7 @@
 // What elementwise ops no product or norm has taken -> modelflow.Pointwise: trees of them whose inner results nobody
 // else reads, so that the tensors pass through memory once.
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "modelflow/modelflow.h"
@@ -15,12 +16,14 @@ namespace {
 
 constexpr std::size_t kMostInputs = 8;
 
-/// A constant, or a few steps from constants: clean-up folds what reads nothing else, or ONNX Runtime does.
-bool is_settled(const Value& value, int steps = 4) {
-  if (value.constant()) return true;
-  const Node* node = value.producer();
-  if (steps == 0 || !node || !node->domain().empty() || node->inputs().empty() || !deterministic(*node)) return false;
-  return std::ranges::all_of(node->inputs(), [&](const Value* in) { return !in || is_settled(*in, steps - 1); });
+/// Constants, or a few steps from constants: clean-up folds what reads nothing else, or ONNX Runtime does.
+bool are_settled(const std::vector<Value*>& values, std::set<const Value*>& seen, int steps = 4) {
+  return std::ranges::all_of(values, [&](const Value* value) {
+    if (!value || value->constant() || !seen.insert(value).second) return true;
+    const Node* node = value->producer();
+    return steps > 0 && node && node->domain().empty() && !node->inputs().empty() && deterministic(*node) &&
+           are_settled(node->inputs(), seen, steps - 1);
+  });
 }
 
 bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
@@ -28,7 +31,7 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
   Node& sink = *nodes.back();
   const std::int64_t opset = context.model.opset();
   const std::vector<Value*> inputs = program_inputs(nodes, opset);
-  if (std::ranges::all_of(inputs, [](const Value* input) { return is_settled(*input); })) return false;
+  if (std::set<const Value*> seen; are_settled(inputs, seen)) return false;
   Attrs attrs;
   attrs.set("program", program_of(nodes, inputs, opset));
   Graph& graph = sink.graph();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
@@ -44,20 +45,31 @@ std::optional<double> number_beside(const Value* value, std::size_t rank) {
   return tensor && tensor->elements() == 1 && tensor->rank() <= rank ? const_number(value) : std::nullopt;
 }
 
-bool is_zero(const Value& value) {
+namespace {
+
+/// `seen`: what is looked at already, and is zeros or has ended the search.
+bool is_zero(const Value& value, int steps, std::set<const Value*>& seen) {
+  if (!seen.insert(&value).second) return true;
   if (const Tensor* constant = value.constant()) return constant->elements() == 0 || const_number(&value) == 0.0;
   const Node* node = value.producer();
-  if (!node) return false;
+  if (!node || steps == 0) return false;
   if (node->is("ConstantOfShape")) {
     const Tensor* filler = node->attrs.tensor("value");
     return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
   }
-  if (node->is("Concat"))
-    return std::ranges::all_of(node->inputs(), [](const Value* input) { return input && is_zero(*input); });
+  const auto zero = [&](const Value* input) { return input && is_zero(*input, steps - 1, seen); };
+  if (node->is("Concat")) return std::ranges::all_of(node->inputs(), zero);
   static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
                                          "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
-  const bool moves = std::any_of(kMoving.begin(), kMoving.end(), [&](const char* op) { return node->is(op); });
-  return moves && node->input(0) && is_zero(*node->input(0));
+  return std::ranges::any_of(kMoving, [&](const char* op) { return node->is(op); }) && zero(node->input(0));
+}
+
+}  // namespace
+
+bool is_zero(const Value& value) {
+  constexpr int kMostSteps = 16;
+  std::set<const Value*> seen;
+  return is_zero(value, kMostSteps, seen);
 }
 
 std::optional<float> scaled(const Node& node, Value*& value) {
