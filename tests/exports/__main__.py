@@ -56,7 +56,8 @@ def left(report):
 
 def optimized(options, file, result, *words):
     """The report of one run of `optimize`; exit 5, a RuntimeError, where the result is wrong."""
-    return json.loads(run([options.build / "optimize", file, "-o", result, "--json", *words], OPTIMIZE_SECONDS))
+    command = [options.build / "optimize", file, "-o", result, "--json", "--threads", options.threads, *words]
+    return json.loads(run(command, OPTIMIZE_SECONDS))
 
 
 def changed_again(options, name, fused, report):
@@ -85,7 +86,7 @@ def measure(options, entry):
     feeds = file.with_suffix(".0.npz")
     export(options, entry, file)
     start = time.monotonic()
-    report = optimized(options, file, fast, "--threads", options.threads, "--inputs", feeds)
+    report = optimized(options, file, fast, "--inputs", feeds)
     seconds = time.monotonic() - start
     everything = everything_fused(options, file, other)
     stock, speed, fallback = timed(options, file, fast, feeds, OPTIMIZE_SECONDS)
