@@ -248,14 +248,15 @@ bool arrange(Node& gather, Grid grid, Context& context) {
 /// where it holds one element that a scalar picks.
 bool drop_whole_axis(Node& gather, Context& context) {
   const Shape& data = gather.input(0)->shape();
-  const std::optional<Ints> indices = const_ints(gather.input(1));
+  const Tensor* indices = gather.input(1)->constant();
   if (!gather.is("Gather") || !indices || !data.has_rank() || data.rank() == 0) return false;
   const auto axis = positive({gather.attrs.integer("axis")}, std::ssize(data.dims()));
-  const std::int64_t count = std::ssize(*indices);
+  const std::int64_t count = indices->elements();
   if (!axis || data[static_cast<std::size_t>(axis->front())].number() != count) return false;
+  const Ints places = indices->to_ints();
   for (std::int64_t i = 0; i < count; ++i)
-    if (const std::int64_t at = (*indices)[static_cast<std::size_t>(i)]; at != i && at != i - count) return false;
-  const Dims& grid = gather.input(1)->constant()->dims();
+    if (const std::int64_t at = places[static_cast<std::size_t>(i)]; at != i && at != i - count) return false;
+  const Dims& grid = indices->dims();
   const auto along = std::ranges::find_if(grid, [](std::int64_t n) { return n != 1; });
   const auto kept = std::min(along - grid.begin(), std::ssize(grid) - 1);
   Ints added;

@@ -23,11 +23,11 @@ Verifier::Verifier(std::shared_ptr<Runtime> runtime, const Model& original, cons
 
 Outcome Verifier::check(const Model& runnable) const {
   Outcome outcome;
+  const bool has_use = has_use_for_plugin(runnable);
   for (const bool with : {false, true}) {
-    if (with && !has_use_for_plugin(runnable)) break;
-    Comparison found =
-        compare(*runtime_, reference_, original_, runnable, options_,
-                {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && has_use_for_plugin(runnable)});
+    if (with && !has_use) break;
+    Comparison found = compare(*runtime_, reference_, original_, runnable, options_,
+                               {.plugin = with ? plugin_ : "", .may_refuse_empty = !with && has_use});
     outcome.diffs = std::move(found.diffs);
     if (!found.note.empty()) outcome.note = std::move(found.note);
     outcome.ok = found.ok;

@@ -179,17 +179,19 @@ void either_zero(Graph& graph, Node& node, Noise& noise, double share = 0) {
 }
 
 /// ONNX Runtime's Sigmoid is as exact as numbers near 1 are, and 0 below -18: what divides by it sees that, and the
-/// model's user. The tanh of its recurrent layers ends at 1.0000005.
+/// model's user. The tanh of its recurrent layers ends at 1.0000005, for what reads them.
 Value* near_one(Graph& graph, Node& node, Value& value, double steps, Node* before, Noise& noise) {
   const bool within = node.is("LSTM") || node.is("GRU") || node.is("RNN");  // its Sigmoid is that of the layers, too
   if (!node.is("Sigmoid") && !within) return &value;
   const double width = (within ? 8 : 1) * steps * last_digit(value.dtype());
-  return in_place_of(graph, value, before, [&](Value& exact) {
+  const std::vector<Use> readers = value.uses();
+  const auto moved = [&](Value& exact) {
     Value* by = noise.draws(graph, exact, -width, width, before);
-    Value* moved = graph.add("Add", {&exact, by}, {.before = before}).output();
-    moved->type = value.type;
-    return moved;
-  });
+    Value* sum = graph.add("Add", {&exact, by}, {.before = before}).output();
+    sum->type = value.type;
+    return sum;
+  };
+  return within ? instead(value, readers, moved(value)) : in_place_of(graph, value, before, moved);
 }
 
 /// A sum of equal numbers, one after the other, rounds the same way every time: half a digit for each of n, and the
