@@ -88,10 +88,13 @@ bool decides_extents_or_domain(const Value& value) {
   return false;
 }
 
-Feeds nudged(const Feeds& feeds, double digits, unsigned seed) {
+Feeds nudged(const Model& model, const Feeds& feeds, double digits, unsigned seed) {
   Feeds moved;
   Nudge nudge = seed < kAlike ? Nudge(digits, seed % 2 == 0) : Nudge(digits, seed);
-  for (const auto& [name, tensor] : feeds) moved[name] = nudge(tensor);
+  for (const auto& [name, tensor] : feeds) {
+    const Value* input = model.graph().find(name);
+    moved[name] = input && decides_extents_or_domain(*input) ? tensor : nudge(tensor);
+  }
   return moved;
 }
 

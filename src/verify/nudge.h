@@ -12,10 +12,11 @@ namespace modelflow {
 constexpr unsigned kNudges = 12;
 
 /// Every float32 and float64 so many last digits of float32 up or down, another way for each `seed`. Numbers at the end
-/// of the range stay: they are masks, not results of anything that was rounded.
-Feeds nudged(const Feeds& feeds, double digits, unsigned seed);
+/// of the range stay: they are masks, not results of anything that was rounded. So do inputs of the model that decide
+/// extents.
+Feeds nudged(const Model& model, const Feeds& feeds, double digits, unsigned seed);
 
-/// The same for the model's constants, such as weights and scales, but for those that decide extents.
+/// The same for the model's constants, such as weights and scales.
 Model with_nudged_constants(const Model& model, double digits, unsigned seed);
 
 /// Whether the last digits of the value decide extents of results (a factor of Resize), or whether there is a result.

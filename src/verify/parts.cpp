@@ -153,7 +153,7 @@ class Comparison {
       std::map<std::string, std::vector<double>> moved;
       for (unsigned i = 0; i < kNudges && !left.empty(); ++i) {
         const Values results = run(runtime_, with_nudged_constants(model, digits, i), {left.begin(), left.end()},
-                                   nudged(feeds, digits, i), session_);
+                                   nudged(model, feeds, digits, i), session_);
         for (const std::string& name : left) add(moved[name], computed.at(name), results.at(name));
         std::erase_if(left, [&](const std::string& name) {
           const bool rounding = is_rounding(moved[name], computed.at(name), values_.at(name), often);
@@ -212,7 +212,7 @@ bool is_rounding(Runtime& runtime, const Model& original, const Reference& refer
   std::vector<double> moved;
   for (unsigned i = 0; i < kNudges; ++i) {
     const auto session = open_session(runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
-    add(moved, expected, session->run(nudged(feeds, kOften, i)).at(output));
+    add(moved, expected, session->run(nudged(original, feeds, kOften, i)).at(output));
     if (is_rounding(moved, expected, result, 1)) return true;
   }
   return false;

@@ -231,18 +231,22 @@ class Bench {
 
   std::optional<Finding> verdict(const Form& form, Session& session, std::size_t i) {
     const std::string sample = form.how + "sample " + std::to_string(i) + ", ";
+    std::vector<Tensor> results;
     try {
-      const std::vector<Tensor> results = session.run(judge_.samples()[i].feeds);
-      if (i == 0) first_ = results;
-      const std::string wrong =
-          form.share > 0 ? judge_.coarse_difference(i, results, form.share) : judge_.difference(i, results);
-      if (!wrong.empty()) return Finding{form.mode, "differs", sample + wrong};
-      const std::string lie = wrong_types(form.model.graph().outputs(), results, judge_.samples()[i]);
-      if (!lie.empty()) return Finding{form.mode, "type", sample + lie};
+      results = session.run(judge_.samples()[i].feeds);
     } catch (const Error& error) {
       return Finding{form.mode, "run", sample + error.what()};
     }
-    return std::nullopt;
+    if (i == 0) first_ = results;
+    try {
+      const std::string wrong =
+          form.share > 0 ? judge_.coarse_difference(i, results, form.share) : judge_.difference(i, results);
+      if (!wrong.empty()) return Finding{form.mode, "differs", sample + wrong};
+    } catch (const Error& error) {  // nothing is known of the form then
+      return Finding{form.mode, "judge", sample + "the original does not run with noise: " + error.what()};
+    }
+    const std::string lie = wrong_types(form.model.graph().outputs(), results, judge_.samples()[i]);
+    return lie.empty() ? std::nullopt : std::optional(Finding{form.mode, "type", sample + lie});
   }
 
   /// Kernels keep scratch memory from run to run: behind inputs of other extents the first ones give what they gave.

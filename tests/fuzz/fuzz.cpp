@@ -34,7 +34,7 @@ constexpr std::string_view kReady = "ready\n";
 
 struct Arguments {
   std::uint64_t seed = 0;
-  std::size_t count = 300;
+  std::size_t first = 0, count = 300;
   std::optional<std::size_t> only;
   int jobs = 2, limit = 60, most_failures = 40, alike = 2;
   bool kinds = false, show = false, no_shrink = false, check_blocks = false;
@@ -97,7 +97,7 @@ class Fuzzer {
     const auto elapsed = [&] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
-    const std::size_t first = arguments_.only.value_or(0);
+    const std::size_t first = arguments_.only.value_or(arguments_.first);
     const std::size_t end = arguments_.only ? first + 1 : files_.empty() ? arguments_.count : files_.size();
     std::size_t next = first;
     std::mutex lock;
@@ -348,6 +348,7 @@ int main_of(int argc, char** argv) {
   CLI::App app{"Random models through the optimizer; the original without optimisations is what is right.", "fuzz"};
   app.add_option("--seed", arguments.seed, "everything follows from it (default: a fresh one, which is printed)");
   app.add_option("--count", arguments.count, "how many models (default: 300)");
+  app.add_option("--first", arguments.first, "begin with this one, as a run that was stopped would go on");
   app.add_option("--only", arguments.only, "only this one of them, by number");
   app.add_option("--modes", arguments.modes,
                  fmt::format("any of {}, or all (default: the first five, and one of the others)",

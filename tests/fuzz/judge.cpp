@@ -112,10 +112,11 @@ void Judge::look_at(const Graph& graph) {
   }
 }
 
-/// Random numbers are other ones in each run of a session; where there are none (see noise.cpp), in each session.
+/// Random numbers are other ones in each run of a session, and dust is 0 in every second session; where there are no
+/// random numbers (see draws.h), others stand in each session.
 Judge::Sessions Judge::open(const std::function<Model(std::uint64_t seed)>& noisy) const {
   Sessions sessions;
-  for (std::uint64_t i = 0; i < (original_.opset() < 22 ? 1 : runs_); ++i)
+  for (std::uint64_t i = 0; i < (original_.opset() < 22 ? 2 : runs_); ++i)
     sessions.push_back(open_session(runtime_, noisy(i), {.threads = 1, .optimize = false}));
   return sessions;
 }

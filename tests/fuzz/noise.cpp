@@ -220,11 +220,11 @@ bool sums(const Node& node) {
 }
 
 /// Rounding of some ops is a share of the largest of their results, so many digits of it; 0 for others. Transforms:
-/// what is 0 in one order is dust in another. 3x3 convolutions: minimal filtering (Winograd) of tiles of 4 by 4 is off
-/// by 35 digits with 4 channels, 50 with 16 and 160 with 256, where a plain sum is by 3, 7 and 36 (numpy, normal
-/// numbers).
+/// what is 0 in one order is dust of some digits in another, and infinite or NaN for who divides by it or takes its
+/// root. 3x3 convolutions: minimal filtering (Winograd) of tiles of 4 by 4 is off by 35 digits with 4 channels, 50 with
+/// 16 and 160 with 256, where a plain sum is by 3, 7 and 36 (numpy, normal numbers).
 double digits_of_largest(const Node& node) {
-  if (node.is("STFT") || node.is("DFT")) return 1;
+  if (node.is("STFT") || node.is("DFT")) return 2;
   if (!node.is("Conv") || node.attrs.integer("group", 1) != 1) return 0;
   const Shape& w = node.input(1)->shape();
   return w.has_rank() && w.rank() == 4 && w[2].number() == 3 && w[3].number() == 3 ? 12 : 0;
@@ -234,7 +234,9 @@ void disturb(Graph& graph, double steps, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   if (nodes.empty()) return;
-  std::vector<Value*> sources = graph.inputs();
+  std::vector<Value*> sources;
+  std::ranges::copy_if(graph.inputs(), std::back_inserter(sources),
+                       [](const Value* value) { return !decides_extents_or_domain(*value); });
   for (Value* value : graph.initializers())
     if (value->constant() && worth_noise(*value)) sources.push_back(value);
   for (Value* value : sources)
@@ -251,7 +253,8 @@ void disturb(Graph& graph, double steps, Noise& noise) {
     for (Value* result : results) {
       if (!result || !takes_noise(*result)) continue;
       if (digits != 0)
-        result = coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), false}, next, noise);
+        result =
+            coarsen(graph, *result, {digits * steps * last_digit(result->dtype()), noise.drops_dust()}, next, noise);
       if (sums(*nodes[i]) && result->dtype() != DType::f16) result = sum_in_turn(graph, *result, steps, next, noise);
       result = near_one(graph, *nodes[i], *result, steps, next, noise);
       if (result->uses().empty()) continue;
@@ -291,7 +294,8 @@ void add_results(Value& result, std::vector<Value*>& kept) {
 
 /// What products of this graph and those within it read and make, wherever it is made.
 void add_kept(Graph& graph, std::vector<Value*>& kept) {
-  for (Value* input : graph.inputs()) kept.push_back(input);
+  std::ranges::copy_if(graph.inputs(), std::back_inserter(kept),
+                       [](const Value* value) { return !decides_extents_or_domain(*value); });
   for (const auto& node : graph.nodes()) {
     for (Graph* inner : node->subgraphs()) add_kept(*inner, kept);
     if (!is_product(*node)) continue;
