@@ -1,4 +1,4 @@
-// Tensors of float32 in float16 and bfloat16, and back.
+// Tensors of float32 in float16 and bfloat16.
 #pragma once
 
 #include <algorithm>
@@ -13,17 +13,6 @@ inline Tensor in_type(const Tensor& from, DType type) {
   return Tensor::make(type, from.dims(), [&](std::byte* bytes) {
     std::ranges::transform(from.as<float>(), reinterpret_cast<std::uint16_t*>(bytes),
                            [&](float x) { return type == DType::f16 ? to_f16(x) : to_bf16(x); });
-  });
-}
-
-/// A tensor of float16 or bfloat16 as float32; what is something else stays it.
-inline Tensor in_float32(const Tensor& from) {
-  const DType type = from.dtype();
-  if (type != DType::f16 && type != DType::bf16) return from;
-  return Tensor::make(DType::f32, from.dims(), [&](std::byte* bytes) {
-    const auto* first = reinterpret_cast<const std::uint16_t*>(from.data());
-    std::transform(first, first + from.elements(), reinterpret_cast<float*>(bytes),
-                   type == DType::f16 ? from_f16 : from_bf16);
   });
 }
 

@@ -22,7 +22,8 @@ const FusedOp* in_form(const FusedOp& op, Form form) {
 }
 
 std::string_view name(Form form) {
-  constexpr std::array<std::string_view, 6> kNames = {"float32", "bfloat16", "bfloat16", "int8", "int8", "int4"};
+  constexpr std::array<std::string_view, 7> kNames = {"float32", "bfloat16", "bfloat16",   "int8",
+                                                      "int8",    "int4",     "weight-only"};
   return kNames.at(static_cast<std::size_t>(form));
 }
 

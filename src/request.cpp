@@ -31,7 +31,8 @@ void refuse_precisions_without_arithmetic(const Options& options) {
   const Precision precision = options.precision;
   if (options.target.device == Device::cuda) {
     if (precision != Precision::f32 && half_type(options) == DType::undefined)
-      throw Error(ErrorKind::unsupported, std::string(name(precision)) + " is for CPUs: a GPU takes fp16 and bf16");
+      throw Error(ErrorKind::unsupported, std::string(name(precision)) + " is for CPUs: a GPU takes fp16, bf16, " +
+                                              "int8-weights and int4-weights");
     if (precision == Precision::bf16 && options.target.sm < 80)
       throw Error(ErrorKind::unsupported, options.target.str() + " does not compute in bfloat16: it takes fp16");
     return;

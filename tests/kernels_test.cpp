@@ -215,7 +215,7 @@ TEST_F(KernelsTest, BodiesOfOldAndNewOpsets) {
       {"QMatMul", 11},      {"QMatMul4", 13},   {"QPool", 13},      {"QUpsample", 13},  {"QSqueezeExcite", 13},
       {"Quantize", 13},     {"Dequantize", 13}, {"MatMulBf16", 13}, {"ConvBf16", 13},   {"QConvTranspose", 13},
       {"MatMulToBf16", 13}, {"ConvToBf16", 13}, {"PoolBf16", 13},   {"QAttention", 13}, {"AttentionBf16", 13},
-      {"Softmax", 13},      {"Embedding", 11},  {"Reduce", 11}};
+      {"Softmax", 13},      {"Embedding", 11},  {"Reduce", 11},     {"MatMulNBits", 13}};
   for (const auto& [kind, first] : kFirst) {
     for (const Call& call : find_fused_op(kind)->samples()) {
       if (call.outputs[0].shape.elements() == Dim(0)) continue;

@@ -78,7 +78,7 @@ void make_up(QuantizationPlan& plan, const Graph& graph) {
       if (value) plan.ranges[value->name()] = {-16, 16};
     const Tensor* bias = node->input(3) ? node->input(3)->constant() : nullptr;
     if (bias) plan.bias_shifts[node->name].assign(static_cast<std::size_t>(bias->elements()), 0);
-    if (node->is("modelflow.QMatMul") || node->is("modelflow.QMatMul4"))
+    if (node->is("modelflow.QMatMul") || node->is("modelflow.QMatMul4") || node->is("modelflow.MatMulNBits"))
       plan.roundings[node->name] = {.steps = *node->input(1)->constant()};
   }
 }

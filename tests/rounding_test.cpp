@@ -228,6 +228,16 @@ TEST_F(RoundingTest, FourBitsLoseLessWithSamples) {
   EXPECT_LT(error(model, four_bits(), x), 0.7 * error(model, without(four_bits()), x));
 }
 
+/// Weights in blocks beside activations in float16.
+TEST_F(RoundingTest, OnAGpuToo) {
+  Options options = four_bits();
+  options.target = Target::parse("cuda:sm_90");
+  const Model model = perceptron();
+  EXPECT_EQ(hits(optimize(model, options).report), 3);
+  const Tensor x = rows(7);
+  EXPECT_LT(error(model, options, x), 0.7 * error(model, without(options), x));
+}
+
 /// What calibration sees has nothing to do with what judges it.
 TEST_F(RoundingTest, WhatDoesNotHelpIsNotUsed) {
   const Options options = calibrated(Precision::i4_weights, [](std::size_t i) {

@@ -29,13 +29,13 @@ std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
   }
 }
 
-extern const Kernel attention, conv, matmul;
+extern const Kernel attention, conv, matmul, matmul_nbits;
 extern const Kernel activation, concat, embedding, group_norm, layer_norm, pointwise, pool, reduce, rotary, softmax,
     squeeze_excite, upsample;
 
 inline constexpr std::array kKernels = {
-    &attention, &matmul, &conv,   &activation, &concat,  &embedding,      &group_norm, &layer_norm,
-    &pointwise, &pool,   &reduce, &rotary,     &softmax, &squeeze_excite, &upsample,
+    &attention,  &matmul,    &matmul_nbits, &conv,   &activation, &concat,  &embedding,      &group_norm,
+    &layer_norm, &pointwise, &pool,         &reduce, &rotary,     &softmax, &squeeze_excite, &upsample,
 };
 
 }  // namespace modelflow::cuda

@@ -43,6 +43,7 @@ struct DeviceLibrary {
   const char* (*group_norm)(const GroupNormLaunch& launch, void* stream);
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
+  const char* (*matmul_nbits)(const MatMulNBitsLaunch& launch, void* stream);
   const char* (*conv)(const ConvLaunch& launch, void* stream);
   const char* (*attention)(const AttentionLaunch& launch, void* stream);
   const char* (*pointwise)(const PointwiseLaunch& launch, void* stream);

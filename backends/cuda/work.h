@@ -10,5 +10,7 @@ inline constexpr int kTensorCores = 80;
 
 /// Seconds of a call whose work FusedOp::flops counts.
 double product_seconds(const Call& call, const Target& target);
+/// And so many operations in plain arithmetic, which do not overlap with them.
+double product_seconds_beside(double flops, const Call& call, const Target& target);
 
 }  // namespace modelflow::cuda

@@ -31,6 +31,7 @@ struct ConvAttrs {
   explicit ConvAttrs(const CallAttrs& attrs);
   std::size_t rank() const { return kernel.size(); }
   std::size_t inputs() const { return residual_index() + (residual != Residual::none); }
+  std::size_t bias_index() const { return 2u; }
   std::size_t slopes_index() const { return 2u + has_bias; }
   std::size_t pre_index() const { return 2u + has_bias + has_slopes; }  ///< of the scales; shifts are next
   std::size_t residual_index() const { return pre_index() + 2u * has_pre; }

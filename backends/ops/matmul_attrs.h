@@ -21,6 +21,7 @@ struct MatMulAttrs {
   Residual residual = Residual::none;
 
   std::size_t inputs() const { return 2u + has_bias + (residual != Residual::none); }
+  std::size_t bias_index() const { return 2u; }
   std::size_t residual_index() const { return 2u + has_bias; }
 };
 

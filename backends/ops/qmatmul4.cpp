@@ -4,6 +4,7 @@
 #include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
 #include "backends/ops/qmatmul4_attrs.h"
+#include "backends/ops/quantize_text.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/work.h"
 
@@ -33,19 +34,10 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-// w [K, N] in float32. A runtime folds all of it: weights are constant.
+// w [K, N] in float32.
 std::string weights(const QMatMul4Attrs& matmul) {
   const std::string zero = matmul.has_zero_point ? "zero = Unsqueeze (b_zero_point, two)\n" : constant_text("zero", 8);
-  return "four = Constant <value = uint8 {4}> ()\nthree = Constant <value = int64[1] {3}> ()\n"
-         "high = BitShift <direction = \"RIGHT\"> (b, four)\nleft = BitShift <direction = \"LEFT\"> (b, four)\n"
-         "low = BitShift <direction = \"RIGHT\"> (left, four)\nhigh_halves = Unsqueeze (high, three)\n"
-         "low_halves = Unsqueeze (low, three)\nhalves = Concat <axis = 3> (low_halves, high_halves)\n"
-         "b_floats = Cast <to = 1> (halves)\nb_form = Constant <value = int64[3] {0, 0, -1}> ()\n"
-         "b_steps = Reshape (b_floats, b_form)\n" +
-         zero +
-         "b_centered = Sub (b_steps, zero)\nb_unit = Unsqueeze (b_scale, two)\nb_scaled = Mul (b_centered, b_unit)\n"
-         "w_form = Constant <value = int64[2] {0, -1}> ()\nw_rows = Reshape (b_scaled, w_form)\n"
-         "w = Transpose <perm = [1, 0]> (w_rows)\n";
+  return four_bits_text() + zero + blocked_weights_text();
 }
 
 // a, every block of a row in steps of a 127th of its largest element. The product of rounded numbers stands for the one

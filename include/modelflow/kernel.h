@@ -94,9 +94,13 @@ enum class Family : std::uint8_t {
 
 /// The precision of an op: what its factors are (f32, bf16, i8, i4) and, where that differs from its base op, its
 /// results. bf16 and i4 give float32; `bf16_result` is bfloat16 throughout, `i8_to_f32` reads 8 bits alone.
-enum class Form : std::uint8_t { f32, bf16, bf16_result, i8, i8_to_f32, i4 };
-/// What its factors are: "float32", "bfloat16", "int8", "int4".
+/// `weight_only`: weights in 8 or 4 bits, which become floats of the type of everything else before they are
+/// multiplied.
+enum class Form : std::uint8_t { f32, bf16, bf16_result, i8, i8_to_f32, i4, weight_only };
+/// What its factors are: "float32", "bfloat16", "int8", "int4", "weight-only".
 std::string_view name(Form form);
+/// Whether ops of this form compute in whatever type of float their operands have.
+constexpr bool takes_any_float(Form form) { return form == Form::f32 || form == Form::weight_only; }
 
 /// A fused op: its kind, its meaning as an ONNX function body and calls that tests and benchmarks walk over.
 struct FusedOp {

@@ -10,7 +10,11 @@ namespace modelflow::passes {
 namespace {
 
 std::vector<Pass> quantizing(Precision precision, const Options& options) {
-  if (const DType half = half_type(options); half != DType::undefined) return {to_half(half)};
+  if (const DType half = half_type(options); half != DType::undefined) {
+    if (!in_weights_alone(options)) return {to_half(half)};
+    if (precision == Precision::i8_weights) return {to_half(half), weight_only()};
+    return {to_half(half), weight_only(), compensate_rounding()};
+  }
   switch (precision) {
     case Precision::i8:
       return {
@@ -51,6 +55,10 @@ Stage quantize(const Options& options) {
 
 bool needs_ranges(const Options& options) {
   return options.precision == Precision::i8 || (options.precision == Precision::automatic && options.calibration);
+}
+
+bool in_weights_alone(const Options& options) {
+  return options.precision == Precision::i8_weights || options.precision == Precision::i4_weights;
 }
 
 bool mixes_bf16(const Options& options) {

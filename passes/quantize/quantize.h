@@ -20,6 +20,7 @@ Pass quantize_attention();  ///< attention: queries, keys and values as they com
 Pass to_bfloat16();         ///< products and convolutions by constants: weights in bfloat16
 Pass attention_to_bfloat16();
 Pass to_half(DType half);  ///< for GPUs: values between ops, and weights, in float16 or bfloat16
+Pass weight_only();        ///< then weights of products in 8 or 4 bits
 Pass bf16_values();        ///< what lies between these too; behind layout, which makes some of the ops
 /// Weights of products again, rounded so that errors of inputs that go together cancel; needs Context::plan's
 /// roundings.
@@ -28,6 +29,8 @@ Pass correct_bias();  ///< of quantized ops, by what rounding costs their means;
 
 /// Whether ranges of activations are asked for: samples have to be there.
 bool needs_ranges(const Options& options);
+/// Whether 8 or 4 bits are for weights only, and activations stay floats.
+bool in_weights_alone(const Options& options);
 /// Whether ops that do not run in 8 bits may run in bfloat16.
 bool mixes_bf16(const Options& options);
 

@@ -1,5 +1,8 @@
 // Rounded one by one, weights are each as near as can be, and their product is not: what calibration saw says which
 // errors add up and how the weights that are rounded later make up for them.
+#include <algorithm>
+#include <array>
+
 #include "passes/graph/edits.h"
 #include "passes/quantize/quantize.h"
 
@@ -18,7 +21,8 @@ int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   int changes = 0;
   for (const auto& node : graph.nodes()) {
-    if (!computes(*node, Family::product, Form::i8) && !computes(*node, Family::product, Form::i4)) continue;
+    constexpr std::array kForms = {Form::i8, Form::i4, Form::weight_only};
+    if (std::ranges::none_of(kForms, [&](Form form) { return computes(*node, Family::product, form); })) continue;
     const auto found = context.plan->roundings.find(node->name);
     if (found == context.plan->roundings.end()) continue;
     if (const Verdict verdict = fits(*node, found->second); !verdict) {

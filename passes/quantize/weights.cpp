@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/blocked_weights.h"
 #include "passes/graph/facts.h"
-#include "passes/graph/four_bits.h"
 #include "passes/graph/imported_weights.h"
 #include "passes/quantize/faster.h"
 #include "passes/quantize/quantize.h"
@@ -77,7 +77,7 @@ bool in_4_bits(Node& node, Context& context) {
   Rest rest = rest_of(node);
   rest.attrs.erase("trans_b");
   rest.attrs.set("block", kBlock);
-  const FourBits packed = four_bits(weights, trans_b, kBlock);
+  const BlockedWeights packed = blocked_weights(weights, trans_b, {.block = kBlock});
   return replaced(node, "modelflow.QMatMul4", packed.values, packed.scales, std::move(rest), context) != nullptr;
 }
 

@@ -1,6 +1,7 @@
-// Numbers and tensors to the two floats of 16 bits.
+// Numbers and tensors to the two floats of 16 bits, and back.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -49,6 +50,17 @@ inline Tensor to_half(const Tensor& tensor, DType half) {
       std::memcpy(out, &bits, sizeof bits);
       out += sizeof bits;
     }
+  });
+}
+
+/// A tensor of float16 or bfloat16 as float32; what is something else stays it.
+inline Tensor in_float32(const Tensor& from) {
+  const DType type = from.dtype();
+  if (type != DType::f16 && type != DType::bf16) return from;
+  return Tensor::make(DType::f32, from.dims(), [&](std::byte* bytes) {
+    const auto* first = reinterpret_cast<const std::uint16_t*>(from.data());
+    std::transform(first, first + from.elements(), reinterpret_cast<float*>(bytes),
+                   type == DType::f16 ? from_f16 : from_bf16);
   });
 }
 

@@ -25,7 +25,7 @@ constexpr const char* kWholeNoFaster = "the whole is no faster in 8 bits here";
 }  // namespace
 
 Trial Chooser::choose(Trial lowest) {
-  std::optional<Trial> half = in_bf16();
+  std::optional<Trial> half = in_half();
   if (settled_) lowest = trials_.scored(trials_.make(allowed_));
   report_.list(lowest);
   note(lowest);
@@ -37,25 +37,36 @@ Trial Chooser::choose(Trial lowest) {
   return best;
 }
 
-/// The form with nothing below bfloat16; what it settles is what 8 bits have to beat.
-std::optional<Trial> Chooser::in_bf16() {
-  if (!passes::mixes_bf16(options_)) return {};
+/// What ops that do not go as low as is asked for run in, where that is not float32: bfloat16 on CPUs that multiply it,
+/// float16 around weights of fewer bits on a GPU.
+std::optional<Precision> Chooser::half_precision() const {
+  if (passes::mixes_bf16(options_)) return Precision::bf16;
+  const bool weights = passes::in_weights_alone(options_) && half_type(options_) == DType::f16;
+  return weights ? std::optional(Precision::f16) : std::nullopt;
+}
+
+/// The form with nothing below 16 bits; what it settles is what fewer bits have to beat.
+std::optional<Trial> Chooser::in_half() {
+  const std::optional<Precision> first = half_precision();
+  if (!first) return {};
   Model base = trials_.base;
-  for (const auto& node : base.graph().nodes()) allowed_[node->name] = {Precision::bf16};
-  for (const Node* node : fused_nodes(base.graph())) allowed_[node->name] = {Precision::bf16};
-  lowers_to_ = Precision::bf16;
+  for (const auto& node : base.graph().nodes()) allowed_[node->name] = {*first};
+  for (const Node* node : fused_nodes(base.graph())) allowed_[node->name] = {*first};
+  lowers_to_ = *first;
   Trial half = trials_.scored(trials_.make(allowed_));
+  Names kept = names(half);
   if (!half.lowered.empty()) {
     report_.list(half);
     note(half);
     half = chosen(std::move(half), trials_.base);
   }
+  for (const std::string& name : names(half)) kept.erase(name);
+  settled_ = first;
+  lowers_to_ = passes::in_weights_alone(options_) ? options_.precision : Precision::i8;
   for (auto& [node, precisions] : allowed_) {
-    precisions = {Precision::i8};
-    if (half.lowered.contains(node)) precisions.insert(Precision::bf16);
+    precisions = {lowers_to_};
+    if (!kept.contains(node)) precisions.insert(*first);  // what only moves values goes along with them
   }
-  lowers_to_ = Precision::i8;
-  settled_ = Precision::bf16;
   kept_.clear();
   return half.lowered.empty() ? std::nullopt : std::optional(std::move(half));
 }

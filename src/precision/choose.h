@@ -16,7 +16,7 @@ namespace modelflow {
 /// Chooses the precision of every op. First the ops go back that take no less time, which costs nothing; then, where
 /// the bound asks for it, those that cost the most accuracy, as few as a search finds. Precision::automatic does so
 /// twice where the target multiplies bfloat16: for what runs in that and not in float32, then for what runs in 8 bits
-/// and not in what the first round found for it.
+/// and not in what the first round found for it. So do weights of 8 and 4 bits on a GPU, after float16.
 class Chooser {
  public:
   Chooser(Trials& trials, PrecisionReport& report)
@@ -29,7 +29,8 @@ class Chooser {
  private:
   using Names = std::set<std::string>;
 
-  std::optional<Trial> in_bf16();
+  std::optional<Precision> half_precision() const;
+  std::optional<Trial> in_half();
   Trial chosen(Trial all, const Model& full);
   Trial gaining(Trial all, const Model& full);
   Trial within_bound(const Trial& all);

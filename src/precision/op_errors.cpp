@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "src/core/half.h"
 #include "src/precision/intermediates.h"
 #include "src/precision/output_errors.h"
 #include "src/verify/compare.h"
@@ -41,9 +42,9 @@ std::map<std::string, Tensor> results(Runtime& runtime, const Model& model, cons
   return by_name;
 }
 
-/// What the 8-bit output of a node stands for.
+/// What the output of a node stands for, in float32: one of 8 bits, or a float of 16.
 Tensor dequantized(const Tensor& y, const Node& node) {
-  if (y.dtype() != DType::u8) return y;
+  if (y.dtype() != DType::u8) return in_float32(y);
   const auto scale = static_cast<float>(node.attrs.number("y_scale", 1));
   const auto zero_point = static_cast<float>(node.attrs.integer("y_zero_point"));
   return Tensor::make(DType::f32, y.dims(), [&](std::byte* to) {

@@ -46,8 +46,9 @@ T parse_in(const std::array<Named<T>, n>& names, std::string_view what, std::str
 
 DType half_type(const Options& options) {
   if (options.precision == Precision::f16) return DType::f16;
-  const bool bf16 = options.precision == Precision::bf16 && options.target.device == Device::cuda;
-  return bf16 ? DType::bf16 : DType::undefined;
+  if (options.target.device != Device::cuda) return DType::undefined;
+  if (options.precision == Precision::i8_weights || options.precision == Precision::i4_weights) return DType::f16;
+  return options.precision == Precision::bf16 ? DType::bf16 : DType::undefined;
 }
 
 std::string_view name(Precision precision) { return name_in(kPrecisions, precision); }

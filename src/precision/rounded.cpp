@@ -6,16 +6,10 @@
 
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
+#include "src/core/half.h"
 
 namespace modelflow {
 namespace {
-
-Tensor widened(const Tensor& tensor) {
-  const std::vector<double> values = tensor.to_doubles();
-  return Tensor::make(DType::f32, tensor.dims(), [&](std::byte* to) {
-    std::ranges::transform(values, reinterpret_cast<float*>(to), [](double v) { return static_cast<float>(v); });
-  });
-}
 
 Value& cast(Graph& graph, Value& value, DType to, Node* before) {
   Node& made = graph.add("Cast", {&value}, {.before = before, .attrs = {{"to", static_cast<std::int64_t>(to)}}});
@@ -47,7 +41,7 @@ class Rounded {
   void change(Graph& graph) {
     for (Value* value : graph.initializers())
       if (value->constant() && is_short(value)) {
-        graph.set_initializer(*value, widened(*value->constant()));
+        graph.set_initializer(*value, in_float32(*value->constant()));
         value->type.dtype = DType::f32;
       }
     std::vector<Node*> nodes;
@@ -67,7 +61,7 @@ class Rounded {
   void change(Node& node) {
     for (Graph* inner : node.subgraphs()) change(*inner);
     for (auto& [name, value] : node.attrs)
-      if (auto* tensor = std::get_if<Tensor>(&value); tensor && tensor->dtype() == half_) *tensor = widened(*tensor);
+      if (auto* tensor = std::get_if<Tensor>(&value); tensor && tensor->dtype() == half_) *tensor = in_float32(*tensor);
     for (const char* type : {"to", "dtype", "output_dtype"})
       if (node.attrs.integer(type) == static_cast<std::int64_t>(half_))
         node.attrs.set(type, static_cast<std::int64_t>(DType::f32));

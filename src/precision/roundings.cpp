@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "passes/graph/four_bits.h"
+#include "passes/graph/blocked_weights.h"
 #include "src/core/bounded_pairs.h"
 #include "src/precision/compensation.h"
 
@@ -21,19 +21,25 @@ struct Product {
   bool transposed() const { return reference->attrs.integer("trans_b") != 0; }
   std::int64_t depth() const { return weights().dims()[transposed()]; }
   std::int64_t columns() const { return weights().dims()[1 - transposed()]; }
-  bool in_4_bits() const { return computes(*quantized, Family::product, Form::i4); }
+  /// Of unsigned steps in blocks; 0 for int8 with a scale per column.
+  int block_bits() const {
+    if (computes(*quantized, Family::product, Form::i4)) return 4;
+    return computes(*quantized, Family::product, Form::weight_only) ? static_cast<int>(quantized->attrs.integer("bits"))
+                                                                    : 0;
+  }
 };
 
 /// Whether both forms say what this can read: weights of as many elements, without zero points.
 bool readable(const Product& product) {
   const Node &reference = *product.reference, &quantized = *product.quantized;
   if (!computes(reference, Family::product, Form::f32)) return false;
-  if (!computes(quantized, Family::product, Form::i8) && !product.in_4_bits()) return false;
+  const int bits = product.block_bits();
+  if (bits == 0 && !computes(quantized, Family::product, Form::i8)) return false;
   if (reference.input(0)->is_initializer() || quantized.attrs.integer("has_zero_point")) return false;
   const Tensor *w = weights_in(reference)->constant(), *steps = weights_in(quantized)->constant();
   const Tensor* scales = weight_scales_in(quantized)->constant();
   if (!w || !steps || !scales || w->dtype() != DType::f32 || w->rank() != 2 || w->elements() == 0) return false;
-  if (product.in_4_bits()) return steps->dtype() == DType::u8 && steps->elements() == w->elements() / 2;
+  if (bits > 0) return steps->dtype() == DType::u8 && steps->elements() == w->elements() * bits / 8;
   return steps->dtype() == DType::i8 && steps->dims() == w->dims() && scales->elements() == product.columns();
 }
 
@@ -51,21 +57,24 @@ std::vector<float> wanted(const Product& product) {
 
 Tensor compensated(const Product& product, const Compensation& compensation) {
   const std::int64_t depth = product.depth(), columns = product.columns();
-  const Tensor& scales = *weight_scales_in(*product.quantized)->constant();
-  const bool four = product.in_4_bits();
-  const std::int64_t block = depth * columns / scales.elements();
+  const std::vector<double> kept = weight_scales_in(*product.quantized)->constant()->to_doubles();
+  const std::vector<float> scales(kept.begin(), kept.end());
+  const passes::Blocks blocks = {.block = depth * columns / static_cast<std::int64_t>(scales.size()),
+                                 .bits = product.block_bits()};
+  const bool in_blocks = blocks.bits > 0;
   const auto bounded = [&] {  // what was bounded stays so
     const auto given = weights_in(*product.quantized)->constant()->as<std::int8_t>();
     return bounded_pairs(given, static_cast<std::size_t>(columns), product.transposed());
   };
-  const Grid grid{.scales = scales.as<float>(),
-                  .block = static_cast<std::size_t>(block),
-                  .least = four ? -8 : -127,
-                  .most = four ? 7 : 127,
-                  .bounded_pairs = !four && bounded()};
+  const Grid grid{.scales = scales,
+                  .block = static_cast<std::size_t>(blocks.block),
+                  .least = in_blocks ? -blocks.middle() : -127,
+                  .most = in_blocks ? blocks.middle() - 1 : 127,
+                  .bounded_pairs = !in_blocks && bounded()};
   const std::vector<std::int8_t> steps = compensation.steps(wanted(product), grid);
   const auto at = [&](std::int64_t n, std::int64_t k) { return steps[static_cast<std::size_t>(k * columns + n)]; };
-  if (four) return passes::packed_four_bits({columns, depth, block}, [&](auto n, auto k) { return at(n, k) + 8; });
+  if (in_blocks)
+    return passes::packed_steps(columns, depth, blocks, [&](auto n, auto k) { return at(n, k) + blocks.middle(); });
   if (!product.transposed()) return Tensor::of<std::int8_t>({depth, columns}, std::span<const std::int8_t>(steps));
   return Tensor::make(DType::i8, {columns, depth}, [&](std::byte* out) {
     for (std::int64_t n = 0; n < columns; ++n)

@@ -25,7 +25,8 @@ Precision precision_of(const Node& node, Precision asked) {
   return by_rows ? Precision::i8_dynamic : Precision::i8;
 }
 
-/// Of a model whose values are in 16 bits: what computes in them, less what moves them only.
+/// Of a model whose values are in 16 bits: what computes in them, less what moves them only, and what reads weights of
+/// fewer.
 std::map<std::string, Precision> half_nodes(const Model& made, const Model& base, Precision asked, DType half) {
   std::map<std::string, const Node*> before;
   for (const auto& node : base.graph().nodes()) before.emplace(node->name, node.get());
@@ -34,7 +35,9 @@ std::map<std::string, Precision> half_nodes(const Model& made, const Model& base
     const auto was = before.find(node->name);
     const bool changed = node->output() && node->output()->dtype() == half && was != before.end() &&
                          was->second->output() && was->second->output()->dtype() != half;
-    if (changed && !passes::is_view(*node) && !node->is("Cast")) found.emplace(node->name, asked);
+    if (!changed || passes::is_view(*node) || node->is("Cast")) continue;
+    const bool fewer = computes(*node, Family::product, Form::weight_only);
+    found.emplace(node->name, fewer ? asked : half == DType::f16 ? Precision::f16 : Precision::bf16);
   }
   return found;
 }

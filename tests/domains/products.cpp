@@ -121,6 +121,18 @@ bool qmatmul4(const Chosen& c, Operands& made) {
   return true;
 }
 
+bool matmul_nbits(const Chosen& c, Operands& made) {
+  const std::int64_t block = c.number("block"), blocks = c.number("blocks"), n = c.number("n"), bits = c.number("bits");
+  if (n == 0) return false;
+  Dims dims = rows_of(c);
+  dims.push_back(block * blocks);
+  made.feed("a", made.normal(dims));
+  made.constant("b", made.bytes({n, blocks, block * bits / 8}));
+  made.constant("b_scale", made.weights({n, blocks}, (bits == 4 ? 20 : 5400) * block * blocks));
+  epilogue(c, rows_of(c), made);
+  return true;
+}
+
 }  // namespace
 
 std::vector<Domain> product_domains() {
@@ -143,6 +155,9 @@ std::vector<Domain> product_domains() {
       {"QMatMul4",
        axes({numbers("block", {16, 32, 64, 128, 256}), numbers("blocks", {1, 2, 3}), flag("has_zero_point"), batch}),
        qmatmul4, rounded},
+      {"MatMulNBits",
+       axes({numbers("bits", {4, 8}), numbers("block", {32, 64, 128, 256}), numbers("blocks", {1, 2, 3}), batch}),
+       matmul_nbits, all},
   };
 }
 

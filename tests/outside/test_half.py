@@ -125,6 +125,32 @@ def test_float16_from_end_to_end(plan, kind):
     assert report["verified"] and report["target"].startswith("cuda:sm_90")
 
 
+@pytest.mark.parametrize("precision, bits", [("int8-weights", 8), ("int4-weights", 4)])
+def test_weights_in_few_bits(plan, precision, bits):
+    """A row at a time waits for its weights: they are a scale for 32 of them and little more; all else is float16."""
+    source, out, report = plan(transformer(), "--precision", precision)
+    written = onnx.load(out)
+    low = [n for n in written.graph.node if any(a.name == "precision" and a.s == b"weight-only" for a in n.attribute)]
+    steps = [i for i in written.graph.initializer if i.data_type == TensorProto.UINT8]
+    assert len(low) == len(steps) >= 8 and {i.dims[2] for i in steps} == {32 * bits // 8}
+    assert report["quantization"]["precision"] == precision and report["verified"]
+    assert {op["precision"] for op in report["quantization"]["ops"]} >= {precision, "fp16"}
+    given = feeds("transformer")
+    want, got = (session(path, optimized=optimized).run(None, given)[0] for path, optimized in ((source, False), (out, True)))
+    # The largest of 32 normal weights lies within 3 deviations: a step is 3 / 2^(bits - 1), what is lost 1 / 12 ** 0.5 of
+    # that, and the errors of the 12 products that follow each other add up as squares do.
+    assert 1e-3 < np.linalg.norm(want - got) / np.linalg.norm(want) < 3 / 2 ** (bits - 1)
+
+
+def test_many_rows_keep_their_weights_in_float16(plan):
+    """They wait for arithmetic, and every tile of them would make floats of all weights again."""
+    rng = np.random.default_rng(7)
+    ports = [INFO("x", TensorProto.FLOAT, [4096, 256]), INFO("y", TensorProto.FLOAT, [4096, 256])]
+    model = made([helper.make_node("MatMul", ["x", "w"], ["y"])], ports[:1], ports[1:], {"w": rng.standard_normal((256, 256)) / 16})
+    _, out, _ = plan(model, "--precision", "int4-weights")
+    assert not [i for i in onnx.load(out).graph.initializer if i.data_type == TensorProto.UINT8]
+
+
 def test_the_same_bytes_every_time(plan):
     first = plan(transformer(), "--precision", "fp16")[1].read_bytes()
     assert plan(transformer(), "--precision", "fp16")[1].read_bytes() == first
@@ -137,7 +163,7 @@ def test_float32_is_planned_too(plan):
 
 
 @pytest.mark.parametrize("arguments, why", [(["--precision", "fp16"], "float16 would not pay"),
-                                            (["--precision", "int8-dynamic", "--target", "cuda:sm_90"], "a GPU takes fp16 and bf16"),
+                                            (["--precision", "int8-dynamic", "--target", "cuda:sm_90"], "a GPU takes fp16, bf16, int8-weights and int4-weights"),
                                             (["--precision", "bf16", "--target", "cuda:sm_75"], "does not compute in bfloat16"),
                                             (["--target", "cuda"], "needs the kind of the device")])
 def test_refusals(optimize, tmp_path, arguments, why):

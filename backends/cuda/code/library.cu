@@ -22,6 +22,7 @@ constexpr DeviceLibrary kLibrary = {
     .group_norm = start_group_norm,
     .layer_norm = start_layer_norm,
     .matmul = start_matmul,
+    .matmul_nbits = start_matmul_nbits,
     .conv = start_conv,
     .attention = start_attention,
     .pointwise = start_pointwise,

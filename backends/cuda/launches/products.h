@@ -28,6 +28,21 @@ struct MatMulLaunch {
   EpilogueLaunch epilogue;
 };
 
+/// y = epilogue(a w) for one product of [m, k] and [k, n], where w is (b - middle) * scale: b lies as [n, k] in 4 or 8
+/// bits, of 4 the lower half of a byte first, and `block` numbers of a row share a scale.
+struct MatMulNBitsLaunch {
+  Number number;
+  std::int64_t m, n, k;
+  const void* a;
+  const std::uint8_t* b;
+  const void* scale;  ///< [n, k / block]
+  void* y;
+  std::int32_t bits, block;
+  bool tensor_cores, large;  ///< as in MatMulLaunch
+  bool wide_y;               ///< may be moved 16 bytes at a time; the launcher sets it
+  EpilogueLaunch epilogue;
+};
+
 /// How far apart neighbours along each axis of an image lie, in elements.
 struct ImageStrides {
   std::int64_t image, channel, row, column;
