@@ -24,10 +24,16 @@ struct Head {
   }
 };
 
-__device__ inline float ended(const AttentionLaunch& a, const Online& row, float sum) {
+/// The result of a row for a column of the values. What the guard makes 0 is multiplied by them all the same: of those
+/// that are not finite comes NaN.
+template <class T>
+__device__ inline float ended(const AttentionLaunch& a, const Online& row, float sum, const T* v) {
   if (a.keys == 0) return 0;
-  if (row.nothing()) return a.nan_guard ? 0 : NAN;
-  return sum / row.sum;
+  if (!row.nothing()) return sum / row.sum;
+  if (!a.nan_guard) return NAN;
+  float none = 0;
+  for (std::int64_t key = 0; key < a.keys; ++key) none += 0 * static_cast<float>(v[key * a.v.row]);
+  return none;
 }
 
 /// How many keys the queries up to `last` may see.
@@ -85,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) plain_attention(const AttentionLaunc
   }
   for (int e = 0; e < kMostEach; ++e) {
     const int column = thread + e * kThreads;
-    if (column < a.width) at.y[row * a.y.row + column] = static_cast<T>(ended(a, online, sums[e]));
+    if (column < a.width) at.y[row * a.y.row + column] = static_cast<T>(ended(a, online, sums[e], at.v + column));
   }
 }
 
@@ -214,7 +220,7 @@ __global__ void __launch_bounds__(32 * kWarps) tensor_attention(const AttentionL
       const std::int64_t row = first_row + warp * 16 + lane / 4 + 8 * (r / 2);
       const int column = c * 8 + lane % 4 * 2 + r % 2;
       if (row < a.queries && column < a.width)
-        at.y[row * a.y.row + column] = T(ended(a, rows.online[r / 2], rows.sums[c][r]));
+        at.y[row * a.y.row + column] = T(ended(a, rows.online[r / 2], rows.sums[c][r], at.v + column));
     }
 }
 
