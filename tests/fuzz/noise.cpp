@@ -221,10 +221,13 @@ bool sums(const Node& node) {
 
 /// Rounding of some ops is a share of the largest of their results, so many digits of it; 0 for others. Transforms:
 /// what is 0 in one order is dust of some digits in another, and infinite or NaN for who divides by it or takes its
-/// root. 3x3 convolutions: minimal filtering (Winograd) of tiles of 4 by 4 is off by 35 digits with 4 channels, 50 with
-/// 16 and 160 with 256, where a plain sum is by 3, 7 and 36 (numpy, normal numbers).
+/// root. Interpolation: places are rounded, and a weight that should be 0 is dust. 3x3 convolutions: minimal filtering
+/// (Winograd) of tiles of 4 by 4 is off by 35 digits with 4 channels, 50 with 16 and 160 with 256, where a plain sum is
+/// by 3, 7 and 36 (numpy, normal numbers).
 double digits_of_largest(const Node& node) {
   if (node.is("STFT") || node.is("DFT")) return 2;
+  const bool resizes = node.is("Resize") || node.is("Upsample");
+  if (resizes && node.attrs.text("mode", "nearest") != "nearest") return 2;
   if (!node.is("Conv") || node.attrs.integer("group", 1) != 1) return 0;
   const Shape& w = node.input(1)->shape();
   return w.has_rank() && w.rank() == 4 && w[2].number() == 3 && w[3].number() == 3 ? 12 : 0;
