@@ -4,14 +4,13 @@
 // MODELFLOW_CASES: how many cases per op and type at most; MODELFLOW_SEED: other cases.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <iostream>
 #include <tuple>
 
-#include "backends/cuda/device_target.h"
 #include "backends/cuda/invocation.h"
 #include "modelflow/kernel.h"
 #include "tests/cuda/cases.h"
+#include "tests/cuda/device_kernels.h"
 #include "tests/cuda/numbers.h"
 #include "tests/domains/cases.h"
 
@@ -20,11 +19,7 @@ namespace {
 
 using domains::Domain;
 using domains::Operands;
-
-std::uint64_t setting(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
+using domains::setting;
 
 /// The case with its floats in this type, and what they are exactly.
 Case in_type(const Operands& operands, DType type) {
@@ -52,16 +47,8 @@ bool is_left_open(const Operands& operands, DType type) {
   return operands.call.attrs.integer("causal") != 0 || (type != DType::f32 && special != Special::nan);
 }
 
-class DeviceGenerated : public testing::TestWithParam<std::tuple<const Kernel*, DType>> {
+class DeviceGenerated : public DeviceKernels {
  protected:
-  void SetUp() override {
-    std::string why;
-    runtime_ = Runtime::find(&why);
-    library_ = cuda::device_library(&why);
-    if (!runtime_ || !library_) GTEST_SKIP() << why;
-    target_ = cuda::target_of(*library_);
-  }
-
   /// What is wrong with the kernel on this case, or nothing.
   std::string run(const Kernel& kernel, const Case& made, const std::vector<Tensor>& want) {
     try {
@@ -76,10 +63,6 @@ class DeviceGenerated : public testing::TestWithParam<std::tuple<const Kernel*, 
     }
     return "";
   }
-
-  std::shared_ptr<Runtime> runtime_;
-  const cuda::DeviceLibrary* library_ = nullptr;
-  Target target_;
 };
 
 TEST_P(DeviceGenerated, EqualsTheBody) {
@@ -112,21 +95,7 @@ TEST_P(DeviceGenerated, EqualsTheBody) {
   std::cout << kernel->name << ": " << taken << " cases, " << refused << " refused by the runtime\n";
 }
 
-std::vector<const Kernel*> device_kernels() {
-  std::vector<const Kernel*> found;
-  for (const Kernel* kernel : kernels())
-    if (kernel->device == Device::cuda) found.push_back(kernel);
-  return found;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kernels, DeviceGenerated,
-                         testing::Combine(testing::ValuesIn(device_kernels()),
-                                          testing::Values(DType::f32, DType::f16, DType::bf16)),
-                         [](const auto& info) {
-                           std::string name(std::get<0>(info.param)->name);
-                           std::ranges::replace(name, '.', '_');
-                           return name + "_" + std::string(modelflow::name(std::get<1>(info.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Kernels, DeviceGenerated, device_kernels_in_every_type(), kernel_and_type);
 
 }  // namespace
 }  // namespace modelflow

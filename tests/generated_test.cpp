@@ -21,11 +21,7 @@ namespace {
 using domains::Case;
 using domains::Domain;
 using domains::Operands;
-
-std::uint64_t setting(const char* name, std::uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
+using domains::setting;
 
 /// Bodies as sessions, one for each set of attributes, types and ranks: all operands are inputs.
 class Bodies {

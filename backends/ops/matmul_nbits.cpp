@@ -3,8 +3,8 @@
 
 #include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/blocked_product.h"
 #include "backends/ops/matmul_nbits_attrs.h"
-#include "backends/ops/quantize_text.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
 #include "backends/ops/work.h"
@@ -50,20 +50,7 @@ std::vector<std::string> attributes(const Call& call, int opset) { return activa
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<MatMulNBitsAttrs> read = read_attrs<MatMulNBitsAttrs>(call, why);
-  if (!read) return why;
-  const Shape &b = call.in(1).shape, &scale = call.in(2).shape;
-  if (!b.known() || b.rank() != 3) return no("is not of three known dims", call.in(1).name);
-  if (b[2].value() != read->bytes()) return no("has other blocks", call.in(1).name);
-  if (b[0].value() == 0 || b[1].value() == 0) return no("is empty", call.in(1).name);
-  if (scale.known() && !(scale == Shape::of({b[0].value(), b[1].value()})))
-    return no("is not one number per block", call.in(2).name);
-  // For the rest it is a MatMul by [K, N].
-  Call product = call;
-  product.inputs[1].shape = Shape::of({b[1].value() * read->block, b[0].value()});
-  product.inputs.erase(product.inputs.begin() + 2);
-  if (Verdict v = matmul_op.infer(product); !v) return v;
-  call.outputs = product.outputs;
-  return yes();
+  return read ? infer_blocked_product(call, read->block, read->bytes(), read->bias_index()) : why;
 }
 
 struct Sample {
@@ -92,16 +79,6 @@ std::vector<Sample> layers() {
   };
 }
 
-Tensor bytes(const Dims& dims) {
-  return Tensor::make(DType::u8, dims, [&](std::byte* to) {
-    std::uint32_t state = 521288629u + static_cast<std::uint32_t>(element_count(dims));
-    for (std::int64_t i = 0; i < element_count(dims); ++i) {
-      state = state * 1664525u + 1013904223u;
-      to[i] = static_cast<std::byte>(state >> 24);
-    }
-  });
-}
-
 Call call_of(Samples& made, const Sample& sample) {
   Call call{"MatMulNBits", with(find_fused_op("MatMulNBits")->defaults, sample.attrs), {}, {}};
   const MatMulNBitsAttrs matmul(call);
@@ -115,7 +92,7 @@ Call call_of(Samples& made, const Sample& sample) {
   const std::int64_t square = matmul.bits == 4 ? 20 : 5400;
   call.outputs = {{"y", DType::f32, Shape::of(y)}};
   call.inputs.push_back(made.operand("a", sample.a));
-  call.inputs.push_back(constant("b", bytes({sample.n, blocks, matmul.bytes()})));
+  call.inputs.push_back(constant("b", sample_bytes({sample.n, blocks, matmul.bytes()})));
   call.inputs.push_back(constant("b_scale", sample_weights({sample.n, blocks}, square * k)));
   if (matmul.has_bias) call.inputs.push_back(made.operand("bias", {sample.n}, 9));
   if (matmul.has_residual()) call.inputs.push_back(made.operand("residual", y));

@@ -3,8 +3,8 @@
 
 #include "backends/call_attrs.h"
 #include "backends/ops/activation_body.h"
+#include "backends/ops/blocked_product.h"
 #include "backends/ops/qmatmul4_attrs.h"
-#include "backends/ops/quantize_text.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/work.h"
 
@@ -70,32 +70,12 @@ std::string body(const Call& call, int opset) {
 
 std::vector<std::string> attributes(const Call& call, int opset) { return activation_attributes(call, opset); }
 
-Verdict check_weights(const Call& call, const QMatMul4Attrs& matmul) {
-  const Shape& b = call.in(1).shape;
-  if (!b.known() || b.rank() != 3) return no("is not of three known dims", call.in(1).name);
-  const std::int64_t n = b[0].value(), blocks = b[1].value();
-  if (b[2].value() * 2 != static_cast<std::int64_t>(matmul.block)) return no("has other blocks", call.in(1).name);
-  if (n == 0 || blocks == 0) return no("is empty", call.in(1).name);
-  for (std::size_t i = 2; i < matmul.bias_index(); ++i) {
-    const Shape& shape = call.in(i).shape;
-    if (shape.known() && !(shape == Shape::of({n, blocks}))) return no("is not one number per block", call.in(i).name);
-  }
-  return yes();
-}
-
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<QMatMul4Attrs> read = read_attrs<QMatMul4Attrs>(call, why);
   if (!read) return why;
-  if (Verdict v = check_weights(call, *read); !v) return v;
-  // For the rest it is a MatMul by [K, N].
-  Call product = call;
-  const Shape& b = call.in(1).shape;
-  product.inputs[1].shape = Shape::of({b[1].value() * static_cast<std::int64_t>(read->block), b[0].value()});
-  product.inputs.erase(product.inputs.begin() + 2, product.inputs.begin() + static_cast<int>(read->bias_index()));
-  if (Verdict v = matmul_op.infer(product); !v) return v;
-  call.outputs = product.outputs;
-  return yes();
+  const auto block = static_cast<std::int64_t>(read->block);
+  return infer_blocked_product(call, block, block / 2, read->bias_index());
 }
 
 }  // namespace

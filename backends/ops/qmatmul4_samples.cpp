@@ -31,16 +31,6 @@ std::vector<Sample> layers() {
   };
 }
 
-Tensor halves(const Dims& dims) {
-  return Tensor::make(DType::u8, dims, [&](std::byte* bytes) {
-    std::uint32_t state = 362436069u + static_cast<std::uint32_t>(element_count(dims));
-    for (std::int64_t i = 0; i < element_count(dims); ++i) {
-      state = state * 1664525u + 1013904223u;
-      bytes[i] = static_cast<std::byte>(state >> 24);
-    }
-  });
-}
-
 Tensor zero_points(const Dims& dims) {
   return Tensor::make(DType::f32, dims, [&](std::byte* bytes) {
     for (std::int64_t i = 0; i < element_count(dims); ++i)
@@ -61,7 +51,7 @@ Call call_of(Samples& made, const Sample& sample) {
   };
   call.outputs = {{"y", DType::f32, Shape::of(y)}};
   call.inputs.push_back(made.operand("a", sample.a));
-  call.inputs.push_back(constant("b", halves({sample.n, blocks, size / 2})));
+  call.inputs.push_back(constant("b", sample_bytes({sample.n, blocks, size / 2})));
   // 20 is about the mean square of the steps: products of every depth end near one.
   call.inputs.push_back(constant("b_scale", sample_weights({sample.n, blocks}, 20 * k)));
   if (matmul.has_zero_point) call.inputs.push_back(constant("b_zero_point", zero_points({sample.n, blocks})));

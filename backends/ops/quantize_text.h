@@ -15,13 +15,6 @@ namespace modelflow::ops {
 /// `prefix`zero_point hold: "x_scale = ...\nx_zero = ...\n" for "x_".
 std::string quantization_text(std::string_view prefix);
 
-/// ONNX text of `b_steps` (float, [columns, blocks, numbers of a block]), which the bytes b hold in 4 bits each, the
-/// lower half first; of `w` [depth, columns], which are these less `zero` (a value or a constant of the body) times
-/// b_scale [columns, blocks]. The value `two` (int64 [1]) has to be there. A runtime folds all of it: weights are
-/// constant.
-std::string four_bits_text();
-std::string blocked_weights_text();
-
 /// Refuses a scale that is not positive and a zero point that is no 8-bit number.
 Verdict check_quantization(const CallAttrs& attrs, std::string_view prefix);
 

@@ -27,6 +27,16 @@ Tensor sample_steps(const Dims& dims) {
   });
 }
 
+Tensor sample_bytes(const Dims& dims) {
+  return Tensor::make(DType::u8, dims, [&](std::byte* bytes) {
+    std::uint32_t state = 362436069u + static_cast<std::uint32_t>(element_count(dims));
+    for (std::int64_t i = 0; i < element_count(dims); ++i) {
+      state = state * 1664525u + 1013904223u;
+      bytes[i] = static_cast<std::byte>(state >> 24);
+    }
+  });
+}
+
 Attrs with(Attrs attrs, const Attrs& more) {
   for (const auto& [name, value] : more) attrs.set(name, value);
   return attrs;

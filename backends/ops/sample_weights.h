@@ -13,6 +13,9 @@ Tensor sample_weights(const Dims& dims, std::int64_t depth);
 /// The same as int8, in -127 .. 127.
 Tensor sample_steps(const Dims& dims);
 
+/// The same as uint8, any of them.
+Tensor sample_bytes(const Dims& dims);
+
 /// Attributes of a sample and some more, which win.
 Attrs with(Attrs attrs, const Attrs& more);
 

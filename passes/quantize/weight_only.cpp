@@ -35,14 +35,19 @@ Verdict check(const Node& node, const Context& context) {
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   if (weights->dims()[trans_b] == 0 || weights->dims()[trans_b] % kBlock != 0)
     return no("the depth is no multiple of " + std::to_string(kBlock), b.name());
-  return finite(weights_of(node)) ? yes() : no("holds numbers that are not finite", b.name());
+  return yes();
 }
 
 bool replaced(Node& node, Context& context) {
   Graph& graph = node.graph();
   const int bits = context.options.precision == Precision::i4_weights ? 4 : 8;
   const Value& b = *weights_in(node);
-  const BlockedWeights weights = blocked_weights(weights_of(node), node.attrs.integer("trans_b") != 0,
+  const Tensor floats = weights_of(node);
+  if (!finite(floats)) {
+    context.miss("weight-only", &node, no("holds numbers that are not finite", b.name()).reason);
+    return false;
+  }
+  const BlockedWeights weights = blocked_weights(floats, node.attrs.integer("trans_b") != 0,
                                                  {.block = kBlock, .bits = bits, .scales = half_type(context.options)});
   Attrs attrs = node.attrs;
   for (const char* name : {"scale", "trans_a", "trans_b"}) attrs.erase(name);

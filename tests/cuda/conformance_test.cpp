@@ -11,25 +11,17 @@
 #include <string_view>
 #include <tuple>
 
-#include "backends/cuda/device_target.h"
 #include "backends/cuda/invocation.h"
 #include "modelflow/kernel.h"
 #include "tests/cuda/cases.h"
+#include "tests/cuda/device_kernels.h"
 #include "tests/cuda/numbers.h"
 
 namespace modelflow {
 namespace {
 
-class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*, DType>> {
+class DeviceConformance : public DeviceKernels {
  protected:
-  void SetUp() override {
-    std::string why;
-    runtime_ = Runtime::find(&why);
-    library_ = cuda::device_library(&why);
-    if (!runtime_ || !library_) GTEST_SKIP() << why;
-    target_ = cuda::target_of(*library_);
-  }
-
   int walk(const Kernel& kernel, const Call& sample, float spoiled = 0) {
     const Case made = case_of(sample, std::get<DType>(GetParam()), spoiled);
     if (!kernel.takes(made.call, target_) || too_much_to_emulate(made.call, *library_)) return 0;
@@ -49,10 +41,6 @@ class DeviceConformance : public testing::TestWithParam<std::tuple<const Kernel*
     EXPECT_GT(kernel.cost(made.call, target_), 0) << kernel.name;
     return 1;
   }
-
-  std::shared_ptr<Runtime> runtime_;
-  const cuda::DeviceLibrary* library_ = nullptr;
-  Target target_;
 };
 
 TEST_P(DeviceConformance, EqualsTheBody) {
@@ -138,21 +126,7 @@ TEST_P(DeviceConformance, TheLargestKeepsNan) {
   }
 }
 
-std::vector<const Kernel*> device_kernels() {
-  std::vector<const Kernel*> found;
-  for (const Kernel* kernel : kernels())
-    if (kernel->device == Device::cuda) found.push_back(kernel);
-  return found;
-}
-
-INSTANTIATE_TEST_SUITE_P(Kernels, DeviceConformance,
-                         testing::Combine(testing::ValuesIn(device_kernels()),
-                                          testing::Values(DType::f32, DType::f16, DType::bf16)),
-                         [](const auto& param) {
-                           std::string text(std::get<const Kernel*>(param.param)->name);
-                           std::ranges::replace(text, '.', '_');
-                           return text + "_" + std::string(name(std::get<DType>(param.param)));
-                         });
+INSTANTIATE_TEST_SUITE_P(Kernels, DeviceConformance, device_kernels_in_every_type(), kernel_and_type);
 
 }  // namespace
 }  // namespace modelflow

@@ -1,6 +1,7 @@
 // Choices of a domain combined into cases.
 #include "tests/domains/cases.h"
 
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -164,6 +165,11 @@ std::vector<Case> cases(const Domain& domain, const Plan& plan) {
   };
   for (std::size_t tries = 0; tries < kTries && any_missing(); ++tries) keep(covering.random(), true);
   return drawn;
+}
+
+std::uint64_t setting(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
 }  // namespace modelflow::domains

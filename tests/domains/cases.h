@@ -25,4 +25,7 @@ struct Plan {
 };
 std::vector<Case> cases(const Domain& domain, const Plan& plan);
 
+/// A number from the environment: how many cases, another seed.
+std::uint64_t setting(const char* name, std::uint64_t otherwise);
+
 }  // namespace modelflow::domains

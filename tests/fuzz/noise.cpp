@@ -55,6 +55,12 @@ bool worth_noise(const Value& constant) {
   return !pads && !decides_extents_or_domain(constant) && constant.constant()->elements() > 1;
 }
 
+std::vector<Value*> inputs_worth_noise(const Graph& graph) {
+  std::vector<Value*> inputs = graph.inputs();
+  std::erase_if(inputs, [](const Value* value) { return decides_extents_or_domain(*value); });
+  return inputs;
+}
+
 /// Normalizations subtract a mean from values inside of themselves: noise in front of it moves the mean along. What
 /// noise in the mean alone does comes behind them: rounding of it, divided by the deviation. What readers get then.
 Value* disturb_mean(Graph& graph, Node& node, double steps, Node* before, Noise& noise) {
@@ -237,9 +243,7 @@ void disturb(Graph& graph, double steps, Noise& noise) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   if (nodes.empty()) return;
-  std::vector<Value*> sources;
-  std::ranges::copy_if(graph.inputs(), std::back_inserter(sources),
-                       [](const Value* value) { return !decides_extents_or_domain(*value); });
+  std::vector<Value*> sources = inputs_worth_noise(graph);
   for (Value* value : graph.initializers())
     if (value->constant() && worth_noise(*value)) sources.push_back(value);
   for (Value* value : sources)
@@ -297,8 +301,7 @@ void add_results(Value& result, std::vector<Value*>& kept) {
 
 /// What products of this graph and those within it read and make, wherever it is made.
 void add_kept(Graph& graph, std::vector<Value*>& kept) {
-  std::ranges::copy_if(graph.inputs(), std::back_inserter(kept),
-                       [](const Value* value) { return !decides_extents_or_domain(*value); });
+  std::ranges::copy(inputs_worth_noise(graph), std::back_inserter(kept));
   for (const auto& node : graph.nodes()) {
     for (Graph* inner : node->subgraphs()) add_kept(*inner, kept);
     if (!is_product(*node)) continue;

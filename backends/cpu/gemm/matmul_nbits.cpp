@@ -4,6 +4,7 @@
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/gemm/kernels.h"
+#include "backends/cpu/gemm/widened.h"
 #include "backends/ops/matmul_nbits_attrs.h"
 
 namespace modelflow::cpu {
@@ -26,7 +27,7 @@ Tensor as_floats(const MatMulNBitsAttrs& attrs, const Tensor& steps, const Tenso
 }
 
 /// The call that remains when the weights are floats. Its constant is the one of `call`: only its dims may be read.
-Call float_form(const Call& call) {
+Call as_matmul(const Call& call) {
   const MatMulNBitsAttrs attrs(call);
   Call product = call;
   product.op = "MatMul";
@@ -39,32 +40,12 @@ Call float_form(const Call& call) {
   return product;
 }
 
-/// The operands of that.
-class AsMatMul : public Invocation {
- public:
-  AsMatMul(Invocation& call, const Tensor& weights) : call_(call), weights_(weights) {}
-  std::size_t inputs() const override { return call_.inputs() - 1; }
-  View input(std::size_t i) const override {
-    return i == 1 ? View{DType::f32, weights_.dims(), weights_.data()} : call_.input(i < 2 ? i : i + 1);
-  }
-  void* output(std::size_t i, std::span<const std::int64_t> dims) override { return call_.output(i, dims); }
-  void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override {
-    call_.parallel(tasks, body);
-  }
-  std::size_t threads() const override { return call_.threads(); }
-  std::byte* scratch(std::size_t bytes) override { return call_.scratch(bytes); }
-
- private:
-  Invocation& call_;
-  const Tensor& weights_;
-};
-
 class MatMulNBits : public Implementation {
  public:
   MatMulNBits(const Call& call, const Target& target)
       : inputs_(call.inputs.size()),
         weights_(as_floats(MatMulNBitsAttrs(call), *call.in(1).constant, *call.in(2).constant)) {
-    Call product = float_form(call);
+    Call product = as_matmul(call);
     product.inputs[1].constant = &weights_;
     const Choice choice = choose_kernel(product, target);
     if (!choice.kernel) throw Error(ErrorKind::unsupported, "MatMulNBits: " + choice.reason);
@@ -74,7 +55,9 @@ class MatMulNBits : public Implementation {
   void run(Invocation& call) const override {
     if (call.inputs() != inputs_)
       throw Error(ErrorKind::invalid_input, "MatMulNBits: takes " + std::to_string(inputs_) + " inputs");
-    AsMatMul product(call, weights_);
+    std::vector<View> operands = {call.input(0), {DType::f32, weights_.dims(), weights_.data()}};
+    for (std::size_t i = 3; i < inputs_; ++i) operands.push_back(call.input(i));
+    InFloat32 product(call, std::move(operands), false);
     inner_->run(product);
   }
 
@@ -93,12 +76,12 @@ Verdict accepts(const Call& call, const Target& target) {
     if (!operand.constant) return no("is not constant", operand.name);
     if (operand.constant->dtype() != want) return no("is not " + std::string(name(want)), operand.name);
   }
-  const Choice choice = choose_kernel(float_form(call), target);
+  const Choice choice = choose_kernel(as_matmul(call), target);
   return choice.kernel ? yes() : no(choice.reason);
 }
 
 double cost(const Call& call, const Target& target) {
-  const Call product = float_form(call);
+  const Call product = as_matmul(call);
   const Choice choice = choose_kernel(product, target);
   return choice.kernel ? choice.kernel->cost(product, target) : HUGE_VAL;
 }

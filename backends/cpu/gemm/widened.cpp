@@ -25,34 +25,6 @@ Tensor widened(const Tensor& weights) {
   return {DType::f32, weights.dims(), std::move(bytes)};
 }
 
-/// The same call with other operands and, where y is bfloat16, the result in scratch memory.
-class InFloat32 : public Invocation {
- public:
-  InFloat32(Invocation& call, std::vector<View> operands, bool keeps_result)
-      : call_(call), operands_(std::move(operands)), keeps_result_(keeps_result) {}
-  std::size_t inputs() const override { return operands_.size(); }
-  View input(std::size_t i) const override { return operands_.at(i); }
-  void* output(std::size_t i, std::span<const std::int64_t> dims) override {
-    if (!keeps_result_) return call_.output(i, dims);
-    y.assign(dims.begin(), dims.end());
-    result = reinterpret_cast<float*>(call_.scratch(static_cast<std::size_t>(element_count(y)) * sizeof(float)));
-    return result;
-  }
-  void parallel(std::size_t tasks, const std::function<void(std::size_t)>& body) override {
-    call_.parallel(tasks, body);
-  }
-  std::size_t threads() const override { return call_.threads(); }
-  std::byte* scratch(std::size_t bytes) override { return call_.scratch(bytes); }
-
-  Dims y;
-  float* result = nullptr;
-
- private:
-  Invocation& call_;
-  std::vector<View> operands_;
-  bool keeps_result_;
-};
-
 class Widened : public Implementation {
  public:
   Widened(const Call& call, const Target& target)

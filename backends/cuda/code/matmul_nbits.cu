@@ -15,6 +15,11 @@ constexpr int kWarps = 4, kColumns = 4;  // of a block, of a warp
 constexpr int kPiece = 16;               // numbers that a lane takes at once
 constexpr int kBlockColumns = kWarps * kColumns;
 
+/// Tiles of so many rows and columns of y.
+__host__ __device__ LargeGrid grid_of(const MatMulNBitsLaunch& g, std::int64_t rows, std::int64_t columns) {
+  return {ceil_div(g.m, rows), ceil_div(g.n, columns), 1};
+}
+
 /// N numbers of a row of b from `at` on, less the step that stands for 0. They lie in as many bytes as are moved at
 /// once.
 template <int bits, int N>
@@ -47,11 +52,11 @@ __device__ inline float scale_at(const MatMulNBitsLaunch& g, std::int64_t column
 /// A warp sums four columns of one row of y, its lanes share the depth.
 template <class T, int bits>
 __global__ void __launch_bounds__(32 * kWarps) few_rows(const MatMulNBitsLaunch g) {
-  const LargeGrid here = LargeGrid{ceil_div(g.n, kBlockColumns), g.m, 1}.here();
+  const LargeGrid here = grid_of(g, 1, kBlockColumns).here();
   if (here.z > 0) return;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t first = here.x * kBlockColumns + warp * kColumns;
-  const T* const a = static_cast<const T*>(g.a) + here.y * g.k;
+  const std::int64_t first = here.y * kBlockColumns + warp * kColumns;
+  const T* const a = static_cast<const T*>(g.a) + here.x * g.k;
   float sums[kColumns] = {};
   for (std::int64_t at = lane * kPiece; at < g.k; at += 32 * kPiece) {
     float row[kPiece];
@@ -69,7 +74,7 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(const MatMulNBitsLaunch 
 #pragma unroll
   for (int j = 0; j < kColumns; ++j) {
     const float sum = warp_reduce(sums[j], Sum());
-    const std::int64_t y = here.y * g.n + first + j;
+    const std::int64_t y = here.x * g.n + first + j;
     if (lane == 0 && first + j < g.n)
       static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sum, first + j, y));
   }
@@ -78,7 +83,7 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(const MatMulNBitsLaunch 
 template <class T, class Shape, int bits>
 __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulNBitsLaunch g) {
   MF_DYNAMIC_SHARED(T, shared);
-  const LargeGrid here = LargeGrid{ceil_div(g.m, Shape::kRows), ceil_div(g.n, Shape::kColumns), 1}.here();
+  const LargeGrid here = grid_of(g, Shape::kRows, Shape::kColumns).here();
   if (here.z > 0) return;
   const std::int64_t row0 = here.x * Shape::kRows, column0 = here.y * Shape::kColumns;
   const auto fetch_a = [&](T* tile, std::int64_t k0) {
@@ -107,7 +112,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulNB
 
 template <class T, int bits>
 __global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulNBitsLaunch g) {
-  const LargeGrid here = LargeGrid{ceil_div(g.m, kPlainSide), ceil_div(g.n, kPlainSide), 1}.here();
+  const LargeGrid here = grid_of(g, kPlainSide, kPlainSide).here();
   if (here.z > 0) return;
   const std::int64_t row0 = here.x * kPlainSide, column0 = here.y * kPlainSide;
   const auto fetch = [&](PlainSlice& a, PlainSlice& b, std::int64_t k0) {
@@ -128,9 +133,10 @@ __global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulNBits
 
 template <class T, class Shape, int bits>
 const char* start_tensor(const MatMulNBitsLaunch& g, void* stream) {
-  const LargeGrid grid = {ceil_div(g.m, Shape::kRows), ceil_div(g.n, Shape::kColumns), 1};
-  return launch(tensor_product<T, Shape, bits>,
-                grid.launch(Shape::kThreads, gemm_shared<T, Shape, false, false>(), stream), g);
+  return launch(
+      tensor_product<T, Shape, bits>,
+      grid_of(g, Shape::kRows, Shape::kColumns).launch(Shape::kThreads, gemm_shared<T, Shape, false, false>(), stream),
+      g);
 }
 
 template <class T, int bits>
@@ -138,14 +144,13 @@ const char* start(MatMulNBitsLaunch g, void* stream) {
   // k is a multiple of 32, so that all rows of a and b lie as their first ones do.
   const bool wide = aligned(g.a, 16) && aligned(g.b, 16);
   if (wide && g.m <= kFewRows)
-    return launch(few_rows<T, bits>, LargeGrid{ceil_div(g.n, kBlockColumns), g.m, 1}.launch(32 * kWarps, 0, stream), g);
+    return launch(few_rows<T, bits>, grid_of(g, 1, kBlockColumns).launch(32 * kWarps, 0, stream), g);
   if constexpr (sizeof(T) == 2) {
     g.wide_y = g.n % 8 == 0 && aligned(g.y, 16);
     if (wide && g.tensor_cores)
       return g.large ? start_tensor<T, LargeGemm, bits>(g, stream) : start_tensor<T, SmallGemm, bits>(g, stream);
   }
-  const LargeGrid grid = {ceil_div(g.m, kPlainSide), ceil_div(g.n, kPlainSide), 1};
-  return launch(plain_product<T, bits>, grid.launch(kPlainThreads, 0, stream), g);
+  return launch(plain_product<T, bits>, grid_of(g, kPlainSide, kPlainSide).launch(kPlainThreads, 0, stream), g);
 }
 
 }  // namespace

@@ -1,0 +1,48 @@
+// Tests over every kernel of a device in every type of float.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "backends/cuda/device_target.h"
+#include "backends/cuda/library.h"
+#include "modelflow/kernel.h"
+#include "modelflow/runtime.h"
+
+namespace modelflow {
+
+/// The device is the emulator, or a GPU where MODELFLOW_CUDA_LIBRARY names libmodelflow_ort_cuda.so.
+class DeviceKernels : public testing::TestWithParam<std::tuple<const Kernel*, DType>> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    runtime_ = Runtime::find(&why);
+    library_ = cuda::device_library(&why);
+    if (!runtime_ || !library_) GTEST_SKIP() << why;
+    target_ = cuda::target_of(*library_);
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  const cuda::DeviceLibrary* library_ = nullptr;
+  Target target_;
+};
+
+inline auto device_kernels_in_every_type() {
+  std::vector<const Kernel*> found;
+  for (const Kernel* kernel : kernels())
+    if (kernel->device == Device::cuda) found.push_back(kernel);
+  return testing::Combine(testing::ValuesIn(found), testing::Values(DType::f32, DType::f16, DType::bf16));
+}
+
+inline std::string kernel_and_type(const testing::TestParamInfo<std::tuple<const Kernel*, DType>>& info) {
+  std::string text(std::get<const Kernel*>(info.param)->name);
+  std::ranges::replace(text, '.', '_');
+  return text + "_" + std::string(name(std::get<DType>(info.param)));
+}
+
+}  // namespace modelflow
