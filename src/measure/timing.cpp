@@ -15,9 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-/// The fastest of enough runs to fill a short block: others who use the machine only ever add time.
+/// The fastest of enough runs to fill a short block: others who use the machine only ever add time, and so do threads
+/// that wake up and weights that another side pushed out of the cache.
 double block(const Runner& run, std::size_t runs) {
-  if (runs > 1) run();  // wakes the threads and fetches the weights that another side pushed out of the cache
   double fastest = run();
   for (std::size_t i = 1; i < runs; ++i) fastest = std::min(fastest, run());
   return fastest;
@@ -78,12 +78,14 @@ bool is_sure(const Timing& timing) {
 std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Effort& effort) {
   constexpr std::size_t kMinRounds = 3, kMaxRounds = 60;
   constexpr std::size_t kRoundsToBeSure = 6;  // fewer agree by chance too often
+  constexpr double kLong = 0.02;              // seconds of one run, beside which waking up is little
   const auto start = Clock::now();
   std::vector<std::size_t> runs;
   for (const Runner& run : sides) {
     run();
-    const double once = std::min(run(), run());
-    const double fewest = once > 0.1 ? 1 : 3;
+    double once = run();
+    if (once < kLong) once = std::min(once, run());
+    const double fewest = once > 5 * kLong ? 1 : once > kLong ? 2 : 4;
     runs.push_back(
         static_cast<std::size_t>(std::clamp(std::ceil(effort.block / std::max(once, 1e-7)), fewest, 2000.0)));
   }

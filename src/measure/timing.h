@@ -31,7 +31,7 @@ double median(std::vector<double> values);  ///< 0 of none
 /// `side` with its speedup over `base`, which took turns with it.
 Timing against(const Timing& base, const Timing& side);
 
-/// What the rounds of two timings of the same sides say together.
+/// What the rounds of two timings of the same sides say together; the second may lack the last ones.
 std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second);
 
 /// One run of one side; gives its seconds.

@@ -24,6 +24,7 @@ Speed is that of the model over stock ONNX Runtime with all its optimizations, f
 plugin, without it (fallback), and of OpenVINO on the model as it came (its own process, extents as they are, latency). Each result was compared with the original on these inputs and,
 with everything fused, on larger ones. *All fused*: nodes before and after where nothing is measured and every rule applies. *Changed again*: how many ops are others when
 that result is written in standard ops, stripped of what is known of its values, and optimized once more. Models at 0.98x to 1.03x mostly stay as they came: nothing was faster.
+*8 bits*: `--precision int8-dynamic` with its usual bound on accuracy (what costs more of it stays in float32), over the same stock ONNX Runtime in float32; so is how much of the bound it took.
 
 """
 
@@ -35,6 +36,7 @@ def arguments():
     parser.add_argument("--only", default="", help="architectures with one of these (comma) in their name")
     parser.add_argument("--exporter", default="dynamo", choices=["dynamo", "torchscript"])
     parser.add_argument("--threads", type=int, default=0, help="of every session (default: all cores)")
+    parser.add_argument("--eight-bits", action="store_true", help="each once more with --precision int8-dynamic")
     parser.add_argument("--keep", action="store_true", help="models stay in the folder (they are large)")
     parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
@@ -94,10 +96,20 @@ def measure(options, entry):
            "nodes": (report["before"]["nodes"], everything["after"]["nodes"]), "left": left(everything),
            "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
            "again": changed_again(options, name, other, everything), "openvino": openvino_speed(options, file, feeds)}
+    if options.eight_bits:
+        row["eight_bits"] = in_eight_bits(options, file, file.with_name(f"{name}.lower.onnx"), feeds)
     if not options.keep:
         for each in options.out.glob(f"{name}*.onnx*"):
             each.unlink()
     return row
+
+
+def in_eight_bits(options, file, result, feeds):
+    """Speed over stock ONNX Runtime in float32, the part of the bound on accuracy that it takes, how many products became 8-bit."""
+    report = optimized(options, file, result, "--precision", "int8-dynamic", "--inputs", feeds)
+    lowered = report["quantization"] or {"drop": 0, "max_drop": 1, "ops": []}
+    return {"speed": timed(options, file, result, feeds, OPTIMIZE_SECONDS)[1], "verified": report["verified"],
+            "drop": (lowered["drop"] or 0) / lowered["max_drop"], "lowered": sum(op["precision"] != "float32" for op in lowered["ops"])}
 
 
 def openvino_speed(options, file, feeds):
@@ -112,10 +124,12 @@ def openvino_speed(options, file, feeds):
 
 def row_text(entry, row):
     if "why" in row:
-        return f"| {entry.name} | {row['why']} |" + " |" * 7
+        return f"| {entry.name} | {row['why']} |" + " |" * 8
+    eight = row.get("eight_bits")
+    eight = f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %" if eight else ""
     before, after = row["nodes"]
     peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
-    return (f"| {entry.name} | {row['stock_ms']:.1f} ms | {row['speed']:.2f}x | {row['fallback']:.2f}x | {peer} | {row['seconds']:.0f} s | "
+    return (f"| {entry.name} | {row['stock_ms']:.1f} ms | {row['speed']:.2f}x | {row['fallback']:.2f}x | {peer} | {eight} | {row['seconds']:.0f} s | "
             f"{before} -> {after} | {row['again'] or ''} | {row['left']} |")
 
 
@@ -126,7 +140,7 @@ def machine(rows):
 
 
 def page(results):
-    heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "optimized in", "all fused", "changed again", "most frequent left"]
+    heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "8 bits", "optimized in", "all fused", "changed again", "most frequent left"]
     rows = [row for _, row in results if "speed" in row]
     lines = [HEAD.format(machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     lines += [row_text(entry, row) for entry, row in results]
