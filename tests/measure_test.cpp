@@ -145,7 +145,8 @@ SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   tools.emit = [](Model model) { return model; };
   tools.time = [speedups, &asked](const std::vector<const Model*>&, double) {
     const double s = speedups.at(asked++);
-    return std::vector<Timing>{{1, 1, 1, 1, 1, {}, {1, 1, 1}}, {1 / s, s, s * 0.99, s * 1.01, s, {}, {1 / s, 1 / s, 1 / s}}};
+    return std::vector<Timing>{{1, 1, 1, 1, 1, {}, {1, 1, 1}},
+                               {1 / s, s, s * 0.99, s * 1.01, s, {}, {1 / s, 1 / s, 1 / s}}};
   };
   return tools;
 }

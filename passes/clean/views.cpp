@@ -80,17 +80,6 @@ const Node* element_reader(const Value& value) {
   return reader;
 }
 
-/// A Reshape target: numbers, 0 where the input has the same dim, one -1; nullopt when more is open.
-std::optional<Ints> target_of(const std::vector<Dim>& from, const std::vector<Dim>& to) {
-  Ints target;
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const bool copied = i < from.size() && from[i] == to[i];
-    target.push_back(to[i].known() ? to[i].value() : copied ? 0 : -1);
-    if (to[i].number() == 0) return std::nullopt;
-  }
-  return std::count(target.begin(), target.end(), -1) <= 1 ? std::optional(target) : std::nullopt;
-}
-
 /// The axes of extent 1 by which `to` has more than `from`, where that is all the difference.
 Ints added_units(const std::vector<Dim>& from, const std::vector<Dim>& to) {
   Ints axes;
@@ -207,7 +196,7 @@ class Chain {
   /// `fails`: whether the chain does not take tensors without an element along this extent as it is.
   template <class Fails>
   static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, Fails fails) {
-    const std::optional<Ints> in = target_of(x.shape().dims(), s.plan.blocks), out = target_of(s.turned, s.to);
+    const std::optional<Ints> in = reshape_target(x.shape().dims(), s.plan.blocks), out = reshape_target(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
     const bool first = s.before && refuses_empty(*in), second = s.after && refuses_empty(*out),
                safe = !first && !second;

@@ -9,10 +9,18 @@
 namespace modelflow::passes {
 namespace {
 
+/// Images and windows of operands of rank 5 become one batch, so none may be repeated for another's.
+bool same_windows(const Core& core) {
+  const Shape &q = core.scores->input(0)->shape(), &k = core.scores->input(1)->shape(), &v = core.values->shape();
+  const auto same = [&](std::size_t axis) { return !q[axis].unknown() && q[axis] == k[axis] && q[axis] == v[axis]; };
+  return (q.rank() != 5 && v.rank() != 5) || (q.rank() == v.rank() && same(0) && same(1));
+}
+
 /// What stands around a Softmax.
 Verdict fuse_products(Node& softmax, Context& context) {
   Core core;
   if (Verdict v = read_core(softmax, core); !v) return v;
+  if (!same_windows(core)) return no("queries, keys and values have unlike windows", core.scores->output()->name());
   Attention found{.end = core.context, .nodes = core.nodes, .nan_guard = core.nan_guard, .turned = core.turned};
   found.q = read_heads(*core.scores->input(0), false);
   found.k = read_heads(*core.scores->input(1), true);

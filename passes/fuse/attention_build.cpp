@@ -119,15 +119,24 @@ class Builder {
     return order;
   }
 
+  /// Images and windows as one batch, where they are two axes.
+  Value* in_batches(Build& build, Value* value, const Heads& heads) {
+    if (!heads.windows()) return value;
+    Ints target = {-1};
+    for (std::size_t i = 2; i < value->shape().rank(); ++i) target.push_back(value->shape()[i].value());
+    return &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
+  }
+
   /// The operand as the fused op reads it.
   Value* operand(const Heads& heads) {
     Build build(graph_, *found_.end, context_);
-    if (heads.form == Form::sbh) return &build.op("Transpose", {heads.value}, {{"perm", Ints{1, 0, 2}}});
-    if (heads.form == Form::bhs) return &build.op("Transpose", {heads.value}, {{"perm", Ints{0, 2, 1}}});
-    if (heads.form == Form::bnhs) return &build.op("Transpose", {heads.value}, {{"perm", Ints{0, 1, 3, 2}}});
-    if (heads.form != Form::bsnd) return heads.value;
+    Value* value = in_batches(build, heads.value, heads);
+    if (heads.form == Form::sbh) return &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
+    if (heads.form == Form::bhs) return &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
+    if (heads.form == Form::bnhs) return &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
+    if (heads.form != Form::bsnd) return value;
     const Ints target = {0, 0, heads.heads * heads.size.value()};
-    return &build.op("Reshape", {heads.value, &build.constant(tensor_of(target), "shape")});
+    return &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
   }
 
   /// What was known of the value that `to` takes the place of.
@@ -172,7 +181,8 @@ class Builder {
     if (masking.grid_rows) attrs.set("has_grid", 1);
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
-    std::vector<Value*> inputs = {packed_};
+    Build build(graph_, *found_.end, context_);
+    std::vector<Value*> inputs = {packed_ ? in_batches(build, packed_, *chosen_.q) : nullptr};
     if (!packed_) inputs = {operand(*chosen_.q), operand(*chosen_.k), operand(*chosen_.v)};
     for (const Value* input : inputs)
       if (input->dtype() != DType::f32) return no("not float32", input->name());

@@ -19,6 +19,11 @@ struct Roles {
 std::optional<Roles> roles_of(const StridedView& view, bool transposed) {
   std::vector<Axis> axes;
   for (const Axis& axis : view.axes()) axes.push_back(StridedView::joined(axis));
+  if (axes.size() == 5) {
+    axes[1].insert(axes[1].begin(), axes[0].begin(), axes[0].end());
+    axes[1] = StridedView::joined(axes[1]);
+    axes.erase(axes.begin());
+  }
   if (axes.size() != 3 && axes.size() != 4) return {};
   const std::size_t last = axes.size() - 1;
   if (transposed) std::swap(axes[last], axes[last - 1]);
@@ -34,7 +39,7 @@ bool is_all_of(const Axis& runs, const Shape& source, std::size_t axis) {
 }
 
 struct Reading {
-  const Value& value;
+  const Shape& shape;
   const StridedView& view;
   Roles roles;
 
@@ -54,7 +59,7 @@ struct Reading {
   }
 
   bool begins_at_zero() const {
-    for (std::size_t i = 0; i < value.shape().rank(); ++i)
+    for (std::size_t i = 0; i < shape.rank(); ++i)
       if (view.offset(i).number() != 0) return false;
     return true;
   }
@@ -62,7 +67,6 @@ struct Reading {
   std::optional<Heads> four_axes(Heads::Form form) {
     const bool turned = form == Heads::Form::bnhs, heads_second = turned || form == Heads::Form::bnsh;
     const std::size_t heads = heads_second ? 1 : 2, size = turned ? 2 : 3, sequence = 6 - heads - size;
-    const Shape& shape = value.shape();
     Heads found(form);
     if (!separate(0, found.group) || !shape[heads].known() || !begins_at_zero()) return {};
     if (!is_all_of(roles.lead, shape, 0) || !is_all_of(roles.heads, shape, heads) ||
@@ -76,7 +80,6 @@ struct Reading {
   std::optional<Heads> three_axes(Heads::Form form) {
     const std::size_t batch = form == Heads::Form::sbh ? 1 : 0, columns = form == Heads::Form::bhs ? 1 : 2;
     const std::size_t sequence = 3 - batch - columns;
-    const Shape& shape = value.shape();
     Heads found(form);
     if (!separate(batch, found.group) || !shape[columns].known() || shape[columns].value() > Heads::kWidest) return {};
     if (!is_all_of(roles.lead, shape, batch) || !is_all_of(roles.sequence, shape, sequence)) return {};
@@ -105,23 +108,41 @@ struct Reading {
   }
 };
 
-std::vector<Heads> read(const Value& value, const StridedView& view, bool transposed) {
+std::vector<Heads> read(const Shape& shape, const StridedView& view, bool transposed) {
   std::vector<Heads> found;
   const std::optional<Roles> roles = roles_of(view, transposed);
   if (!roles) return found;
   const auto add = [&](std::optional<Heads> heads) {
     if (heads && heads->heads != 0 && heads->size.number() != 0) found.push_back(std::move(*heads));
   };
-  if (value.shape().rank() == 3) {
-    add(Reading{value, view, *roles}.three_axes(Heads::Form::bsh));
-    add(Reading{value, view, *roles}.three_axes(Heads::Form::sbh));
-    add(Reading{value, view, *roles}.three_axes(Heads::Form::bhs));
-  } else if (value.shape().rank() == 4) {
-    add(Reading{value, view, *roles}.four_axes(Heads::Form::bsnd));
-    add(Reading{value, view, *roles}.four_axes(Heads::Form::bnsh));
-    add(Reading{value, view, *roles}.four_axes(Heads::Form::bnhs));
+  if (shape.rank() == 3) {
+    add(Reading{shape, view, *roles}.three_axes(Heads::Form::bsh));
+    add(Reading{shape, view, *roles}.three_axes(Heads::Form::sbh));
+    add(Reading{shape, view, *roles}.three_axes(Heads::Form::bhs));
+  } else if (shape.rank() == 4) {
+    add(Reading{shape, view, *roles}.four_axes(Heads::Form::bsnd));
+    add(Reading{shape, view, *roles}.four_axes(Heads::Form::bnsh));
+    add(Reading{shape, view, *roles}.four_axes(Heads::Form::bnhs));
   }
   return found;
+}
+
+/// Images and their windows as one batch. What is behind them must be known to be written as a target of Reshape.
+std::optional<Shape> with_windows_joined(const Shape& shape) {
+  std::vector<Dim> dims = shape.dims();
+  const auto settled = [](const Dim& dim) { return dim.known() && dim.value() > 0; };
+  if (dims.size() < 4 || !std::all_of(dims.begin() + 1, dims.end(), settled)) return {};
+  dims[1] = dims[0] * dims[1];
+  dims.erase(dims.begin());
+  return Shape(std::move(dims));
+}
+
+/// What a value can be read as by a product whose operands have this rank.
+std::vector<Shape> readings(const Shape& shape, std::size_t rank) {
+  std::vector<Shape> all = {shape};
+  if (rank == 5)
+    if (std::optional<Shape> joined = with_windows_joined(shape)) all.push_back(std::move(*joined));
+  return all;
 }
 
 /// The values from `operand` back to where views end.
@@ -143,7 +164,7 @@ std::vector<Value*> values_behind(Value& operand) {
 }  // namespace
 
 bool Heads::whole() const {
-  const Dim& width = value->shape()[form == Form::bhs ? 1 : value->shape().rank() - 1];
+  const Dim& width = shape[form == Form::bhs ? 1 : shape.rank() - 1];
   if (width.number() != static_cast<std::int64_t>(columns.size())) return false;
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (columns[i] != static_cast<std::int64_t>(i)) return false;
@@ -161,25 +182,28 @@ std::vector<Heads> read_heads(Value& operand, bool transposed) {
   std::vector<Heads> all;
   if (!operand.type.is_tensor() || !operand.shape().has_rank()) return all;
   const std::vector<Value*> values = values_behind(operand);
-  for (std::size_t from = values.size(); from-- > 0;) {
-    StridedView view(values[from]->shape());
-    float factor = 1;
-    bool told = true;
-    for (std::size_t i = from; told && i-- > 0;) {
-      Value* x = nullptr;
-      const std::optional<float> number = scaled(*values[i]->producer(), x);
-      if (number) factor *= *number;
-      told = number || view.follow(*values[i]);
+  for (std::size_t from = values.size(); from-- > 0;)
+    for (const Shape& shape : readings(values[from]->shape(), operand.shape().rank())) {
+      StridedView view(shape);
+      if (shape.rank() != values[from]->shape().rank() && !view.reshape(values[from]->shape())) continue;
+      float factor = 1;
+      bool told = true;
+      for (std::size_t i = from; told && i-- > 0;) {
+        Value* x = nullptr;
+        const std::optional<float> number = scaled(*values[i]->producer(), x);
+        if (number) factor *= *number;
+        told = number || view.follow(*values[i]);
+      }
+      if (!told) continue;
+      for (Heads& heads : read(shape, view, transposed)) {
+        heads.value = values[from];
+        heads.shape = shape;
+        heads.factor = factor;
+        heads.together = operand.shape().rank() == 3;
+        heads.passed.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(from));
+        all.push_back(std::move(heads));
+      }
     }
-    if (!told) continue;
-    for (Heads& heads : read(*values[from], view, transposed)) {
-      heads.value = values[from];
-      heads.factor = factor;
-      heads.together = operand.shape().rank() == 3;
-      heads.passed.assign(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(from));
-      all.push_back(std::move(heads));
-    }
-  }
   return all;
 }
 

@@ -22,6 +22,7 @@ struct Heads {
   };
   static constexpr std::int64_t kWidest = 1 << 20;  ///< columns, which are listed one by one
   Value* value = nullptr;
+  Shape shape;  ///< of `value`, or with its first two axes, images and their windows (MaxViT, NesT), as one batch
   Form form;
   std::int64_t heads = 1;  ///< in `value`
   std::int64_t group = 1;  ///< how often each of them is repeated on the way
@@ -35,13 +36,14 @@ struct Heads {
   explicit Heads(Form form) : form(form) {}
   /// The heads make up all of their axis in order.
   bool whole() const;
-  Dim batch() const { return value->shape()[form == Form::sbh ? 1 : 0]; }
+  Dim batch() const { return shape[form == Form::sbh ? 1 : 0]; }
+  bool windows() const { return shape.rank() < value->shape().rank(); }
   /// Nobody but these nodes reads what lies between `value` and the product.
   bool read_only_by(const std::set<const Node*>& nodes) const;
 };
 
 /// All ways to read `operand`, an input of a product of attention; what lies furthest back comes first. `transposed`:
-/// its last two axes are swapped.
+/// its last two axes are swapped. Rank 5 is [images, windows, heads, sequence, size].
 std::vector<Heads> read_heads(Value& operand, bool transposed);
 
 }  // namespace modelflow::passes

@@ -1,6 +1,8 @@
 // What follows the product with the values and only moves its elements becomes the layout of the result.
 #include "passes/fuse/attention_result.h"
 
+#include <algorithm>
+
 #include "modelflow/pattern.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
@@ -22,9 +24,18 @@ bool is(const StridedView::Axis& runs, const Shape& source, const std::vector<st
   return next == runs.size();
 }
 
-std::optional<Form> form_of(const StridedView& view, const Shape& source) {
+/// The axes of a view; `windows`: the first two as one.
+std::vector<StridedView::Axis> axes_of(const StridedView& view, bool windows) {
   std::vector<StridedView::Axis> axes;
   for (const auto& axis : view.axes()) axes.push_back(StridedView::joined(axis));
+  if (!windows || axes.size() < 2) return axes;
+  axes[1].insert(axes[1].begin(), axes[0].begin(), axes[0].end());
+  axes[1] = StridedView::joined(axes[1]);
+  axes.erase(axes.begin());
+  return axes;
+}
+
+std::optional<Form> form_of(const std::vector<StridedView::Axis>& axes, const Shape& source) {
   const auto match = [&](const std::vector<std::vector<std::size_t>>& wanted) {
     if (wanted.size() != axes.size()) return false;
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -63,10 +74,17 @@ int rank(Form form) {
   return 0;
 }
 
-/// [batch, heads, sequence, size] of a product of rank 3 or 4. A graph output may call its extents what it likes.
+/// Extents that a Reshape can be told to make of all but the first.
+bool are_settled(const Shape& shape) {
+  const auto settled = [](const Dim& dim) { return dim.known() && dim.value() > 0; };
+  return std::all_of(shape.dims().begin() + 1, shape.dims().end(), settled);
+}
+
+/// [batch, heads, sequence, size] of a product of rank 3 to 5. A graph output may call its extents what it likes.
 std::optional<Shape> source_of(const Value& context, std::int64_t heads, bool turned) {
   if (!context.type.is_tensor() || !context.shape().has_rank()) return {};
   std::vector<Dim> dims = context.shape().dims();
+  if (dims.size() == 5) dims[1] = dims[0] * dims[1], dims.erase(dims.begin());
   if (dims.size() == 3) dims.insert(dims.begin() + 1, Dim(heads)), dims[0] = dims[0].divided_by(Dim(heads));
   if (dims.size() != 4 || (dims[1].known() && dims[1].number() != heads)) return {};
   dims[1] = Dim(heads);
@@ -83,13 +101,15 @@ std::optional<Continuation> read_continuation(Value& context, std::int64_t heads
   if (!source) return {};
   StridedView view(*source);
   if (turned && !view.transpose({0, 1, 3, 2})) return {};
-  if (context.shape().rank() == 3 && !view.reshape(context.shape())) return {};
+  if (context.shape().rank() != 4 && !view.reshape(context.shape())) return {};
   std::optional<Continuation> best;
   for (Value* value = &context;;) {
-    const std::optional<Form> form = form_of(view, *source);
+    std::optional<Form> form = form_of(axes_of(view, false), *source);
+    const bool windows = !form && context.shape().rank() == 5 && are_settled(value->shape());
+    if (windows) form = form_of(axes_of(view, true), *source);
     const bool sized =
         (*source)[3].known() || form == Form::bsh || form == Form::bhs || form == Form::bnsh || form == Form::bnhs;
-    if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form};
+    if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form, windows};
     Node* reader = only_reader(*value);
     if (!reader || reader->input(0) != value || reader->outputs().size() != 1 || !view.follow(*reader->output()))
       return best;
@@ -107,6 +127,12 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
     value = &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
   if (to.form == Form::bhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
   if (to.form == Form::bnhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
+  if (to.windows) {
+    Ints target = {-1};
+    for (std::size_t i = 1; i < to.end->shape().rank(); ++i) target.push_back(to.end->shape()[i].value());
+    reshape(target);
+    return *value;
+  }
   if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});
   return *value;

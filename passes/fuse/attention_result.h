@@ -16,6 +16,7 @@ struct Continuation {
   enum class Form { bnsh, bnhs, bsh, bhs, bsnd, sbh, rows, sequence_rows };
   Value* end = nullptr;
   Form form = Form::bnsh;
+  bool windows = false;  ///< the batch of `end` is two axes, images and their windows
 
   std::string_view layout() const { return form == Form::bnsh || form == Form::bnhs ? "BNSH" : "BSH"; }
 };

@@ -37,11 +37,13 @@ Verdict check(const Node& node) {
 
 /// An operand: heads as a product would read them, or [batch, sequence, heads * size].
 std::vector<Heads> operand_heads(Value& value, std::int64_t heads) {
-  if (rank_of(&value) != 3) return read_heads(value, false);
+  if (rank_of(&value) == 4) return read_heads(value, false);
+  if (rank_of(&value) != 3) return {};
   const Dim& width = value.shape().back();
   if (heads < 1 || !width.known() || width.value() > Heads::kWidest || width.value() % heads != 0) return {};
   Heads whole(Heads::Form::bsh);
   whole.value = &value;
+  whole.shape = value.shape();
   whole.heads = heads;
   whole.size = width.value() / heads;
   whole.columns.resize(static_cast<std::size_t>(width.value()));

@@ -162,7 +162,7 @@ class Finder {
   std::vector<Heads> flat(Value& value, bool turned) const {
     std::vector<Heads> all = read_heads(value, !turned);
     std::erase_if(all, [](const Heads& heads) {
-      return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known();
+      return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known() || heads.windows();
     });
     return all;
   }

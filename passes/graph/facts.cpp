@@ -121,6 +121,16 @@ bool all_are(const Ints& values, std::int64_t wanted, std::size_t first) {
   return true;
 }
 
+std::optional<Ints> reshape_target(const std::vector<Dim>& from, const std::vector<Dim>& to) {
+  Ints target;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const bool copied = i < from.size() && from[i] == to[i];
+    target.push_back(to[i].known() ? to[i].value() : copied ? 0 : -1);
+    if (to[i].number() == 0) return std::nullopt;
+  }
+  return std::ranges::count(target, -1) <= 1 ? std::optional(target) : std::nullopt;
+}
+
 bool refuses_empty(const Ints& target) {
   return std::ranges::count(target, -1) > 0 && std::ranges::count(target, 0) > 0;
 }

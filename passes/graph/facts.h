@@ -34,6 +34,8 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank);
 
 /// True where every number from place `first` on is `wanted`; also of none.
 bool all_are(const Ints& values, std::int64_t wanted, std::size_t first = 0);
+/// A target of Reshape: numbers, 0 where the input has the same extent there, one -1; nothing when more is open.
+std::optional<Ints> reshape_target(const std::vector<Dim>& from, const std::vector<Dim>& to);
 /// True where Reshape to `target` refuses empty tensors: beside an extent to copy (0) that is 0, no -1 can be told.
 bool refuses_empty(const Ints& target);
 

@@ -11,7 +11,8 @@ namespace modelflow::passes {
 Stage layout(const Options& options) {
   Stage stage{.name = "layout",
               .passes = {
-                  channels_last(),  // chooses the islands by minimum cut and rewrites them
+                  channels_last(),   // chooses the islands by minimum cut and rewrites them
+                  innermost_axis(),  // Transposes that take rows of pixels apart and put them together again
                   views(),  // before a convolution absorbs a Transpose that rows of pixels (SegFormer) need no more
                   quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
                   absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute

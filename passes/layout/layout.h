@@ -9,6 +9,7 @@
 namespace modelflow::passes {
 
 Pass channels_last();
+Pass innermost_axis();
 Pass quantized_borders();
 Pass absorb_transposes();
 Pass absorb_activations();
