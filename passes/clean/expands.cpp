@@ -1,10 +1,12 @@
-// Expand in front of ops that broadcast by themselves. PyTorch writes expand_as (also inside F.normalize), which costs
-// a copy and hides the broadcast.
+// Expand in front of ops that broadcast by themselves, and of Transposes, which would move every copy. PyTorch writes
+// expand_as (also inside F.normalize), which costs a copy and hides the broadcast.
 #include <algorithm>
 #include <array>
 #include <string_view>
 
+#include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -45,9 +47,36 @@ bool wide_without(const Node& reader, const Node& expand) {
   return full_rank;
 }
 
+/// Transpose of what an Expand of the same rank repeats, read by nobody else -> Expand of what is transposed (BoTNet,
+/// HaloNet: relative positions along the rows and along the columns of an image).
+bool pass_transpose(Node& expand, Context& context) {
+  Value &x = *expand.input(0), &target = *expand.input(1);
+  Node* transpose = only_reader(*expand.output());
+  if (!transpose || !transpose->is("Transpose") || &transpose->graph() != &expand.graph()) return false;
+  const Ints perm = transpose->attrs.ints("perm");
+  const bool same_rank = rank_of(&x) == perm.size() && target.type.is_tensor() && target.shape().has_rank() &&
+                         target.shape().rank() == 1 && target.shape()[0] == Dim(perm.size());
+  if (perm.empty() || !same_rank) return false;
+  Graph& graph = expand.graph();
+  Build build(graph, *transpose, context);
+  Value& moved = build.op("Transpose", {&x}, {{"perm", perm}});
+  Value& places = build.constant(tensor_of(perm), "perm");
+  Value& made = build.op("Expand", {&moved, &build.op("Gather", {&target, &places})});
+  made.type = transpose->output()->type;
+  graph.replace(*transpose->output(), made);
+  context.hit("expand-behind-transpose");
+  return true;
+}
+
 int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, {"Expand"});
-  int changes = 0;
+  int changes = 0, moved = 0;
+  for (Node* expand : nodes)
+    if (pass_transpose(*expand, context)) ++moved;
+  if (moved) {  // others may have read those that went
+    graph.prune();
+    return moved;
+  }
   for (Node* expand : nodes) {
     const std::vector<Use> uses = expand->output()->uses();
     for (const Use& use : uses) {
@@ -66,7 +95,7 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass drop_expands() {
-  return {.name = "drop-expands", .doc = "Expand read by ops that broadcast by themselves -> nothing", .run = run};
+  return {.name = "drop-expands", .doc = "Expand read by ops that broadcast by themselves -> nothing; one in front of a Transpose -> behind it", .run = run};
 }
 
 }  // namespace modelflow::passes
