@@ -24,6 +24,7 @@ Pass duplicates();
 Pass chains();
 Pass views();
 Pass instances_apart();
+Pass split_batch_norm();
 Pass fold_batch_norm();
 Pass fold_affine();
 Pass fold_pad();

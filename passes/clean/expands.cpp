@@ -95,7 +95,9 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass drop_expands() {
-  return {.name = "drop-expands", .doc = "Expand read by ops that broadcast by themselves -> nothing; one in front of a Transpose -> behind it", .run = run};
+  return {.name = "drop-expands",
+          .doc = "Expand read by ops that broadcast by themselves -> nothing; one in front of a Transpose -> behind it",
+          .run = run};
 }
 
 }  // namespace modelflow::passes

@@ -1,9 +1,10 @@
-// An activation behind a convolution whose pixels became rows (SegFormer, PVT): in front of the views the convolution
-// takes it.
+// An activation behind a convolution whose pixels became rows (SegFormer, PVT), or behind several that a Concat joins
+// (MixNet): in front of these the convolution takes it.
 #include "modelflow/modelflow.h"
 #include "passes/graph/epilogue.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/joined.h"
 #include "passes/normalize/normalize.h"
 
 namespace modelflow::passes {
@@ -23,20 +24,26 @@ Node* first_view(const Value& value) {
   return nullptr;
 }
 
+/// The same activation of input `i` of `node`, in its place.
+void put_before(Node& node, std::size_t i, const Node& activation, Context& context) {
+  std::vector<Value*> inputs = activation.inputs();
+  inputs[0] = node.input(i);
+  const std::string domain(activation.domain());
+  Build build(node.graph(), node, context);
+  Value& y = build.op(domain.empty() ? activation.op() : domain + "." + activation.op(), inputs, activation.attrs);
+  node.graph().set_input(node, i, &y);
+}
+
 bool lift(Node& activation, Context& context) {
   Value& moved = *activation.input(0);
-  Node* view = first_view(moved);
-  if (!view) return false;
+  Node *view = first_view(moved), *concat = view ? nullptr : joined_convolutions(moved);
+  if (!view && !concat) return false;
+  if (view) put_before(*view, 0, activation, context);
+  for (std::size_t i = 0; concat && i < concat->inputs().size(); ++i) put_before(*concat, i, activation, context);
   Graph& graph = activation.graph();
-  std::vector<Value*> inputs = activation.inputs();
-  inputs[0] = view->input(0);
-  const std::string domain(activation.domain());
-  Build build(graph, *view, context);
-  Value& y = build.op(domain.empty() ? activation.op() : domain + "." + activation.op(), inputs, activation.attrs);
-  graph.set_input(*view, 0, &y);
   graph.replace(*activation.output(), moved);
   graph.erase(activation);
-  context.hit("activation-before-views");
+  context.hit(view ? "activation-before-views" : "activation-before-concat");
   return true;
 }
 
@@ -53,9 +60,11 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass lift_activations() {
-  return {.name = "lift-activations",
-          .doc = "An activation behind Reshapes and Transposes of a convolution -> in front of them",
-          .run = run};
+  return {
+      .name = "lift-activations",
+      .doc =
+          "An activation behind Reshapes and Transposes of a convolution, or a Concat of several -> in front of them",
+      .run = run};
 }
 
 }  // namespace modelflow::passes
