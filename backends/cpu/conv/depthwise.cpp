@@ -1,5 +1,5 @@
-// The kernels of depthwise convolutions of float32 on AVX-512 and AVX2: packed weights, and how the output is cut into
-// tasks.
+// The kernels of depthwise convolutions and of small groups, of float32 on AVX-512 and AVX2: packed weights, and how
+// the output is cut into tasks.
 #include "backends/cpu/conv/depthwise.h"
 
 #include <algorithm>
@@ -18,12 +18,15 @@ namespace {
 /// depthwise, but products.
 constexpr std::int64_t kMostFilters = 8, kLeastChannels = 8;
 
-// [C, 1, kh, kw] to [kh, kw, C rounded up to 16].
-void pack(const float* w, std::int64_t channels, std::int64_t taps, float* to) {
+/// Groups that a vector holds some of as a whole.
+bool fits_in_lanes(std::int64_t group) { return group == 2 || group == 4 || group == 8; }
+
+// [C, group, kh, kw] to [kh, kw, group, C rounded up to 16].
+void pack(const float* w, std::int64_t channels, std::int64_t group, std::int64_t taps, float* to) {
   const std::int64_t room = ceil_div(channels, 16) * 16;
-  for (std::int64_t tap = 0; tap < taps; ++tap) {
-    for (std::int64_t c = 0; c < room; ++c) *to++ = c < channels ? w[c * taps + tap] : 0;
-  }
+  for (std::int64_t tap = 0; tap < taps; ++tap)
+    for (std::int64_t g = 0; g < group; ++g)
+      for (std::int64_t c = 0; c < room; ++c) *to++ = c < channels ? w[(c * group + g) * taps + tap] : 0;
 }
 
 // Rows (or columns of a single row) per task: some 5 us of work at least, and more tasks than threads.
@@ -31,9 +34,9 @@ struct Cut {
   std::int64_t rows, columns;
 };
 
-Cut cut(const ConvProblem& p, std::int64_t threads) {
-  const double products =
-      static_cast<double>(p.batch * p.rows * p.columns * p.filters) * static_cast<double>(p.kernel_h * p.kernel_w + 6);
+Cut cut(const ConvProblem& p, std::int64_t group, std::int64_t threads) {
+  const double products = static_cast<double>(p.batch * p.rows * p.columns * p.filters) *
+                          static_cast<double>(p.kernel_h * p.kernel_w * group + 6);
   const std::int64_t per_image = ceil_div(conv_tasks(products / 1.5e5, threads, 3), p.batch);
   if (p.rows == 1) return {1, ceil_div(p.columns, std::min(per_image, ceil_div(p.columns, 16)))};
   return {ceil_div(p.rows, per_image), p.columns};
@@ -43,18 +46,18 @@ class Depthwise : public Implementation {
  public:
   Depthwise(const Call& call, const DepthwiseCode& code) : node_(call), code_(code) {
     const Tensor& w = *call.in(1).constant;
-    const std::int64_t channels = w.dims()[0], taps = w.elements() / channels;
-    const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps) * sizeof(float);
+    const std::int64_t channels = w.dims()[0], group = w.dims()[1], taps = w.elements() / (channels * group);
+    const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps * group) * sizeof(float);
     weights_ = packed_weights(w, "conv_depthwise", bytes, [&](std::byte* to) {
-      pack(w.as<float>().data(), channels, taps, reinterpret_cast<float*>(to));
+      pack(w.as<float>().data(), channels, group, taps, reinterpret_cast<float*>(to));
     });
   }
 
   void run(Invocation& call) const override {
-    const DepthwiseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get())};
+    const DepthwiseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), node_.weights[1]};
     const ConvProblem& p = run.problem;
     if (p.batch * p.rows * p.columns == 0) return;
-    const Cut c = cut(p, static_cast<std::int64_t>(call.threads()));
+    const Cut c = cut(p, run.group, static_cast<std::int64_t>(call.threads()));
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const auto block_of = [&](std::int64_t i) {
       const std::int64_t column = i % across * c.columns, row = i / across % down * c.rows;
@@ -77,10 +80,12 @@ Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
   const std::int64_t group = CallAttrs(call).integer("group"), filters = w.constant->dims()[0];
-  if (w.constant->dims()[1] != 1 || (filters != group && group < kLeastChannels))
-    return no("is not one filter per channel", w.name);
-  if (filters / group > kMostFilters) return no("has too many filters per channel", w.name);
-  const bool copies = filters != group || CallAttrs(call).text("x_layout") != "NHWC";
+  const std::int64_t each = w.constant->dims()[1];
+  const bool grouped = fits_in_lanes(each) && filters == group * each && group > 1;
+  if (!grouped && (each != 1 || (filters != group && group < kLeastChannels)))
+    return no("is neither one filter per channel nor groups of 2, 4 or 8 channels", w.name);
+  if (!grouped && filters / group > kMostFilters) return no("has too many filters per channel", w.name);
+  const bool copies = filters != group * each || CallAttrs(call).text("x_layout") != "NHWC";
   return copies ? accepts_copy(call) : yes();
 }
 

@@ -1,5 +1,5 @@
-// Depthwise convolution (one filter per channel, or a few): vectors of channels, up to eight neighbouring
-// results at once.
+// Depthwise convolution (one filter per channel, or a few) and that of groups of 2, 4 or 8 channels: vectors of
+// channels, up to eight neighbouring results at once.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,8 @@ namespace modelflow::cpu {
 
 struct DepthwiseRun {
   ConvProblem problem;
-  const float* weights;  ///< [kh, kw, filters rounded up to 16]
+  const float* weights;    ///< [kh, kw, group, filters rounded up to 16]
+  std::int64_t group = 1;  ///< channels that a filter reads; as many filters read them
 };
 
 /// Depthwise convolutions as one instruction set computes them.

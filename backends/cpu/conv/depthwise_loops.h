@@ -1,67 +1,11 @@
 // One task of a depthwise convolution: strips of neighbouring results in registers. For files named so, see vector.h.
 #pragma once
 
-#include "backends/cpu/conv/depthwise.h"
-#include "backends/cpu/conv/epilogue.h"
+#include "backends/cpu/conv/group_strips.h"
 #include "backends/cpu/conv/layout.h"
 
 namespace modelflow::cpu {
 namespace {
-
-/// Some neighbouring results of one row, for all channels. Neighbouring taps are `x_column` floats of x and `w_tap`
-/// of the weights apart.
-struct Strip {
-  const float* x;  ///< first tap of the first result
-  const float* w;  ///< that tap's weights
-  std::int64_t taps_h, taps_w;
-  std::ptrdiff_t x_row, x_column;  ///< from tap to tap
-  std::ptrdiff_t w_row, w_tap;
-  const float* bias;
-  float* y;
-  const float* added;
-  std::ptrdiff_t y_pixel, y_row;
-  std::int64_t channels;
-  std::int64_t from, to;  ///< columns of x that exist, counted from the first tap of the first result
-};
-
-constexpr std::ptrdiff_t kFloats = kLanes;
-constexpr bool kWide = kLanes == 16;  // and masks cost nothing
-
-/// Runs body(c, part) on the vectors of the channels.
-template <class Body>
-MODELFLOW_INLINE void for_channels(const Strip& s, Body body) {
-  const auto channels = static_cast<std::size_t>(s.channels);
-  if constexpr (kWide) {
-    for (std::size_t c = 0; c < channels; c += kLanes)
-      body(static_cast<std::int64_t>(c), Rest(channels - c < kLanes ? channels - c : kLanes));
-  } else {
-    vectors(channels, [body](std::size_t c, auto part) { body(static_cast<std::int64_t>(c), part); });
-  }
-}
-
-/// `row`: y_row in a second row of results.
-template <int T, class Part>
-MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t channel, std::ptrdiff_t row, Part part,
-                                  const Epilogue& epilogue) {
-  const std::ptrdiff_t offset = channel + row;
-  const auto add = [&] {
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) acc[t] += load(s.added + t * s.y_pixel + offset, part);
-  };
-  if (epilogue.residual == ops::Residual::before) add();
-  with_register_activation(epilogue.activation, [&acc](auto f) {
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
-  });
-  if (epilogue.activation.kind == Activation::prelu) {
-    const Affine<LeakyRelu> f = bend_of(epilogue.activation, epilogue.slopes + channel);
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
-  }
-  if (epilogue.residual == ops::Residual::after && runs_in_registers(epilogue.activation.kind)) add();
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) store(s.y + t * s.y_pixel + offset, acc[t], part);
-}
 
 /// T results: every vector of x is loaded once per kernel row and used by each result that covers it. Measured: loads,
 /// not products, would bound the simple loop. With `Edge` taps may lie outside of x, to the left or right.
@@ -128,23 +72,6 @@ void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
       });
 }
 
-/// One result with any number of taps: dilations, odd kernels.
-void run_single(const Strip& s, const Epilogue& epilogue) {
-  for_channels(
-      s, [&](std::int64_t c, auto part) __attribute__((always_inline)) {
-        Floats acc[1] = {load(s.bias + c)};
-        for (std::int64_t i = 0; i < s.taps_h; ++i) {
-          const float* x = s.x + i * s.x_row + c;
-          const float* w = s.w + i * s.w_row + c;
-          for (std::int64_t j = 0; j < s.taps_w; ++j, x += s.x_column, w += s.w_tap) acc[0] += load(x, part) * load(w);
-        }
-        store_strip(acc, s, c, 0, part, epilogue);
-      });
-}
-
-using StripFunction = void (*)(const Strip&, const Epilogue&);
-constexpr std::int64_t kStrip = 8;
-
 enum class Reach { inside, two_rows, edge };
 
 /// Null where two rows of sums do not fit in registers.
@@ -169,7 +96,9 @@ StripFunction strip_of(std::int64_t results, Reach reach) {
 }
 
 /// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
-StripFunction strip_function(const ConvProblem& p, std::int64_t results, Reach reach) {
+StripFunction strip_function(const DepthwiseRun& run, std::int64_t results, Reach reach) {
+  const ConvProblem& p = run.problem;
+  if (run.group > 1) return group_strip(run, results);
   if (p.dilation_w != 1) return nullptr;
   if (p.kernel_w == 1 && p.stride_w == 1) return strip_of<1, 1>(results, reach);
   if (p.kernel_w == 3) {
@@ -260,7 +189,7 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   s.from = source.first_column - left, s.to = source.last_column - left;
   const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
   const Reach reach = !inside ? Reach::edge : pair ? Reach::two_rows : Reach::inside;
-  const StripFunction strip = strip_function(p, count, reach);
+  const StripFunction strip = strip_function(task.run, count, reach);
   if (!strip) {
     const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
     s.taps_w = w.to - w.from;
@@ -271,7 +200,7 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   s.y += (from - column0) * s.y_pixel;
   if (s.added) s.added += (from - column0) * s.y_pixel;
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
-    if (i == 0 || reach != Reach::two_rows) (strip ? strip : run_single)(s, task.epilogue);
+    if (i == 0 || reach != Reach::two_rows) (strip ? strip : single(task.run.group))(s, task.epilogue);
     if (!runs_in_registers(task.epilogue.activation.kind))
       activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
     s.x += source.band.row, s.y += s.y_row;
@@ -288,9 +217,10 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
   s.taps_h = h.to - h.from;
   s.x += (top + h.from * p.dilation_h) * source.band.row;
   s.w += h.from * s.w_row;
-  const bool strips = strip_function(p, 1, Reach::inside);
-  const bool pair = kWide && strips && p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 &&
-                    row + 1 < block.row1 && s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
+  const bool strips = strip_function(task.run, 1, Reach::inside);
+  const bool pair = kWide && strips && task.run.group == 1 && p.kernel_h == p.kernel_w && p.stride_h == 1 &&
+                    p.dilation_h == 1 && row + 1 < block.row1 && s.taps_h == p.kernel_h &&
+                    top + p.kernel_h < source.last_row;
   const std::int64_t width = strips ? kStrip : 1, count = (block.columns() + width - 1) / width;
   for (std::int64_t i = 0, c = block.column0; i < count; ++i) {
     const std::int64_t results = (block.column1 - c) / (count - i);
@@ -347,7 +277,7 @@ void depthwise_block(const DepthwiseRun& run, const ConvBlock& block, std::byte*
   Strip s{};
   s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
-  s.w_tap = (p.filters + 15) / 16 * 16, s.w_row = s.w_tap * p.kernel_w;
+  s.w_part = (p.filters + 15) / 16 * 16, s.w_tap = s.w_part * run.group, s.w_row = s.w_tap * p.kernel_w;
   s.y_pixel = s.channels = p.filters;
   s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
   for (std::int64_t row = block.row0; row < block.row1;) {
