@@ -28,7 +28,8 @@ std::optional<Extents> extents(const Chosen& c, Attrs& attrs) {
   if (groups == "each") e.group = e.channels, e.filters = e.channels;
   if (groups == "each twice") e.group = e.channels, e.filters = 2 * e.channels;
   if (groups == "each five times") e.group = e.channels, e.filters = 5 * e.channels;
-  for (const auto& [word, size] : {std::pair("in twos", 2), std::pair("in fours", 4), std::pair("in eights", 8)})
+  for (const auto& [word, size] : {std::pair("in twos", 2), std::pair("in fours", 4), std::pair("in eights", 8),
+                                   std::pair("in sixteens", 16), std::pair("in 32s", 32)})
     if (groups == word) e.group = e.channels, e.filters = e.channels *= size;
   if (groups == "two") e.group = 2, e.channels *= 2, e.filters *= 2;
   e.w = {e.filters, e.channels / e.group};
@@ -109,7 +110,7 @@ std::vector<Axis> axes(std::vector<Axis> own) {
   for (Axis axis : {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
                     numbers("filters", {1, 3, 16, 17, 31, 32, 33, 64, 70}),
                     words("groups", {"one", "one", "one", "each", "each", "each twice", "each twice", "each five times",
-                                     "two", "in twos", "in fours", "in eights"}),
+                                     "two", "in twos", "in fours", "in eights", "in sixteens", "in 32s"}),
                     words("layouts", {"ll", "ll", "ff", "fl", "lf"}), numbers("batch", {0, 1, 1, 2}),
                     words("residual", {"none", "none", "before", "after"}), numbers("constant", {1, 1, 1, 0})})
     own.push_back(std::move(axis));

@@ -18,9 +18,6 @@ namespace {
 /// depthwise, but products.
 constexpr std::int64_t kMostFilters = 8, kLeastChannels = 8;
 
-/// Groups that a vector holds some of as a whole.
-bool fits_in_lanes(std::int64_t group) { return group == 2 || group == 4 || group == 8; }
-
 // [C, group, kh, kw] to [kh, kw, group, C rounded up to 16].
 void pack(const float* w, std::int64_t channels, std::int64_t group, std::int64_t taps, float* to) {
   const std::int64_t room = ceil_div(channels, 16) * 16;
@@ -76,14 +73,16 @@ class Depthwise : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call, const Target&) {
+Verdict accepts(const Call& call, const DepthwiseCode& code) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
   const std::int64_t group = CallAttrs(call).integer("group"), filters = w.constant->dims()[0];
   const std::int64_t each = w.constant->dims()[1];
-  const bool grouped = fits_in_lanes(each) && filters == group * each && group > 1;
+  const bool fits =
+      each > 1 && each <= code.largest_group && code.largest_group % each == 0;  // vectors of whole groups
+  const bool grouped = fits && filters == group * each && group > 1;
   if (!grouped && (each != 1 || (filters != group && group < kLeastChannels)))
-    return no("is neither one filter per channel nor groups of 2, 4 or 8 channels", w.name);
+    return no("is neither one filter per channel nor groups that fit in a vector", w.name);
   if (!grouped && filters / group > kMostFilters) return no("has too many filters per channel", w.name);
   const bool copies = filters != group * each || CallAttrs(call).text("x_layout") != "NHWC";
   return copies ? accepts_copy(call) : yes();
@@ -99,7 +98,7 @@ const Kernel conv_depthwise_avx512 = {
     .op = "Conv",
     .name = "cpu.conv_depthwise_avx512",
     .needs = Isa::avx512,
-    .accepts = accepts,
+    .accepts = [](const Call& call, const Target&) { return accepts(call, depthwise_avx512); },
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Depthwise>(call, depthwise_avx512);
@@ -110,7 +109,7 @@ const Kernel conv_depthwise_avx2 = {
     .op = "Conv",
     .name = "cpu.conv_depthwise_avx2",
     .needs = Isa::avx2,
-    .accepts = accepts,
+    .accepts = [](const Call& call, const Target&) { return accepts(call, depthwise_avx2); },
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Depthwise>(call, depthwise_avx2);

@@ -1,4 +1,4 @@
-// Depthwise convolution (one filter per channel, or a few) and that of groups of 2, 4 or 8 channels: vectors of
+// Depthwise convolution (one filter per channel, or a few) and that of groups that fit in a vector: vectors of
 // channels, up to eight neighbouring results at once.
 #pragma once
 
@@ -19,6 +19,7 @@ struct DepthwiseCode {
   /// Scratch memory that `block` needs.
   std::size_t (*scratch)(const DepthwiseRun& run, const ConvBlock& block);
   void (*block)(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
+  std::int64_t largest_group;  ///< channels, as many as a vector has lanes
 };
 
 /// Each only where host_isas() has it.

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const DepthwiseCode depthwise_avx2 = {depthwise_scratch, depthwise_block};
+const DepthwiseCode depthwise_avx2 = {depthwise_scratch, depthwise_block, kLargestGroup};
 
 }  // namespace modelflow::cpu
