@@ -255,6 +255,46 @@ class Window_attention(Packed_qkv):
         return self.o((torch.softmax(scores, -1) @ v).transpose(1, 2).reshape(b, n, c))
 
 
+@construct({"Attention": 1, "MatMul": 2}, x=(B, 4, 16, E))
+class Partition_attention(Packed_qkv):
+    """MaxViT (torchvision): images and their windows are two axes, a learnt bias of positions."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.zeros(1, H, 16, 16))
+
+    def forward(self, x):
+        b, g, n, c = x.shape
+        q, k, v = (part.reshape(b, g, n, H, D).permute(0, 1, 3, 2, 4) for part in torch.chunk(self.qkv(x), 3, -1))
+        scores = torch.einsum("B G H I D, B G H J D -> B G H I J", q, k * D**-0.5) + self.table
+        out = torch.einsum("B G H I J, B G H J D -> B G H I D", torch.softmax(scores, -1), v)
+        return self.o(out.permute(0, 1, 3, 2, 4).reshape(b, g, n, c))
+
+
+def relative_logits(q, table, perm):
+    """timm's BoTNet and HaloNet: [.., high, wide, size] by distances along one axis, moved into place by padding."""
+    b, high, wide, _ = q.shape
+    x = (q @ table.transpose(-1, -2)).reshape(-1, wide, 2 * wide - 1)
+    x = F.pad(F.pad(x, [0, 1]).flatten(1), [0, wide - 1]).reshape(-1, wide + 1, 2 * wide - 1)[:, :wide, wide - 1:]
+    return x.reshape(b, high, 1, wide, wide).expand(-1, -1, high, -1, -1).permute(perm)
+
+
+@construct({"Attention": 1, "MatMul": 2}, ["Pad"], q=(B * H, 16, D), k=(B * H, 16, D), v=(B * H, 16, D))
+class Bottleneck_attention(nn.Module):
+    """BoTNet (timm): positions relative along the rows and along the columns of an image."""
+
+    def __init__(self):
+        super().__init__()
+        self.high, self.wide = nn.Parameter(torch.randn(7, D)), nn.Parameter(torch.randn(7, D))
+
+    def forward(self, q, k, v):
+        image = q.reshape(-1, 4, 4, D)
+        rows = relative_logits(image, self.wide, (0, 1, 3, 2, 4))
+        columns = relative_logits(image.transpose(1, 2), self.high, (0, 3, 1, 4, 2))
+        weights = (q @ k.transpose(-1, -2) * D**-0.5 + (rows + columns).reshape(-1, 16, 16)).softmax(-1)
+        return weights @ v
+
+
 @construct({"Attention": 1, "Conv": 2}, ["Add"], x=(B, E, 4, 4))
 class Spatial_attention(nn.Module):
     """YOLO and UNet: positions of an image attend to each other, channels first."""

@@ -143,6 +143,34 @@ class Conv_beside_its_input(nn.Module):
         return self.mix(self.norm(self.wide(x) + self.point(x) + x))
 
 
+@construct({"Concat": 1, "Conv": 3}, **IMAGE)
+class Mixed_convolution(nn.Module):
+    """MixNet: windows of unlike sizes for some of the channels each, normalized together."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList(nn.Conv2d(4, 4, k, padding=k // 2, groups=4, bias=False) for k in (3, 5))
+        self.norm, self.mix = nn.BatchNorm2d(8), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        return self.mix(F.silu(self.norm(torch.cat([f(part) for f, part in zip(self.parts, torch.split(x, [4, 4], 1))], 1))))
+
+
+@construct({"Conv": 2, "LayerNorm": 2}, ["Relu"], x=(B, 8, 64))
+class Normalized_speech(nn.Module):
+    """data2vec and the large wav2vec 2.0: channels are normalized behind each convolution of a signal."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv1d(8, 8, 3, stride=2) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(8) for _ in range(2))
+
+    def forward(self, x):
+        for conv, norm in zip(self.convs, self.norms):
+            x = F.relu(norm(conv(x).transpose(-2, -1)).transpose(-2, -1))
+        return x.transpose(1, 2)
+
+
 @construct({"MatMul": 1}, c=(B, S, H, D), b=(B, S, H, D))
 class Sum_of_products(nn.Module):
     """Mamba-2 (transformers): a matrix product as a sum over the products of two broadcasts."""
