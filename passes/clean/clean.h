@@ -28,7 +28,7 @@ Pass split_batch_norm();
 Pass fold_batch_norm();
 Pass fold_affine();
 Pass fold_pad();
-Pass merge_parallel(Precision precision);
+Pass merge_parallel(const Options& options);
 Pass move_strides();
 
 }  // namespace modelflow::passes

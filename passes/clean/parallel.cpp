@@ -9,6 +9,7 @@
 #include "passes/graph/batch_norm.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
+#include "passes/graph/precision.h"
 
 namespace modelflow::passes {
 
@@ -193,7 +194,7 @@ Rule rule(std::string name, std::string doc, Pattern from, Other other, double s
 
 }  // namespace
 
-Pass merge_parallel(Precision precision) {
+Pass merge_parallel(const Options& options) {
   const auto conv = [](const std::string& number) {
     return op("Conv", {any("x"), constant("w" + number), optional(constant("b" + number))}, "conv" + number);
   };
@@ -211,7 +212,7 @@ Pass merge_parallel(Precision precision) {
            Other::normalization, -1, 1),
   };
   // In lower precision the weights around the one that is added to it are lost beside it.
-  if (precision == Precision::f32)
+  if (!lowers_convolutions(options))
     rules.push_back(rule("convolution-plus-input", "Conv(x) + x -> Conv(x), as RepViT and Twins have it",
                          first + any("x"), Other::input, 1, 1));
   return rewrite("merge-parallel", "Adds the weights of convolutions of one input whose results are added.",

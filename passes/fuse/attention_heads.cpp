@@ -137,11 +137,15 @@ std::optional<Shape> with_windows_joined(const Shape& shape) {
   return Shape(std::move(dims));
 }
 
-/// What a value can be read as by a product whose operands have this rank.
-std::vector<Shape> readings(const Shape& shape, std::size_t rank) {
-  std::vector<Shape> all = {shape};
-  if (rank == 5)
-    if (std::optional<Shape> joined = with_windows_joined(shape)) all.push_back(std::move(*joined));
+/// What the value at `from` can be read as: the operand, the first of the values, has windows as an axis of its own, or
+/// a Reshape joins them with the images.
+std::vector<Shape> readings(const std::vector<Value*>& values, std::size_t from) {
+  std::vector<Shape> all = {values[from]->shape()};
+  std::optional<Shape> joined = with_windows_joined(all[0]);
+  if (!joined) return all;
+  const Shape next = from > 0 ? values[from - 1]->shape() : Shape();
+  const bool joins = next.has_rank() && next.rank() > 1 && !next[0].unknown() && next[0] == (*joined)[0];
+  if (joins || values[0]->shape().rank() == 5) all.push_back(std::move(*joined));
   return all;
 }
 
@@ -183,7 +187,7 @@ std::vector<Heads> read_heads(Value& operand, bool transposed) {
   if (!operand.type.is_tensor() || !operand.shape().has_rank()) return all;
   const std::vector<Value*> values = values_behind(operand);
   for (std::size_t from = values.size(); from-- > 0;)
-    for (const Shape& shape : readings(values[from]->shape(), operand.shape().rank())) {
+    for (const Shape& shape : readings(values, from)) {
       StridedView view(shape);
       if (shape.rank() != values[from]->shape().rank() && !view.reshape(values[from]->shape())) continue;
       float factor = 1;

@@ -8,6 +8,7 @@
 #include "passes/graph/epilogue.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
+#include "passes/graph/precision.h"
 
 namespace modelflow::passes {
 namespace {
@@ -31,7 +32,7 @@ Verdict fits(const Node& bn, const Context& context) {
     if (bn.input(i)->dtype() != DType::f32) return no("is not float32", bn.input(i)->name());
   if (!leads_to_convolution(*bn.output())) return no("no convolution follows", bn.output()->name());
   // 8 bits would round what keeps its digits now, and cost as much time.
-  return context.options.precision == Precision::f32 ? yes() : no("a lower precision is asked for");
+  return lowers_convolutions(context.options) ? no("a lower precision is asked for") : yes();
 }
 
 bool fuse(Node& bn, Context& context, Extents& extents) {

@@ -7,6 +7,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/folded.h"
+#include "passes/graph/precision.h"
 
 namespace modelflow::passes {
 namespace {
@@ -84,7 +85,7 @@ class Epilogue {
     const std::optional<std::int64_t> filters = weights_in(fused_)->shape()[0].number();
     if (!filters || !along_channels(slopes, *filters)) return {};
     const Node* before = fused_.input(0)->producer();
-    if (context_.options.precision != Precision::f32 || (before && before->is("DequantizeLinear"))) {
+    if (lowers_convolutions(context_.options) || (before && before->is("DequantizeLinear"))) {
       miss("-slopes", "there are no slopes of channels in lower precision");
       return {};
     }

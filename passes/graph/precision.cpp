@@ -1,0 +1,21 @@
+// Which precisions reach convolutions.
+#include "passes/graph/precision.h"
+
+#include "modelflow/pass.h"
+
+namespace modelflow::passes {
+
+bool lowers_convolutions(const Options& options) {
+  switch (options.precision) {
+    case Precision::f32:
+      return false;
+    case Precision::i8_dynamic:
+    case Precision::i8_weights:
+    case Precision::i4_weights:
+      return half_type(options) != DType::undefined;
+    default:
+      return true;
+  }
+}
+
+}  // namespace modelflow::passes

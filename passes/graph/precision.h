@@ -1,0 +1,11 @@
+// What a precision that is asked for means for passes of float32.
+#pragma once
+
+#include "modelflow/modelflow.h"
+
+namespace modelflow::passes {
+
+/// Whether convolutions are wanted in lower precision too, not products and recurrent layers alone.
+bool lowers_convolutions(const Options& options);
+
+}  // namespace modelflow::passes
