@@ -29,8 +29,8 @@ Stage clean(const Options& options) {
                   fold_affine(),        // Mul, Div, Add, Sub by constants into the linear op before or after it
                   fold_pad(),           // Pad into Conv and pooling
                   merge_parallel(options),  // convolutions of one input whose results are added -> one
-                  move_strides(),                     // the stride of 1x1 convolutions into the convolution before
-                  prune(),                            // what the others left unread
+                  move_strides(),           // the stride of 1x1 convolutions into the convolution before
+                  prune(),                  // what the others left unread
               },
           .repeat = true};
 }

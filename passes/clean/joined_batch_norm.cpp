@@ -23,7 +23,8 @@ bool split(Node& bn, Context& context) {
   if (const Verdict form = inference_form(bn); !form) return false;
   Node* concat = joined_convolutions(*bn.input(0));
   if (!concat) return false;
-  const Ints channels = channels_of_parts(*concat);
+  Ints channels;
+  for (const Value* part : concat->inputs()) channels.push_back(part->shape()[1].value());
   const Tensor& scale = *bn.input(1)->constant();
   if (scale.rank() != 1 || scale.elements() != std::accumulate(channels.begin(), channels.end(), std::int64_t{0}))
     return false;

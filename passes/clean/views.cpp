@@ -196,7 +196,8 @@ class Chain {
   /// `fails`: whether the chain does not take tensors without an element along this extent as it is.
   template <class Fails>
   static bool write(Graph& graph, Context& context, const Steps& s, Value& x, Value& y, Node& place, Fails fails) {
-    const std::optional<Ints> in = reshape_target(x.shape().dims(), s.plan.blocks), out = reshape_target(s.turned, s.to);
+    const std::optional<Ints> in = reshape_target(x.shape().dims(), s.plan.blocks),
+                              out = reshape_target(s.turned, s.to);
     if ((s.before && !in) || (s.after && !out)) return false;
     const bool first = s.before && refuses_empty(*in), second = s.after && refuses_empty(*out),
                safe = !first && !second;

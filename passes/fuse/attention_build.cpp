@@ -122,8 +122,7 @@ class Builder {
   /// Images and windows as one batch, where they are two axes.
   Value* in_batches(Build& build, Value* value, const Heads& heads) {
     if (!heads.windows()) return value;
-    Ints target = {-1};
-    for (std::size_t i = 2; i < value->shape().rank(); ++i) target.push_back(value->shape()[i].value());
+    const Ints target = *open_target(value->shape(), 2);  // known, or the windows would not be read so
     return &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
   }
 

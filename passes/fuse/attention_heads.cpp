@@ -17,13 +17,7 @@ struct Roles {
 };
 
 std::optional<Roles> roles_of(const StridedView& view, bool transposed) {
-  std::vector<Axis> axes;
-  for (const Axis& axis : view.axes()) axes.push_back(StridedView::joined(axis));
-  if (axes.size() == 5) {
-    axes[1].insert(axes[1].begin(), axes[0].begin(), axes[0].end());
-    axes[1] = StridedView::joined(axes[1]);
-    axes.erase(axes.begin());
-  }
+  std::vector<Axis> axes = view.joined_axes(view.axes().size() == 5);
   if (axes.size() != 3 && axes.size() != 4) return {};
   const std::size_t last = axes.size() - 1;
   if (transposed) std::swap(axes[last], axes[last - 1]);
@@ -130,8 +124,7 @@ std::vector<Heads> read(const Shape& shape, const StridedView& view, bool transp
 /// Images and their windows as one batch. What is behind them must be known to be written as a target of Reshape.
 std::optional<Shape> with_windows_joined(const Shape& shape) {
   std::vector<Dim> dims = shape.dims();
-  const auto settled = [](const Dim& dim) { return dim.known() && dim.value() > 0; };
-  if (dims.size() < 4 || !std::all_of(dims.begin() + 1, dims.end(), settled)) return {};
+  if (dims.size() < 4 || !open_target(shape, 1)) return {};
   dims[1] = dims[0] * dims[1];
   dims.erase(dims.begin());
   return Shape(std::move(dims));

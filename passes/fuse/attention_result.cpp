@@ -1,8 +1,6 @@
 // What follows the product with the values and only moves its elements becomes the layout of the result.
 #include "passes/fuse/attention_result.h"
 
-#include <algorithm>
-
 #include "modelflow/pattern.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
@@ -22,17 +20,6 @@ bool is(const StridedView::Axis& runs, const Shape& source, const std::vector<st
     if (!(runs[next++].extent == source[axis])) return false;
   }
   return next == runs.size();
-}
-
-/// The axes of a view; `windows`: the first two as one.
-std::vector<StridedView::Axis> axes_of(const StridedView& view, bool windows) {
-  std::vector<StridedView::Axis> axes;
-  for (const auto& axis : view.axes()) axes.push_back(StridedView::joined(axis));
-  if (!windows || axes.size() < 2) return axes;
-  axes[1].insert(axes[1].begin(), axes[0].begin(), axes[0].end());
-  axes[1] = StridedView::joined(axes[1]);
-  axes.erase(axes.begin());
-  return axes;
 }
 
 std::optional<Form> form_of(const std::vector<StridedView::Axis>& axes, const Shape& source) {
@@ -74,12 +61,6 @@ int rank(Form form) {
   return 0;
 }
 
-/// Extents that a Reshape can be told to make of all but the first.
-bool are_settled(const Shape& shape) {
-  const auto settled = [](const Dim& dim) { return dim.known() && dim.value() > 0; };
-  return std::all_of(shape.dims().begin() + 1, shape.dims().end(), settled);
-}
-
 /// [batch, heads, sequence, size] of a product of rank 3 to 5. A graph output may call its extents what it likes.
 std::optional<Shape> source_of(const Value& context, std::int64_t heads, bool turned) {
   if (!context.type.is_tensor() || !context.shape().has_rank()) return {};
@@ -104,9 +85,9 @@ std::optional<Continuation> read_continuation(Value& context, std::int64_t heads
   if (context.shape().rank() != 4 && !view.reshape(context.shape())) return {};
   std::optional<Continuation> best;
   for (Value* value = &context;;) {
-    std::optional<Form> form = form_of(axes_of(view, false), *source);
-    const bool windows = !form && context.shape().rank() == 5 && are_settled(value->shape());
-    if (windows) form = form_of(axes_of(view, true), *source);
+    std::optional<Form> form = form_of(view.joined_axes(false), *source);
+    const bool windows = !form && context.shape().rank() == 5 && open_target(value->shape(), 1);
+    if (windows) form = form_of(view.joined_axes(true), *source);
     const bool sized =
         (*source)[3].known() || form == Form::bsh || form == Form::bhs || form == Form::bnsh || form == Form::bnhs;
     if (form && sized && (!best || rank(*form) >= rank(best->form))) best = {value, *form, windows};
@@ -128,9 +109,7 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
   if (to.form == Form::bhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
   if (to.form == Form::bnhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
   if (to.windows) {
-    Ints target = {-1};
-    for (std::size_t i = 1; i < to.end->shape().rank(); ++i) target.push_back(to.end->shape()[i].value());
-    reshape(target);
+    reshape(*open_target(to.end->shape(), 1));
     return *value;
   }
   if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});

@@ -32,10 +32,4 @@ Node* joined_convolutions(const Value& value) {
                                                                                                         : nullptr;
 }
 
-Ints channels_of_parts(const Node& concat) {
-  Ints channels;
-  for (const Value* part : concat.inputs()) channels.push_back(part->shape()[1].value());
-  return channels;
-}
-
 }  // namespace modelflow::passes

@@ -1,8 +1,6 @@
 // Results of convolutions that a Concat joins.
 #pragma once
 
-#include <vector>
-
 #include "modelflow/graph.h"
 
 namespace modelflow::passes {
@@ -10,7 +8,5 @@ namespace modelflow::passes {
 /// The Concat along channels that computes `value`, when it joins nothing but results of convolutions and all of them
 /// have one reader: what follows may be done to each part. Null for anything else.
 Node* joined_convolutions(const Value& value);
-/// The channels of each part.
-Ints channels_of_parts(const Node& concat);
 
 }  // namespace modelflow::passes

@@ -36,6 +36,25 @@ StridedView::Axis StridedView::joined(const Axis& axis) {
   return out;
 }
 
+std::vector<StridedView::Axis> StridedView::joined_axes(bool windows) const {
+  std::vector<Axis> axes = axes_;
+  if (windows && axes.size() > 1) {
+    axes[1].insert(axes[1].begin(), axes[0].begin(), axes[0].end());
+    axes.erase(axes.begin());
+  }
+  for (Axis& axis : axes) axis = joined(axis);
+  return axes;
+}
+
+std::optional<Ints> open_target(const Shape& shape, std::size_t from) {
+  Ints target = {-1};
+  for (std::size_t i = from; i < shape.rank(); ++i) {
+    if (shape[i].number().value_or(0) <= 0) return {};
+    target.push_back(shape[i].value());
+  }
+  return target;
+}
+
 Dim StridedView::extent(std::size_t axis) const {
   Dim product = 1;
   for (const Run& run : axes_[axis]) product = product * run.extent;

@@ -32,6 +32,8 @@ class StridedView {
   bool transpose(const Ints& perm);
 
   const std::vector<Axis>& axes() const { return axes_; }
+  /// The axes with neighbouring runs joined; `windows`: the first two, images and their windows, as one axis.
+  std::vector<Axis> joined_axes(bool windows) const;
   /// Where the view begins along an axis of the source.
   const Dim& offset(std::size_t axis) const { return offsets_[axis]; }
   /// The axis of `source` that this axis of the view shows unchanged. Nothing when it shows a part of one or several,
@@ -54,5 +56,8 @@ class StridedView {
   std::vector<Axis> axes_;
   std::vector<Dim> offsets_;
 };
+
+/// A target of Reshape: -1 and the extents from axis `from` on; nothing where one of these is unknown or 0.
+std::optional<Ints> open_target(const Shape& shape, std::size_t from);
 
 }  // namespace modelflow::passes
