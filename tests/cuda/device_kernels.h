@@ -17,7 +17,8 @@
 namespace modelflow {
 
 /// The device is the emulator, or a GPU where MODELFLOW_CUDA_LIBRARY names libmodelflow_ort_cuda.so.
-class DeviceKernels : public testing::TestWithParam<std::tuple<const Kernel*, DType>> {
+template <class Param>
+class OnDevice : public testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
     std::string why;
@@ -31,6 +32,7 @@ class DeviceKernels : public testing::TestWithParam<std::tuple<const Kernel*, DT
   const cuda::DeviceLibrary* library_ = nullptr;
   Target target_;
 };
+using DeviceKernels = OnDevice<std::tuple<const Kernel*, DType>>;
 
 inline auto device_kernels_in_every_type() {
   std::vector<const Kernel*> found;

@@ -5,20 +5,18 @@
 
 #include <set>
 
-#include "backends/cuda/library.h"
 #include "tests/cuda/cases.h"
+#include "tests/cuda/device_kernels.h"
 #include "tests/cuda/numbers.h"
 
 namespace modelflow {
 namespace {
 
-class CudaSessions : public testing::TestWithParam<DType> {
+class CudaSessions : public OnDevice<DType> {
  protected:
   void SetUp() override {
-    std::string why;
-    runtime_ = Runtime::find(&why);
-    library_ = cuda::device_library(&why);
-    if (!runtime_ || !library_) GTEST_SKIP() << why;
+    OnDevice::SetUp();
+    if (IsSkipped()) return;
     const std::string bytes = model_of(find_fused_op("LayerNorm")->samples().front(), 17).to_bytes();
     try {
       runtime_->load_bytes(std::as_bytes(std::span(bytes)), {.device = Device::cuda});
@@ -52,9 +50,6 @@ class CudaSessions : public testing::TestWithParam<DType> {
       EXPECT_EQ(cuda::difference(want[i], got[i]), "") << describe(sample);
     }
   }
-
-  std::shared_ptr<Runtime> runtime_;
-  const cuda::DeviceLibrary* library_ = nullptr;
 };
 
 TEST_P(CudaSessions, EveryKernelEqualsTheBody) {
