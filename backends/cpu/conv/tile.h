@@ -137,10 +137,30 @@ MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, s
     (pixel(acc[Rows], all_at<Rows % 3, At>(a[Rows / 3], step)), ...);
 }
 
+/// The lines of R rows of N vectors that a tile will write: brought into L1 while it multiplies, a row per step, since
+/// in a burst they keep other loads waiting. Results that lie beyond L2 gain a tenth by it (Cascade Lake: 64 to 192
+/// channels over 28 x 28 pixels 184 -> 163 us); AVX2 on Zen 3 gains nothing.
+template <int R, int N>
+struct LinesAhead {
+  float* to;
+  std::ptrdiff_t step;
+  int left = R;
+
+  explicit LinesAhead(const Tile& t) : to(t.y), step(t.y_step) {}
+
+  MODELFLOW_INLINE void row() {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) __builtin_prefetch(to + kFloats * j);
+    to += step;
+    --left;
+  }
+};
+
 /// acc += all products of the tile.
 template <int R, int N, bool Pair>
 MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
   constexpr int kGroups = (R + 2) / 3, kStep = Pair ? 2 : 1;
+  LinesAhead<R, Pair ? (N + 1) / 2 : N> lines(t);
   const float* b = t.b;
   const float* ahead = t.ahead;
   const std::ptrdiff_t step = t.a_step;
@@ -169,6 +189,11 @@ MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
     // With 32 registers the compiler keeps sums in memory where a loop is that long.
     if constexpr (kLanes < 16) {
       for (; k >= 4 * kStep; k -= 4 * kStep) steps(std::make_integer_sequence<int, 4>());
+    } else {
+      for (; k > 0 && lines.left > 0; k -= kStep) {
+        lines.row();
+        steps(std::make_integer_sequence<int, 1>());
+      }
     }
     for (; k > 0; k -= kStep) steps(std::make_integer_sequence<int, 1>());
   }

@@ -51,6 +51,34 @@ struct Tile {
   Ahead ahead;
 };
 
+/// The lines that a tile of NV registers per row writes and adds: they come from L3 or DRAM while it is computed, or
+/// its last instructions wait for them. A row at a time: in a burst they keep other loads waiting (Cascade Lake, 1370 x
+/// 384 x 1536: 13.8 -> 12.9 ms, of 197 x 192 x 768 a tenth).
+template <int NV>
+struct LinesAhead {
+  const float *c, *added;
+  std::size_t ldc, added_ld;
+  int left;
+
+  LinesAhead(const Tile& t, int rows)
+      : c(t.c), added(t.base == t.c ? nullptr : t.base), ldc(t.ldc), added_ld(t.base_ld), left(rows) {}
+
+  MODELFLOW_INLINE void next() {
+    --left;
+    fetch(c);
+    c += ldc;
+    if (!added) return;
+    fetch(added);
+    added += added_ld;
+  }
+
+ private:
+  static MODELFLOW_INLINE void fetch(const float* row) {
+#pragma GCC unroll 4
+    for (int i = 0; i < NV * static_cast<int>(kLanes); i += 16) __builtin_prefetch(row + i);
+  }
+};
+
 // Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
 constexpr int kGroup = 3;
 
@@ -116,14 +144,7 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 #pragma GCC unroll 4
   for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
   const float *b = t.b, *b2 = t.b + t.panel;
-  // Lines that the tile writes and adds come from L3 or DRAM while it is computed, or its last instructions wait for
-  // them.
-#pragma GCC unroll 6
-  for (int r = 0; r < MR; ++r) __builtin_prefetch(t.c + r * t.ldc, 1);
-  if (t.base && t.base != t.c) {
-#pragma GCC unroll 6
-    for (int r = 0; r < MR; ++r) __builtin_prefetch(t.base + r * t.base_ld);
-  }
+  LinesAhead<NV> rows(t, MR);
   const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
     ((multiply_step<At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
 #pragma GCC unroll 4
@@ -140,6 +161,7 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
       _mm_prefetch(reinterpret_cast<const char*>(ahead), _MM_HINT_T1);
       if (kMaxColumns > kPanel) _mm_prefetch(reinterpret_cast<const char*>(ahead + t.panel), _MM_HINT_T1);
     }
+    if (rows.left > 0) rows.next();
     steps(std::make_integer_sequence<int, 4>());
   }
   for (; k > 0; --k) steps(std::make_integer_sequence<int, 1>());
