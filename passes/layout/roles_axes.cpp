@@ -142,7 +142,7 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   std::optional<Ints> axes = given ? positive(*given, static_cast<std::int64_t>(rank)) : std::nullopt;
   if (!axes || axes->empty()) return {};
   std::ranges::sort(*axes);
-  axes->erase(std::ranges::unique(*axes).begin(), axes->end());  // ONNX Runtime takes an axis that is named twice
+  axes->erase(std::unique(axes->begin(), axes->end()), axes->end());  // ONNX Runtime takes an axis that is named twice
   const std::optional<bool> output = follows(*axes, rank, keep);
   if (!output) return {};
   if (std::optional<Role> role = image_mean_role(node, *axes, keep, rank, facts)) return role;
