@@ -10,55 +10,6 @@ namespace {
 
 using Outputs = std::vector<Value*>;
 
-/// Ops that have an order of axes themselves, or none but that of what they read.
-bool has_layout(const Node& node) {
-  const FusedOp* op = fused_op(node);
-  return op && !op->layouts.empty();
-}
-
-/// Computed by such an op, activations and the like in between.
-bool is_image(const Value& value) {
-  const Node* node = value.producer();
-  if (!node || has_layout(*node)) return node;
-  return elementwise(*node) && node->input(0) && is_image(*node->input(0));
-}
-
-/// Read by such an op, likewise, or turned once more.
-bool becomes_image(const Value& value) {
-  return std::ranges::any_of(value.uses(), [](const Use& use) {
-    if (has_layout(*use.node)) return use.index == 0;
-    if (use.node->is("Transpose")) return use.node->attrs.ints("perm") == Ints{0, 2, 1};
-    return elementwise(*use.node) && becomes_image(*use.node->output());
-  });
-}
-
-/// With one spatial axis the same perm leads both ways: rows of channels that a convolution reads, or a signal.
-bool leads_to_first(const Node& node, const Ints& perm) {
-  if (perm != to_first(perm.size())) return false;
-  return perm != to_last(perm.size()) || (!is_image(*node.input(0)) && becomes_image(*node.output()));
-}
-
-/// An explicit Transpose is free where one of its sides is channels last already.
-std::optional<Role> transpose_role(const Node& node, Facts& facts) {
-  const Ints perm = node.attrs.ints("perm");
-  if (perm.size() < 3) return {};
-  Role role;
-  if (leads_to_first(node, perm)) {
-    if (node.input(0)->is_initializer()) return {};
-    role.plain_cost = facts.transpose_seconds(*node.output());
-    role.make = [](Move& move) { return Outputs{move.node.input(0)}; };
-    return role;
-  }
-  if (perm == to_last(perm.size())) {
-    role.inputs = {0};
-    role.output = false;
-    role.plain_cost = facts.transpose_seconds(*node.input(0));
-    role.make = [](Move& move) { return Outputs{move.inputs[0]}; };
-    return role;
-  }
-  return {};
-}
-
 bool all_ones(const Shape& shape, std::size_t from) {
   for (std::size_t i = from; i < shape.rank(); ++i) {
     if (!(shape[i] == Dim(1))) return false;
@@ -92,6 +43,63 @@ std::optional<Role> reshape_role(const Node& node, Facts& facts) {
     return Outputs{move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(target))}, {}).output()};
   };
   return role;
+}
+
+/// Ops that have an order of axes themselves, or none but that of what they read.
+bool has_layout(const Node& node) {
+  const FusedOp* op = fused_op(node);
+  return op && !op->layouts.empty();
+}
+
+/// What comes out is as much an image as what goes in: activations and the like, other extents of the same pixels.
+bool keeps_image(const Node& node, Facts& facts) {
+  if (elementwise(node)) return node.input(0);
+  if (!node.is("Reshape")) return false;
+  const std::optional<Role> role = reshape_role(node, facts);
+  return role && role->output;
+}
+
+/// Computed by such an op, or nearly.
+bool is_image(const Value& value, Facts& facts) {
+  const Node* node = value.producer();
+  if (!node || has_layout(*node)) return node;
+  return keeps_image(*node, facts) && is_image(*node->input(0), facts);
+}
+
+/// Read by such an op, likewise, or turned once more.
+bool becomes_image(const Value& value, Facts& facts) {
+  return std::ranges::any_of(value.uses(), [&](const Use& use) {
+    if (has_layout(*use.node)) return use.index == 0;
+    if (use.node->is("Transpose")) return use.node->attrs.ints("perm") == Ints{0, 2, 1};
+    return keeps_image(*use.node, facts) && becomes_image(*use.node->output(), facts);
+  });
+}
+
+/// With one spatial axis the same perm leads both ways: rows of channels that a convolution reads, or a signal.
+bool leads_to_first(const Node& node, const Ints& perm, Facts& facts) {
+  if (perm != to_first(perm.size())) return false;
+  return perm != to_last(perm.size()) || (!is_image(*node.input(0), facts) && becomes_image(*node.output(), facts));
+}
+
+/// An explicit Transpose is free where one of its sides is channels last already.
+std::optional<Role> transpose_role(const Node& node, Facts& facts) {
+  const Ints perm = node.attrs.ints("perm");
+  if (perm.size() < 3) return {};
+  Role role;
+  if (leads_to_first(node, perm, facts)) {
+    if (node.input(0)->is_initializer()) return {};
+    role.plain_cost = facts.transpose_seconds(*node.output());
+    role.make = [](Move& move) { return Outputs{move.node.input(0)}; };
+    return role;
+  }
+  if (perm == to_last(perm.size())) {
+    role.inputs = {0};
+    role.output = false;
+    role.plain_cost = facts.transpose_seconds(*node.input(0));
+    role.make = [](Move& move) { return Outputs{move.inputs[0]}; };
+    return role;
+  }
+  return {};
 }
 
 /// Squeeze of spatial axes, Unsqueeze of new ones behind the channels.
