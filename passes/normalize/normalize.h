@@ -27,5 +27,6 @@ Pass shuffle_channels();
 Pass recurrent_loops();
 Pass merge_directions();
 Pass unroll_loops();
+Pass sum_stacked();
 
 }  // namespace modelflow::passes
