@@ -156,6 +156,37 @@ class Mixed_convolution(nn.Module):
         return self.mix(F.silu(self.norm(torch.cat([f(part) for f, part in zip(self.parts, torch.split(x, [4, 4], 1))], 1))))
 
 
+@construct({"Conv": 5, "Pool": 1, "Pointwise": 1}, ["Add", "Softmax", "Split"], **IMAGE)
+class Selective_kernels(nn.Module):
+    """SKNet: a softmax says how much of two branches each channel takes."""
+
+    def __init__(self):
+        super().__init__()
+        self.near, self.far = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=2, dilation=2)
+        self.reduce, self.select, self.mix = nn.Conv2d(8, 8, 1), nn.Conv2d(8, 16, 1), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        x = torch.stack([F.relu(self.near(x)), F.relu(self.far(x))], dim=1)
+        weights = self.select(F.relu(self.reduce(x.sum(1).mean((2, 3), keepdim=True))))
+        return self.mix((x * torch.softmax(weights.view(-1, 2, 8, 1, 1), dim=1)).sum(1))
+
+
+@construct({"Conv": 2}, **IMAGE)
+class Weighted_features(nn.Module):
+    """EfficientDet (timm): features of a pyramid, stacked with a weight for each and summed; of two that convolutions
+    make of one image, one convolution."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv2d(8, 8, 1) for _ in range(3))
+        self.weights = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def forward(self, x):
+        weights = F.relu(self.weights)
+        nodes = torch.stack([conv(x) for conv in self.convs[:2]], dim=-1)
+        return self.convs[2](F.silu((nodes * (weights / (weights.sum() + 1e-4))).sum(-1)))
+
+
 @construct({"Conv": 2, "LayerNorm": 2}, ["Relu"], x=(B, 8, 64))
 class Normalized_speech(nn.Module):
     """data2vec and the large wav2vec 2.0: channels are normalized behind each convolution of a signal."""
