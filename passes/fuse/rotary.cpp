@@ -155,12 +155,10 @@ class Fusing {
     return yes();
   }
 
-  /// The heads of x where they lie in rows [batch, sequence, heads * size], all of them; null when nowhere. One head
-  /// lies in rows as it is.
+  /// The heads of x where they lie in rows [batch, sequence, heads * size], all of them; null when nowhere.
   static std::optional<Heads> rows_of(Value& x) {
     for (Heads& heads : read_heads(x, false))
-      if (heads.form == Heads::Form::bsh && heads.whole() && heads.heads > 1 && heads.factor == 1 && heads.group == 1)
-        return heads;
+      if (heads.form == Heads::Form::bsh && heads.whole() && heads.factor == 1 && heads.group == 1) return heads;
     return {};
   }
 
