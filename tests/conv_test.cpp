@@ -185,7 +185,9 @@ TEST(Conv, RandomShapes) {
   const auto layout = [&] { return std::string(pick(0, 2) ? "NHWC" : "NCHW"); };
   for (int round = 0; round < 200; ++round) {
     const std::int64_t kind = pick(0, 3), kh = pick(0, 1) ? 1 : pick(1, 5), kw = kind ? pick(1, 5) : kh;
-    const std::int64_t c = pick(1, 70), group = kind == 1 ? c : 1, m = kind == 1 ? c : pick(1, 90);
+    const std::int64_t groups = pick(2, 4), c = kind == 2 ? groups * pick(7, 34) : pick(1, 70);
+    const std::int64_t group = kind == 1 ? c : kind == 2 ? groups : 1;
+    const std::int64_t m = kind == 1 ? c : kind == 2 ? groups * pick(7, 42) : pick(1, 90);
     const Attrs attrs = {{"strides", Ints{pick(1, 3), pick(1, 3)}},
                          {"dilations", Ints{pick(1, 2), pick(1, 2)}},
                          {"pads", Ints{pick(0, 3), pick(0, 3), pick(0, 3), pick(0, 3)}},

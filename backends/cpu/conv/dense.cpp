@@ -21,8 +21,9 @@ using Panels = std::vector<DensePanel>;
 
 void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64_t width, bool paired) {
   const DensePanel* last = panels.empty() ? nullptr : &panels.back();
+  const std::int64_t first = last ? last->first + last->filters() : 0;
   const std::int64_t offset = last ? last->offset + last->filters() * products : 0;
-  panels.push_back({last ? last->first + last->filters() : 0, vectors, width, offset, paired});
+  panels.push_back({first, vectors * width, vectors, width, offset, 0, paired});
 }
 
 // Three vectors of 8 lanes per panel with the sums of four pixels fill 16 registers, and those of three pixels keep an
@@ -35,8 +36,8 @@ Panels split_narrow(std::int64_t filters, std::int64_t products, std::int64_t la
 }
 
 // Three vectors of 16 lanes per panel give the fastest tile (9 pixels x 48 filters), four and two are close. Paired
-// vectors where the last full one would be at most half used: 24 filters at the end, or all of 40. Up to 16 filters too:
-// two vectors need half as many loads for a product as one (16 to 16 channels, 3 x 3: 100 -> 114 GFLOP/s of 153).
+// vectors where the last full one would be at most half used: 24 filters at the end, or all of 40. Up to 16 filters
+// too: two vectors need half as many loads for a product as one (16 to 16 channels, 3 x 3: 100 -> 114 GFLOP/s of 153).
 Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
   Panels panels;
   const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
@@ -54,18 +55,34 @@ Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
   return panels;
 }
 
+// The panels of one group for each of `groups`, of `filters` filters that read `depth` channels.
+Panels for_groups(Panels one, std::int64_t groups, std::int64_t filters, std::int64_t depth, std::int64_t products) {
+  one.back().count = filters - one.back().first;
+  const std::int64_t floats = one.back().offset + one.back().filters() * products;
+  Panels all;
+  for (std::int64_t g = 0; g < groups; ++g)
+    for (DensePanel panel : one) {
+      panel.first += g * filters;
+      panel.offset += g * floats;
+      panel.channel = g * depth;
+      all.push_back(panel);
+    }
+  return all;
+}
+
 // [M, C, kh, kw] to what DensePanel describes. `planes`: in the order kernel row, channel, kernel column.
 void pack(const float* w, const Dims& dims, const DensePanel& panel, bool planes, float* at) {
-  const std::int64_t filters = dims[0], channels = dims[1], columns = dims.back();
-  const std::int64_t taps = element_count(dims) / (filters * channels), step = panel.paired ? 2 : 1;
+  const std::int64_t channels = dims[1], columns = dims.back();
+  const std::int64_t taps = element_count(dims) / (dims[0] * channels), step = panel.paired ? 2 : 1;
   for (std::int64_t product = 0; product < taps * channels; product += step) {
     std::int64_t tap = product / channels, c = product % channels;
     if (planes) {
       tap = product / (channels * columns) * columns + product % columns;
       c = product / columns % channels;
     }
-    for (std::int64_t f = panel.first; f < panel.first + panel.filters(); ++f) {
-      for (std::int64_t i = c; i < c + step; ++i) *at++ = f < filters ? w[(f * channels + i) * taps + tap] : 0;
+    for (std::int64_t f = 0; f < panel.filters(); ++f) {
+      const float* filter = w + (panel.first + f) * channels * taps;
+      for (std::int64_t i = c; i < c + step; ++i) *at++ = f < panel.count ? filter[i * taps + tap] : 0;
     }
   }
 }
@@ -113,7 +130,7 @@ Cut cut_pixels(const DenseRun& run, std::int64_t count) {
 // reads all weights, every group of panels all pixels.
 Cut cut(const DenseRun& run, std::int64_t panels, std::int64_t threads) {
   const ConvProblem& p = run.problem;
-  const auto products = static_cast<double>(p.kernel_h * p.kernel_w * p.channels);
+  const auto products = static_cast<double>(p.kernel_h * p.kernel_w * run.depth);
   const auto pixels = static_cast<double>(p.batch * p.rows * p.columns);
   const double flops = 2 * pixels * products * static_cast<double>(p.filters);
   const double worth = std::max(flops / 1e6, products * static_cast<double>(p.filters) / (16 << 10));
@@ -145,10 +162,11 @@ class Dense : public Implementation {
         panel_floats_(code.lanes == 16 ? near_floats_ : target.l1 * 3 / 16) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t products = w.elements() / w.dims()[0];
-    const std::int64_t channels = w.dims()[1];
+    const std::int64_t channels = w.dims()[1], groups = node_.conv.group, filters = w.dims()[0] / groups;
     const bool planes = reads_planes(node_.conv.x_last, channels);
-    panels_ = code.lanes == 16 ? split_wide(w.dims()[0], products, channels % 2 == 0 && !planes)
-                               : split_narrow(w.dims()[0], products, code.lanes);
+    panels_ = for_groups(code.lanes == 16 ? split_wide(filters, products, channels % 2 == 0 && !planes)
+                                          : split_narrow(filters, products, code.lanes),
+                         groups, filters, channels, products);
     const auto bytes =
         static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
     weights_ = packed_weights(w, std::string(code.layout) + (planes ? " planes" : ""), bytes, [&](std::byte* to) {
@@ -158,8 +176,9 @@ class Dense : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), panels_.data(), near_floats_,
-                 panel_floats_};
+    DenseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()),
+                 panels_.data(),      node_.weights[1],
+                 near_floats_,        panel_floats_};
     ConvProblem& p = run.problem;
     if (p.batch * p.filters * p.rows * p.columns == 0) return;
     flatten(p);
@@ -193,15 +212,20 @@ class Dense : public Implementation {
 // Below a million operations there is nothing to gain.
 constexpr double kLeastInside = 0.85, kLeastWork = 1e6;
 
+// Channels and filters of a group, below which other kernels make more.
+constexpr std::int64_t kLeastInGroup = 8;
+
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2, true); !verdict) return verdict;
   const ops::ConvAttrs conv(call);
-  if (conv.group != 1) return no("is grouped", call.in(1).name);
+  const Dims& weights = call.in(1).constant->dims();
+  if (conv.group != 1 && std::min(weights[1], weights[0] / conv.group) < kLeastInGroup)
+    return no("has few channels or filters per group", call.in(1).name);
   // It is copied once for each task: windows that overlap have kernels that are better at it than this one.
   const bool single_pixels = conv.kernel == Ints(conv.rank(), 1) && conv.pads == Ints(2 * conv.rank(), 0);
   if (conv.has_pre && !(conv.x_last && single_pixels))
     return no("activates its operand first, and is no product of pixels", call.in(0).name);
-  if (ops::conv_flops(call) > kLeastWork && inside_share(call) < kLeastInside)
+  if (conv.group == 1 && ops::conv_flops(call) > kLeastWork && inside_share(call) < kLeastInside)
     return no("reads much padding, which oneDNN leaves out", call.in(0).name);
   return accepts_copy(call);
 }

@@ -1,4 +1,5 @@
-// Dense convolution (group 1) as a product of pixels and packed weights, one block of the output at a time.
+// Convolution, dense or in groups of many channels, as a product of pixels and packed weights, one block of the output
+// at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +11,16 @@ namespace modelflow::cpu {
 
 /// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and
 /// input channel (in this order; kernel row, channel, column where reads_planes). A vector has as many filters as
-/// lanes; of a paired panel, half as many for two products (the even and the odd channel) side by side.
+/// lanes; of a paired panel, half as many for two products (the even and the odd channel) side by side. The filters of
+/// a panel are of one group.
 struct DensePanel {
-  std::int64_t first, vectors;  ///< its first filter, its vectors
-  std::int64_t width;           ///< filters of a vector
-  std::int64_t offset;          ///< floats from the start of the weights
+  std::int64_t first, count;  ///< its filters
+  std::int64_t vectors;
+  std::int64_t width;    ///< filters of a vector
+  std::int64_t offset;   ///< floats from the start of the weights
+  std::int64_t channel;  ///< the first that its filters read
   bool paired;
-  std::int64_t filters() const { return vectors * width; }
+  std::int64_t filters() const { return vectors * width; }  ///< with those that fill the last vector
 };
 
 /// The first conv of a network reads a few planes; a copy in channels-last order would cost more than it saves.
@@ -26,6 +30,7 @@ struct DenseRun {
   ConvProblem problem;
   const float* weights;
   const DensePanel* panels;
+  std::int64_t depth;         ///< channels of x that a filter reads: those of its group
   std::int64_t near_floats;   ///< of x: they stay in L2 beside weights
   std::int64_t panel_floats;  ///< of weights: they stay where tiles of a block want them
 };

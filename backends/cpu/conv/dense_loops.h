@@ -45,8 +45,7 @@ std::int64_t round_up(std::int64_t n) { return (n + 15) / 16 * 16; }
 
 std::int64_t filters_of(const DenseRun& run, const DenseTask& task) {
   const DensePanel& last = run.panels[task.panel1 - 1];
-  const std::int64_t from = run.panels[task.panel0].first, to = last.first + last.filters();
-  return (to < run.problem.filters ? to : run.problem.filters) - from;
+  return last.first + last.count - run.panels[task.panel0].first;
 }
 
 Sizes sizes(const DenseRun& run, const DenseTask& task) {
@@ -89,18 +88,19 @@ Band band_of(const DenseRun& run, const ConvBlock& block, float* scratch) {
 }
 
 /// Offsets of the pieces of x that one output pixel reads, in the order of the packed weights; returns their length.
-std::int64_t list_segments(const ConvProblem& p, const Band& band, std::int32_t* offsets, std::int64_t& count) {
+std::int64_t list_segments(const DenseRun& run, const Band& band, std::int32_t* offsets, std::int64_t& count) {
+  const ConvProblem& p = run.problem;
   count = 0;
   const std::int64_t h = p.kernel_h == 1 ? 0 : p.dilation_h * band.row;
   const std::int64_t w = p.kernel_w == 1 ? 0 : p.dilation_w * band.pixel;
-  const bool joined = p.kernel_w > 1 && w == (band.plane ? 1 : p.channels);
+  const bool joined = p.kernel_w > 1 && w == (band.plane ? 1 : run.depth);
   for (std::int64_t i = 0; i < p.kernel_h; ++i) {
     for (std::int64_t c = 0; c < (band.plane ? p.channels : 1); ++c) {
       for (std::int64_t j = 0; j < (joined ? 1 : p.kernel_w); ++j)
         offsets[count++] = static_cast<std::int32_t>(i * h + j * w + c * band.plane);
     }
   }
-  return (joined ? p.kernel_w : 1) * (band.plane ? 1 : p.channels);
+  return (joined ? p.kernel_w : 1) * (band.plane ? 1 : run.depth);
 }
 
 Result result_of(const DenseRun& run, const DenseTask& task, float* result) {
@@ -270,31 +270,31 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
   Epilogue epilogue = late ? Epilogue{{}, ops::Residual::none} : Epilogue{p.activation, p.residual};
   const std::int64_t stride_w = p.kernel_w == 1 ? 1 : p.stride_w, stride_h = p.kernel_h == 1 ? 1 : p.stride_h;
   Tile tile{};
-  tile.a = band.data;
   tile.a_step = stride_w * band.pixel;
   tile.offsets = offsets;
-  tile.length = list_segments(p, band, offsets, tile.segments);
+  tile.length = list_segments(run, band, offsets, tile.segments);
   tile.y_step = result.pixel;
   const std::int64_t first = run.panels[task.panel0].first, products = tile.segments * tile.length;
   for (std::int64_t i = task.panel0; i < task.panel1; ++i) {
     const DensePanel& panel = run.panels[i];
+    tile.a = band.data + panel.channel;
     tile.b = run.weights + panel.offset;
     tile.bias = p.bias + panel.first;
     if (p.slopes) epilogue.slopes = p.slopes + panel.first;
     tile.y = result.y + panel.first - first;
     tile.added = result.added ? result.added + panel.first - first : nullptr;
-    const std::int64_t here = p.filters - panel.first < panel.filters() ? p.filters - panel.first : panel.filters();
-    tile.last_lanes = (here - 1) % kFloats + 1;
+    tile.last_lanes = (panel.count - 1) % kFloats + 1;
     tile.last = Rest(static_cast<std::size_t>(tile.last_lanes));
     tile.whole = tile.last_lanes == kFloats;
     const bool last = i + 1 == task.panel1;
+    const bool first_reader = i == task.panel0 || panel.channel != run.panels[i - 1].channel;
     // Rows come one after the other, or there is one long row.
     const std::ptrdiff_t below = (stride_h + (p.kernel_h - 1) * p.dilation_h) * band.row;
     const std::ptrdiff_t x_ahead = p.rows > 1 ? below : 2 * tile.a_step * kTileRows[panel.vectors];
-    run_panel({block, result, stride_h * band.row, epilogue, panel, tile.b + panel.filters() * products,
-               last ? 0 : run.panels[i + 1].filters() * products, in_place && i == task.panel0 ? x_ahead : 0,
-               run.panel_floats},
-              tile);
+    run_panel(
+        {block, result, stride_h * band.row, epilogue, panel, tile.b + panel.filters() * products,
+         last ? 0 : run.panels[i + 1].filters() * products, in_place && first_reader ? x_ahead : 0, run.panel_floats},
+        tile);
   }
   if (!p.y_last) write_planes(run, task, memory + s.band);
 }

@@ -82,7 +82,7 @@ Verdict accepts(const Call& call, const DepthwiseCode& code) {
       each > 1 && each <= code.largest_group && code.largest_group % each == 0;  // vectors of whole groups
   const bool grouped = fits && filters == group * each && group > 1;
   if (!grouped && (each != 1 || (filters != group && group < kLeastChannels)))
-    return no("is neither one filter per channel nor groups that fit in a vector", w.name);
+    return no("is neither one filter per channel nor small groups", w.name);
   if (!grouped && filters / group > kMostFilters) return no("has too many filters per channel", w.name);
   const bool copies = filters != group * each || CallAttrs(call).text("x_layout") != "NHWC";
   return copies ? accepts_copy(call) : yes();

@@ -1,5 +1,5 @@
-// Depthwise convolution (one filter per channel, or a few) and that of groups that fit in a vector: vectors of
-// channels, up to eight neighbouring results at once.
+// Depthwise convolution (one filter per channel, or a few) and that of small groups: vectors of channels, up to eight
+// neighbouring results at once.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct DepthwiseCode {
   /// Scratch memory that `block` needs.
   std::size_t (*scratch)(const DepthwiseRun& run, const ConvBlock& block);
   void (*block)(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
-  std::int64_t largest_group;  ///< channels, as many as a vector has lanes
+  std::int64_t largest_group;  ///< in channels
 };
 
 /// Each only where host_isas() has it.

@@ -10,9 +10,8 @@ namespace {
 using StripFunction = void (*)(const Strip&, const Epilogue&);
 constexpr std::int64_t kStrip = 8;
 
-/// As many channels as there are lanes: all of them need the same one, and a load broadcasts it for nothing. Of larger
-/// groups oneDNN makes twice as much (Cascade Lake: 32 channels at 59 % of the peak, here at 30 %).
-constexpr int kLargestGroup = static_cast<int>(kLanes);
+/// Larger groups are dense convolutions each (Cascade Lake, 3 x 3: 8 channels take as long there, 16 half as long).
+constexpr int kLargestGroup = 4;
 
 /// Lane i gets channel `place` of the group of G that it belongs to.
 template <int G>
@@ -49,10 +48,10 @@ void run_group_strip(const Strip& s, const Epilogue& epilogue) {
             for (int column = 0; column < (T - 1) * S + W; ++column) {
               if (column < s.from || column >= s.to) continue;
               const float* at = x + column * s.x_column;
-              const Floats v = G == kLargestGroup ? Floats{} : load(at, part);
+              const Floats v = load(at, part);
 #pragma GCC unroll 4
               for (int j = 0; j < J; ++j) {
-                const Floats one = G == kLargestGroup ? all(at[first + j]) : picked(v, order[j]);
+                const Floats one = picked(v, order[j]);
 #pragma GCC unroll 8
                 for (int t = 0; t < T; ++t) {
                   const int k = column - t * S;
@@ -86,9 +85,7 @@ void run_single(const Strip& s, const Epilogue& epilogue) {
 
 StripFunction single(std::int64_t group) {
   if (group == 1) return run_single<1>;
-  if (group == 2) return run_single<2>;
-  if (group == 4) return run_single<4>;
-  return group < kLargestGroup ? run_single<8> : run_single<kLargestGroup>;
+  return group == 2 ? run_single<2> : run_single<kLargestGroup>;
 }
 
 template <int G, int S>
@@ -106,8 +103,6 @@ StripFunction group_strip(const DepthwiseRun& run, std::int64_t results) {
   if (p.dilation_w != 1 || p.kernel_w != 3 || p.stride_w > 2) return nullptr;
   const bool next = p.stride_w == 1;
   if (run.group == 2) return next ? group_strip_of<2, 1>(results) : group_strip_of<2, 2>(results);
-  if (run.group == 4) return next ? group_strip_of<4, 1>(results) : group_strip_of<4, 2>(results);
-  if (run.group < kLargestGroup) return next ? group_strip_of<8, 1>(results) : group_strip_of<8, 2>(results);
   return next ? group_strip_of<kLargestGroup, 1>(results) : group_strip_of<kLargestGroup, 2>(results);
 }
 

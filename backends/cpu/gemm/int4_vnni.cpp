@@ -111,7 +111,8 @@ MODELFLOW_INLINE void quantize_block(const float* a, std::size_t block, std::int
   }
   const std::int32_t sum = _mm512_reduce_add_epi32(steps);
   const float unit = step_size(range);
-  of = {unit, unit * static_cast<float>(sum), -8 * sum};
+  // Of what is no number the sum means nothing, and may be too large for the factor.
+  of = {unit, unit * static_cast<float>(sum), static_cast<std::int32_t>(-8U * static_cast<std::uint32_t>(sum))};
 }
 
 void multiply(const Gemm4& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
