@@ -30,6 +30,21 @@ Node* stack(const Value& value, std::int64_t axis) {
   return concat;
 }
 
+/// The Reshape that makes an axis of groups of channels of an image, [N, n * C, H, W] -> [N, n, C, H, W], and sees them
+/// as a stack along `axis`; null for anything else.
+Node* groups(const Value& value, std::int64_t axis) {
+  Node* reshape = value.producer();
+  if (!reshape || !reshape->is("Reshape") || axis != 1 || value.shape().rank() != 5) return nullptr;
+  const Value* image = reshape->input(0);
+  if (rank_of(image) != 4) return nullptr;
+  const Shape &from = image->shape(), &to = value.shape();
+  const std::optional<std::int64_t> count = to[1].number(), channels = to[2].number();
+  if (!count || !channels || *count < 2 || *count > static_cast<std::int64_t>(kMostParts) || *channels < 1)
+    return nullptr;
+  const bool split = from[1].number() == *count * *channels && leading_alike(from, to, 1);
+  return split && from[2] == to[3] && from[3] == to[4] ? reshape : nullptr;
+}
+
 class Sum {
  public:
   explicit Sum(Node& reduce) : reduce_(reduce) {}
@@ -44,31 +59,29 @@ class Sum {
     if (!axes || axes->size() != 1) return no("");
     axis_ = axes->front();
     const Node* product = x.producer();
-    if (!product || !product->is("Mul")) return (stack_ = stack(x, axis_)) ? floats(x) : no("");
+    if (!product || !product->is("Mul")) return find(x) ? floats(x) : no("");
     for (const std::size_t i : {0, 1}) {
       const Value &stacked = *product->input(i), &other = *product->input(1 - i);
       if (!rank_of(&stacked) || !rank_of(&other)) continue;
-      stack_ = stack(stacked, axis_in(stacked, axis_, rank_));
       weights_ = product->input(1 - i);
-      if (stack_) break;
+      if (find(stacked)) break;
     }
     if (!stack_) return no("");
     if (x.uses().size() != 1 || x.is_graph_output()) return no("the products are read elsewhere", x.name());
     const std::int64_t axis = axis_in(*weights_, axis_, rank_);
-    const auto count = static_cast<std::int64_t>(stack_->inputs().size());
     if (axis < 0) return floats(x);
     const Dim& extent = weights_->shape()[static_cast<std::size_t>(axis)];
-    each_ = extent.number() == count;
+    each_ = extent.number() == static_cast<std::int64_t>(count_);
     if (!each_ && extent.number() != 1) return no("it is not known to be a number for each", weights_->name());
     return floats(x);
   }
 
   void replace(Context& context) {
     Build build(reduce_.graph(), reduce_, context);
-    const std::vector<Value*> weights = weights_of_parts(build);
+    const std::vector<Value*> weights = weights_of_parts(build), parts = stacked_parts(build);
     Value* sum = nullptr;
-    for (std::size_t i = 0; i < stack_->inputs().size(); ++i) {
-      Value* part = &squeezed(build, *stack_->input(i));
+    for (std::size_t i = 0; i < count_; ++i) {
+      Value* part = parts[i];
       if (weights_) part = &build.op("Mul", {part, weights[i]});
       sum = sum ? &build.op("Add", {sum, part}) : part;
     }
@@ -81,30 +94,51 @@ class Sum {
     return x.dtype() == DType::f32 || x.dtype() == DType::f64 ? yes() : no("is no float32", x.name());
   }
 
+  bool keeps_axis() const { return reduce_.attrs.integer("keepdims", 1) != 0; }
+
+  bool find(const Value& stacked) {
+    const std::int64_t axis = axis_in(stacked, axis_, rank_);
+    stack_ = stack(stacked, axis);
+    if (!stack_ && !keeps_axis()) stack_ = groups(stacked, axis);
+    if (stack_) count_ = static_cast<std::size_t>(*stacked.shape()[static_cast<std::size_t>(axis)].number());
+    return stack_;
+  }
+
+  std::vector<Value*> stacked_parts(Build& build) {
+    if (stack_->is("Reshape")) return split(build, *stack_->input(0), 1, stack_->output()->shape()[2].value());
+    std::vector<Value*> parts;
+    for (Value* part : stack_->inputs()) parts.push_back(&squeezed(build, *part));
+    return parts;
+  }
+
+  /// `each` of the axis to every part.
+  std::vector<Value*> split(Build& build, Value& value, std::int64_t axis, std::int64_t each) const {
+    Attrs attrs;
+    attrs.set("axis", axis);
+    Value& sizes = build.constant(tensor_of(Ints(count_, each)), "split");
+    return build.op("Split", {&value, &sizes}, std::move(attrs), count_).producer()->outputs();
+  }
+
   /// Without the axis of the sum, unless the sum keeps it.
   Value& squeezed(Build& build, Value& value) {
     const std::int64_t axis = axis_in(value, axis_, rank_);
-    if (axis < 0 || reduce_.attrs.integer("keepdims", 1) != 0) return value;
+    if (axis < 0 || keeps_axis()) return value;
     return build.op("Squeeze", {&value, &build.constant(tensor_of({axis}), "axes")});
   }
 
   std::vector<Value*> weights_of_parts(Build& build) {
-    const std::size_t count = stack_->inputs().size();
     if (!weights_) return {};
-    if (!each_) return std::vector<Value*>(count, &squeezed(build, *weights_));
-    Attrs attrs;
-    attrs.set("axis", axis_in(*weights_, axis_, rank_));
-    Value& sizes = build.constant(tensor_of(Ints(count, 1)), "split");
-    const Node& split = *build.op("Split", {weights_, &sizes}, std::move(attrs), count).producer();
-    std::vector<Value*> parts;
-    for (Value* part : split.outputs()) parts.push_back(&squeezed(build, *part));
+    if (!each_) return std::vector<Value*>(count_, &squeezed(build, *weights_));
+    std::vector<Value*> parts = split(build, *weights_, axis_in(*weights_, axis_, rank_), 1);
+    for (Value*& part : parts) part = &squeezed(build, *part);
     return parts;
   }
 
   Node& reduce_;
   std::size_t rank_ = 0;
   std::int64_t axis_ = 0;
-  Node* stack_ = nullptr;
+  Node* stack_ = nullptr;  ///< a Concat of `count_` values or a Reshape to as many groups
+  std::size_t count_ = 0;
   Value* weights_ = nullptr;
   bool each_ = false;  ///< weights have one for each part
 };
