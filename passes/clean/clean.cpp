@@ -20,6 +20,7 @@ Stage clean(const Options& options) {
                   identities(),         // nodes that change nothing
                   drop_expands(),       // Expand in front of ops that broadcast
                   gathered_grids(),     // GatherND of everything, in order -> Transpose, Unsqueeze
+                  gathered_windows(),   // Gather of windows that move by one element -> Slices
                   duplicates(),         // equal initializers and equal nodes -> one
                   chains(),             // Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
                   views(),              // longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most

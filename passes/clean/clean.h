@@ -20,6 +20,7 @@ Pass fold_constants();
 Pass identities();
 Pass drop_expands();
 Pass gathered_grids();
+Pass gathered_windows();
 Pass duplicates();
 Pass chains();
 Pass views();

@@ -202,6 +202,19 @@ class Normalized_speech(nn.Module):
         return x.transpose(1, 2)
 
 
+@construct({"MatMul": 2}, ["Concat", "Pad", "Slice"])
+class Unfolded_tokens(nn.Module):
+    """ConvBERT: each token beside its neighbours."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.behind = nn.Linear(E, E), nn.Linear(3 * E, E)
+
+    def forward(self, x):
+        x = F.unfold(self.before(x).transpose(1, 2).unsqueeze(-1), [3, 1], padding=[1, 0])
+        return self.behind(x.transpose(1, 2))
+
+
 @construct({"MatMul": 1}, c=(B, S, H, D), b=(B, S, H, D))
 class Sum_of_products(nn.Module):
     """Mamba-2 (transformers): a matrix product as a sum over the products of two broadcasts."""
