@@ -30,10 +30,11 @@ const float* of_channels(const ConvNode& node, std::size_t index, Invocation& ca
   return static_cast<const float*>(given.data);
 }
 
-/// A number for each filter, from input `index` (0: none of them), and zeros behind.
+/// A number for each filter, from input `index` (0: none of them), and zeros behind: tiles read four vectors of them
+/// from the first filter of a group on.
 const float* padded(const ConvNode& node, std::size_t index, Invocation& call) {
   const auto filters = static_cast<std::size_t>(node.weights[0]);
-  const std::size_t room = (filters + 63) / 64 * 64;
+  const std::size_t room = (filters + 63 + 63) / 64 * 64;
   auto* numbers = reinterpret_cast<float*>(call.scratch(room * sizeof(float)));
   std::memset(numbers, 0, room * sizeof(float));
   if (index == 0) return numbers;

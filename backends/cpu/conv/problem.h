@@ -28,7 +28,7 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
 /// One run of a float32 convolution.
 struct ConvProblem : ConvGeometry {
   const float* x;
-  const float* bias;   // filters rounded up to 64, zeros behind
+  const float* bias;   // 64 numbers from each filter on, zeros behind the last
   const float* added;  // the residual, in the layout of y; null when there is none
   float* y;
   ops::Residual residual;
