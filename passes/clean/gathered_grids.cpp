@@ -3,8 +3,6 @@
 // one column of indices for each axis, or Gather from the flat data by `row * columns + column`; F.unfold along one
 // axis ends in a Gather from an axis of extent 1.
 #include <algorithm>
-#include <array>
-#include <numeric>
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"

@@ -1,7 +1,6 @@
 // Windows of a signal by a Gather of single elements: torch.nn.functional.unfold along the last axis (ConvBERT) ->
 // one Slice for each place in the window, which copies whole rows.
 #include <limits>
-#include <numeric>
 
 #include "modelflow/modelflow.h"
 #include "passes/clean/clean.h"
@@ -48,9 +47,7 @@ void slice(Node& gather, const Windows& windows, Context& context) {
     Value& place = build.op("Slice", {gather.input(0), list(k * windows.dilation, "starts"), end, list(axis, "axes")});
     places.push_back(&with_axes(build, "Unsqueeze", place, {axis}));
   }
-  Attrs attrs;
-  attrs.set("axis", axis);
-  gather.graph().replace(*gather.output(), build.op("Concat", std::move(places), std::move(attrs)));
+  gather.graph().replace(*gather.output(), build.op("Concat", std::move(places), {{"axis", axis}}));
   gather.graph().erase(gather);
   context.hit("gathered-windows");
 }

@@ -113,10 +113,8 @@ class Sum {
 
   /// `each` of the axis to every part.
   std::vector<Value*> split(Build& build, Value& value, std::int64_t axis, std::int64_t each) const {
-    Attrs attrs;
-    attrs.set("axis", axis);
     Value& sizes = build.constant(tensor_of(Ints(count_, each)), "split");
-    return build.op("Split", {&value, &sizes}, std::move(attrs), count_).producer()->outputs();
+    return build.op("Split", {&value, &sizes}, {{"axis", axis}}, count_).producer()->outputs();
   }
 
   /// Without the axis of the sum, unless the sum keeps it.

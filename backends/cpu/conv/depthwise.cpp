@@ -73,13 +73,12 @@ class Depthwise : public Implementation {
   std::shared_ptr<const std::byte> weights_;
 };
 
-Verdict accepts(const Call& call, const DepthwiseCode& code) {
+Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
   const Operand& w = call.in(1);
   const std::int64_t group = CallAttrs(call).integer("group"), filters = w.constant->dims()[0];
   const std::int64_t each = w.constant->dims()[1];
-  const bool fits =
-      each > 1 && each <= code.largest_group && code.largest_group % each == 0;  // vectors of whole groups
+  const bool fits = each > 1 && kLargestGroup % each == 0;  // vectors of whole groups
   const bool grouped = fits && filters == group * each && group > 1;
   if (!grouped && (each != 1 || (filters != group && group < kLeastChannels)))
     return no("is neither one filter per channel nor small groups", w.name);
@@ -98,7 +97,7 @@ const Kernel conv_depthwise_avx512 = {
     .op = "Conv",
     .name = "cpu.conv_depthwise_avx512",
     .needs = Isa::avx512,
-    .accepts = [](const Call& call, const Target&) { return accepts(call, depthwise_avx512); },
+    .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Depthwise>(call, depthwise_avx512);
@@ -109,7 +108,7 @@ const Kernel conv_depthwise_avx2 = {
     .op = "Conv",
     .name = "cpu.conv_depthwise_avx2",
     .needs = Isa::avx2,
-    .accepts = [](const Call& call, const Target&) { return accepts(call, depthwise_avx2); },
+    .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<Depthwise>(call, depthwise_avx2);

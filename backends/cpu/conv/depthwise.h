@@ -8,6 +8,10 @@
 
 namespace modelflow::cpu {
 
+/// In channels. Larger ones are dense convolutions each (Cascade Lake, 3 x 3: 8 channels take as long there, 16 half as
+/// long).
+constexpr int kLargestGroup = 4;
+
 struct DepthwiseRun {
   ConvProblem problem;
   const float* weights;    ///< [kh, kw, group, filters rounded up to 16]
@@ -19,7 +23,6 @@ struct DepthwiseCode {
   /// Scratch memory that `block` needs.
   std::size_t (*scratch)(const DepthwiseRun& run, const ConvBlock& block);
   void (*block)(const DepthwiseRun& run, const ConvBlock& block, std::byte* scratch);
-  std::int64_t largest_group;  ///< in channels
 };
 
 /// Each only where host_isas() has it.

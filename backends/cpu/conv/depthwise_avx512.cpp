@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const DepthwiseCode depthwise_avx512 = {depthwise_scratch, depthwise_block, kLargestGroup};
+const DepthwiseCode depthwise_avx512 = {depthwise_scratch, depthwise_block};
 
 }  // namespace modelflow::cpu

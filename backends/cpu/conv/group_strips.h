@@ -10,9 +10,6 @@ namespace {
 using StripFunction = void (*)(const Strip&, const Epilogue&);
 constexpr std::int64_t kStrip = 8;
 
-/// Larger groups are dense convolutions each (Cascade Lake, 3 x 3: 8 channels take as long there, 16 half as long).
-constexpr int kLargestGroup = 4;
-
 /// Lane i gets channel `place` of the group of G that it belongs to.
 template <int G>
 MODELFLOW_INLINE Ints from_group(int place) {
