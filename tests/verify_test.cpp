@@ -87,6 +87,10 @@ TEST(Difference, OfKind) {
   EXPECT_FALSE(kinds({1, 1}, {INFINITY, 1}, {1, 1}));
   EXPECT_FALSE(kinds({INFINITY, 1}, {-INFINITY, 1}, {INFINITY, 1}));
   EXPECT_TRUE(kinds({nan, 1}, {1, 1}, {1, 1})) << "the model leaves it open";
+  const Tensor no = Tensor::of<bool>({1}, {false}), yes = Tensor::of<bool>({1}, {true});
+  EXPECT_TRUE(difference_in_kind("y", no, no, nullptr).ok);
+  EXPECT_FALSE(difference_in_kind("y", no, yes, nullptr).ok) << "of IsNaN or a comparison";
+  EXPECT_TRUE(difference_in_kind("y", no, yes, &yes).ok);
 }
 
 TEST(Bisect, FindsTheStep) {

@@ -1,73 +1,15 @@
 // Three projections of one input as one product: the input is read once, and the kernel finds the heads side by side.
 #include "passes/fuse/attention_pack.h"
 
-#include <algorithm>
 #include <array>
+#include <vector>
 
-#include "passes/graph/extents.h"
-#include "passes/graph/facts.h"
+#include "modelflow/pattern.h"
+#include "passes/fuse/projection.h"
 #include "passes/graph/imported_weights.h"
 
 namespace modelflow::passes {
 namespace {
-
-/// x * weight + bias with constants.
-struct Linear {
-  Value* x = nullptr;
-  const Tensor* weight = nullptr;
-  const Tensor* bias = nullptr;  ///< one number per column
-  Node* product = nullptr;
-};
-
-std::optional<Linear> read_linear(const Value& y) {
-  Linear linear;
-  Node* node = y.producer();
-  if (!node) return {};
-  if (node->is("Add")) {
-    for (const std::size_t i : {0, 1})
-      if (const Tensor* bias = node->input(i)->constant()) {
-        linear.bias = bias;
-        node = node->input(1 - i)->producer();
-        break;
-      }
-    if (!linear.bias || !node || !only_reader(*node->output())) return {};
-  }
-  if (!node->is("MatMul") || !node->input(1)->constant() || node->input(0)->constant()) return {};
-  linear.x = node->input(0);
-  linear.weight = node->input(1)->constant();
-  linear.product = node;
-  if (linear.weight->rank() != 2 || linear.weight->dtype() != DType::f32) return {};
-  if (rank_of(linear.x) != 3) return {};
-  const std::int64_t columns = linear.weight->dims()[1];
-  if (linear.bias && (linear.bias->dtype() != DType::f32 || linear.bias->rank() > 3 || linear.bias->rank() < 1 ||
-                      linear.bias->dims().back() != columns || linear.bias->elements() != columns))
-    return {};
-  return linear;
-}
-
-/// The picked columns of several matrices of equally many rows side by side.
-struct Part {
-  const Tensor* tensor;  ///< null: zeros
-  const Ints* columns;
-};
-
-Tensor side_by_side(const std::array<Part, 3>& parts, std::int64_t rows, Dims dims) {
-  std::size_t width = 0;
-  for (const Part& part : parts) width += part.columns->size();
-  return Tensor::make(DType::f32, std::move(dims), [&](std::byte* bytes) {
-    auto* out = reinterpret_cast<float*>(bytes);
-    for (const Part& part : parts) {
-      if (part.tensor) {
-        const auto from = part.tensor->as<float>();
-        const std::size_t step = rows == 0 ? 0 : from.size() / static_cast<std::size_t>(rows);
-        for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
-          for (std::size_t i = 0; i < part.columns->size(); ++i)
-            out[row * width + i] = from[row * step + static_cast<std::size_t>((*part.columns)[i])];
-      }
-      out += part.columns->size();
-    }
-  });
-}
 
 class Packing {
  public:
@@ -76,36 +18,16 @@ class Packing {
 
   Value* run(std::string& why) {
     if (Value* value = as_it_is()) return value;
-    if (!read_linears(why)) return nullptr;
+    if (!read_projections(why)) return nullptr;
     Value* x = rows_in_batches();
-    Ints all;
-    for (const Heads* heads : heads_) all.insert(all.end(), heads->columns.begin(), heads->columns.end());
-    const auto width = static_cast<std::int64_t>(all.size());
-    std::array<Part, 3> weights, biases;
-    bool biased = false;
-    for (std::size_t i = 0; i < 3; ++i) {
-      weights[i] = {linears_[i].weight, &heads_[i]->columns};
-      biases[i] = {linears_[i].bias, &heads_[i]->columns};
-      biased = biased || linears_[i].bias;
-    }
-    const std::int64_t rows = linears_[0].weight->dims()[0];
-    Graph& graph = before_.graph();
-    const std::string stem = linears_[0].product->name.empty() ? "qkv" : linears_[0].product->name + "_qkv";
-    Value& w = graph.add_constant(side_by_side(weights, rows, {rows, width}), stem + "_weight");
-    Value* y = &add("MatMul", {x, &w}, stem);
-    if (biased) y = &add("Add", {y, &graph.add_constant(side_by_side(biases, 1, {width}), stem + "_bias")}, stem);
-    return y;
+    std::vector<Columns> parts;
+    for (std::size_t i = 0; i < 3; ++i) parts.push_back({&projections_[i], &heads_[i]->columns});
+    const std::string& name = projections_[0].product->name;
+    Build build(before_.graph(), before_, context_);
+    return &product_of(*x, parts, name.empty() ? "qkv" : name + "_qkv", build);
   }
 
  private:
-  Value& add(const char* op, std::vector<Value*> inputs, const std::string& name, Attrs attrs = {}) {
-    Graph& graph = before_.graph();
-    Node& node = graph.add(op, std::move(inputs),
-                           {.before = &before_, .attrs = std::move(attrs), .name = graph.unique_name(name)});
-    infer_types(node, context_.model);
-    return *node.output();
-  }
-
   /// All columns of one value in order.
   Value* as_it_is() const {
     Value* value = heads_[0]->value;
@@ -118,17 +40,17 @@ class Packing {
     return value->shape().back().number() == next ? value : nullptr;
   }
 
-  bool read_linears(std::string& why) {
+  bool read_projections(std::string& why) {
     for (std::size_t i = 0; i < 3; ++i) {
-      const std::optional<Linear> linear = read_linear(*heads_[i]->value);
-      if (!linear) return refuse(why, "'" + heads_[i]->value->name() + "' is not computed by a linear layer");
-      if (i && linear->x != linears_[0].x) return refuse(why, "the projections read different inputs");
+      const std::optional<Projection> read = read_projection(*heads_[i]->value);
+      if (!read) return refuse(why, "'" + heads_[i]->value->name() + "' is not computed by a linear layer");
+      if (i && read->x != projections_[0].x) return refuse(why, "the projections read different inputs");
       if (heads_[i]->value->is_graph_output()) return refuse(why, "a projection is an output of the model");
       for (const Use& use : heads_[i]->value->uses())
         if (!gone_.contains(use.node)) return refuse(why, "a projection is read elsewhere too");
-      if (imported_weights(*linear->product->input(1), 1))
+      if (imported_weights(*read->product->input(1), 1))
         return refuse(why, "the weights of a projection are in 8 bits and stay as they are");
-      linears_[i] = *linear;
+      projections_[i] = *read;
     }
     return true;
   }
@@ -140,15 +62,16 @@ class Packing {
 
   /// The input as [batch, sequence, channels].
   Value* rows_in_batches() {
-    Value* x = linears_[0].x;
+    Value* x = projections_[0].x;
     if (heads_[0]->form == Heads::Form::bsh) return x;
     const Node* node = x->producer();
     if (node && node->is("Transpose") && node->attrs.ints("perm") == Ints{1, 0, 2}) return node->input(0);
-    return &add("Transpose", {x}, "batches", {{"perm", Ints{1, 0, 2}}});
+    Build build(before_.graph(), before_, context_);
+    return &build.op("Transpose", {x}, {{"perm", Ints{1, 0, 2}}});
   }
 
   std::array<const Heads*, 3> heads_;
-  std::array<Linear, 3> linears_;
+  std::array<Projection, 3> projections_;
   const std::set<const Node*>& gone_;
   Node& before_;
   Context& context_;

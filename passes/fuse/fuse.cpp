@@ -12,6 +12,7 @@ Stage fuse(const Options&) {
           .passes = {
               fuse_rotary(),             // rotary position embedding, which attention then leaves outside
               fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
+              normalized_heads(),        // what would keep attention from reading heads where they are made
               fuse_attention(),          // products around a softmax and their projections, before these are products
               normalize_linear(),        // layers whose rows attention gives in another order than they are wanted in
               fuse_conv(),               // Conv, then what follows it: bias, activation, residual sum

@@ -11,6 +11,7 @@ namespace modelflow::passes {
 
 Pass fuse_rotary();
 Pass fuse_channel_attention();
+Pass normalized_heads();
 Pass fuse_attention();
 Pass fuse_conv();
 Pass fuse_batch_norm();

@@ -2,6 +2,7 @@
 #include "src/measure/select.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -35,19 +36,21 @@ bool is_open(const Timing& timing) {
 /// So clear a win that a few more rounds in other sessions confirm it.
 bool is_clear(const Timing& timing) { return is_sure(timing) && timing.low > 1.08; }
 
-/// Seconds for a first look at each trial, and as many for all of them together where noise hides the answer.
+/// Seconds for a first look at each trial, and as many for all of them together where noise hides the answer. Opening
+/// the sessions of a large model takes longer than its rounds, and counts.
 class Clock {
  public:
-  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), spare_(budget) {}
-  double share() const { return share_; }
-  bool has_more() {
-    if (spare_ < share_) return false;
-    spare_ -= share_;
-    return true;
+  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), left_(2 * budget) {}
+  bool has_more() const { return left_ >= share_; }
+  std::vector<Timing> look(const SelectTools& tools, const std::vector<const Model*>& models) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<Timing> timing = tools.time(models, share_);
+    left_ -= std::max(share_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return timing;
   }
 
  private:
-  double share_, spare_;
+  double share_, left_;
 };
 
 /// Again while noise hides the answer, in sessions of their own, and all rounds count; in the end the fastest blocks of
@@ -55,9 +58,9 @@ class Clock {
 std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, Clock& clock,
                                     bool& faster) {
   constexpr int kMostTimes = 5;  // what lies at the edge stays there
-  std::vector<Timing> timing = tools.time(models, clock.share());
+  std::vector<Timing> timing = clock.look(tools, models);
   for (int i = 1; i < kMostTimes && is_open(timing[1]) && clock.has_more(); ++i)
-    timing = joined(timing, tools.time(models, clock.share()));
+    timing = joined(timing, clock.look(tools, models));
   faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
 }
@@ -219,7 +222,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   Timing stock;
   for (const Trial& trial : list) {
     // Where each region has had its own verdict, coarser splits are a last resort.
-    if (best && (measured.complete || trial.name == kStandard)) break;
+    if (best && (measured.complete || trial.name == kStandard || !clock.has_more())) break;
     const bool portable = trial.name == kStandard;
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);

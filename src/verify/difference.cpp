@@ -160,15 +160,17 @@ OutputDiff difference_in_kind(const std::string& output, const Tensor& a, const 
   OutputDiff diff{.output = output};
   diff.equal_type = a.dtype() == b.dtype() && a.dims() == b.dims();
   diff.ok = diff.equal_type;
-  if (!diff.ok || !is_float(a.dtype())) return diff;
+  // A boolean is what a comparison said of the numbers; an integer may be a count or the place of the largest, where
+  // rounding decides.
+  const bool truth = a.dtype() == DType::boolean;
+  if (!diff.ok || !(is_float(a.dtype()) || truth)) return diff;
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
   const bool has_other = other && other->dtype() == a.dtype() && other->dims() == a.dims();
   const std::vector<double> z = has_other ? other->to_doubles() : x;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const Kind ours = kind_of(y[i]);
-    if (ours != kind_of(x[i]) && ours != kind_of(z[i])) diff.ok = false;
-  }
-  if (!diff.ok) diff.max_abs = diff.max_rel = INFINITY;
+  const auto alike = [truth](double one, double two) { return truth ? one == two : kind_of(one) == kind_of(two); };
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (!alike(y[i], x[i]) && !alike(y[i], z[i])) diff.ok = false;
+  if (!diff.ok) diff.max_abs = diff.max_rel = truth ? 1 : INFINITY;
   return diff;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <unordered_map>
 
 #include "src/onnx/derived.h"
@@ -87,18 +89,16 @@ void translate_all(Graph& graph, Symbols& symbols, Dice& dice) {
   }
 }
 
-/// The functions that the pattern calls, under a domain of their own where the name is taken.
-std::map<std::string, std::string> add_functions(Model& model, const Model& pattern) {
-  std::map<std::string, std::string> domains;
+/// Adds the functions that the pattern calls; false where a domain of them is taken.
+bool add_functions(Model& model, const Model& pattern) {
+  std::set<std::string> defined;
+  for (const Function& function : pattern.functions) defined.insert(function.domain);
   for (const auto& [domain, version] : pattern.opsets) {
-    std::string name = domain;
-    const bool defined = std::any_of(pattern.functions.begin(), pattern.functions.end(),
-                                     [&](const Function& function) { return function.domain == domain; });
-    if (defined && model.opsets.contains(domain)) return {{"", "taken"}};
-    if (!domain.empty()) model.opsets.emplace(domain, version), domains[domain] = name;
+    if (defined.contains(domain) && model.opsets.contains(domain)) return false;
+    if (!domain.empty()) model.opsets.emplace(domain, version);
   }
   for (const Function& function : pattern.functions) model.functions.push_back(function);
-  return domains;
+  return true;
 }
 
 class Planter {
@@ -168,7 +168,7 @@ class Planter {
 }  // namespace
 
 std::vector<Value*> plant(Model& model, const Model& pattern, const std::vector<Value*>& pool, Dice& dice) {
-  if (add_functions(model, pattern).contains("")) return {};
+  if (!add_functions(model, pattern)) return {};
   Planter planter(model, pattern, dice);
   planter.bind_inputs(pool);
   planter.copy_nodes();
