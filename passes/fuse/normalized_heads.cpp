@@ -107,11 +107,11 @@ class Parts {
   bool split() {
     const std::optional<Projection> projection = read_projection(y_);
     if (!projection || imported_weights(*projection->product->input(1), 1) || !collect(y_)) return false;
+    const std::string name = projection->product->name.empty() ? "part" : projection->product->name + "_part";
     for (const Leaf& leaf : leaves_) {
       Build build(y_.graph(), *y_.producer(), context_);
       const Heads& heads = leaf.heads;
-      Value& part =
-          product_of(*projection->x, {{&*projection, &heads.columns}}, projection->product->name + "_part", build);
+      Value& part = product_of(*projection->x, {{&*projection, &heads.columns}}, name, build);
       Value& apart =
           build.op("Reshape", {&part, &build.constant(tensor_of({0, 0, heads.heads, heads.size.value()}), "heads")});
       const Ints perm = leaf.transposed ? Ints{0, 2, 3, 1} : kHeadsFirst;

@@ -60,6 +60,8 @@ std::optional<Role> axis_role(const Node& node, Facts& facts);         ///< Conc
 std::optional<Role> reduce_role(const Node& node, Facts& facts);       ///< Reduce*, ArgMax
 std::optional<Role> window_role(const Node& node, Facts& facts);  ///< pooling, ConvTranspose, SqueezeExcite, GroupNorm
 std::optional<Role> global_pool_role(const Node& node, Facts& facts);  ///< a mean over all spatial axes
+/// Another reduction of all spatial axes (a norm of each channel: ConvNeXt V2, arXiv 2301.00808).
+std::optional<Role> image_reduction_role(const Node& node, Facts& facts);
 std::optional<Role> resize_role(const Node& node, Facts& facts);
 std::optional<Role> view_role(const Node& node, Facts& facts);  ///< Transpose, Reshape, Flatten, Squeeze, Shape
 

@@ -81,17 +81,23 @@ std::optional<bool> follows(const Ints& axes, std::size_t rank, bool keep) {
   return reduced[0] ? std::nullopt : std::optional<bool>(true);
 }
 
-/// A mean over the image: our pooling is several times as fast as strided sums. `axes`: in order, none twice.
-std::optional<Role> image_mean_role(const Node& node, const Ints& axes, bool keep, std::size_t rank, Facts& facts) {
-  if (!node.is("ReduceMean") || axes.size() != rank - 2 || axes.front() != 2) return {};
+/// A mean over the image that leaves its axes out: pooled, which is several times as fast as strided sums.
+std::optional<Role> flat_mean_role(const Node& node, Facts& facts) {
   std::optional<Role> role = global_pool_role(node, facts);
-  if (!role || keep) return role;
   const Shape& x = node.input(0)->shape();
-  if (!x.has_rank() || !x[1].known()) return {};
+  if (!role || !x.has_rank() || !x[1].known()) return {};
   role->output = false;
   role->make = [pool = role->make, target = Ints{0, x[1].value()}](Move& move) {
     return Outputs{move.add("Reshape", {pool(move)[0], &move.constant(tensor_of(target))}, {}).output()};
   };
+  return role;
+}
+
+/// What reduces all of an image, in kernels of ours. `output`: Role::output.
+std::optional<Role> image_role(const Node& node, bool output, Facts& facts) {
+  if (node.is("ReduceMean")) return output ? global_pool_role(node, facts) : flat_mean_role(node, facts);
+  std::optional<Role> role = image_reduction_role(node, facts);
+  if (role) role->output = output;
   return role;
 }
 
@@ -145,7 +151,8 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   axes->erase(std::unique(axes->begin(), axes->end()), axes->end());  // ONNX Runtime takes an axis that is named twice
   const std::optional<bool> output = follows(*axes, rank, keep);
   if (!output) return {};
-  if (std::optional<Role> role = image_mean_role(node, *axes, keep, rank, facts)) return role;
+  if (axes->size() == rank - 2 && axes->front() == 2)
+    if (std::optional<Role> role = image_role(node, *output, facts)) return role;
   for (std::int64_t& axis : *axes) axis = last_axis(axis, rank);
   std::sort(axes->begin(), axes->end());
   Role role{.inputs = {0}, .output = *output};

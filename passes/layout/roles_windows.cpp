@@ -1,5 +1,6 @@
 // Pooling, resizing and transposed convolution channels last: no standard op does them in this order, ours do.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "passes/graph/facts.h"
@@ -206,6 +207,19 @@ bool permutable(const Node& node, std::size_t rank, Facts& facts) {
 }  // namespace
 
 std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return global(node, facts); }
+
+std::optional<Role> image_reduction_role(const Node& node, Facts& facts) {
+  static constexpr std::array<std::string_view, 5> kOps = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2",
+                                                           "ReduceSumSquare"};
+  if (std::ranges::find(kOps, node.op()) == kOps.end()) return {};
+  const auto axes = static_cast<std::int64_t>(facts.rank(node.input(0))) - 2;
+  const Attrs attrs{{"axis", -axes - 1},
+                    {"axes", axes},
+                    {"keepdims", node.attrs.integer("keepdims", 1)},
+                    {"program", node.op() + " x0"}};
+  if (!runs(node, facts, "Reduce", attrs, 1)) return {};
+  return role_for("Reduce", attrs, 1);
+}
 
 std::optional<Role> window_role(const Node& node, Facts& facts) {
   if (node.is("Concat")) return concat_role(node, facts);

@@ -69,6 +69,9 @@ std::vector<Model> stock_forms(const Model& original, const Model& part) {
 /// Seconds: there are many regions, most of them small.
 constexpr double kBlock = 0.01;
 
+/// How many times the budget may pass where the few rounds that each region gets take longer: large models.
+constexpr double kPatience = 4;
+
 /// More rounds would not change what becomes of a region: it goes back only where it is surely slower.
 bool is_decided_alone(const Timing& timing) { return is_sure(timing) || timing.low > 1.0; }
 
@@ -121,14 +124,15 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (options.progress) options.progress("select", static_cast<double>(i) / static_cast<double>(parts.size()));
     const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (spent > tools.budget) {  // what is not reached stays fused; the whole model is timed as well
+    if (spent > kPatience * tools.budget) {  // what is not reached stays fused; the whole model is timed as well
       timings.emplace_back().why_not = "no time left";
       continue;
     }
     Feeds inputs;
     for (const Value* input : parts[i].graph().inputs())
       if (const auto found = captured.find(input->name()); found != captured.end()) inputs.insert(*found);
-    const double share = std::min(2.0, (tools.budget - spent) / static_cast<double>(parts.size() - i));
+    const double left = std::max(tools.budget - spent, 0.0);  // none: as few rounds as there are
+    const double share = std::min(2.0, left / static_cast<double>(parts.size() - i));
     try {
       timings.push_back(timer.time(typed, parts[i], tools, inputs, share));
     } catch (const Error& error) {  // a cut that the runtime does not take is no reason to fail
