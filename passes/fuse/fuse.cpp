@@ -14,6 +14,7 @@ Stage fuse(const Options&) {
               fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
               normalized_heads(),        // what would keep attention from reading heads where they are made
               fuse_attention(),          // products around a softmax and their projections, before these are products
+              split_products(),          // of which no attention took the whole
               normalize_linear(),        // layers whose rows attention gives in another order than they are wanted in
               fuse_conv(),               // Conv, then what follows it: bias, activation, residual sum
               fuse_batch_norm(),         // what no weights took, in front of these convolutions

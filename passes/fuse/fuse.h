@@ -13,6 +13,7 @@ Pass fuse_rotary();
 Pass fuse_channel_attention();
 Pass normalized_heads();
 Pass fuse_attention();
+Pass split_products();
 Pass fuse_conv();
 Pass fuse_batch_norm();
 Pass fuse_matmul();

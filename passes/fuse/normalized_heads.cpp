@@ -8,11 +8,9 @@
 #include "modelflow/pattern.h"
 #include "passes/fuse/attention_heads.h"
 #include "passes/fuse/fuse.h"
-#include "passes/fuse/projection.h"
-#include "passes/graph/edits.h"
+#include "passes/fuse/split_products.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
-#include "passes/graph/imported_weights.h"
 
 namespace modelflow::passes {
 namespace {
@@ -92,71 +90,6 @@ class RowReader {
   std::set<const Node*> taken_;
 };
 
-/// A part of what a projection makes, as its readers take it.
-struct Leaf {
-  Value* value;
-  Heads heads;
-  bool transposed;
-};
-
-/// Each part of a projection whose heads are told apart behind it becomes a projection of its own.
-class Parts {
- public:
-  Parts(Value& y, Context& context) : y_(y), context_(context) {}
-
-  bool split() {
-    const std::optional<Projection> projection = read_projection(y_);
-    if (!projection || imported_weights(*projection->product->input(1), 1) || !collect(y_)) return false;
-    const std::string name = projection->product->name.empty() ? "part" : projection->product->name + "_part";
-    for (const Leaf& leaf : leaves_) {
-      Build build(y_.graph(), *y_.producer(), context_);
-      const Heads& heads = leaf.heads;
-      Value& part = product_of(*projection->x, {{&*projection, &heads.columns}}, name, build);
-      Value& apart =
-          build.op("Reshape", {&part, &build.constant(tensor_of({0, 0, heads.heads, heads.size.value()}), "heads")});
-      const Ints perm = leaf.transposed ? Ints{0, 2, 3, 1} : kHeadsFirst;
-      y_.graph().replace(*leaf.value, build.op("Transpose", {&apart}, {{"perm", perm}}));
-    }
-    return true;
-  }
-
- private:
-  /// The last values on each way from `value` that are but views of it.
-  bool collect(Value& value) {
-    if (value.is_graph_output()) return false;
-    const bool viewed = std::ranges::all_of(value.uses(), [&](const Use& use) {
-      return use.index == 0 && &use.node->graph() == &y_.graph() && moves(*use.node);
-    });
-    if (!viewed || value.uses().empty()) return add(value);
-    std::set<const Node*> seen;
-    for (const Use& use : value.uses())
-      if (seen.insert(use.node).second)
-        for (Value* output : use.node->outputs())
-          if (output && !collect(*output)) return false;
-    return true;
-  }
-
-  static bool moves(const Node& node) {
-    return is_view(node) || node.is("Transpose") || node.is("Gather") || node.is("Slice") || node.is("Split");
-  }
-
-  bool add(Value& value) {
-    if (value.uses().empty()) return true;
-    for (const bool transposed : {false, true})
-      for (Heads& heads : read_heads(value, transposed)) {
-        const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
-        if (heads.value != &y_ || !plain || heads.columns.empty() || heads.whole() || !heads.size.known()) continue;
-        leaves_.push_back({&value, std::move(heads), transposed});
-        return true;
-      }
-    return false;
-  }
-
-  Value& y_;
-  Context& context_;
-  std::vector<Leaf> leaves_;
-};
-
 /// The heads as [batch, sequence, heads, size] in front of their Transpose; null where there is none.
 Value* unmoved(const Value& heads) {
   const Node* node = heads.producer();
@@ -164,7 +97,7 @@ Value* unmoved(const Value& heads) {
 }
 
 /// The projection that `heads` are a part of, others of which are read as well.
-Value* split_projection(Value& heads) {
+Value* packed_in(Value& heads) {
   for (const Heads& read : read_heads(heads, false))
     if (read.form == Heads::Form::bsh && !read.whole()) return read.value;
   return nullptr;
@@ -198,12 +131,13 @@ bool rewrite(Value* operand, Context& context) {
   const Node* node = operand ? operand->producer() : nullptr;
   if (node && node->is("Transpose") && node->attrs.ints("perm") == Ints{0, 1, 3, 2} && only_reader(*operand))
     operand = node->input(0);
-  std::optional<Rows> rows = operand ? RowReader(*operand).read() : std::nullopt;
-  if (!rows) return false;
-  if (Value* y = unmoved(*rows->from) ? nullptr : split_projection(*rows->from))
-    if (Parts(*y, context).split()) rows = RowReader(*operand).read();
-  Value* source = unmoved(*rows->from);
-  if (!source || &source->producer()->graph() != &rows->nodes.front()->graph()) return false;
+  if (!operand) return false;
+  std::optional<Rows> rows = RowReader(*operand).read();
+  Value* packed = rows && !unmoved(*rows->from) ? packed_in(*rows->from) : nullptr;
+  const bool split = packed && split_product(*packed, 1, context);
+  if (split) rows = RowReader(*operand).read();
+  Value* source = rows ? unmoved(*rows->from) : nullptr;
+  if (!source || &source->producer()->graph() != &rows->nodes.front()->graph()) return split;
   sink_transpose(*rows, *source, context);
   context.hit("normalized-heads");
   return true;

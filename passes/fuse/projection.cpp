@@ -53,9 +53,10 @@ std::optional<Projection> read_projection(const Value& y) {
   read.weight = node->input(1)->constant();
   read.product = node;
   if (read.weight->rank() != 2 || read.weight->dtype() != DType::f32) return {};
-  if (rank_of(read.x) != 3) return {};
+  const std::size_t rank = rank_of(read.x).value_or(0);
+  if (rank < 2) return {};
   const std::int64_t columns = read.weight->dims()[1];
-  if (read.bias && (read.bias->dtype() != DType::f32 || read.bias->rank() > 3 || read.bias->rank() < 1 ||
+  if (read.bias && (read.bias->dtype() != DType::f32 || read.bias->rank() > rank || read.bias->rank() < 1 ||
                     read.bias->dims().back() != columns || read.bias->elements() != columns))
     return {};
   return read;

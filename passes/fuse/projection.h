@@ -10,7 +10,7 @@
 
 namespace modelflow::passes {
 
-/// x [batch, sequence, channels] * weight + bias, both constant and float32.
+/// x [..., channels] * weight + bias, both constant and float32.
 struct Projection {
   Value* x = nullptr;
   const Tensor* weight = nullptr;  ///< [channels, columns]

@@ -1,0 +1,132 @@
+// A product whose columns go separate ways becomes one for each of them, which saves the copies of Split and lets each
+// take what follows it: gates and values of gated linear units (arXiv 2002.05202) that were packed into one layer,
+// queries, keys and values that no attention took together.
+#include "passes/fuse/split_products.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "passes/fuse/attention_heads.h"
+#include "passes/fuse/fuse.h"
+#include "passes/fuse/last_axis.h"
+#include "passes/fuse/projection.h"
+#include "passes/graph/facts.h"
+#include "passes/graph/imported_weights.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// Columns of a part: fewer would leave the widest tiles of products unused.
+constexpr std::size_t kWorthwhile = 64;
+
+/// A part of a product as its readers take it.
+struct Part {
+  Value* value;
+  Ints columns;
+  std::int64_t heads = 0, size = 0;  ///< 0: [..., columns]
+  bool transposed = false;           ///< [batch, heads, size, sequence], not [batch, heads, sequence, size]
+};
+
+class Parts {
+ public:
+  Parts(Value& y, std::size_t least, Context& context) : y_(y), least_(least), context_(context) {}
+
+  bool split() {
+    const std::optional<Projection> product = read_projection(y_);
+    if (!product || imported_weights(*product->product->input(1), 1) || !collect(y_) || !are_apart()) return false;
+    const std::string name = product->product->name.empty() ? "part" : product->product->name + "_part";
+    for (const Part& part : parts_) {
+      Build build(y_.graph(), *y_.producer(), context_);
+      Value* made = &product_of(*product->x, {{&*product, &part.columns}}, name, build);
+      if (part.heads) {
+        made = &build.op("Reshape", {made, &build.constant(tensor_of({0, 0, part.heads, part.size}), "heads")});
+        made = &build.op("Transpose", {made}, {{"perm", part.transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3}}});
+      }
+      y_.graph().replace(*part.value, *made);
+    }
+    return true;
+  }
+
+ private:
+  /// The parts that are read on each way from `value`; false where it is read in another way.
+  bool collect(Value& value) {
+    if (value.is_graph_output()) return false;
+    if (value.uses().empty() || (&value != &y_ && (add_columns(value) || add_heads(value)))) return true;
+    const bool moved = std::ranges::all_of(value.uses(), [&](const Use& use) {
+      return use.index == 0 && &use.node->graph() == &y_.graph() && moves(*use.node);
+    });
+    if (!moved) return false;
+    std::set<const Node*> seen;
+    for (const Use& use : value.uses())
+      if (seen.insert(use.node).second)
+        for (Value* output : use.node->outputs())
+          if (output && !collect(*output)) return false;
+    return true;
+  }
+
+  static bool moves(const Node& node) {
+    return is_view(node) || node.is("Gather") || node.is("Slice") || node.is("Split");
+  }
+
+  bool add_columns(Value& value) {
+    const std::optional<LastAxisPart> part = read_part(value);
+    if (!part || part->x != &y_ || part->step != 1) return false;
+    Ints columns(static_cast<std::size_t>(part->length));
+    std::iota(columns.begin(), columns.end(), part->start);
+    parts_.push_back({&value, std::move(columns)});
+    return true;
+  }
+
+  bool add_heads(Value& value) {
+    for (const bool transposed : {false, true})
+      for (const Heads& heads : read_heads(value, transposed)) {
+        const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
+        if (heads.value != &y_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
+        parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), transposed});
+        return true;
+      }
+    return false;
+  }
+
+  /// At least two, and no column is computed twice.
+  bool are_apart() const {
+    std::set<std::int64_t> seen;
+    std::size_t count = 0;
+    for (const Part& part : parts_) {
+      if (part.columns.size() < least_) return false;
+      seen.insert(part.columns.begin(), part.columns.end());
+      count += part.columns.size();
+    }
+    return parts_.size() > 1 && seen.size() == count;
+  }
+
+  Value& y_;
+  std::size_t least_;
+  Context& context_;
+  std::vector<Part> parts_;
+};
+
+int run(Graph& graph, Context& context) {
+  int changes = 0;
+  for (Node* node : nodes_of(graph, {"MatMul", "Add"})) changes += split_product(*node->output(), kWorthwhile, context);
+  if (changes) graph.prune();
+  return changes;
+}
+
+}  // namespace
+
+bool split_product(Value& y, std::size_t least, Context& context) {
+  if (!Parts(y, least, context).split()) return false;
+  context.hit("split-product");
+  return true;
+}
+
+Pass split_products() {
+  return {
+      .name = "split-products",
+      .doc = "A product whose columns go separate ways (Split, Slice, heads told apart) -> a product for each of them",
+      .run = run};
+}
+
+}  // namespace modelflow::passes

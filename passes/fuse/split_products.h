@@ -1,0 +1,13 @@
+// Products whose columns go separate ways.
+#pragma once
+
+#include "modelflow/pass.h"
+
+namespace modelflow::passes {
+
+/// Makes each part that is read of `y`, a product with constant weights, a product of its own: Split or Slice of its
+/// last axis, and heads that Reshape, Transpose and Gather tell apart. False, and nothing has changed, where `y` is no
+/// such product, is read as a whole, or has a part of fewer columns than `least`.
+bool split_product(Value& y, std::size_t least, Context& context);
+
+}  // namespace modelflow::passes
