@@ -41,6 +41,12 @@ bool divides_safely(const Node& node) {
   return !has(*divisor, -1) || !(has(*dividend, INT64_MIN) || has(*dividend, INT32_MIN));
 }
 
+/// ONNX Runtime makes tensors of negative extents where Expand asks for them, and ends the process where one is read.
+bool expands_safely(const Node& node) {
+  const std::optional<Ints> shape = node.is("Expand") ? const_ints(node.input(1)) : std::nullopt;
+  return !shape || std::ranges::none_of(*shape, [](std::int64_t extent) { return extent < 0; });
+}
+
 double size_of(const Value* value) {
   if (!value || !value->type.is_tensor() || !value->shape().has_rank() || !value->shape().known()) return 0;
   double size = bits(value->dtype()) / 8.0;
@@ -108,7 +114,7 @@ bool Folding::ready(Node& node) {
     if (input->constant()) in_bytes += static_cast<double>(input->constant()->bytes());
   }
   // What is folded further may be much smaller: the limit proper is checked on the results.
-  if (!divides_safely(node)) return false;
+  if (!divides_safely(node) || !expands_safely(node)) return false;
   const double most = 4 * budget_ + 4096, bytes = predicted_bytes(node, context_.model);
   if (bytes - in_bytes <= most) return fits_in_wave(bytes, most);
   context_.miss("fold-constants", &node, "its result would be larger than max_fold_bytes allows");

@@ -79,6 +79,7 @@ class Parts {
   }
 
   bool add_heads(Value& value) {
+    if (rank_of(&value) != 4) return false;  // with images and windows apart
     for (const bool transposed : {false, true})
       for (const Heads& heads : read_heads(value, transposed)) {
         const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
