@@ -323,3 +323,45 @@ class Spatial_attention_one_head(nn.Module):
         q, k, v = (part(x).reshape(b, c, h * w) for part in (self.q, self.k, self.v))
         weights = torch.softmax(torch.bmm(q.permute(0, 2, 1), k) * c**-0.5, dim=2)
         return x + self.o(torch.bmm(v, weights.permute(0, 2, 1)).reshape(b, c, h, w))
+
+
+class Packed_heads(nn.Module):
+    """Queries, keys and values of one layer, the first two normalized."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.proj = nn.Linear(E, 3 * E), nn.Linear(E, E)
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).reshape(x.shape[0], -1, 3, H, D).permute(2, 0, 3, 1, 4).unbind(0)
+        return self.proj(self.attend(self.normalize_q(q), self.normalize_k(k), v).transpose(1, 2).reshape(x.shape))
+
+
+@construct({"Attention": 1, "MatMul": 4, "Reduce": 2}, x=(B, S, E))
+class Cosine_attention(Packed_heads):
+    """Swin v2."""
+
+    def __init__(self):
+        super().__init__()
+        self.logit_scale = nn.Parameter(torch.rand(H, 1, 1))
+
+    def normalize_q(self, q):
+        return F.normalize(q, dim=-1)
+
+    normalize_k = normalize_q
+
+    def attend(self, q, k, v):
+        scores = q @ k.transpose(-2, -1) * self.logit_scale.clamp(max=math.log(100.0)).exp()
+        return torch.softmax(scores, -1) @ v
+
+
+@construct({"Attention": 1, "MatMul": 4, "LayerNorm": 2}, x=(B, S, E))
+class Qk_norm(Packed_heads):
+    """timm's attention with qk_norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.normalize_q, self.normalize_k = nn.LayerNorm(D), nn.LayerNorm(D)
+
+    def attend(self, q, k, v):
+        return F.scaled_dot_product_attention(q, k, v)

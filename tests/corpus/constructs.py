@@ -538,3 +538,47 @@ class Resize_cubic(Resized):
 
     def forward(self, x):
         return self.after(F.interpolate(self.before(x), size=(12, 15), mode="bicubic", align_corners=False))
+
+
+class Packed_gate(nn.Module):
+    """Gate and value of one layer (GLU, arXiv 2002.05202)."""
+
+    def __init__(self):
+        super().__init__()
+        self.both, self.down = nn.Linear(E, 128), nn.Linear(64, E)
+
+    def forward(self, x):
+        first, second = self.both(x).chunk(2, -1)
+        return self.down(self.gated(first, second))
+
+
+@construct({"MatMul": 3})
+class Swiglu_packed(Packed_gate):
+    """Phi 3, EVA 02, DINOv2."""
+
+    def gated(self, gate, value):
+        return F.silu(gate) * value
+
+
+@construct({"MatMul": 3})
+class Geglu_packed(Packed_gate):
+    """Feed-forward layers of diffusers, ModernBERT."""
+
+    def gated(self, value, gate):
+        return value * F.gelu(gate)
+
+
+@construct({"Conv": 3, "Pointwise": 1, "Reduce": 2}, **IMAGE)
+class Global_response_norm(nn.Module):
+    """ConvNeXt V2."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.up, self.down = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 32, 1), nn.Conv2d(32, 8, 1)
+        self.weight, self.bias = nn.Parameter(torch.ones(32)), nn.Parameter(torch.ones(32))
+
+    def forward(self, x):
+        y = F.gelu(self.up(self.first(x)))
+        g = y.norm(p=2, dim=(2, 3), keepdim=True)
+        n = g / (g.mean(dim=1, keepdim=True) + 1e-6)
+        return self.down(y + torch.addcmul(self.bias.view(1, -1, 1, 1), self.weight.view(1, -1, 1, 1), y * n))
