@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 
@@ -21,7 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thread held when the process forked
+constexpr auto kPatience = std::chrono::seconds(30);
+/// Another thread may have held a lock when the process forked, which nobody opens in the child.
+constexpr int kTries = 2;
 
 /// In the child: nothing of what happens here is to be seen.
 [[noreturn]] void try_it(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
@@ -35,6 +38,22 @@ constexpr auto kPatience = std::chrono::seconds(60);  // a lock that another thr
   } catch (...) {  // a refusal is no death
   }
   _exit(0);
+}
+
+/// How the child ended; nothing where it had to be killed.
+std::optional<int> end_of(pid_t child) {
+  int status = 0;
+  const auto start = Clock::now();
+  for (auto pause = std::chrono::microseconds(200); waitpid(child, &status, WNOHANG) == 0;) {
+    if (Clock::now() - start > kPatience) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      return {};
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  }
+  return status;
 }
 
 /// A Concat of parts whose extents differ beside its axis: ONNX Runtime joins what has no elements with anything.
@@ -133,23 +152,16 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   return found;
 }
 
-bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-              ModelFolder& folder) {
-  const pid_t child = fork();
-  if (child < 0) return false;
-  if (child == 0) try_it(runtime, model, feeds, session, folder);
-  int status = 0;
-  const auto start = Clock::now();
-  for (auto pause = std::chrono::microseconds(200); waitpid(child, &status, WNOHANG) == 0;) {
-    if (Clock::now() - start > kPatience) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-      return false;
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+Fate fate_of(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+             ModelFolder& folder) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    const pid_t child = fork();
+    if (child < 0) return Fate::unknown;
+    if (child == 0) try_it(runtime, model, feeds, session, folder);
+    if (const std::optional<int> status = end_of(child))
+      return WIFEXITED(*status) && WEXITSTATUS(*status) == 0 ? Fate::survives : Fate::dies;
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return Fate::unknown;
 }
 
 }  // namespace modelflow
