@@ -1,4 +1,4 @@
-// The fused op LayerNorm: layer or RMS normalization, of a residual sum too.
+// The fused op LayerNorm: layer or RMS normalization, of a residual sum or with a residual added to it.
 #include <algorithm>
 #include <string>
 
@@ -15,9 +15,10 @@ struct LayerNormAttrs {
   explicit LayerNormAttrs(const CallAttrs& attrs)
       : rms(attrs.flag("rms")),
         residual(attrs.text("residual") != "none"),
+        after(attrs.text("residual") == "after"),
         keep_sum(attrs.flag("keep_sum")),
         axes(-static_cast<std::size_t>(std::min<std::int64_t>(attrs.integer("axis"), 0))) {}
-  bool rms, residual, keep_sum;
+  bool rms, residual, after, keep_sum;
   std::size_t axes;  ///< how many trailing axes are normalized
   std::size_t inputs() const { return 2 + (rms ? 0 : 1) + (residual ? 1 : 0); }
 };
@@ -32,12 +33,16 @@ std::vector<std::string> inputs(const Call& call) {
 
 std::string body(const Call& call, int opset) {
   const LayerNormAttrs norm(call);
+  const float epsilon = CallAttrs(call).number("epsilon");
   std::string text = "{\n", t = "x";
+  if (norm.after)
+    return text + layer_norm_text(norm.rms, norm.axes, t, epsilon, opset, "normalized") +
+           "y = Add (normalized, residual)\n}";
   if (norm.residual) {
     t = norm.keep_sum ? "y1" : "sum";
     text += t + " = Add (x, residual)\n";
   }
-  return text + layer_norm_text(norm.rms, norm.axes, t, CallAttrs(call).number("epsilon"), opset) + "}";
+  return text + layer_norm_text(norm.rms, norm.axes, t, epsilon, opset) + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int opset) {
@@ -73,17 +78,28 @@ Verdict read_sum(const Operand& x, const Operand& residual, Shape& sum) {
   return yes();
 }
 
+/// No extents that are known differ.
+bool may_be(const Shape& a, const Shape& b) {
+  if (a.rank() != b.rank()) return false;
+  for (std::size_t i = 0; i < a.rank(); ++i)
+    if (a[i].known() && b[i].known() && !(a[i] == b[i])) return false;
+  return true;
+}
+
 Verdict infer(Call& call) {
   const LayerNormAttrs norm(call);
   if (norm.axes == 0) return no("axis is not negative");
-  if (Verdict v = check_word(call, "residual", {"none", "before"}); !v) return v;
-  if (norm.keep_sum && !norm.residual) return no("keep_sum needs a residual");
+  if (Verdict v = check_word(call, "residual", {"none", "before", "after"}); !v) return v;
+  if (norm.keep_sum && (!norm.residual || norm.after)) return no("keep_sum needs a residual in front");
   if (call.inputs.size() != norm.inputs())
     return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");
   Shape x = call.in(0).shape;
   if (norm.residual) {
     if (Verdict v = read_sum(call.in(0), call.inputs.back(), x); !v) return v;
+    if (norm.after && x.has_rank() && !may_be(x, call.in(0).shape))
+      return no("would enlarge the result", call.inputs.back().name);
   }
+  if (norm.after) x = call.in(0).shape;
   if (x.has_rank() && x.rank() < norm.axes) return no("has fewer axes than are normalized", call.in(0).name);
   for (std::size_t i = 1; i < (norm.rms ? 2U : 3U); ++i) {
     if (Verdict v = fits(call.in(i), x, norm.axes); !v) return v;
@@ -99,7 +115,7 @@ Verdict infer(Call& call) {
 struct Sample {
   Dims x;
   int axes = 1;
-  bool rms = false, residual = false, keep_sum = false;
+  bool rms = false, residual = false, keep_sum = false, after = false;
   Dims other = {};  ///< of the residual when it is not of the shape of x
 };
 
@@ -107,11 +123,12 @@ void add(Samples& all, const Sample& sample) {
   const Dims& widest = sample.other.size() > sample.x.size() ? sample.other : sample.x;
   const Dims scale(widest.end() - sample.axes, widest.end());
   Attrs attrs{{"axis", std::int64_t{-sample.axes}}, {"epsilon", 1e-5f}};
-  attrs.set("rms", sample.rms ? 1 : 0).set("residual", sample.residual ? "before" : "none");
+  attrs.set("rms", sample.rms ? 1 : 0).set("residual", sample.after ? "after" : sample.residual ? "before" : "none");
   attrs.set("keep_sum", sample.keep_sum ? 1 : 0);
   Call call{"LayerNorm", std::move(attrs), {all.operand("x", sample.x), all.operand("scale", scale, 4)}, {}};
   if (!sample.rms) call.inputs.push_back(all.operand("bias", scale, 4));
-  if (sample.residual) call.inputs.push_back(all.operand("residual", sample.other.empty() ? sample.x : sample.other));
+  if (sample.residual || sample.after)
+    call.inputs.push_back(all.operand("residual", sample.other.empty() ? sample.x : sample.other));
   if (!infer(call)) throw Error(ErrorKind::internal, "a sample of LayerNorm contradicts itself");
   call.outputs[0].name = "y";
   if (sample.keep_sum) call.outputs[1].name = "sum";
@@ -133,6 +150,7 @@ std::vector<Call> samples() {
       add(all, {.x = {70}, .rms = rms, .residual = true, .other = {3, 9, 70}});
       add(all, {.x = {1, 4, 6}, .axes = 2, .rms = rms, .residual = true, .other = {3, 1, 6}});
       add(all, {.x = {2, 0, 16}, .rms = rms, .residual = true, .keep_sum = true});
+      add(all, {.x = {2, 5, 96}, .rms = rms, .after = true});
     }
     add(all, {.x = {4096, 64}});
     add(all, {.x = {150}});
@@ -145,7 +163,9 @@ std::vector<Call> samples() {
 
 extern const FusedOp layer_norm_op = {
     .kind = "LayerNorm",
-    .doc = "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output.",
+    .doc =
+        "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output, or with a "
+        "residual of the shape of x added after it.",
     .names = 3,
     .min_inputs = 2,
     .max_inputs = 4,

@@ -19,7 +19,8 @@ std::string mean_text(const std::string& name, const std::string& x, std::size_t
 }
 
 /// Written as ONNX Runtime's own fusions expect it, so that the body costs nothing without our plugin.
-std::string decomposed(bool rms, std::size_t axes, const std::string& t, float epsilon, int opset) {
+std::string decomposed(bool rms, std::size_t axes, const std::string& t, float epsilon, int opset,
+                       const std::string& result) {
   std::string text, deviation = t;
   if (!rms) {
     text += mean_text("mean", t, axes, opset) + "deviation = Sub (" + t + ", mean)\n";
@@ -29,18 +30,20 @@ std::string decomposed(bool rms, std::size_t axes, const std::string& t, float e
   text += mean_text("variance", "square", axes, opset);
   text += opset < 12 ? constant_text("small", epsilon) : "small = Constant <value_float: float = @epsilon> ()\n";
   text += "shifted = Add (variance, small)\nroot = Sqrt (shifted)\nnormal = Div (" + deviation + ", root)\n";
-  if (rms) return text + "y = Mul (normal, scale)\n";
-  return text + "scaled = Mul (normal, scale)\ny = Add (scaled, bias)\n";
+  if (rms) return text + result + " = Mul (normal, scale)\n";
+  return text + "scaled = Mul (normal, scale)\n" + result + " = Add (scaled, bias)\n";
 }
 
 }  // namespace
 
-std::string layer_norm_text(bool rms, std::size_t axes, const std::string& x, float epsilon, int opset) {
+std::string layer_norm_text(bool rms, std::size_t axes, const std::string& x, float epsilon, int opset,
+                            const std::string& result) {
   if (opset < 11)
     throw Error(ErrorKind::unsupported, "LayerNorm needs the axes of opset 11, not " + std::to_string(opset));
-  if (!has_op(rms, opset)) return decomposed(rms, axes, x, epsilon, opset);
-  const std::string op = rms ? "y = RMSNormalization" : "y = LayerNormalization";
-  return op + " <axis: int = @axis, epsilon: float = @epsilon> (" + x + ", scale" + (rms ? ")\n" : ", bias)\n");
+  if (!has_op(rms, opset)) return decomposed(rms, axes, x, epsilon, opset, result);
+  const std::string op = rms ? " = RMSNormalization" : " = LayerNormalization";
+  return result + op + " <axis: int = @axis, epsilon: float = @epsilon> (" + x + ", scale" +
+         (rms ? ")\n" : ", bias)\n");
 }
 
 std::vector<std::string> layer_norm_attributes(bool rms, int opset) {

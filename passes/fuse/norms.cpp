@@ -70,12 +70,38 @@ bool absorb_sum(Node& norm, Context& context, Extents& extents) {
   return true;
 }
 
+/// A sum of the normalization and a value of its shape (Swin v2, OLMo 2): at the place of the sum, behind both.
+bool absorb_sum_after(Node& norm, Context& context, Extents& extents) {
+  Node* sum = only_reader(*norm.output());
+  if (norm.attrs.text("residual") != "none" || !sum || !sum->is("Add") || &sum->graph() != &norm.graph()) return false;
+  Value& other = *sum->input(sum->input(0) == norm.output() ? 1 : 0);
+  const Shape whole = extents.of(*norm.output());
+  if (!whole.has_rank() || !(extents.of(other) == whole)) return false;
+  std::vector<Value*> inputs = norm.inputs();
+  inputs.push_back(&other);
+  Attrs attrs = norm.attrs;
+  attrs.set("residual", "after");
+  Graph& graph = norm.graph();
+  Node* made = make_fused(graph, context, "layer-norm-residual-after", "modelflow.LayerNorm", std::move(inputs),
+                          std::move(attrs), *sum);
+  if (!made) return false;
+  made->name = sum->name;
+  extents.forget(*norm.output());
+  extents.forget(*sum->output());
+  graph.replace(*sum->output(), *made->output());
+  graph.erase(*sum);
+  graph.erase(norm);
+  context.hit("layer-norm-residual-after");
+  return true;
+}
+
 int run_layers(Graph& graph, Context& context) {
   const std::vector<Node*> norms = nodes_of(graph, {"modelflow.LayerNorm"});
   if (norms.empty()) return 0;
   Extents extents;
   int changes = 0;
   for (Node* norm : norms) changes += absorb_sum(*norm, context, extents);
+  for (Node* norm : nodes_of(graph, {"modelflow.LayerNorm"})) changes += absorb_sum_after(*norm, context, extents);
   return changes;
 }
 
@@ -92,7 +118,9 @@ int run_groups(Graph& graph, Context& context) {
 
 Pass fuse_layer_norm() {
   return {.name = "fuse-layer-norm",
-          .doc = "A sum that no product or convolution took and a LayerNorm behind it -> one modelflow.LayerNorm",
+          .doc =
+              "A sum that no product or convolution took and a LayerNorm behind it or in front of it -> one "
+              "modelflow.LayerNorm",
           .run = run_layers};
 }
 

@@ -39,8 +39,9 @@ bool layer_norm(const Chosen& c, Operands& made) {
   const auto axes = static_cast<std::size_t>(-c.number("axis"));
   Dims other = x;
   const std::string residual = c.word("other");
-  made.call.attrs.set("residual", residual == "none" ? "none" : "before");
-  if (residual == "none" && c.is("keep_sum")) return false;
+  const bool before = residual != "none" && residual != "after";
+  made.call.attrs.set("residual", before ? "before" : residual);
+  if (!before && c.is("keep_sum")) return false;
   if (residual == "repeats" && !x.empty()) other[0] = 1;
   if (residual == "wider") other.insert(other.begin(), 2);
   if (axes > x.size()) return false;
@@ -145,7 +146,7 @@ std::vector<Domain> row_domains() {
        {words("x",
               {"1", "5", "3,15", "7,16", "2,17", "4,31", "3,64", "2,3,65", "2,2,130", "5,2,3,18", "0,8", "33,384"}),
         numbers("axis", {-1, -1, -2, -3}), flag("rms"), flag("keep_sum"), flag("constant"),
-        words("other", {"none", "same", "repeats", "wider"}), reals("epsilon", {1e-5f, 1e-12f, 0.1f})},
+        words("other", {"none", "same", "repeats", "wider", "after"}), reals("epsilon", {1e-5f, 1e-12f, 0.1f})},
        layer_norm,
        {Special::nan, Special::infinite, Special::tiny}},
       {"Softmax",

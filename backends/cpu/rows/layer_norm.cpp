@@ -1,5 +1,6 @@
 // Layer and RMS normalization, row by row: a row is read from memory once and stays in the first cache until written.
 #include <algorithm>
+#include <utility>
 
 #include "backends/broadcast.h"
 #include "backends/call_attrs.h"
@@ -14,8 +15,10 @@ class LayerNorm : public Implementation {
  public:
   LayerNorm(const Call& call, const VectorCode& code)
       : loops_(code.norm),
+        pointwise_(code.pointwise),
         rms_(CallAttrs(call).flag("rms")),
         residual_(CallAttrs(call).text("residual") != "none"),
+        after_(CallAttrs(call).text("residual") == "after"),
         keep_sum_(CallAttrs(call).flag("keep_sum")),
         axes_(-static_cast<std::size_t>(CallAttrs(call).integer("axis"))),
         epsilon_(CallAttrs(call).number("epsilon")) {}
@@ -27,6 +30,8 @@ class LayerNorm : public Implementation {
     const Broadcast shape("LayerNorm", dims);
     const std::span<const std::int64_t> y = shape.dims();
     if (y.size() < axes_) fail("x has fewer axes than are normalized");
+    if (after_ && !(std::ranges::equal(dims[0], y) && std::ranges::equal(dims[1], y)))
+      fail("the residual is not of the shape of x");
     for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
       if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
     }
@@ -53,9 +58,10 @@ class LayerNorm : public Implementation {
     const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
     const float* const operands[] = {floats(call.input(0)),
                                      residual_ ? floats(call.input(call.inputs() - 1)) : nullptr};
-    // What repeats is written out, a row at a time.
+    // What repeats is written out, a row at a time, and so is what a residual is added to: that may be x, and y as
+    // well.
     const bool whole = shape.whole(0) && (!residual_ || shape.whole(1));
-    float* copies = whole ? nullptr : reinterpret_cast<float*>(call.scratch(parts * 2 * n * sizeof(float)));
+    float* copies = whole && !after_ ? nullptr : reinterpret_cast<float*>(call.scratch(parts * 2 * n * sizeof(float)));
     share(call, rows, parts, [&](std::size_t begin, std::size_t end, std::size_t part) {
       const auto row_of = [&](std::size_t i, std::size_t r) {
         if (shape.whole(i)) return operands[i] + r * n;
@@ -66,10 +72,16 @@ class LayerNorm : public Implementation {
       for (std::size_t r = begin; r < end; ++r) {
         NormRow row = first;
         row.x = row_of(0, r);
-        if (residual_) row.residual = row_of(1, r);
+        if (residual_ && !after_) row.residual = row_of(1, r);
         row.y += r * n;
         if (row.sum) row.sum += r * n;
+        if (!after_) {
+          row_loop(row);
+          continue;
+        }
+        float* const y = std::exchange(row.y, copies + 2 * part * n);
         row_loop(row);
+        pointwise_.step(PointwiseOp::add, row.y, operands[1] + r * n, y, n);
       }
     });
   }
@@ -82,7 +94,8 @@ class LayerNorm : public Implementation {
   }
 
   const NormLoops& loops_;
-  bool rms_, residual_, keep_sum_;
+  const PointwiseLoops& pointwise_;
+  bool rms_, residual_, after_, keep_sum_;
   std::size_t axes_;
   float epsilon_;
 };
