@@ -75,12 +75,13 @@ class RowReader {
     return &value != &end_;
   }
 
-  /// Broadcast along heads or along the sequence, so that these may change places.
+  /// Broadcast along the sequence or along heads, so that these may change places.
   static bool fits(const Value& constant) {
     const Shape& shape = constant.shape();
-    return shape.rank() < 3    ? shape.rank() < 2 || shape[0].number() == 1
-           : shape.rank() == 3 ? shape[0].number() == 1 || shape[1].number() == 1
-                               : shape.rank() == 4 && (shape[1].number() == 1 || shape[2].number() == 1);
+    const auto is_one = [&](std::size_t from_end) {
+      return from_end > shape.rank() || shape[shape.rank() - from_end].number() == 1;
+    };
+    return shape.rank() <= 4 && (is_one(2) || is_one(3));
   }
 
   Value& end_;
@@ -106,6 +107,7 @@ Value* packed_in(Value& heads) {
 /// A constant whose axes of heads and sequence change places; one of them has extent 1.
 Value& turned(Value& constant, Build& build) {
   Dims dims = constant.constant()->dims();
+  if (dims.size() == 2) dims.insert(dims.begin(), 1);
   if (dims.size() < 3) return constant;
   std::swap(dims[dims.size() - 2], dims[dims.size() - 3]);
   return build.constant(constant.constant()->reshaped(dims), constant.name());
@@ -113,7 +115,7 @@ Value& turned(Value& constant, Build& build) {
 
 /// The same rows computed from `source`, then moved.
 void sink_transpose(const Rows& rows, Value& source, Context& context) {
-  Graph& graph = rows.nodes.front()->graph();
+  Graph& graph = rows.end->graph();
   Build build(graph, *rows.nodes.back(), context);
   std::map<const Value*, Value*> made = {{rows.from, &source}};
   for (const Node* node : rows.nodes) {
@@ -137,7 +139,7 @@ bool rewrite(Value* operand, Context& context) {
   const bool split = packed && split_product(*packed, 1, context);
   if (split) rows = RowReader(*operand).read();
   Value* source = rows ? unmoved(*rows->from) : nullptr;
-  if (!source || &source->producer()->graph() != &rows->nodes.front()->graph()) return split;
+  if (!source || &source->graph() != &rows->end->graph()) return split;
   sink_transpose(*rows, *source, context);
   context.hit("normalized-heads");
   return true;
