@@ -472,7 +472,7 @@ class Snake(nn.Module):
         return self.conv(x + (self.alpha + 1e-9).reciprocal() * torch.sin(self.alpha * x).pow(2))
 
 
-@construct({"MatMul": 2, "Pointwise": 1}, ["ReduceMax"])
+@construct({"MatMul": 2, "Pointwise": 1, "Reduce": 1})
 class Global_feature(nn.Module):
     """PointNet: the largest of all points beside each of them."""
 
