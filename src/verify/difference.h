@@ -24,8 +24,8 @@ OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& 
 OutputDiff difference(const std::string& output, const Tensor& a, const Tensor& b, double tolerance, double floor,
                       const Sections& sections);
 
-/// Compares what kind of numbers they are: NaN, an infinity, or finite; of booleans, what they say. Where `other` (may be null), a second result of
-/// the same model, differs from `a`, the model leaves it open, and either will do.
+/// Compares what kind of numbers they are: NaN, an infinity, or finite; of booleans, what they say. Where `other` (may
+/// be null), a second result of the same model, differs from `a`, the model leaves it open, and either will do.
 OutputDiff difference_in_kind(const std::string& output, const Tensor& a, const Tensor& b, const Tensor* other);
 
 /// "differs by 1.3e-02 of its largest value"
