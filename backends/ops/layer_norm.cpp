@@ -49,9 +49,10 @@ std::vector<std::string> attributes(const Call& call, int opset) {
   return layer_norm_attributes(LayerNormAttrs(call).rms, opset);
 }
 
+/// The operand has the last `axes` extents of x.
 Verdict fits(const Operand& operand, const Shape& x, std::size_t axes) {
   if (!operand.shape.has_rank()) return no("its rank is unknown", operand.name);
-  if (operand.shape.rank() != axes) return no("is not of the rank that is normalized", operand.name);
+  if (operand.shape.rank() != axes) return no("is not of rank " + std::to_string(axes), operand.name);
   for (std::size_t i = 0; x.has_rank() && i < axes; ++i) {
     const Dim &a = operand.shape[i], &b = x[x.rank() - axes + i];
     if (a.known() && b.known() && !(a == b)) return no("is " + a.str() + " where x is " + b.str(), operand.name);
@@ -78,14 +79,6 @@ Verdict read_sum(const Operand& x, const Operand& residual, Shape& sum) {
   return yes();
 }
 
-/// No extents that are known differ.
-bool may_be(const Shape& a, const Shape& b) {
-  if (a.rank() != b.rank()) return false;
-  for (std::size_t i = 0; i < a.rank(); ++i)
-    if (a[i].known() && b[i].known() && !(a[i] == b[i])) return false;
-  return true;
-}
-
 Verdict infer(Call& call) {
   const LayerNormAttrs norm(call);
   if (norm.axes == 0) return no("axis is not negative");
@@ -94,12 +87,12 @@ Verdict infer(Call& call) {
   if (call.inputs.size() != norm.inputs())
     return no("the attributes ask for " + std::to_string(norm.inputs()) + " inputs");
   Shape x = call.in(0).shape;
-  if (norm.residual) {
-    if (Verdict v = read_sum(call.in(0), call.inputs.back(), x); !v) return v;
-    if (norm.after && x.has_rank() && !may_be(x, call.in(0).shape))
-      return no("would enlarge the result", call.inputs.back().name);
+  const Operand& last = call.inputs.back();
+  if (norm.after && x.has_rank() && last.shape.has_rank()) {
+    if (Verdict v = fits(last, x, x.rank()); !v) return v;
+  } else if (norm.residual && !norm.after) {
+    if (Verdict v = read_sum(call.in(0), last, x); !v) return v;
   }
-  if (norm.after) x = call.in(0).shape;
   if (x.has_rank() && x.rank() < norm.axes) return no("has fewer axes than are normalized", call.in(0).name);
   for (std::size_t i = 1; i < (norm.rms ? 2U : 3U); ++i) {
     if (Verdict v = fits(call.in(i), x, norm.axes); !v) return v;

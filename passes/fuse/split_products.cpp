@@ -92,14 +92,13 @@ class Parts {
 
   /// At least two, and no column is computed twice.
   bool are_apart() const {
-    std::set<std::int64_t> seen;
-    std::size_t count = 0;
+    Ints all;
     for (const Part& part : parts_) {
       if (part.columns.size() < least_) return false;
-      seen.insert(part.columns.begin(), part.columns.end());
-      count += part.columns.size();
+      all.insert(all.end(), part.columns.begin(), part.columns.end());
     }
-    return parts_.size() > 1 && seen.size() == count;
+    std::ranges::sort(all);
+    return parts_.size() > 1 && std::ranges::adjacent_find(all) == all.end();
   }
 
   Value& y_;

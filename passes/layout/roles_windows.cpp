@@ -1,6 +1,5 @@
 // Pooling, resizing and transposed convolution channels last: no standard op does them in this order, ours do.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "passes/graph/facts.h"
@@ -209,9 +208,6 @@ bool permutable(const Node& node, std::size_t rank, Facts& facts) {
 std::optional<Role> global_pool_role(const Node& node, Facts& facts) { return global(node, facts); }
 
 std::optional<Role> image_reduction_role(const Node& node, Facts& facts) {
-  static constexpr std::array<std::string_view, 5> kOps = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2",
-                                                           "ReduceSumSquare"};
-  if (std::ranges::find(kOps, node.op()) == kOps.end()) return {};
   const auto axes = static_cast<std::int64_t>(facts.rank(node.input(0))) - 2;
   const Attrs attrs{{"axis", -axes - 1},
                     {"axes", axes},

@@ -123,7 +123,7 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (options.progress) options.progress("select", static_cast<double>(i) / static_cast<double>(parts.size()));
-    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double spent = since(start);
     if (spent > kPatience * tools.budget) {  // what is not reached stays fused; the whole model is timed as well
       timings.emplace_back().why_not = "no time left";
       continue;

@@ -45,7 +45,7 @@ class Clock {
   std::vector<Timing> look(const SelectTools& tools, const std::vector<const Model*>& models) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<Timing> timing = tools.time(models, share_);
-    left_ -= std::max(share_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    left_ -= std::max(share_, since(start));
     return timing;
   }
 

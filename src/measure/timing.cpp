@@ -13,8 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 /// The fastest of enough runs to fill a short block: others who use the machine only ever add time, and so do threads
 /// that wake up and weights that another side pushed out of the cache.
 double block(const Runner& run, std::size_t runs) {

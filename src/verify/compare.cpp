@@ -75,14 +75,9 @@ class Judge {
   void look_at(std::size_t i, Session& session) {
     const Feed& feed = reference_.feeds[i];
     std::vector<Tensor> results;
-    const Fate fate =
-        feed.empty ? fate_of(runtime_, optimized_, feed.values, session_, *reference_.folder) : Fate::survives;
-    if (fate == Fate::unknown) {
-      found_.note = "the result was not run on feed '" + feed.name + "': the process that tried it gave no answer";
-      return;
-    }
     try {
-      if (fate == Fate::dies) throw Error(ErrorKind::unsupported, "it ends the process");
+      if (feed.empty && !survives(runtime_, optimized_, feed.values, session_, *reference_.folder))
+        throw Error(ErrorKind::unsupported, "it ends the process");
       results = session.run(feed.values);
     } catch (const Error& error) {
       if (setting_.may_refuse_empty && has_empty_input(feed.values)) {
@@ -176,7 +171,7 @@ class Judge {
     if (!known.contains(i)) {
       try {
         const Feed& feed = reference_.feeds[i];
-        if (!feed.empty || fate_of(runtime_, model, feed.values, session, *reference_.folder) == Fate::survives)
+        if (!feed.empty || survives(runtime_, model, feed.values, session, *reference_.folder))
           known[i] = open_session(runtime_, model, session, *reference_.folder)->run(feed.values);
       } catch (const Error&) {
         known[i].clear();

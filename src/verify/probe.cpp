@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kPatience = std::chrono::seconds(30);
-/// Another thread may have held a lock when the process forked, which nobody opens in the child.
+/// Another thread may have held a lock when the process forked, which nobody opens in the child: hardly twice.
 constexpr int kTries = 2;
 
 /// In the child: nothing of what happens here is to be seen.
@@ -152,16 +152,15 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   return found;
 }
 
-Fate fate_of(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-             ModelFolder& folder) {
+bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              ModelFolder& folder) {
   for (int tries = 0; tries < kTries; ++tries) {
     const pid_t child = fork();
-    if (child < 0) return Fate::unknown;
+    if (child < 0) return false;
     if (child == 0) try_it(runtime, model, feeds, session, folder);
-    if (const std::optional<int> status = end_of(child))
-      return WIFEXITED(*status) && WEXITSTATUS(*status) == 0 ? Fate::survives : Fate::dies;
+    if (const std::optional<int> status = end_of(child)) return WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
   }
-  return Fate::unknown;
+  return false;
 }
 
 }  // namespace modelflow

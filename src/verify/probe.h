@@ -24,10 +24,8 @@ struct Outlook {
 };
 Outlook outlook(const Model& model, const Feeds& feeds);
 
-/// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one; `unknown`
-/// where that gives no answer.
-enum class Fate { survives, dies, unknown };
-Fate fate_of(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-             ModelFolder& folder);
+/// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
+bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              ModelFolder& folder);
 
 }  // namespace modelflow

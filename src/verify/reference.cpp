@@ -164,9 +164,8 @@ class Maker {
     if (survived_.contains(dims)) return;
     if (load_ > kMostLoad && !reference_.feeds.empty())
       throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
-    const Fate fate = fate_of(runtime_, original_, feeds, plain(), *reference_.folder);
-    if (fate == Fate::dies) throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
-    if (fate == Fate::unknown) throw Error(ErrorKind::unsupported, "a process of its own gave no answer");
+    if (!survives(runtime_, original_, feeds, plain(), *reference_.folder))
+      throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
     survived_.insert(dims);
   }
 

@@ -30,8 +30,7 @@ class LayerNorm : public Implementation {
     const Broadcast shape("LayerNorm", dims);
     const std::span<const std::int64_t> y = shape.dims();
     if (y.size() < axes_) fail("x has fewer axes than are normalized");
-    if (after_ && !(std::ranges::equal(dims[0], y) && std::ranges::equal(dims[1], y)))
-      fail("the residual is not of the shape of x");
+    if (after_ && !std::ranges::equal(dims[0], dims[1])) fail("the residual is not of the shape of x");
     for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
       if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
     }
