@@ -70,6 +70,9 @@ class Model {
   std::vector<Function> functions;
   std::string extras;  ///< serialized ModelProto with the parts nothing here edits (training_info, ...)
   bool had_external_data = false;
+  /// Symbols of the inputs that can be no other number, since a node refuses all others; inference goes by them. Not
+  /// part of the file: the inputs stay as they are declared.
+  std::map<std::string, std::int64_t> settled;
 
  private:
   std::unique_ptr<Graph> graph_;

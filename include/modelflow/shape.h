@@ -35,6 +35,8 @@ class Dim {
   std::vector<std::string> symbols() const;
   /// Its value for these values of the symbols; none when one is missing or the dim is unknown.
   std::optional<std::int64_t> evaluate(const std::map<std::string, std::int64_t>& symbols) const;
+  /// The same with numbers for these symbols.
+  Dim with(const std::map<std::string, std::int64_t>& symbols) const;
   /// Provably equal.
   bool operator==(const Dim& other) const;
   friend Dim operator+(const Dim& a, const Dim& b);

@@ -14,6 +14,7 @@ Stage clean(const Options& options) {
                   prune(),              // what nobody reads
                   inline_branches(),    // If with a constant condition -> the nodes of the branch
                   fold_shapes(),        // shape arithmetic over known dims -> constants, 0 and -1
+                  settled_symbols(),    // symbols that a Reshape allows one number -> this number, in all shapes
                   shape_sources(),      // extents of views and linear layers -> extents of what these were made of
                   transpose_weights(),  // Transpose of a constant -> the transposed constant (needs no runtime)
                   fold_constants(),     // nodes with constant inputs -> their results, evaluated by ONNX Runtime

@@ -14,6 +14,7 @@ Pass constant_nodes();
 Pass prune();
 Pass inline_branches();
 Pass fold_shapes();
+Pass settled_symbols();
 Pass shape_sources();
 Pass transpose_weights();
 Pass fold_constants();

@@ -191,6 +191,20 @@ std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64
   return sum;
 }
 
+Dim Dim::with(const std::map<std::string, std::int64_t>& symbols) const {
+  if (!terms_) return *this;
+  Dim sum = 0;
+  for (const auto& [monomial, coefficient] : *terms_) {
+    Dim product = coefficient;
+    for (const std::string& symbol : monomial) {
+      const auto found = symbols.find(symbol);
+      product = product * (found == symbols.end() ? Dim::symbol(symbol) : Dim(found->second));
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
 std::string Dim::str() const {
   if (number_) return std::to_string(*number_);
   if (!terms_) return "?";

@@ -143,6 +143,13 @@ bool merge_type(Type& type, const Type& found, bool declared) {
   return changed;
 }
 
+void Inference::settle(Type& type) const {
+  if (model_.settled.empty() || !type.is_tensor() || !type.shape.has_rank()) return;
+  std::vector<Dim> dims = type.shape.dims();
+  for (Dim& dim : dims) dim = dim.with(model_.settled);
+  type.shape = std::move(dims);
+}
+
 bool Inference::run(Node& node) {
   std::vector<Type> types;
   try {
@@ -165,6 +172,7 @@ bool Inference::run(Node& node) {
   bool changed = false;
   for (std::size_t i = 0; i < types.size(); ++i) {
     Value* value = node.outputs()[i];
+    settle(types[i]);
     if (value) changed |= merge_type(value->type, types[i], value->is_graph_output() && !value->graph().parent());
     if (value && naming_) name_dims(*value);
   }

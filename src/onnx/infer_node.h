@@ -31,6 +31,8 @@ class Inference {
   const std::string& contradiction() const { return contradiction_; }
 
  private:
+  /// Numbers in place of the symbols that the model has numbers for.
+  void settle(Type& type) const;
   std::vector<Type> infer(Node& node);
   std::vector<Type> infer_standard(Node& node);
   std::vector<Type> infer_fused(const Node& node);

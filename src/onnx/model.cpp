@@ -20,6 +20,7 @@ Model::Model(const Model& other)
       functions(other.functions),
       extras(other.extras),
       had_external_data(other.had_external_data),
+      settled(other.settled),
       graph_(other.graph_->clone()) {
   for (Function& function : functions) function.body = function.body->clone();
 }

@@ -40,7 +40,7 @@ def arguments():
     parser.add_argument("--keep", action="store_true", help="models stay in the folder (they are large)")
     parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
-    parser.add_argument("--missing", action="store_true", help="only architectures without a row from an earlier run")
+    parser.add_argument("--missing", action="store_true", help="only what no earlier run has measured")
     parser.add_argument("--list", action="store_true", help="only print the names")
     return parser.parse_args()
 
@@ -81,35 +81,54 @@ def everything_fused(options, file, result):
     return optimized(options, file, result, "--no-measure", "--inputs", file.with_suffix(".0.npz"))
 
 
-def measure(options, entry):
-    """A row of the table."""
+def lacks(options, row):
+    """What of a row is to be measured: all that was asked for or, with --missing, what no earlier run gave."""
+    asked = ["speed", "eight_bits"] if options.eight_bits else ["speed"]
+    return [part for part in asked if not options.missing or part not in row]
+
+
+def measure(options, entry, row):
+    """The row of the table with what it lacks."""
     name = f"{entry.name.replace(' ', '-')}.{options.exporter}"
-    file, fast, other = (options.out / f"{name}{end}.onnx" for end in ("", ".fast", ".other"))
+    file = options.out / f"{name}.onnx"
+    wanted = lacks(options, row)
+    try:
+        export(options, entry, file)
+        row = in_float32(options, name, file) if "speed" in wanted else row
+        if "eight_bits" in wanted:
+            row["eight_bits"] = in_eight_bits(options, file, options.out / f"{name}.lower.onnx")
+    finally:
+        if not options.keep:
+            for each in options.out.glob(f"{name}*.onnx*"):
+                each.unlink()
+    return row
+
+
+def in_float32(options, name, file):
+    """Speeds, seconds, nodes and what is left, of the model optimized with its usual options."""
+    fast, other = (options.out / f"{name}{end}.onnx" for end in (".fast", ".other"))
     feeds = file.with_suffix(".0.npz")
-    export(options, entry, file)
     start = time.monotonic()
     report = optimized(options, file, fast, "--inputs", feeds)
     seconds = time.monotonic() - start
     everything = everything_fused(options, file, other)
     stock, speed, fallback = timed(options, file, fast, feeds, OPTIMIZE_SECONDS)
-    row = {"machine": report["machine"], "stock_ms": stock, "speed": speed, "fallback": fallback, "verified": report["verified"] and everything["verified"], "seconds": seconds,
-           "nodes": (report["before"]["nodes"], everything["after"]["nodes"]), "left": left(everything),
-           "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
-           "again": changed_again(options, name, other, everything), "openvino": openvino_speed(options, file, feeds)}
-    if options.eight_bits:
-        row["eight_bits"] = in_eight_bits(options, file, file.with_name(f"{name}.lower.onnx"), feeds)
-    if not options.keep:
-        for each in options.out.glob(f"{name}*.onnx*"):
-            each.unlink()
-    return row
+    return {"machine": report["machine"], "stock_ms": stock, "speed": speed, "fallback": fallback, "verified": report["verified"] and everything["verified"], "seconds": seconds,
+            "nodes": (report["before"]["nodes"], everything["after"]["nodes"]), "left": left(everything),
+            "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
+            "again": changed_again(options, name, other, everything), "openvino": openvino_speed(options, file, feeds)}
 
 
-def in_eight_bits(options, file, result, feeds):
+def in_eight_bits(options, file, result):
     """Speed over stock ONNX Runtime in float32, the part of the bound on accuracy that it takes, how many products became 8-bit."""
-    report = optimized(options, file, result, "--precision", "int8-dynamic", "--inputs", feeds)
-    lowered = report["quantization"] or {"drop": 0, "max_drop": 1, "ops": []}
-    return {"speed": timed(options, file, result, feeds, OPTIMIZE_SECONDS)[1], "verified": report["verified"],
-            "drop": (lowered["drop"] or 0) / lowered["max_drop"], "lowered": sum(op["precision"] != "float32" for op in lowered["ops"])}
+    feeds = file.with_suffix(".0.npz")
+    try:
+        report = optimized(options, file, result, "--precision", "int8-dynamic", "--inputs", feeds)
+        lowered = report["quantization"] or {"drop": 0, "max_drop": 1, "ops": []}
+        return {"speed": timed(options, file, result, feeds, OPTIMIZE_SECONDS)[1], "verified": report["verified"],
+                "drop": (lowered["drop"] or 0) / lowered["max_drop"], "lowered": sum(op["precision"] != "float32" for op in lowered["ops"])}
+    except RuntimeError as error:
+        return {"why": str(error)}
 
 
 def openvino_speed(options, file, feeds):
@@ -125,8 +144,8 @@ def openvino_speed(options, file, feeds):
 def row_text(entry, row):
     if "why" in row:
         return f"| {entry.name} | {row['why']} |" + " |" * 8
-    eight = row.get("eight_bits")
-    eight = f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %" if eight else ""
+    eight = row.get("eight_bits", {"why": ""})
+    eight = eight["why"] if "why" in eight else f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %"
     before, after = row["nodes"]
     peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
     return (f"| {entry.name} | {row['stock_ms']:.1f} ms | {row['speed']:.2f}x | {row['fallback']:.2f}x | {peer} | {eight} | {row['seconds']:.0f} s | "
@@ -150,8 +169,17 @@ def page(results):
     ahead = sum(row["speed"] >= SLOWER * row["openvino"] for row in both)
     lines += mean_text([row["openvino"] for row in both], ", OpenVINO", len(results))
     counted = [row["unmeasured"] for row in rows if "unmeasured" in row]
+    eight = [row for row in rows if "speed" in row.get("eight_bits", {})]
+    lines += mean_text([row["eight_bits"]["speed"] for row in eight], ", 8 bits", len(results))
+    lines += mean_text([row["eight_bits"]["speed"] / row["speed"] for row in eight], ", 8 bits over float32", len(results))
     lines += [f"\nAhead of OpenVINO or equal (2 %): {ahead} of {len(both)}. Models with parts that could not be timed alone: {sum(map(bool, counted))} of {len(counted)}."]
     return "\n".join(lines) + "\n"
+
+
+def is_wrong(row):
+    """Slower than stock ONNX Runtime, in 8 bits than in float32, or not verified."""
+    eight = row.get("eight_bits", {"speed": row["speed"], "verified": True})
+    return "why" in eight or row["speed"] < SLOWER or eight["speed"] < SLOWER * row["speed"] or not (row["verified"] and eight["verified"])
 
 
 def main():
@@ -164,10 +192,10 @@ def main():
     kept = options.out / f"rows.{options.exporter}.json"  # of earlier runs, too: all of them take hours
     rows = json.loads(kept.read_text()) if kept.exists() else {}
     if options.missing:
-        wanted = [entry for entry in wanted if "speed" not in rows.get(entry.name, {})]
+        wanted = [entry for entry in wanted if lacks(options, rows.get(entry.name, {}))]
     for entry in wanted:
         try:
-            row = measure(options, entry)
+            row = measure(options, entry, rows.get(entry.name, {}))
         except RuntimeError as error:
             row = {"why": str(error)}
         rows[entry.name] = row
@@ -176,8 +204,7 @@ def main():
     if options.page:
         options.page.write_text(page([(entry, rows[entry.name]) for entry in MODELS if entry.name in rows]))
     refused = [entry.name for entry in wanted if "why" in rows[entry.name]]
-    wrong = [entry.name for entry in wanted if entry.name not in refused
-             and (rows[entry.name]["speed"] < SLOWER or not rows[entry.name]["verified"])]
+    wrong = [entry.name for entry in wanted if entry.name not in refused and is_wrong(rows[entry.name])]
     print(f"{len(wanted)} architectures; slower or not verified: {', '.join(wrong) or 'none'}; "
           f"not exported or refused: {', '.join(refused) or 'none'}")
     return bool(wrong)

@@ -1,0 +1,78 @@
+// Symbols of inputs that can be one number only: a batch that an exporter wrote as 1 into the targets of Reshapes.
+#include <set>
+
+#include "modelflow/shape_values.h"
+#include "passes/clean/clean.h"
+
+namespace modelflow::passes {
+namespace {
+
+/// What the file calls extents of inputs.
+std::set<std::string> declared_symbols(const Graph& graph) {
+  std::set<std::string> symbols;
+  for (const Value* input : graph.inputs())
+    if (input->type.is_tensor() && input->shape().has_rank())
+      for (const Dim& dim : input->shape().dims())
+        for (const std::string& symbol : dim.symbols())
+          if (dim == Dim::symbol(symbol)) symbols.insert(symbol);
+  return symbols;
+}
+
+/// How many elements the node lets through, unknown where that follows from what comes in.
+Dim admitted_elements(const Node& node, ShapeValues& contents) {
+  const auto target = node.is("Reshape") && node.input(1) ? contents.numbers(node.input(1)) : std::nullopt;
+  Dim product = target ? Dim(1) : Dim();
+  for (std::size_t axis = 0; target && axis < target->size(); ++axis)
+    product = (*target)[axis] > 0 ? product * Dim((*target)[axis]) : Dim();
+  return product;
+}
+
+/// The only numbers for the symbols of `extent` with which it is `number`: n for 12 * n, 1 for each where all of them
+/// have to be 1. Empty where there are others, or where inference made up a symbol.
+std::map<std::string, std::int64_t> solution(const Dim& extent, std::int64_t number,
+                                             const std::set<std::string>& declared) {
+  Dim factor = extent;
+  const std::vector<std::string> symbols = extent.symbols();
+  for (const std::string& symbol : symbols) {
+    if (!declared.contains(symbol)) return {};
+    while (!factor.known() && !factor.unknown() && !factor.divided_by(Dim::symbol(symbol)).unknown())
+      factor = factor.divided_by(Dim::symbol(symbol));
+  }
+  if (!factor.known() || factor.value() <= 0 || number % factor.value() != 0) return {};
+  const std::int64_t each = number / factor.value();
+  const bool alone = symbols.size() == 1 && extent == Dim::symbol(symbols.front()) * factor;
+  if (!alone && each != 1) return {};
+  std::map<std::string, std::int64_t> found;
+  for (const std::string& symbol : symbols) found[symbol] = each;
+  return found;
+}
+
+int settle(Model& model, Context& context) {
+  const std::set<std::string> declared = declared_symbols(model.graph());
+  ShapeValues contents(model.ir_version);
+  std::map<std::string, std::int64_t> found;
+  for (const auto& node : model.graph().nodes()) {  // those of branches need not run
+    const Dim admitted = declared.empty() ? Dim() : admitted_elements(*node, contents);
+    const Value* x = node->input(0);
+    if (!admitted.known() || !x || !x->type.is_tensor() || !x->shape().has_rank()) continue;
+    found.merge(solution(x->shape().elements().with(model.settled), admitted.value(), declared));
+  }
+  if (found.empty()) return 0;
+  context.hit("reshape-of-one-number", static_cast<int>(found.size()));
+  model.settled.merge(found);
+  infer_types(model);
+  return 1;
+}
+
+}  // namespace
+
+Pass settled_symbols() {
+  return {.name = "settled-symbols",
+          .doc =
+              "Symbols of inputs that a Reshape with a constant target allows one number only become this number in "
+              "the shapes of all other values: all that depends on them is known. Inputs stay as they are declared.",
+          .run = [](Graph&, Context& context) { return settle(context.model, context); },
+          .whole_model = true};
+}
+
+}  // namespace modelflow::passes
