@@ -1,9 +1,15 @@
 // Softmax between two products, and the standard Attention -> modelflow.Attention. What the products read is followed
 // back through whatever only moves elements, down to the projections; three projections of one input become one.
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "modelflow/modelflow.h"
 #include "passes/fuse/attention_build.h"
 #include "passes/fuse/attention_standard.h"
 #include "passes/fuse/fuse.h"
+#include "passes/fuse/projection.h"
+#include "passes/fuse/split_products.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -31,12 +37,53 @@ Verdict fuse_products(Node& softmax, Context& context) {
   return build_attention(std::move(found), context);
 }
 
+/// All ways to read queries, keys and values; none where the node is no part of an attention.
+std::array<std::vector<Heads>, 3> read_operands(Node& node) {
+  std::array<std::vector<Heads>, 3> operands;
+  Core core;
+  if (node.is("Attention")) {
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (rank_of(node.input(i)) == 4) operands[i] = read_heads(*node.input(i), false);
+  } else if (read_core(node, core)) {
+    operands = {read_heads(*core.scores->input(0), false), read_heads(*core.scores->input(1), true),
+                read_heads(*core.values, core.turned)};
+  }
+  return operands;
+}
+
+bool in_rows(const Heads& heads) { return heads.form == Heads::Form::bsh; }
+
+/// All are rows that were projected from one value.
+bool may_pack(const std::array<std::vector<Heads>, 3>& operands) {
+  std::set<const Value*> sources;
+  for (const std::vector<Heads>& operand : operands) {
+    const auto rows = std::ranges::find_if(operand, in_rows);
+    if (rows == operand.end()) return false;
+    const std::optional<Projection> projection = read_projection(*rows->value);
+    sources.insert(projection ? projection->x : rows->value);
+  }
+  return sources.size() == 1;
+}
+
+/// An operand whose heads stand in a packed projection gets a projection of its own and is read where that leaves it,
+/// where attention cannot take the projections as one: the others are turned (Rotary), cut, or made of another value.
+bool tell_apart(Node& node, Context& context) {
+  const auto operands = read_operands(node);
+  if (may_pack(operands)) return false;
+  for (const std::vector<Heads>& operand : operands)
+    for (const Heads& heads : operand)
+      if (in_rows(heads) && !heads.whole() && split_product(*heads.value, 1, context)) return true;
+  return false;
+}
+
 int run(Graph& graph, Context& context) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
     if (node->output() && (node->is("Softmax") || node->is("Attention"))) nodes.push_back(node.get());
   const std::uint64_t version = graph.version();
   int changes = 0;
+  for (Node* node : nodes)
+    while (tell_apart(*node, context)) ++changes;
   for (Node* node : nodes) {
     const Verdict verdict =
         node->is("Softmax") ? fuse_products(*node, context) : fuse_standard_attention(*node, context);

@@ -6,6 +6,7 @@
 #include "passes/fuse/attention_heads.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/last_axis.h"
+#include "passes/fuse/split_products.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
@@ -162,6 +163,16 @@ class Fusing {
     return {};
   }
 
+  /// x, of a projection of its own where it was a part of a packed one: rows are read in place then.
+  Value& unpacked(Value& x) {
+    for (const Heads& heads : read_heads(x, false)) {
+      if (heads.form != Heads::Form::bsh || heads.whole()) continue;
+      const Use use = x.uses().front();
+      if (split_product(*heads.value, 1, context_)) return *use.node->input(use.index);
+    }
+    return x;
+  }
+
   Verdict build(const Turn& turn, Node& root) {
     if (context_.model.opset() < 13) return no("the opset is below 13");
     if (heads_ == 0 && rank_of(turn.x) != 4) return no("it is not of rank 4", turn.x->name());
@@ -170,12 +181,13 @@ class Fusing {
     Attrs attrs;
     attrs.set("interleaved", turn.interleaved ? 1 : 0).set("half_width", turn.half_width ? 1 : 0);
     attrs.set("partial", turn.partial ? 1 : 0);
-    const std::optional<Heads> rows = heads_ == 0 ? rows_of(*turn.x) : std::nullopt;
+    Value& x = heads_ == 0 ? unpacked(*turn.x) : *turn.x;
+    const std::optional<Heads> rows = heads_ == 0 ? rows_of(x) : std::nullopt;
     const bool flat = heads_ > 0 || rows;
     const std::int64_t heads = rows ? rows->heads : std::max<std::int64_t>(heads_, 1);
     attrs.set("num_heads", heads).set("x_layout", flat ? "BSH" : "BNSH");
     Node* fused = make_fused(graph_, context_, "rotary", "modelflow.Rotary",
-                             {rows ? rows->value : turn.x, turn.cos, turn.sin}, std::move(attrs), root);
+                             {rows ? rows->value : &x, turn.cos, turn.sin}, std::move(attrs), root);
     if (!fused) return no("");
     Value* y = fused->output();
     if (rows) y = &heads_in(*y, heads, rows->size, root);

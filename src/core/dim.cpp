@@ -177,18 +177,7 @@ std::vector<std::string> Dim::symbols() const {
 }
 
 std::optional<std::int64_t> Dim::evaluate(const std::map<std::string, std::int64_t>& symbols) const {
-  if (!terms_) return number_;
-  std::int64_t sum = 0;
-  for (const auto& [monomial, coefficient] : *terms_) {
-    std::int64_t product = coefficient;
-    for (const std::string& symbol : monomial) {
-      const auto found = symbols.find(symbol);
-      if (found == symbols.end()) return std::nullopt;
-      if (__builtin_mul_overflow(product, found->second, &product)) return std::nullopt;
-    }
-    if (__builtin_add_overflow(sum, product, &sum)) return std::nullopt;
-  }
-  return sum;
+  return with(symbols).number();
 }
 
 Dim Dim::with(const std::map<std::string, std::int64_t>& symbols) const {
