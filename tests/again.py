@@ -6,8 +6,8 @@ import onnx
 
 
 def forget_values(file):
-    """The model without anything that it says of its values."""
-    model = onnx.load(file)
+    """The model without anything that it says of its values; weights beside it stay there, of which there may be more than 2 GiB."""
+    model = onnx.load(file, load_external_data=False)
     del model.graph.value_info[:]
     onnx.save(model, file)
 

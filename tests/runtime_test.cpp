@@ -1,13 +1,18 @@
 // ONNX Runtime through its C API: found, every dtype in and out, profiles, errors as one line.
 #include "modelflow/runtime.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <filesystem>
+#include <fstream>
 
 #include "modelflow/error.h"
 #include "modelflow/model.h"
+#include "src/runtime/profile.h"
 
 namespace modelflow {
 namespace {
@@ -84,6 +89,23 @@ TEST_F(RuntimeTest, ProfileNamesNodes) {
   EXPECT_EQ(found->inputs, std::vector<Dims>{{2}});
   EXPECT_EQ(found->outputs, std::vector<Dims>{{2}});
   EXPECT_THROW(session->profile(), Error);
+}
+
+TEST(Profile, TimesAreMediansOfRuns) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / fmt::format("profile-{}.json", getpid());
+  const auto node = [](const char* name, int microseconds) {
+    return fmt::format(R"({{"name": "{}_kernel_time", "dur": {}}}, )", name, microseconds);
+  };
+  const std::string run = R"({"name": "model_run"})";
+  std::ofstream(file) << "[" << node("a", 1) << node("b", 3) << node("b", 4) << run << ", " << node("a", 1000) << run
+                      << ", " << node("a", 2) << node("b", 5) << run << "]";
+  const std::vector<NodeTime> times = read_profile(file);
+  std::filesystem::remove(file);
+  ASSERT_EQ(times.size(), 2U);
+  EXPECT_EQ(times[0].name, "b");
+  EXPECT_DOUBLE_EQ(times[0].seconds, 5e-6);  // 7, 0 and 5 in turn
+  EXPECT_EQ(times[0].calls, 3);
+  EXPECT_DOUBLE_EQ(times[1].seconds, 2e-6);
 }
 
 TEST_F(RuntimeTest, ErrorsAreOneLine) {

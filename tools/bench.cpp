@@ -16,6 +16,7 @@
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
 #include "self_description.h"
+#include "src/core/median.h"
 #include "src/core/new_file.h"
 #include "src/measure/sides.h"
 #include "src/measure/timing.h"

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "src/core/median.h"
 #include "src/measure/timing.h"
 
 namespace modelflow::tools {

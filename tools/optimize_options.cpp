@@ -276,6 +276,7 @@ void convert(const Raw& raw, Arguments& out) {
   options.level = parse_level(raw);
   options.target = Target::parse(raw.target);
   options.measure = !raw.no_measure && !raw.fast;
+  options.profile = out.json || !out.report_file.empty();  // nothing else tells of nodes
   options.verify = !raw.no_verify;
   if (raw.fast) options.verify_seconds = kFastVerification;
   options.verify_seconds = raw.verify_seconds.value_or(options.verify_seconds);

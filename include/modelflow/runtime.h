@@ -29,7 +29,7 @@ struct SessionOptions {
 
 struct NodeTime {
   std::string name, op;
-  double seconds = 0;  ///< mean per run
+  double seconds = 0;  ///< of a run, the median: others who use the machine interrupt some
   int calls = 0;
   std::vector<Dims> inputs = {}, outputs = {};  ///< extents of the last run
 };

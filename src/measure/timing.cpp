@@ -6,6 +6,7 @@
 #include <cmath>
 #include <random>
 
+#include "src/core/median.h"
 #include "src/verify/compare.h"
 
 namespace modelflow {
@@ -36,13 +37,6 @@ std::vector<Timing> summaries(const std::vector<std::vector<double>>& rounds) {
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 Interval interval_of_median(const std::vector<double>& values) {
   if (values.empty()) return {};

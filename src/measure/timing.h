@@ -28,7 +28,6 @@ struct Interval {
 };
 /// Bootstrapped, of the median; the same for the same values.
 Interval interval_of_median(const std::vector<double>& values);
-double median(std::vector<double> values);  ///< 0 of none
 /// `side` with its speedup over `base`, which took turns with it.
 Timing against(const Timing& base, const Timing& side);
 

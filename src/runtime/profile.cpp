@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "modelflow/error.h"
+#include "src/core/median.h"
 
 namespace modelflow {
 
@@ -30,7 +31,8 @@ std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
     throw Error(ErrorKind::unsupported, "ONNX Runtime's profile is no JSON array").within(file.string());
   constexpr std::string_view suffix = "_kernel_time";
   std::map<std::string, NodeTime> times;
-  int runs = 0;
+  std::map<std::string, std::vector<double>> seconds;  // of each run
+  std::size_t runs = 0;
   for (const nlohmann::json& event : events) {
     std::string name = event.value("name", "");
     if (name == "model_run") ++runs;
@@ -43,12 +45,14 @@ std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
       time.inputs = extents(event["args"], "input_type_shape");
       time.outputs = extents(event["args"], "output_type_shape");
     }
-    time.seconds += event.value("dur", 0.0) * 1e-6;
+    seconds[name].resize(runs + 1);
+    seconds[name].back() += event.value("dur", 0.0) * 1e-6;
     ++time.calls;
   }
   std::vector<NodeTime> sorted;
   for (auto& [name, time] : times) {
-    time.seconds /= std::max(runs, 1);
+    seconds[name].resize(std::max<std::size_t>(runs, 1));
+    time.seconds = median(std::move(seconds[name]));
     sorted.push_back(std::move(time));
   }
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
