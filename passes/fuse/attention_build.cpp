@@ -96,7 +96,9 @@ class Builder {
   }
 
   /// What an operand costs: others that read the heads as they are keep the nodes that make them.
-  int cost(const Heads& heads) const {
+  int cost(const Heads& heads) const { return cost_of_form(heads) + (heads.windows() ? 1 : 0); }  // a Reshape
+
+  int cost_of_form(const Heads& heads) const {
     const bool alone = heads.read_only_by(found_.nodes);
     if (heads.form == Form::bnsh) return alone ? 1 : 0;
     if (heads.form == Form::bnhs) return 3;
