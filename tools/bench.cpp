@@ -38,8 +38,6 @@ struct Settings {
   bool profile = false, json = false, no_plugin = false, kernels = false;
 };
 
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 bool has_fused_ops(const Model& model) {
   if (model.opsets.contains(std::string(kDomain))) return true;
   for (const Function& function : model.functions)

@@ -11,7 +11,6 @@
 #include <numeric>
 
 #include "src/core/median.h"
-#include "src/measure/timing.h"
 
 namespace modelflow::tools {
 namespace {

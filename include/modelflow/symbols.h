@@ -1,9 +1,12 @@
-// Types without the symbols of their extents.
+// Symbols of extents: told, and forgotten.
 #pragma once
 
 #include "modelflow/graph.h"
 
 namespace modelflow {
+
+/// One symbol as it is, and nothing computed from it.
+bool is_symbol(const Dim& dim);
 
 /// Extents that are no numbers become unknown: a symbol stands for an extent of one call of a function, of one trip of
 /// a loop or of one element of a sequence, and the next has its own.

@@ -1,8 +1,11 @@
 // Symbols of inputs that can be one number only: a batch that an exporter wrote as 1 into the targets of Reshapes.
+#include <algorithm>
 #include <set>
 
 #include "modelflow/shape_values.h"
+#include "modelflow/symbols.h"
 #include "passes/clean/clean.h"
+#include "passes/graph/facts.h"
 
 namespace modelflow::passes {
 namespace {
@@ -13,18 +16,15 @@ std::set<std::string> declared_symbols(const Graph& graph) {
   for (const Value* input : graph.inputs())
     if (input->type.is_tensor() && input->shape().has_rank())
       for (const Dim& dim : input->shape().dims())
-        for (const std::string& symbol : dim.symbols())
-          if (dim == Dim::symbol(symbol)) symbols.insert(symbol);
+        if (is_symbol(dim)) symbols.insert(dim.symbols().front());
   return symbols;
 }
 
-/// How many elements the node lets through, unknown where that follows from what comes in.
+/// How many elements a Reshape lets through; unknown where that follows from what comes in.
 Dim admitted_elements(const Node& node, ShapeValues& contents) {
-  const auto target = node.is("Reshape") && node.input(1) ? contents.numbers(node.input(1)) : std::nullopt;
-  Dim product = target ? Dim(1) : Dim();
-  for (std::size_t axis = 0; target && axis < target->size(); ++axis)
-    product = (*target)[axis] > 0 ? product * Dim((*target)[axis]) : Dim();
-  return product;
+  const auto target = contents.numbers(node.input(1));
+  if (!target || std::ranges::any_of(*target, [](std::int64_t extent) { return extent <= 0; })) return {};
+  return Shape::of(*target).elements();
 }
 
 /// The only numbers for the symbols of `extent` with which it is `number`: n for 12 * n, 1 for each where all of them
@@ -49,12 +49,14 @@ std::map<std::string, std::int64_t> solution(const Dim& extent, std::int64_t num
 
 int settle(Model& model, Context& context) {
   const std::set<std::string> declared = declared_symbols(model.graph());
+  if (declared.empty()) return 0;
   ShapeValues contents(model.ir_version);
   std::map<std::string, std::int64_t> found;
-  for (const auto& node : model.graph().nodes()) {  // those of branches need not run
-    const Dim admitted = declared.empty() ? Dim() : admitted_elements(*node, contents);
-    const Value* x = node->input(0);
-    if (!admitted.known() || !x || !x->type.is_tensor() || !x->shape().has_rank()) continue;
+  for (const Node* node : nodes_of(model.graph(), {"Reshape"})) {  // those of branches need not run
+    const Value *x = node->input(0), *target = node->input(1);
+    if (!x || !target || !x->type.is_tensor() || !x->shape().has_rank()) continue;
+    const Dim admitted = admitted_elements(*node, contents);
+    if (!admitted.known()) continue;
     found.merge(solution(x->shape().elements().with(model.settled), admitted.value(), declared));
   }
   if (found.empty()) return 0;

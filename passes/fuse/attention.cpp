@@ -22,42 +22,48 @@ bool same_windows(const Core& core) {
   return (q.rank() != 5 && v.rank() != 5) || (q.rank() == v.rank() && same(0) && same(1));
 }
 
+/// All ways to read queries, keys and values.
+using Readings = std::array<std::vector<Heads>, 3>;
+
+Readings read_operands(const Core& core) {
+  return {read_heads(*core.scores->input(0), false), read_heads(*core.scores->input(1), true),
+          read_heads(*core.values, core.turned)};
+}
+
 /// What stands around a Softmax.
 Verdict fuse_products(Node& softmax, Context& context) {
   Core core;
   if (Verdict v = read_core(softmax, core); !v) return v;
   if (!same_windows(core)) return no("queries, keys and values have unlike windows", core.scores->output()->name());
-  Attention found{.end = core.context, .nodes = core.nodes, .nan_guard = core.nan_guard, .turned = core.turned};
-  found.q = read_heads(*core.scores->input(0), false);
-  found.k = read_heads(*core.scores->input(1), true);
-  found.v = read_heads(*core.values, core.turned);
+  auto [q, k, v] = read_operands(core);
+  Attention found{.end = core.context,
+                  .nodes = core.nodes,
+                  .q = std::move(q),
+                  .k = std::move(k),
+                  .v = std::move(v),
+                  .nan_guard = core.nan_guard,
+                  .turned = core.turned};
   found.masking = [&](std::int64_t heads, Masking& masking) {
     return make_mask(core, heads, *core.context, context, masking);
   };
   return build_attention(std::move(found), context);
 }
 
-/// All ways to read queries, keys and values; none where the node is no part of an attention.
-std::array<std::vector<Heads>, 3> read_operands(Node& node) {
-  std::array<std::vector<Heads>, 3> operands;
+/// None where the node is no part of an attention.
+Readings read_operands(Node& node) {
   Core core;
-  if (node.is("Attention")) {
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      if (rank_of(node.input(i)) == 4) operands[i] = read_heads(*node.input(i), false);
-  } else if (read_core(node, core)) {
-    operands = {read_heads(*core.scores->input(0), false), read_heads(*core.scores->input(1), true),
-                read_heads(*core.values, core.turned)};
-  }
+  if (!node.is("Attention")) return read_core(node, core) ? read_operands(core) : Readings();
+  Readings operands;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (rank_of(node.input(i)) == 4) operands[i] = read_heads(*node.input(i), false);
   return operands;
 }
 
-bool in_rows(const Heads& heads) { return heads.form == Heads::Form::bsh; }
-
 /// All are rows that were projected from one value.
-bool may_pack(const std::array<std::vector<Heads>, 3>& operands) {
+bool may_pack(const Readings& operands) {
   std::set<const Value*> sources;
   for (const std::vector<Heads>& operand : operands) {
-    const auto rows = std::ranges::find_if(operand, in_rows);
+    const auto rows = std::ranges::find(operand, Heads::Form::bsh, &Heads::form);
     if (rows == operand.end()) return false;
     const std::optional<Projection> projection = read_projection(*rows->value);
     sources.insert(projection ? projection->x : rows->value);
@@ -69,11 +75,8 @@ bool may_pack(const std::array<std::vector<Heads>, 3>& operands) {
 /// where attention cannot take the projections as one: the others are turned (Rotary), cut, or made of another value.
 bool tell_apart(Node& node, Context& context) {
   const auto operands = read_operands(node);
-  if (may_pack(operands)) return false;
-  for (const std::vector<Heads>& operand : operands)
-    for (const Heads& heads : operand)
-      if (in_rows(heads) && !heads.whole() && split_product(*heads.value, 1, context)) return true;
-  return false;
+  return !may_pack(operands) &&
+         std::ranges::any_of(operands, [&](const auto& operand) { return split_packed(operand, context); });
 }
 
 int run(Graph& graph, Context& context) {

@@ -97,13 +97,6 @@ Value* unmoved(const Value& heads) {
   return node && node->is("Transpose") && node->attrs.ints("perm") == kHeadsFirst ? node->input(0) : nullptr;
 }
 
-/// The projection that `heads` are a part of, others of which are read as well.
-Value* packed_in(Value& heads) {
-  for (const Heads& read : read_heads(heads, false))
-    if (read.form == Heads::Form::bsh && !read.whole()) return read.value;
-  return nullptr;
-}
-
 /// A constant whose axes of heads and sequence change places; one of them has extent 1.
 Value& turned(Value& constant, Build& build) {
   Dims dims = constant.constant()->dims();
@@ -135,8 +128,7 @@ bool rewrite(Value* operand, Context& context) {
     operand = node->input(0);
   if (!operand) return false;
   std::optional<Rows> rows = RowReader(*operand).read();
-  Value* packed = rows && !unmoved(*rows->from) ? packed_in(*rows->from) : nullptr;
-  const bool split = packed && split_product(*packed, 1, context);
+  const bool split = rows && !unmoved(*rows->from) && split_packed(read_heads(*rows->from, false), context);
   if (split) rows = RowReader(*operand).read();
   Value* source = rows ? unmoved(*rows->from) : nullptr;
   if (!source || &source->graph() != &rows->end->graph()) return split;

@@ -165,12 +165,8 @@ class Fusing {
 
   /// x, of a projection of its own where it was a part of a packed one: rows are read in place then.
   Value& unpacked(Value& x) {
-    for (const Heads& heads : read_heads(x, false)) {
-      if (heads.form != Heads::Form::bsh || heads.whole()) continue;
-      const Use use = x.uses().front();
-      if (split_product(*heads.value, 1, context_)) return *use.node->input(use.index);
-    }
-    return x;
+    const Use use = x.uses().front();
+    return split_packed(read_heads(x, false), context_) ? *use.node->input(use.index) : x;
   }
 
   Verdict build(const Turn& turn, Node& root) {

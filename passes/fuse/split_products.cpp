@@ -122,6 +122,12 @@ bool split_product(Value& y, std::size_t least, Context& context) {
   return true;
 }
 
+bool split_packed(const std::vector<Heads>& ways, Context& context) {
+  return std::ranges::any_of(ways, [&](const Heads& heads) {
+    return heads.form == Heads::Form::bsh && !heads.whole() && split_product(*heads.value, 1, context);
+  });
+}
+
 Pass split_products() {
   return {
       .name = "split-products",

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "modelflow/symbols.h"
 #include "src/onnx/derived.h"
 #include "src/onnx/held_dims.h"
 
@@ -59,8 +60,6 @@ std::set<std::string> symbols_of(Model& model) {
   });
   return all;
 }
-
-bool is_symbol(const Dim& dim) { return dim.symbols().size() == 1 && dim == Dim::symbol(dim.symbols().front()); }
 
 /// "part.symbol", with a number where that is taken, and without what would read back as arithmetic.
 std::string fresh_symbol(const Part& part, const std::string& symbol, std::set<std::string>& taken) {

@@ -3,6 +3,11 @@
 
 namespace modelflow {
 
+bool is_symbol(const Dim& dim) {
+  const std::vector<std::string> symbols = dim.symbols();
+  return symbols.size() == 1 && dim == Dim::symbol(symbols.front());
+}
+
 void forget_symbols(Type& type) {
   if (!type.is_tensor() || !type.shape.has_rank()) return;
   std::vector<Dim> dims = type.shape.dims();

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "modelflow/pass.h"
+#include "modelflow/symbols.h"
 #include "src/input_shape.h"
 #include "src/measure/describe.h"
 #include "src/measure/roofline.h"
@@ -23,8 +24,7 @@ Symbols symbols_of(const Model& model, const std::map<std::string, Dims>& inputs
     const auto given = inputs.find(input->name());
     if (given == inputs.end() || !input->shape().has_rank() || input->shape().rank() != given->second.size()) continue;
     for (std::size_t axis = 0; axis < given->second.size(); ++axis)
-      if (const Dim& dim = input->shape()[axis]; dim.symbols().size() == 1 && dim == Dim::symbol(dim.symbols()[0]))
-        symbols[dim.symbols()[0]] = given->second[axis];
+      if (const Dim& dim = input->shape()[axis]; is_symbol(dim)) symbols[dim.symbols()[0]] = given->second[axis];
   }
   return symbols;
 }

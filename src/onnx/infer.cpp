@@ -11,6 +11,7 @@
 #include "src/emit/bind.h"
 #include "src/onnx/corrections.h"
 #include "src/onnx/derived.h"
+#include "src/onnx/held_dims.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
 #include "src/onnx/symbolic.h"
@@ -144,10 +145,8 @@ bool merge_type(Type& type, const Type& found, bool declared) {
 }
 
 void Inference::settle(Type& type) const {
-  if (model_.settled.empty() || !type.is_tensor() || !type.shape.has_rank()) return;
-  std::vector<Dim> dims = type.shape.dims();
-  for (Dim& dim : dims) dim = dim.with(model_.settled);
-  type.shape = std::move(dims);
+  if (model_.settled.empty() || !type.is_tensor()) return;
+  change_dims(type, [&](const Dim& dim) { return dim.with(model_.settled); });
 }
 
 bool Inference::run(Node& node) {

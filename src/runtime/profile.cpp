@@ -45,8 +45,9 @@ std::vector<NodeTime> read_profile(const std::filesystem::path& file) {
       time.inputs = extents(event["args"], "input_type_shape");
       time.outputs = extents(event["args"], "output_type_shape");
     }
-    seconds[name].resize(runs + 1);
-    seconds[name].back() += event.value("dur", 0.0) * 1e-6;
+    std::vector<double>& of_runs = seconds[name];
+    of_runs.resize(runs + 1);
+    of_runs.back() += event.value("dur", 0.0) * 1e-6;
     ++time.calls;
   }
   std::vector<NodeTime> sorted;

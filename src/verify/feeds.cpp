@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "modelflow/symbols.h"
 #include "src/input_shape.h"
 #include "src/verify/role.h"
 
@@ -57,8 +58,7 @@ std::map<std::string, std::int64_t> given_symbols(const Model& model, const std:
     if (found == given.end()) continue;
     if (!input->shape().has_rank()) continue;
     for (std::size_t axis = 0; axis < found->second.size(); ++axis)
-      if (const Dim& dim = input->shape()[axis]; dim.symbols().size() == 1 && dim == Dim::symbol(dim.symbols()[0]))
-        symbols[dim.symbols()[0]] = found->second[axis];
+      if (const Dim& dim = input->shape()[axis]; is_symbol(dim)) symbols[dim.symbols()[0]] = found->second[axis];
   }
   return symbols;
 }
