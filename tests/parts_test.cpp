@@ -101,23 +101,28 @@ TEST_F(PartsTest, ValuesWhoseChannelsWereMovedAreComparedToo) {
 
 /// Factors of Resize that callers give: a digit less would take a row from its result, which nothing else fits then.
 TEST_F(PartsTest, WhatDecidesExtentsIsNotMoved) {
-  const auto model = [](const std::string& sum) {
+  const auto model = [](const std::string& factors, const std::string& sum) {
     return Model::from_text(
         "<ir_version: 8, opset_import: [\"\" : 17]>\n"
         "g (float[1,1,3,3] x, float[4] by, float[1,1,6,6] z) => (float[1,1,6,6] y) <float off = {0.01}> {\n"
+        "f = " +
+        factors + " (by)\n" +
         "r = Resize <mode = \"nearest\", nearest_mode = \"floor\", coordinate_transformation_mode = \"asymmetric\"> "
-        "(x, \"\", by)\n" +
+        "(x, \"\", f)\n" +
         sum + "}");
   };
-  const Model original = model("y = Add (r, z)\n");
   const auto filled = [](const Dims& dims) {
     return Tensor::of<float>(dims, std::vector<float>(static_cast<std::size_t>(element_count(dims)), 0.7F));
   };
   const Feeds feeds = {
       {"x", filled({1, 1, 3, 3})}, {"by", Tensor::of<float>({4}, {1, 1, 2, 2})}, {"z", filled({1, 1, 6, 6})}};
-  const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
-  EXPECT_FALSE(
-      compare_parts(*runtime_, original, model("a = Add (r, z)\n y = Add (a, off)\n"), feeds, reference, {}).agree);
+  for (const std::string factors : {"Identity", "Relu"}) {
+    SCOPED_TRACE(factors);
+    const Model original = model(factors, "y = Add (r, z)\n");
+    const Model wrong = model(factors, "a = Add (r, z)\n y = Add (a, off)\n");
+    const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
+    EXPECT_FALSE(compare_parts(*runtime_, original, wrong, feeds, reference, {}).agree);
+  }
 }
 
 /// So many that are half-way between two steps, and an input that may be empty.

@@ -50,12 +50,17 @@ bool is_any_of(const Node& node, std::initializer_list<const char*> ops) {
 }
 
 /// A digit less would take a row from a result, or its value from a power of a negative number.
-bool decides(const Node& node) {
-  return is_any_of(node, {"Resize", "Upsample", "Range", "Pow", "OneHot", "Loop", "Scan", "If"});
+bool decides(const Use& use) {
+  if (is_any_of(*use.node, {"Resize", "Upsample", "OneHot", "Pow"})) return use.index > 0;
+  return is_any_of(*use.node, {"Range", "Loop", "Scan", "If"});
 }
 
-bool moves(const Node& node) {
-  return is_any_of(node, {"Identity", "Cast", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Gather"});
+/// Whether the numbers that a node reads are what it gives, or, where they are few (factors), what its results follow.
+bool hands_on(const Node& node) {
+  if (is_any_of(node, {"Identity", "Cast", "Concat", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Gather"}))
+    return true;
+  const Value* output = node.output();
+  return output && output->type.shape.has_rank() && output->type.shape.rank() <= 1;
 }
 
 constexpr unsigned kAlike = 4;  // tries in which all go one way: feeds and constants with or against each other
@@ -80,9 +85,9 @@ bool decides_extents_or_domain(const Value& value) {
     const Value* moved = left.back();
     left.pop_back();
     for (const Use& use : moved->uses()) {
-      if (decides(*use.node)) return true;
+      if (decides(use)) return true;
       for (const Value* output : use.node->outputs())
-        if (moves(*use.node) && output && seen.insert(output).second) left.push_back(output);
+        if (hands_on(*use.node) && output && seen.insert(output).second) left.push_back(output);
     }
   }
   return false;

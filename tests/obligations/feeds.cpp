@@ -101,6 +101,10 @@ std::vector<Feed> feeds_of(const Model& model, Random& random) {
           {"special numbers", draw(model, Extents::usual, Numbers::special, random)}};
 }
 
+double smallest_normal(DType dtype) {
+  return dtype == DType::f64 ? 0x1p-1022 : dtype == DType::f16 ? 0x1p-14 : 0x1p-126;
+}
+
 Tensor jittered(const Tensor& tensor, bool integers_too, Random& random) {
   const DType dtype = tensor.dtype();
   if (!is_float(dtype)) return tensor;
@@ -109,10 +113,7 @@ Tensor jittered(const Tensor& tensor, bool integers_too, Random& random) {
                        : dtype == DType::f16 ? 0x1p-10
                                              : 0x1p-7;
   // Numbers that are not normal have fewer digits than others: their last one is as large as the smallest number.
-  const double smallest = dtype == DType::f64   ? 0x1p-1074
-                          : dtype == DType::f32 ? 0x1p-149
-                          : dtype == DType::f16 ? 0x1p-24
-                                                : 0x1p-133;
+  const double smallest = smallest_normal(dtype) * digit;
   std::vector<double> values = tensor.to_doubles();
   for (double& value : values)
     if (std::isfinite(value) && value != 0 && (integers_too || value != std::nearbyint(value)))

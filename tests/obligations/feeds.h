@@ -19,6 +19,9 @@ struct Feed {
 /// -0, denormals among them.
 std::vector<Feed> feeds_of(const Model& model, std::mt19937_64& random);
 
+/// Below it numbers of the type have fewer digits.
+double smallest_normal(DType dtype);
+
 /// Every number that is no small integer a last digit larger or smaller: what follows from that is noise.
 Tensor jittered(const Tensor& tensor, bool integers_too, std::mt19937_64& random);
 
