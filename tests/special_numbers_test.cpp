@@ -6,58 +6,23 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/host_invocation.h"
 #include "backends/ops/matmul_attrs.h"
 #include "tests/call_model.h"
 #include "tests/close.h"
-#include "tests/domains/operands.h"
+#include "tests/each_kernel.h"
 
 namespace modelflow {
 namespace {
 
 using domains::Operands;
-using domains::Special;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
-
-/// A call with attributes of its own on top of the defaults.
-Operands call_of(const char* op, const Attrs& attrs) {
-  Operands made(1, Special::none);
-  made.call.op = op;
-  made.call.attrs = find_fused_op(op)->defaults;
-  for (const auto& [name, value] : attrs) made.call.attrs.set(name, value);
-  return made;
-}
 
 Tensor with(const Tensor& tensor, std::initializer_list<std::pair<std::size_t, float>> numbers) {
   return Tensor::make(DType::f32, tensor.dims(), [&](std::byte* bytes) {
     std::copy_n(tensor.data(), byte_count(DType::f32, tensor.dims()), bytes);
     for (const auto& [at, number] : numbers) reinterpret_cast<float*>(bytes)[at] = number;
   });
-}
-
-/// Output 0 in float32 of every kernel that takes the call, on every instruction set.
-void with_results(Operands& made, const std::function<void(std::span<const float>)>& look) {
-  Verdict fits = find_fused_op(made.call.op)->infer(made.call);
-  ASSERT_TRUE(fits) << fits.reason;
-  HostThreads threads(2);
-  int taken = 0;
-  for (const Kernel* kernel : kernels()) {
-    if (!kernel->takes(made.call, Target::host())) continue;
-    for (const IsaSet isas : {IsaSet(), IsaSet(Isa::avx2), host_isas()}) {
-      if (!isas.has(kernel->needs) || !host_isas().has(isas)) continue;
-      SCOPED_TRACE(std::string(kernel->name) + " on " + isas.str() + " " + describe(made.call));
-      Target target = Target::host();
-      target.isas = isas;
-      HostInvocation invocation(threads, {made.values().begin(), made.values().end()});
-      kernel->create(made.call, target)->run(invocation);
-      const Tensor got = invocation.result(0, made.call.outputs[0].dtype);
-      const Tensor wide = got.dtype() == DType::bf16 ? widened(got) : got;
-      look(wide.as<float>());
-      ++taken;
-    }
-  }
-  EXPECT_GT(taken, 0) << describe(made.call);
 }
 
 TEST(SpecialNumbers, AMaximumOfAWindowKeepsNan) {

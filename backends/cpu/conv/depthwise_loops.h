@@ -181,6 +181,14 @@ struct RowTask {
   const Epilogue& epilogue;
 };
 
+/// What strips leave: the activation, and a residual behind it.
+void activate_results(const Epilogue& epilogue, const Strip& s, std::size_t count) {
+  activate_all(epilogue.activation, s.y, count);
+  if (epilogue.residual != ops::Residual::after) return;
+  vectors(count,
+          [&s](std::size_t i, auto part) { store(s.y + i, load(s.y + i, part) + load(s.added + i, part), part); });
+}
+
 /// Results [from, from + count) of one row, or of two. More than one at a time only where strips are there for them.
 void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
   const ConvProblem& p = task.run.problem;
@@ -202,7 +210,7 @@ void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
     if (i == 0 || reach != Reach::two_rows) (strip ? strip : single(task.run.group))(s, task.epilogue);
     if (!runs_in_registers(task.epilogue.activation.kind))
-      activate_rows(task.epilogue, s.y, s.y_pixel, s.added, count, s.channels);
+      activate_results(task.epilogue, s, static_cast<std::size_t>(count * s.channels));
     s.x += source.band.row, s.y += s.y_row;
     if (s.added) s.added += s.y_row;
   }

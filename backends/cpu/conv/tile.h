@@ -101,6 +101,23 @@ MODELFLOW_INLINE void bend_rows(Floats (&acc)[R][N], const Epilogue& epilogue) {
   }
 }
 
+/// By way of the stack, where the sums lie one behind the other.
+template <int R, int N>
+MODELFLOW_INLINE void activate_tile(Floats (&acc)[R][N], const ActivationSpec& spec) {
+  alignas(sizeof(Floats)) float sums[R * N * kFloats];
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) store(sums + kFloats * (r * N + j), acc[r][j]);
+  }
+  activate_all(spec, sums, R * N * kFloats);
+#pragma GCC unroll 32
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 4
+    for (int j = 0; j < N; ++j) acc[r][j] = load(sums + kFloats * (r * N + j));
+  }
+}
+
 template <int R, int N>
 MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
   if (t.pause) return write_tile(acc, t);
@@ -113,10 +130,9 @@ MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilo
     }
   });
   if (epilogue.activation.kind == Activation::prelu) bend_rows(acc, epilogue);
-  const bool done = runs_in_registers(epilogue.activation.kind);
-  if (done && epilogue.residual == ops::Residual::after) add_rows(acc, t);
+  if (!runs_in_registers(epilogue.activation.kind)) activate_tile(acc, epilogue.activation);
+  if (epilogue.residual == ops::Residual::after) add_rows(acc, t);
   write_tile(acc, t);
-  if (!done) activate_rows(epilogue, t.y, t.y_step, t.added, R, kFloats * (N - 1) + t.last_lanes);
 }
 
 /// One step over one element of every pixel, or over two neighbouring ones (`Pair`), `At` steps further; three pixels

@@ -37,7 +37,7 @@ struct Sigmoid {
   MODELFLOW_INLINE Floats operator()(Floats x) const { return sigmoid(x); }
 };
 struct Silu {
-  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * sigmoid(x); }
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return gated(x, x); }
 };
 struct HardSigmoid {
   Floats alpha, beta;
@@ -48,20 +48,14 @@ struct HardSwish {
   MODELFLOW_INLINE Floats operator()(Floats x) const { return x * gate(x); }
 };
 struct Gelu {
-  MODELFLOW_INLINE Floats operator()(Floats x) const {
-    const Floats half = x * 0.5f;
-    return half * erf(x * 0.70710678f) + half;
-  }
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * normal(x); }
 };
 struct GeluTanh {
-  MODELFLOW_INLINE Floats operator()(Floats x) const {
-    const Floats inner = x * x * 0.044715f * x + x, half = x * 0.5f;
-    return half * tanh(inner * 0.79788456f) + half;
-  }
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * normal_by_tanh(x); }
 };
 struct QuickGelu {
   Floats alpha;
-  MODELFLOW_INLINE Floats operator()(Floats x) const { return x * sigmoid(alpha * x); }
+  MODELFLOW_INLINE Floats operator()(Floats x) const { return gated(x, alpha * x); }
 };
 struct Mish {
   MODELFLOW_INLINE Floats operator()(Floats x) const {

@@ -3,6 +3,7 @@
 // is one.
 #pragma once
 
+#include "backends/cpu/vector/gelu_fits.h"
 #include "backends/cpu/vector/vector.h"
 
 namespace modelflow::cpu {
@@ -107,11 +108,17 @@ MODELFLOW_INLINE Floats reciprocal(Floats d) {
 #endif
 }
 
-/// 0 itself far below 0: -inf times the gate of SiLU is NaN, and the lowest number times it nothing.
-MODELFLOW_INLINE Floats sigmoid(Floats x) {
-  const Floats within = min(all(87.0f), max(all(-87.0f), x)), gate = reciprocal(QuickExp()(-within) + 1.0f);
-  return x < all(-87.0f) ? Floats{} : gate;
+/// y / (1 + exp(-x)). The divisor is infinite far below 0: -inf times the gate of SiLU is NaN, and the lowest number
+/// times it nothing.
+MODELFLOW_INLINE Floats gated(Floats y, Floats x) {
+#ifdef __AVX512F__  // a division beside other work takes as long as the estimate and its Newton step, and is exact
+  return y / (1.0f + QuickExp()(-min(all(104.0f), max(all(-104.0f), x))));
+#else
+  const Floats e = QuickExp()(-min(all(87.0f), max(all(-87.0f), x)));
+  return y / (x < all(-87.0f) ? all(__builtin_inff()) : 1.0f + e);
+#endif
 }
+MODELFLOW_INLINE Floats sigmoid(Floats x) { return gated(all(1.0f), x); }
 
 /// x P(x^2) / Q(x^2), largest relative error 5.9e-8 (3.3e-7 as it is computed) up to 9, where it is 1.
 MODELFLOW_INLINE Floats tanh(Floats x) {
@@ -177,6 +184,34 @@ MODELFLOW_INLINE Floats erf(Floats x) {
   q = q * z + 0.499256998f;
   q = q * z + 1.0f;
   return min(all(1.0f), max(all(-1.0f), a * p / q));
+}
+
+#endif
+
+#ifdef __AVX512F__
+
+/// The polynomial of the interval that x lies in; see gelu_fits.h.
+MODELFLOW_INLINE Floats fitted(const float (&fit)[5][32], Floats x) {
+  const Floats within = min(all(5.5f), max(all(-5.6f), x));
+  const Floats t = within * (1 / kGeluStep) + (kRounding + 16), n = t - (kRounding + 16), u = within - n * kGeluStep;
+  const auto at = [&](const float* of) {  // the lowest bits of t count intervals
+    return Floats(_mm512_permutex2var_ps(load(of), reinterpret_cast<__m512i>(t), load(of + 16)));
+  };
+  Floats p = at(fit[4]);
+#pragma GCC unroll 4
+  for (int power = 3; power >= 0; --power) p = p * u + at(fit[power]);
+  return p;
+}
+MODELFLOW_INLINE Floats normal(Floats x) { return fitted(kNormal, x); }
+MODELFLOW_INLINE Floats normal_by_tanh(Floats x) { return fitted(kNormalByTanh, x); }
+
+#else
+
+/// (1 + erf(x / sqrt(2))) / 2: the gate of GELU.
+MODELFLOW_INLINE Floats normal(Floats x) { return erf(x * 0.70710678f) * 0.5f + 0.5f; }
+/// The same by way of tanh (Hendrycks and Gimpel).
+MODELFLOW_INLINE Floats normal_by_tanh(Floats x) {
+  return tanh((x * x * 0.044715f * x + x) * 0.79788456f) * 0.5f + 0.5f;
 }
 
 #endif
