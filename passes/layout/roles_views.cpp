@@ -81,6 +81,18 @@ bool leads_to_first(const Node& node, const Ints& perm, Facts& facts) {
   return perm != to_last(perm.size()) || (!is_image(*node.input(0), facts) && becomes_image(*node.output(), facts));
 }
 
+/// A Transpose of spatial axes alone (patches of MobileViT): channels last it moves whole pixels.
+Role turned_image(const Ints& perm) {
+  Ints last = {0};
+  for (std::size_t i = 2; i < perm.size(); ++i) last.push_back(perm[i] - 1);
+  last.push_back(static_cast<std::int64_t>(perm.size()) - 1);
+  Role role{.inputs = {0}};
+  role.make = [last](Move& move) {
+    return Outputs{move.add("Transpose", {move.inputs[0]}, {{"perm", last}}).output()};
+  };
+  return role;
+}
+
 /// An explicit Transpose is free where one of its sides is channels last already.
 std::optional<Role> transpose_role(const Node& node, Facts& facts) {
   const Ints perm = node.attrs.ints("perm");
@@ -99,7 +111,7 @@ std::optional<Role> transpose_role(const Node& node, Facts& facts) {
     role.make = [](Move& move) { return Outputs{move.inputs[0]}; };
     return role;
   }
-  return {};
+  return perm[0] == 0 && perm[1] == 1 ? std::optional(turned_image(perm)) : std::nullopt;
 }
 
 /// Squeeze of spatial axes, Unsqueeze of new ones behind the channels.

@@ -18,19 +18,34 @@ Verdict is_float32_image(const Match& m) {
   return yes();
 }
 
-/// Reshapes that join some channels and all pixels into groups, and bring back the shape of x.
+/// The value whose shape the norm is said in, x or y: the one of fewer axes, as views of the pixels (unfolded patches)
+/// may have been merged with the Reshapes around the groups.
+const Value& image_of(const Match& m) {
+  const Value &x = m.value("x"), &y = *m.root().output();
+  const bool fewer = y.shape().has_rank() && y.shape().rank() >= 3 && y.shape().rank() < x.shape().rank();
+  return fewer ? y : x;
+}
+
+/// What brings numbers of one shape into another; nothing where they are of one shape.
+std::optional<Ints> view(const Shape& from, const Shape& to) {
+  std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
+  for (std::size_t i = 0; i < to.rank() && to.rank() == from.rank(); ++i) open += from[i] == to[i] ? 0 : 1;
+  if (to.rank() == from.rank() && open <= 1) return Ints{};
+  std::optional<Ints> target = reshape_target(from.dims(), to.dims());
+  return target && !refuses_empty(*target) ? target : std::nullopt;
+}
+
+/// Reshapes that join some channels and all pixels into groups, and bring back the shape of x or another one.
 Verdict groups_and_back(const Match& m) {
-  const Value &x = m.value("x"), &y = *m.root().output(), &grouped = *m.node("norm").input(0);
-  if (!x.shape()[1].known()) return no("the number of channels is unknown", x.name());
+  const Value &x = m.value("x"), &y = *m.root().output(), &grouped = *m.node("norm").input(0), &image = image_of(m);
+  if (!image.shape()[1].known()) return no("the number of channels is unknown", image.name());
   if (!grouped.shape().has_rank() || grouped.shape().rank() < 3 || !grouped.shape()[1].known())
     return no("the number of groups is unknown", grouped.name());
-  if (!(grouped.shape()[0] == x.shape()[0])) return no("the batch may change", grouped.name());
+  if (!(grouped.shape()[0] == image.shape()[0])) return no("the batch may change", grouped.name());
   const std::int64_t groups = grouped.shape()[1].value();
-  if (groups < 1 || x.shape()[1].value() % groups != 0) return no("the groups do not divide the channels", x.name());
-  if (!y.shape().has_rank() || y.shape().rank() != x.shape().rank()) return no("the rank changes", y.name());
-  std::size_t open = 0;  // one dim that is not proven equal follows from the number of elements
-  for (std::size_t i = 0; i < y.shape().rank(); ++i) open += x.shape()[i] == y.shape()[i] ? 0 : 1;
-  return open <= 1 ? yes() : no("the shape of x does not return", y.name());
+  if (groups < 1 || image.shape()[1].value() % groups != 0)
+    return no("the groups do not divide the channels", image.name());
+  return y.shape().has_rank() && view(x.shape(), y.shape()) ? yes() : no("the shape of x does not return", y.name());
 }
 
 /// One number per group -> one per channel; null when it is not constant or of another size.
@@ -50,29 +65,42 @@ std::vector<Value*> make(Build& build, Value& x, std::int64_t groups, float epsi
                     {{"num_groups", groups}, {"epsilon", epsilon}, {"layout", std::string(layout)}})};
 }
 
+Value& viewed(Build& build, Value& x, const Shape& from, const Shape& to) {
+  const Ints target = *view(from, to);
+  return target.empty() ? x : build.op("Reshape", {&x, &build.constant(tensor_of(target), "shape")});
+}
+
+/// GroupNorm in the shape of image_of().
+std::vector<Value*> between_views(const Match& m, Build& build, float epsilon, Value& scale, Value& bias) {
+  const Shape &x = m.value("x").shape(), &image = image_of(m).shape(), &y = m.root().output()->shape();
+  const std::int64_t groups = m.node("norm").input(0)->shape()[1].value();
+  std::vector<Value*> made = make(build, viewed(build, m.value("x"), x, image), groups, epsilon, scale, bias);
+  for (Value*& value : made) value = &viewed(build, *value, image, y);
+  return made;
+}
+
 std::vector<Value*> from_instances(const Match& m, Build& build) {
   const Node& norm = m.node("norm");
-  const std::int64_t groups = norm.input(0)->shape()[1].value(), channels = m.value("x").shape()[1].value();
+  const std::int64_t groups = norm.input(0)->shape()[1].value(), channels = image_of(m).shape()[1].value();
   Value* scale = per_channel(build, m.value("s"), groups, channels);
   Value* bias = per_channel(build, m.value("b"), groups, channels);
   if (!scale || !bias) return build.refuse(no("scale or bias of the groups is not constant", norm.output()->name()));
-  return make(build, m.value("x"), groups, norm.attrs.number("epsilon", 1e-5F), *scale, *bias);
+  return between_views(m, build, norm.attrs.number("epsilon", 1e-5F), *scale, *bias);
 }
 
 /// Means over all axes behind the groups.
 std::vector<Value*> from_layers(const Match& m, Build& build) {
   const Node& norm = m.node("norm");
   const Shape& grouped = norm.input(0)->shape();
-  const std::int64_t groups = grouped[1].value(), channels = m.value("x").shape()[1].value();
   if (norm.attrs.integer("rms") || norm.attrs.text("residual") != "none")
     return build.refuse(no("it is no layer normalization", norm.output()->name()));
   if (norm.attrs.integer("axis") != 2 - static_cast<std::int64_t>(grouped.rank()))
     return build.refuse(no("not all axes of a group are normalized", norm.output()->name()));
   const std::optional<double> s = const_number(&m.value("s")), b = const_number(&m.value("b"));
   if (!s || !b) return build.refuse(no("the scale varies within a group", norm.output()->name()));
-  const Axes axes{1, 0, {channels}};
-  return make(build, m.value("x"), groups, norm.attrs.number("epsilon"), filled(build, axes, static_cast<float>(*s)),
-              filled(build, axes, static_cast<float>(*b)));
+  const Axes axes{1, 0, {image_of(m).shape()[1].value()}};
+  return between_views(m, build, norm.attrs.number("epsilon"), filled(build, axes, static_cast<float>(*s)),
+                       filled(build, axes, static_cast<float>(*b)));
 }
 
 /// [N,H,W,C] -> [N,H,W,G,C/G] -> [N,H,W,C], means over all but batch and groups (Keras).
