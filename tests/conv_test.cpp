@@ -206,6 +206,23 @@ TEST(Conv, RandomShapes) {
   }
 }
 
+// Windows side by side, as wide as patches are: with pixels left over, several images, and more than one thread.
+TEST(Conv, RandomPatches) {
+  std::mt19937 engine(11);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine); };
+  for (int round = 0; round < 60; ++round) {
+    const std::int64_t kh = pick(1, 17), kw = pick(6, 17), c = pick(1, 4), rows = pick(0, 4), columns = pick(0, 9);
+    Attrs all = ops::activation_sample(std::vector{"None", "Relu", "Gelu"}[pick(0, 2)]);
+    all.set("strides", Ints{kh, kw}).set("has_bias", pick(0, 1)).set("x_layout", "NCHW");
+    all.set("y_layout", std::vector{"NHWC", "NCHW"}[pick(0, 1)]);
+    all.set("residual", std::vector{"none", "before", "after"}[pick(0, 2)]);
+    const Dims x = {pick(0, 3), c, rows * kh + pick(0, static_cast<int>(kh) - 1), columns * kw + pick(0, 5)};
+    if (x[2] < kh || x[3] < kw) continue;
+    const Case made(x, {pick(1, 70), c, kh, kw}, all);
+    ASSERT_NO_FATAL_FAILURE(check(made.call, {}, static_cast<std::size_t>(pick(1, 4))));
+  }
+}
+
 TEST(Conv, OneImplementationRunsOtherBatchesAndSizes) {
   const Case made({1, 8, 8, 24}, {24, 24, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}});
   for (const Dims& x : {Dims{3, 5, 31, 24}, Dims{0, 8, 8, 24}, Dims{1, 1, 1, 24}, Dims{1, 70, 9, 24}}) {

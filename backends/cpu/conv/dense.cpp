@@ -8,6 +8,7 @@
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/padding.h"
+#include "backends/cpu/conv/patches.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/scratch_tasks.h"
@@ -181,6 +182,10 @@ class Dense : public Implementation {
                  near_floats_,        panel_floats_};
     ConvProblem& p = run.problem;
     if (p.batch * p.filters * p.rows * p.columns == 0) return;
+    if (node_.conv.group == 1 && has_patches(p)) {
+      p = product_of_patches(p, call, reinterpret_cast<float*>(call.scratch(patch_floats(p) * sizeof(float))));
+      run.depth = p.channels;
+    }
     flatten(p);
     const Cut c = cut(run, static_cast<std::int64_t>(panels_.size()), static_cast<std::int64_t>(call.threads()));
     const std::int64_t groups = ceil_div(static_cast<std::int64_t>(panels_.size()), c.panels);
