@@ -191,15 +191,15 @@ MODELFLOW_INLINE Floats erf(Floats x) {
 #ifdef __AVX512F__
 
 /// The polynomial of the interval that x lies in; see gelu_fits.h.
-MODELFLOW_INLINE Floats fitted(const float (&fit)[5][32], Floats x) {
+MODELFLOW_INLINE Floats fitted(const float (&fit)[10][16], Floats x) {
   const Floats within = min(all(5.5f), max(all(-5.6f), x));
   const Floats t = within * (1 / kGeluStep) + (kRounding + 16), n = t - (kRounding + 16), u = within - n * kGeluStep;
-  const auto at = [&](const float* of) {  // the lowest bits of t count intervals
-    return Floats(_mm512_permutex2var_ps(load(of), reinterpret_cast<__m512i>(t), load(of + 16)));
+  const auto at = [&](int power) {  // the lowest bits of t count intervals
+    return Floats(_mm512_permutex2var_ps(load(fit[2 * power]), reinterpret_cast<__m512i>(t), load(fit[2 * power + 1])));
   };
-  Floats p = at(fit[4]);
+  Floats p = at(4);
 #pragma GCC unroll 4
-  for (int power = 3; power >= 0; --power) p = p * u + at(fit[power]);
+  for (int power = 3; power >= 0; --power) p = p * u + at(power);
   return p;
 }
 MODELFLOW_INLINE Floats normal(Floats x) { return fitted(kNormal, x); }
