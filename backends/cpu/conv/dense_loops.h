@@ -283,9 +283,9 @@ void run_part(const DenseRun& run, const DenseTask& task, std::byte* scratch) {
     if (p.slopes) epilogue.slopes = p.slopes + panel.first;
     tile.y = result.y + panel.first - first;
     tile.added = result.added ? result.added + panel.first - first : nullptr;
-    tile.last_lanes = (panel.count - 1) % kFloats + 1;
-    tile.last = Rest(static_cast<std::size_t>(tile.last_lanes));
-    tile.whole = tile.last_lanes == kFloats;
+    const std::int64_t last_lanes = (panel.count - 1) % kFloats + 1;
+    tile.last = Rest(static_cast<std::size_t>(last_lanes));
+    tile.whole = last_lanes == kFloats;
     const bool last = i + 1 == task.panel1;
     const bool first_reader = i == task.panel0 || panel.channel != run.panels[i - 1].channel;
     // Rows come one after the other, or there is one long row.

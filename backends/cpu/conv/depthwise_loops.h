@@ -183,7 +183,7 @@ struct RowTask {
 
 /// What strips leave: the activation, and a residual behind it.
 void activate_results(const Epilogue& epilogue, const Strip& s, std::size_t count) {
-  activate_all(epilogue.activation, s.y, count);
+  activate(epilogue.activation, s.y, s.y, count);
   if (epilogue.residual != ops::Residual::after) return;
   vectors(count,
           [&s](std::size_t i, auto part) { store(s.y + i, load(s.y + i, part) + load(s.added + i, part), part); });

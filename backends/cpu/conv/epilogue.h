@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/vector/activation.h"
+#include "backends/cpu/loops/activation_loop.h"
 #include "backends/ops/conv_attrs.h"
 
 namespace modelflow::cpu {
@@ -18,7 +18,7 @@ struct Epilogue {
 };
 
 /// Activations of a few instructions run on the accumulators; the others would bloat every tile and take a second pass
-/// over the tile while it is in L1.
+/// (activation_loop.h) over the tile while it is in L1.
 constexpr bool runs_in_registers(Activation kind) {
   return kind == Activation::none || kind == Activation::relu || kind == Activation::squared_relu ||
          kind == Activation::clip || kind == Activation::leaky_relu || kind == Activation::bounded_leaky_relu ||
@@ -52,13 +52,6 @@ MODELFLOW_INLINE void with_register_activation(const ActivationSpec& spec, Body 
     default:
       return;
   }
-}
-
-/// All other activations, of `count` floats in place. One loop for them all: it begins with some twenty constants.
-__attribute__((noinline)) void activate_all(const ActivationSpec& spec, float* y, std::size_t count) {
-  with_activation(spec, [=](auto f) {
-    vectors(count, [=](std::size_t i, auto part) { store(y + i, f(load(y + i, part)), part); });
-  });
 }
 
 }  // namespace

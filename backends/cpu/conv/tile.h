@@ -25,12 +25,11 @@ struct Tile {
   const float* bias;
   float* y;
   std::ptrdiff_t y_step;
-  const float* added;       ///< the residual, steps as y
-  Rest last{kLanes};        ///< what there is of the last vector
-  std::int64_t last_lanes;  ///< as a number
-  bool whole;               ///< all of it
-  bool resume, pause;       ///< begin with the sums in y; leave sums there, without residual and activation
-  const float* ahead;       ///< what to bring into L2 meanwhile, `ahead_step` floats per product
+  const float* added;  ///< the residual, steps as y
+  Rest last{kLanes};   ///< what there is of the last vector
+  bool whole;          ///< all of it
+  bool resume, pause;  ///< begin with the sums in y; leave sums there, without residual and activation
+  const float* ahead;  ///< what to bring into L2 meanwhile, `ahead_step` floats per product
   std::int64_t ahead_step;
   std::ptrdiff_t ahead_tile;  ///< from `ahead` of a tile to that of the next
 
@@ -110,7 +109,7 @@ MODELFLOW_INLINE void activate_tile(Floats (&acc)[R][N], const ActivationSpec& s
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) store(sums + kFloats * (r * N + j), acc[r][j]);
   }
-  activate_all(spec, sums, R * N * kFloats);
+  activate(spec, sums, sums, R * N * kFloats);
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4

@@ -3,21 +3,11 @@
 
 #include <limits>
 
+#include "backends/cpu/loops/activation_loop.h"
 #include "backends/cpu/loops/pointwise.h"
-#include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {
 namespace {
-
-MODELFLOW_FLAT void activate(const ActivationSpec& spec, const float* x, float* y, std::size_t n) {
-  const auto run = [=](auto f) {
-    vectors(n, [&](std::size_t i, auto part) { store(y + i, f(load(x + i, part)), part); });
-  };
-  // Those that stand alone for the most part: times 1 plus 0 would be a tenth of their instructions.
-  if (!spec.affine() && spec.kind == Activation::tanh) return run(Tanh{});
-  if (!spec.affine() && spec.kind == Activation::sigmoid) return run(Sigmoid{});
-  with_activation(spec, run);
-}
 
 template <class F>
 void each(const float* a, const float* b, float* y, std::size_t n, F f) {
