@@ -47,7 +47,10 @@ std::optional<Dims> product(Dims a, Dims b) {
   a.resize(a.size() - 2), b.resize(b.size() - 2);
   const std::size_t rank = std::max(a.size(), b.size());
   a.insert(a.begin(), rank - a.size(), 1), b.insert(b.begin(), rank - b.size(), 1);
-  for (std::size_t i = rank; i-- > 0;) dims.insert(dims.begin(), a[i] == 1 ? b[i] : a[i]);
+  for (std::size_t i = rank; i-- > 0;) {
+    if (a[i] != b[i] && a[i] != 1 && b[i] != 1) return Dims{-1};  // they do not broadcast: no shape is right
+    dims.insert(dims.begin(), a[i] == 1 ? b[i] : a[i]);
+  }
   return dims;
 }
 
@@ -117,6 +120,14 @@ bool copies_by_chance(const Node& reshape, const Values& values) {
   return false;
 }
 
+/// A target that is computed and holds 0 and -1 with allowzero, which ONNX forbids: a file that says so does not load.
+bool mixes_zero_and_rest(const Node& reshape, const Values& values) {
+  const auto target = values.find(reshape.input(1));
+  if (target == values.end() || reshape.attrs.integer("allowzero") == 0) return false;
+  const Ints extents = target->second.to_ints();
+  return std::ranges::count(extents, 0) > 0 && std::ranges::count(extents, -1) > 0;
+}
+
 /// It takes the largest or the smallest of its numbers.
 bool picks(const Node& node) {
   for (const char* op : {"ReduceMax", "ReduceMin", "ArgMax", "ArgMin", "TopK", "MaxPool", "GlobalMaxPool", "Hardmax"})
@@ -167,6 +178,7 @@ std::string open_at(const Node& node, const Values& values) {
   if (node.is("Attention") && hides_rows(node, values)) return "whole rows may be hidden by the lowest number";
   if (node.is("Reshape") && !node.input(1)->constant() && copies_by_chance(node, values))
     return "an extent that comes out as 0 is another one";
+  if (node.is("Reshape") && mixes_zero_and_rest(node, values)) return "ONNX forbids 0 beside -1 with allowzero";
   if (node.is("STFT") && frameless(node, values)) return "no frame fits into the signal";
   const bool endless = std::ranges::any_of(node.inputs(), [&](const Value* input) {
     const auto found = values.find(input);

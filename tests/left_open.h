@@ -15,6 +15,7 @@ namespace modelflow {
 ///  - the mean of nothing, which the specification leaves undefined: poolings refuse it;
 ///  - Slice of opset 10 along an axis whose extent has a name (see misses_cut): a run fails where two extents share it;
 ///  - Reshape whose computed target comes out as 0 where the extent was another: it is copied;
+///  - Reshape with allowzero whose computed target comes out as 0 beside -1, which a file may not say;
 ///  - spectra of signals that are shorter than their frame: there is no frame at all;
 ///  - PRelu whose slopes have more elements than its operand (they are to broadcast to it);
 ///  - rows of the op Attention that are hidden as a whole by the lowest number: zeros or means, as the version has it;

@@ -32,7 +32,7 @@ class Body {
       heads("k", attention_.k, "kv", head_);
       heads("v", attention_.v, "kv", value_);
     }
-    if (attention_.kv_heads != attention_.heads) share();
+    if (attention_.kv_heads != attention_.heads && attention_.kv_heads != 1) share();
     line("scale = Constant <value_float: float = @scale> ()");
     scores();
     if (attention_.softcap != 0) cap();
@@ -120,7 +120,7 @@ class Body {
     line("q_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)");
   }
 
-  /// Several query heads read the same keys and values.
+  /// Several query heads read the same keys and values. Where all do, the products repeat them.
   void share() {
     line("zero_number = Constant <value = int64 {0}> ()");
     line("one_number = Constant <value = int64 {1}> ()");

@@ -13,6 +13,7 @@ Stage clean(const Options& options) {
                   constant_nodes(),     // Constant nodes -> initializers
                   prune(),              // what nobody reads
                   inline_branches(),    // If with a constant condition -> the nodes of the branch
+                  tolerated_forms(),    // what runs although ONNX forbids it -> what it means
                   fold_shapes(),        // shape arithmetic over known dims -> constants, 0 and -1
                   settled_symbols(),    // symbols that a Reshape allows one number -> this number, in all shapes
                   shape_sources(),      // extents of views and linear layers -> extents of what these were made of

@@ -13,6 +13,7 @@ Pass inline_functions();
 Pass constant_nodes();
 Pass prune();
 Pass inline_branches();
+Pass tolerated_forms();
 Pass fold_shapes();
 Pass settled_symbols();
 Pass shape_sources();

@@ -174,6 +174,25 @@ bool drop_whole_axis(Node& gather, Context& context) {
   return true;
 }
 
+/// Places along the first axis alone, as PyTorch's dynamo exporter writes x[:, [3]] behind a Transpose: Gather says so.
+bool index_first_axis(Node& gather, Context& context) {
+  const Tensor* indices = gather.input(1)->constant();
+  if (!gather.is("GatherND") || gather.attrs.integer("batch_dims") != 0 || !indices) return false;
+  Dims places = indices->dims();
+  const Shape& data = gather.input(0)->shape();
+  if (places.empty() || places.back() != 1 || !data.has_rank() || data.rank() == 0 || !data[0].known()) return false;
+  const Ints all = indices->to_ints();
+  const auto inside = [&](std::int64_t at) { return at >= -data[0].value() && at < data[0].value(); };
+  if (!std::ranges::all_of(all, inside)) return false;  // GatherND does not look where there is nothing to gather
+  places.pop_back();
+  Build build(gather.graph(), gather, context);
+  Value& along = build.constant(indices->reshaped(places), "places");
+  gather.graph().replace(*gather.output(), build.op("Gather", {gather.input(0), &along}));
+  gather.graph().erase(gather);
+  context.hit("gathered-places");
+  return true;
+}
+
 int run(Graph& graph, Context& context) {
   int changes = 0;
   for (Node* node : nodes_of(graph, {"GatherND", "Gather"})) {
@@ -183,7 +202,7 @@ int run(Graph& graph, Context& context) {
     }
     Counting counting(context);
     const std::optional<Grid> grid = node->is("Gather") ? read_flat(*node, counting) : read_columns(*node, counting);
-    changes += grid && arrange(*node, *grid, context);
+    changes += (grid && arrange(*node, *grid, context)) || index_first_axis(*node, context);
   }
   if (changes) graph.prune();
   return changes;
@@ -193,7 +212,8 @@ int run(Graph& graph, Context& context) {
 
 Pass gathered_grids() {
   return {.name = "gathered-grids",
-          .doc = "Gather and GatherND by indices that count along whole axes of the data -> Transpose, Unsqueeze",
+          .doc = "Gather and GatherND by indices that count along whole axes of the data -> Transpose, Unsqueeze; GatherND "
+                 "from the first axis -> Gather",
           .run = run};
 }
 

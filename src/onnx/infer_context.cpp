@@ -42,6 +42,15 @@ bool forget_changed(Type& state, const Type& next, const Value* first) {
   return changed;
 }
 
+/// The number of a Loop's step and its condition have one element, whatever the file says of their extent.
+void settle_step(Graph& body) {
+  if (!body.parent() || !body.parent()->is("Loop")) return;
+  for (std::size_t i = 0; i < 2 && i < body.inputs().size(); ++i) {
+    Type& type = body.inputs()[i]->type;
+    if (type.is_tensor() && type.shape.has_rank() && type.shape.rank() == 1) type.shape = Shape({1});
+  }
+}
+
 bool forget_changed_states(Graph& body) {
   if (!body.parent() || !body.parent()->is("Loop")) return false;
   bool changed = false;
@@ -57,6 +66,7 @@ std::vector<const proto::TypeProto*> SubgraphInference::doInferencing(
   for (std::size_t i = 0; i < inputs.size() && i < graph_.inputs().size(); ++i) {
     if (inputs[i]) merge_type(graph_.inputs()[i]->type, proto::read_type(*inputs[i]), true);
   }
+  settle_step(graph_);
   inference_.run(graph_);
   if (forget_changed_states(graph_)) inference_.run(graph_);
   inference_.visited_.insert(&graph_);

@@ -100,6 +100,18 @@ bool stock_refuses(Runtime& runtime, const Model& model) {
   }
 }
 
+/// Finite numbers that float16 does not hold become its ends there, as the lowest number that masks hold.
+void clip_to_half(std::vector<Tensor>& results) {
+  constexpr double kLargestHalf = 65504;
+  for (Tensor& result : results) {
+    if (!is_float(result.dtype())) continue;
+    std::vector<double> numbers = result.to_doubles();
+    for (double& number : numbers)
+      if (std::isfinite(number)) number = std::clamp(number, -kLargestHalf, kLargestHalf);
+    result = encode(result.dtype(), result.dims(), numbers);
+  }
+}
+
 SessionOptions quiet() { return {.threads = 1, .optimize = false}; }
 
 std::string short_text(const Model& model) {
@@ -166,6 +178,7 @@ bool settle(Model& model) {
 struct Judge::Reference {
   const Model& model;
   std::mt19937_64& random;
+  bool half = false;  ///< the result computes in float16
   double tolerance = 0;
   std::unique_ptr<Session> session = {}, jittered = {};
   std::vector<Feed> feeds = {};
@@ -187,6 +200,7 @@ bool Judge::prepare(Reference& reference) {
     for (Feed& feed : feeds_of(reference.model, reference.random)) {
       try {
         reference.outputs.push_back(reference.session->run(feed.values));
+        if (reference.half) clip_to_half(reference.outputs.back());
         reference.feeds.push_back(std::move(feed));
       } catch (const Error&) {  // extents that the model does not take
       }
@@ -292,14 +306,18 @@ std::string Judge::compare(Reference& reference, const Model& result, const Opti
     }
   } catch (const Error& error) {
     // Knowing more, the runtime may see what is wrong with the original: with its own optimizations it does so, too.
-    return stock_refuses(*runtime_, reference.model) ? "" : std::string("does not load: ") + error.what();
+    const bool wrong_itself = stock_refuses(*runtime_, reference.model) ||
+                              std::ranges::all_of(reference.feeds, [&](const Feed& feed) {
+                                return !left_open(*runtime_, reference.model, feed.values).empty();
+                              });
+    return wrong_itself ? "" : std::string("does not load: ") + error.what();
   }
   return "";
 }
 
 Judgement Judge::judge(const Seed& seed, const Model& mutant, bool whole, unsigned long long number) {
   std::mt19937_64 random(number);
-  Reference reference{mutant, random};
+  Reference reference{mutant, random, half_type(seed.options) == DType::f16};
   reference.tolerance = std::max(
       digits(mutant), 8 * (seed.options.precision == Precision::f32 ? 0 : tolerance_of(seed.options.precision)));
   Judgement judgement;

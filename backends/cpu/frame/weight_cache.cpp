@@ -8,8 +8,12 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <random>
 
 #include "backends/cpu/frame/mapped_weights.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 namespace modelflow::cpu {
 namespace {
@@ -31,7 +35,7 @@ Cache& cache() {
 }
 
 std::string key_of(const Tensor& weights, const std::string& layout) {
-  std::string key = std::to_string(weights.hash()) + "/" + std::to_string(static_cast<int>(weights.dtype()));
+  std::string key = fingerprint(weights) + "/" + std::to_string(static_cast<int>(weights.dtype()));
   for (const std::int64_t dim : weights.dims()) key += "," + std::to_string(dim);
   return key + "/" + layout;
 }
@@ -46,6 +50,12 @@ void forget(const std::string& key) {
 }
 
 }  // namespace
+
+std::string fingerprint(const Tensor& tensor) {
+  static const std::uint64_t seed = (static_cast<std::uint64_t>(std::random_device{}()) << 32) | std::random_device{}();
+  const XXH128_hash_t digest = XXH3_128bits_withSeed(tensor.data(), tensor.bytes(), seed);
+  return std::to_string(digest.high64) + "." + std::to_string(digest.low64);
+}
 
 std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes) {
   constexpr std::size_t kHugePage = 2 << 20;

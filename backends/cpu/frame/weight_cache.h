@@ -16,6 +16,10 @@ namespace modelflow::cpu {
 std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std::string& layout, std::size_t bytes,
                                                 const std::function<void(std::byte*)>& pack);
 
+/// 128 bits of what it holds, hashed (XXH3) with a seed of this process, so that nobody can prepare weights that are
+/// taken for those of another model.
+std::string fingerprint(const Tensor& tensor);
+
 /// 64-byte aligned memory (4096 for large blocks), not zeroed.
 std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes);
 

@@ -26,8 +26,7 @@ class QMatMul4Vectors : public Implementation {
     const auto count = static_cast<std::int64_t>(n * blocks);
     if (scale.elements() != count || (zero && zero->elements() != count))
       throw Error(ErrorKind::invalid_input, "QMatMul4: not one scale and one zero point per block");
-    const std::string layout =
-        "gemm4 " + std::to_string(scale.hash()) + (zero ? " " + std::to_string(zero->hash()) : "");
+    const std::string layout = "gemm4 " + fingerprint(scale) + (zero ? " " + fingerprint(*zero) : "");
     const Weights4 weights{n,
                            blocks,
                            attrs_.block,
