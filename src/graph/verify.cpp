@@ -12,8 +12,8 @@ namespace {
 
 bool has_graph(const Node& node) {
   return std::any_of(node.attrs.begin(), node.attrs.end(), [](const auto& entry) {
-    return std::holds_alternative<Subgraph>(entry.second) ||
-           std::holds_alternative<std::vector<Subgraph>>(entry.second);
+    const auto* list = std::get_if<std::vector<Subgraph>>(&entry.second);
+    return std::holds_alternative<Subgraph>(entry.second) || (list && !list->empty());
   });
 }
 

@@ -12,7 +12,7 @@ namespace modelflow::cpu {
 
 /// How much of a product is done at once, so that what is read again stays near.
 struct GemmBlocks {
-  std::size_t depth = 384, rows = 144;  ///< of k, of A
+  std::size_t depth = 768, rows = 144;  ///< of k, of A
 };
 
 /// C[m, n] = activation(scale * A B + bias + residual), or the residual after it, added or multiplied. All row-major;

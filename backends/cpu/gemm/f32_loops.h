@@ -20,6 +20,11 @@ constexpr std::size_t kMaxRows = 6;
 constexpr std::size_t kMaxColumns = kLanes == 16 ? 2 * kPanel : kPanel;
 // So few rows would wait for their sums in a tile of one panel.
 constexpr std::size_t kFewRows = 2;
+/// Steps of k in front of which B is brought from L2 into L1, where a block of it does not stay there: 0 for never. The
+/// machine does that by itself, but late (Cascade Lake, of 136 GFLOP/s that fit: 64 x 896 x 4864 115 -> 120, 16 x 768 x
+/// 3072 71 -> 78; 4 and 12 steps are as good). It costs 3 % where B is in L1 anyway: k of 64 and 96.
+constexpr std::size_t kStepsAhead = kLanes == 16 ? 8 : 0;
+constexpr std::size_t kDepthInL1 = 96;  // 24 KiB of B for a tile
 
 /// What to bring into L2 meanwhile: weights come from DRAM or L3. The same lines are fetched in the panel behind.
 struct Ahead {
@@ -118,14 +123,16 @@ MODELFLOW_INLINE void store_tile(const Tile& t, Floats (&acc)[MR][NV], Last last
   }
 }
 
-/// sums += the step `At` of the product: a column of A, from one pointer per three rows, times a row of B.
-template <int At, int MR, int NV, std::size_t... Rows, class Last>
+/// sums += the step `At` of the product: a column of A, from one pointer per three rows, times a row of B. B is fetched
+/// `Fetch` steps ahead.
+template <std::size_t Fetch, int At, int MR, int NV, std::size_t... Rows, class Last>
 MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a, std::ptrdiff_t lda, const float* b,
                                     const float* b2, std::index_sequence<Rows...>, Last last) {
   Floats bv[NV];
 #pragma GCC unroll 4
   for (int v = 0; v < NV; ++v) {
     const float* at = (v < 2 ? b : b2) + kLanes * (v % 2);
+    if constexpr (Fetch > 0) _mm_prefetch(reinterpret_cast<const char*>(at + Fetch * kPanel), _MM_HINT_T0);
     bv[v] = v == NV - 1 ? load(at, last) : load(at);
   }
   const auto row = [&](Floats(&sums)[NV], Floats av) __attribute__((always_inline)) {
@@ -135,7 +142,7 @@ MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a
   (row(acc[Rows], all_at<Rows % kGroup, At>(a[Rows / kGroup], lda)), ...);
 }
 
-template <int MR, int NV, class Last>
+template <std::size_t Fetch, int MR, int NV, class Last>
 MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   Floats acc[MR][NV] = {};
   const float* a[(MR + kGroup - 1) / kGroup];
@@ -146,7 +153,7 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   const float *b = t.b, *b2 = t.b + t.panel;
   LinesAhead<NV> rows(t, MR);
   const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
-    ((multiply_step<At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
+    ((multiply_step<Fetch, At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
 #pragma GCC unroll 4
     for (int g = 0; g * kGroup < MR; ++g) {
       a[g] += sizeof...(At);
@@ -169,28 +176,33 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 }
 
 // A mask costs nothing on AVX-512, and on AVX2 an instruction for each load.
-template <int MR, int NV>
+template <std::size_t Fetch, int MR, int NV>
 __attribute__((noinline)) void tile(const Tile& t) {
   if constexpr (kLanes < 16) {
-    if (t.whole) return multiply_tile<MR, NV>(t, Whole{});
+    if (t.whole) return multiply_tile<Fetch, MR, NV>(t, Whole{});
   }
-  multiply_tile<MR, NV>(t, t.last);
+  multiply_tile<Fetch, MR, NV>(t, t.last);
 }
 
 using TileFunction = void (*)(const Tile&);
 
-template <std::size_t MR, std::size_t NV>
+template <std::size_t Fetch, std::size_t MR, std::size_t NV>
 constexpr TileFunction tile_of() {
   if constexpr (NV * kLanes <= kMaxColumns || MR <= kFewRows)
-    return tile<MR, NV>;
+    return tile<Fetch, MR, NV>;
   else
     return nullptr;  // more sums than registers
 }
 
-#define MODELFLOW_TILES(rows) \
-  { tile_of<rows, 1>(), tile_of<rows, 2>(), tile_of<rows, 3>(), tile_of<rows, 4>() }
-constexpr TileFunction kTiles[kMaxRows][4] = {MODELFLOW_TILES(1), MODELFLOW_TILES(2), MODELFLOW_TILES(3),
-                                              MODELFLOW_TILES(4), MODELFLOW_TILES(5), MODELFLOW_TILES(6)};
+#define MODELFLOW_TILES(fetch, rows) \
+  { tile_of<fetch, rows, 1>(), tile_of<fetch, rows, 2>(), tile_of<fetch, rows, 3>(), tile_of<fetch, rows, 4>() }
+#define MODELFLOW_ROWS(fetch)                                                                                   \
+  {                                                                                                             \
+    MODELFLOW_TILES(fetch, 1), MODELFLOW_TILES(fetch, 2), MODELFLOW_TILES(fetch, 3), MODELFLOW_TILES(fetch, 4), \
+        MODELFLOW_TILES(fetch, 5), MODELFLOW_TILES(fetch, 6)                                                    \
+  }
+constexpr TileFunction kTiles[2][kMaxRows][4] = {MODELFLOW_ROWS(0), MODELFLOW_ROWS(kStepsAhead)};
+#undef MODELFLOW_ROWS
 #undef MODELFLOW_TILES
 
 using Use = ops::MatMulAttrs::Residual;
@@ -245,7 +257,8 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
     t.base = g.residual + m * g.ldr + n;
     t.base_ld = g.ldr;
   }
-  kTiles[rows - 1][registers - 1](t);
+  const bool fetched = g.ldb == kPanel && depth.size > kDepthInL1;
+  kTiles[fetched][rows - 1][registers - 1](t);
   const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_use != Use::before);
   if (depth.last && more) finish(g, m, rows, n, columns);
 }
@@ -257,11 +270,11 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
   return {g.b + n / kPanel * g.panel + depth_begin * g.ldb, (all + steps - 1) / steps, all};
 }
 
-// On AVX-512 two panels of B (96 KiB), the two that are fetched meanwhile and 144 rows of A (216 KiB) stay in an L2 of
+// On AVX-512 two panels of B (192 KiB), the two that are fetched meanwhile and 144 rows of A (432 KiB) stay in an L2 of
 // 1 MiB together with C. On AVX2 a panel of B takes three quarters of L1, and the rows of A half of L2.
 GemmBlocks blocks(const Target& target) {
   const auto l1 = static_cast<std::size_t>(target.l1), l2 = static_cast<std::size_t>(target.l2);
-  const std::size_t near = kLanes == 16 ? l2 * 3 / 64 : l1 * 3 / 4;
+  const std::size_t near = kLanes == 16 ? l2 * 3 / 32 : l1 * 3 / 4;
   const std::size_t most = near / (kPanel * sizeof(float)) / 4 * 4;
   GemmBlocks blocks;
   blocks.depth = most < 64 ? 64 : most < blocks.depth ? most : blocks.depth;
