@@ -27,37 +27,27 @@ std::string shuffle_text(const std::string& y, const std::string& x) {
          "_apart)\n" + y + " = Reshape (" + x + "_turned, turn)\n";
 }
 
-/// Images that are repeated to size, by Resize, which wants channels in front: y_side of them.
-std::string grown_text(const Call& call, const Ints& factors, int opset) {
-  if (opset < 11)
-    throw Error(ErrorKind::unsupported, "Concat with factors needs Resize-11, not opset " + std::to_string(opset));
-  std::string text, list;
+std::string body(const Call& call, int opset) {
+  if (shuffles(call) && opset < 12)
+    throw Error(ErrorKind::unsupported, "Concat in groups needs opset 12, not " + std::to_string(opset));
+  const Ints factors = CallAttrs(call).ints("factors");
+  std::string text = "{\n", list;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const std::string x = "x" + std::to_string(i);
     text += transpose_text(x + "_first", x, 4, false);
     list += (i ? ", " : "") + x + (grows(factors, i) ? "_grown" : "_first");
     if (!grows(factors, i)) continue;
+    if (opset < 11)
+      throw Error(ErrorKind::unsupported, "Concat with factors needs Resize-11, not opset " + std::to_string(opset));
     text += x + "_roi = Constant <value = float[0] {}> ()\n" + x + "_scales = Constant <value = float[4] {1, 1, " +
             std::to_string(factors[2 * i]) + ", " + std::to_string(factors[2 * i + 1]) + "}> ()\n" + x +
             "_grown = Resize <mode = \"nearest\", coordinate_transformation_mode = \"asymmetric\", nearest_mode = "
             "\"floor\"> (" +
             x + "_first, " + x + "_roi, " + x + "_scales)\n";
   }
-  return text + "y_first = Concat <axis = 1> (" + list + ")\n" + transpose_text("y_side", "y_first", 4, true);
-}
-
-std::string body(const Call& call, int opset) {
-  if (shuffles(call) && opset < 12)
-    throw Error(ErrorKind::unsupported, "Concat in groups needs opset 12, not " + std::to_string(opset));
-  const Ints factors = CallAttrs(call).ints("factors");
-  std::string list;
-  bool any_grows = false;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    list += (i ? ", x" : "x") + std::to_string(i);
-    any_grows = any_grows || grows(factors, i);
-  }
-  const std::string side = any_grows ? grown_text(call, factors, opset) : "y_side = Concat <axis = 3> (" + list + ")\n";
-  return "{\n" + side + (shuffles(call) ? shuffle_text("y", "y_side") : "y = Identity (y_side)\n") + "}";
+  text += "y_first = Concat <axis = 1> (" + list + ")\n";
+  if (!shuffles(call)) return text + transpose_text("y", "y_first", 4, true) + "}";
+  return text + transpose_text("y_side", "y_first", 4, true) + shuffle_text("y", "y_side") + "}";
 }
 
 std::vector<std::string> attributes(const Call& call, int) {

@@ -211,10 +211,12 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass gathered_grids() {
-  return {.name = "gathered-grids",
-          .doc = "Gather and GatherND by indices that count along whole axes of the data -> Transpose, Unsqueeze; GatherND "
-                 "from the first axis -> Gather",
-          .run = run};
+  return {
+      .name = "gathered-grids",
+      .doc =
+          "Gather and GatherND by indices that count along whole axes of the data -> Transpose, Unsqueeze; GatherND "
+          "from the first axis -> Gather",
+      .run = run};
 }
 
 }  // namespace modelflow::passes
