@@ -42,9 +42,11 @@ bool forget_changed(Type& state, const Type& next, const Value* first) {
   return changed;
 }
 
+bool is_loop_body(const Graph& body) { return body.parent() && body.parent()->is("Loop"); }
+
 /// The number of a Loop's step and its condition have one element, whatever the file says of their extent.
 void settle_step(Graph& body) {
-  if (!body.parent() || !body.parent()->is("Loop")) return;
+  if (!is_loop_body(body)) return;
   for (std::size_t i = 0; i < 2 && i < body.inputs().size(); ++i) {
     Type& type = body.inputs()[i]->type;
     if (type.is_tensor() && type.shape.has_rank() && type.shape.rank() == 1) type.shape = Shape({1});
@@ -52,7 +54,7 @@ void settle_step(Graph& body) {
 }
 
 bool forget_changed_states(Graph& body) {
-  if (!body.parent() || !body.parent()->is("Loop")) return false;
+  if (!is_loop_body(body)) return false;
   bool changed = false;
   for (std::size_t i = 2; i < body.inputs().size() && i - 1 < body.outputs().size(); ++i)
     changed |= forget_changed(body.inputs()[i]->type, body.outputs()[i - 1]->type, body.parent()->input(i));

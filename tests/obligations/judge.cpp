@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/graph/facts.h"
 #include "passes/passes.h"
+#include "src/core/half.h"
 #include "src/emit/emit.h"
 #include "src/graph/verify.h"
 #include "src/pipeline.h"
@@ -86,8 +88,7 @@ bool refuses_empty(const Model& model) {
   return std::ranges::any_of(all_nodes(model), [](const Node* node) {
     const Value* target = node->is("Reshape") ? node->input(1) : nullptr;
     if (!target || !target->initializer() || target->dtype() != DType::i64) return false;
-    const std::vector<std::int64_t> all = target->initializer()->to_ints();
-    return std::ranges::count(all, -1) > 0 && std::ranges::count(all, 0) > 0;
+    return passes::refuses_empty(target->initializer()->to_ints());
   });
 }
 
@@ -102,12 +103,12 @@ bool stock_refuses(Runtime& runtime, const Model& model) {
 
 /// Finite numbers that float16 does not hold become its ends there, as the lowest number that masks hold.
 void clip_to_half(std::vector<Tensor>& results) {
-  constexpr double kLargestHalf = 65504;
+  const double end = largest(DType::f16);
   for (Tensor& result : results) {
     if (!is_float(result.dtype())) continue;
     std::vector<double> numbers = result.to_doubles();
     for (double& number : numbers)
-      if (std::isfinite(number)) number = std::clamp(number, -kLargestHalf, kLargestHalf);
+      if (std::isfinite(number)) number = std::clamp(number, -end, end);
     result = encode(result.dtype(), result.dims(), numbers);
   }
 }
@@ -306,10 +307,10 @@ std::string Judge::compare(Reference& reference, const Model& result, const Opti
     }
   } catch (const Error& error) {
     // Knowing more, the runtime may see what is wrong with the original: with its own optimizations it does so, too.
-    const bool wrong_itself = stock_refuses(*runtime_, reference.model) ||
-                              std::ranges::all_of(reference.feeds, [&](const Feed& feed) {
-                                return !left_open(*runtime_, reference.model, feed.values).empty();
-                              });
+    const bool wrong_itself =
+        stock_refuses(*runtime_, reference.model) || std::ranges::all_of(reference.feeds, [&](const Feed& feed) {
+          return !left_open(*runtime_, reference.model, feed.values).empty();
+        });
     return wrong_itself ? "" : std::string("does not load: ") + error.what();
   }
   return "";

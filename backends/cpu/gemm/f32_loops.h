@@ -175,7 +175,8 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   store_tile<MR, NV>(t, acc, last);
 }
 
-// A mask costs nothing on AVX-512, and on AVX2 an instruction for each load.
+// A mask costs nothing on AVX-512, and on AVX2 an instruction for each load. With and without fetching are functions of
+// their own: both loops in one function run 10 % slower (GCC 12).
 template <std::size_t Fetch, int MR, int NV>
 __attribute__((noinline)) void tile(const Tile& t) {
   if constexpr (kLanes < 16) {
