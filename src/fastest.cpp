@@ -30,10 +30,10 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
     if (options.progress) options.progress("select", 0);
-    return time_models(*runtime, models, feeds, options, plugin, {budget, is_decided});
+    return time_models(verifier.sessions(), models, feeds, options, plugin, {budget, is_decided});
   };
   tools.time_regions = [&](const Model& laid_out) {
-    return time_regions(*runtime, original, laid_out, tools, feeds, options, plugin);
+    return time_regions(verifier.sessions(), original, laid_out, tools, feeds, options, plugin);
   };
   try {
     return select({original, corrected.forms.portable, fused}, tools, report);

@@ -48,13 +48,13 @@ void refuse_what_cannot_be_right(const Model& model, Runtime& runtime) {
 
 /// What the result is, and where its time goes.
 void describe(const Model& original, const Selected& chosen, const Model& fused,
-              const std::map<std::string, Dims>& typical, const Options& options, Runtime* runtime,
-              const Verifier& verifier, Report& report) {
+              const std::map<std::string, Dims>& typical, const Options& options, const Verifier& verifier,
+              Report& report) {
   describe_at(original, chosen.original ? nullptr : &chosen.model, fused, typical, report);
   if (options.profile && !report.sides.empty()) {
     options.progress("profile", 0);
     const Feeds& feeds = verifier.reference().feeds.front().values;
-    profile_sides(*runtime, {original, chosen.model}, feeds, options, plugin_for(options.target), report);
+    profile_sides(verifier.sessions(), {original, chosen.model}, feeds, options, plugin_for(options.target), report);
   }
   report.fused = fused_report(chosen.model, typical, options.target);
   if (options.target.device != Device::cpu && report.verified && !report.fused.empty())
@@ -115,14 +115,15 @@ Result optimize(Model arrived, const Options& asked) {
     step("lower the precision");
     if (!runtime)
       throw Error(ErrorKind::unsupported, "lower precision needs ONNX Runtime to run the model: " + report.runtime);
-    std::optional<Model> lowered = lower_precision({model, corrected, chosen.model}, options, pipeline, *runtime,
-                                                   plugin, verifier.reference().ordinary(), report);
+    std::optional<Model> lowered =
+        lower_precision({model, corrected, chosen.model}, options, pipeline, verifier.sessions(), plugin,
+                        verifier.reference().ordinary(), report);
     if (lowered) {
       chosen = {.model = std::move(*lowered)};
       report.after = stats(chosen.model);
     }
   }
-  describe(model, chosen, fused, typical, options, runtime.get(), verifier, report);
+  describe(model, chosen, fused, typical, options, verifier, report);
   return {std::move(chosen.model), std::move(report)};
 }
 

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "src/measure/timing.h"
-#include "src/verify/compare.h"
 
 namespace modelflow {
 namespace {
@@ -21,18 +20,19 @@ void take_faster(NodeTimes& known, std::vector<NodeTime> times) {
 
 }  // namespace
 
-std::vector<NodeTimes> node_times(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
-                                  const Options& options, const std::filesystem::path& plugin, int turns) {
+std::vector<NodeTimes> node_times(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
+                                  const Options& options, const std::filesystem::path& plugin, int turns,
+                                  const OpenSession& open) {
   SessionOptions session = timing_session(options);
   session.plugin = plugin;
   session.profile = true;
   std::vector<NodeTimes> found(models.size());
   for (int turn = 0; turn < turns; ++turn)
     for (std::size_t i = 0; i < models.size(); ++i) {
-      const auto opened = open_session(runtime, *models[i], session);
+      const auto opened = open(sessions, *models[i], session);
       opened->timed_run(feeds);
       const double once = std::max(opened->timed_run(feeds), 1e-6);
-      for (double left = std::clamp(std::ceil(kTurn / once), 2.0, 100.0); left > 0; --left) opened->timed_run(feeds);
+      for (double left = std::clamp(std::ceil(kTurn / once), 1.0, 100.0); left > 0; --left) opened->timed_run(feeds);
       take_faster(found[i], opened->profile());
     }
   return found;

@@ -20,8 +20,9 @@ std::vector<std::string> names(const std::vector<Value*>& values) {
 }
 
 /// The values of these names in one run of the laid-out model.
-Feeds capture(Runtime& runtime, const Model& laid_out, const std::set<std::string>& wanted, const SelectTools& tools,
-              const Feeds& feeds, const Options& options, const std::filesystem::path& plugin) {
+Feeds capture(const Sessions& sessions, const Model& laid_out, const std::set<std::string>& wanted,
+              const SelectTools& tools, const Feeds& feeds, const Options& options,
+              const std::filesystem::path& plugin) {
   Model probe = laid_out;
   Feeds captured;
   for (const std::string& name : wanted) {
@@ -31,7 +32,7 @@ Feeds capture(Runtime& runtime, const Model& laid_out, const std::set<std::strin
     else if (value && !value->is_graph_output())
       probe.graph().add_output(*value);
   }
-  const auto session = open_session(runtime, tools.emit(std::move(probe)),
+  const auto session = open_session(sessions, tools.emit(std::move(probe)),
                                     {.threads = options.threads, .plugin = plugin, .device = options.target.device});
   const std::vector<Tensor> values = session->run(feeds);
   const auto outputs = session->outputs();
@@ -77,17 +78,17 @@ bool is_decided_alone(const Timing& timing) { return is_sure(timing) || timing.l
 
 class RegionTimer {
  public:
-  RegionTimer(Runtime& runtime, const Options& options, const std::filesystem::path& plugin)
-      : runtime_(runtime), options_(options), plugin_(plugin) {}
+  RegionTimer(const Sessions& sessions, const Options& options, const std::filesystem::path& plugin)
+      : sessions_(sessions), options_(options), plugin_(plugin) {}
 
   Timing time(const Model& original, const Model& part, const SelectTools& tools, const Feeds& feeds, double budget) {
     const Model fused = tools.emit(part);
     SessionOptions session = timing_session(options_);
     for (Model& stock : stock_forms(original, part)) {
       session.plugin.clear();
-      const auto a = open_session(runtime_, stock, session);
+      const auto a = open_session(sessions_, stock, session);
       session.plugin = plugin_;
-      const auto b = open_session(runtime_, fused, session);
+      const auto b = open_session(sessions_, fused, session);
       if (!agree(*a, *b, feeds)) continue;
       return time_interleaved({[&] { return a->timed_run(feeds); }, [&] { return b->timed_run(feeds); }},
                               {budget, is_decided_alone, kBlock})[1];
@@ -98,14 +99,14 @@ class RegionTimer {
   }
 
  private:
-  Runtime& runtime_;
+  Sessions sessions_;
   const Options& options_;
   std::filesystem::path plugin_;
 };
 
 }  // namespace
 
-std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const Model& laid_out,
+std::vector<Timing> time_regions(const Sessions& sessions, const Model& original, const Model& laid_out,
                                  const SelectTools& tools, const Feeds& feeds, const Options& options,
                                  const std::filesystem::path& plugin) {
   const std::vector<Region> regions = find_regions(laid_out);
@@ -115,8 +116,8 @@ std::vector<Timing> time_regions(Runtime& runtime, const Model& original, const 
     parts.push_back(extract(laid_out, region.nodes));
     for (const Value* input : parts.back().graph().inputs()) wanted.insert(input->name());
   }
-  const Feeds captured = capture(runtime, laid_out, wanted, tools, feeds, options, plugin);
-  RegionTimer timer(runtime, options, plugin);
+  const Feeds captured = capture(sessions, laid_out, wanted, tools, feeds, options, plugin);
+  RegionTimer timer(sessions, options, plugin);
   Model typed = original;  // exporters leave out the types of what lies within; a part's inputs need them
   infer_types(typed);
   std::vector<Timing> timings;

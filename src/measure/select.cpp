@@ -33,6 +33,10 @@ bool is_open(const Timing& timing) {
   return (timing.speedup + timing.high) / 2 > kWorthwhile || (timing.speedup > 1.0 && timing.best > kWorthwhile);
 }
 
+/// Bytes of weights whose sessions take seconds to open; where in memory they lie is little to runs that long.
+constexpr double kLarge = 512 << 20;
+bool is_large(const Report& report) { return report.before.weight_bytes > kLarge; }
+
 /// So clear a win that a few more rounds in other sessions confirm it.
 bool is_clear(const Timing& timing) { return is_sure(timing) && timing.low > 1.08; }
 
@@ -166,21 +170,29 @@ struct Best {
   Trial trial;
 };
 
+/// A model and its result, and beside them the form without the plugin where that has use for one.
+struct Sides {
+  Sides(const Model& original, const Model& result, bool with_fallback = true)
+      : fallback(inline_functions(result)), all{&original, &result} {
+    if (with_fallback && uses_our_domain(result)) all.push_back(&fallback);
+  }
+  Model fallback;
+  std::vector<const Model*> all;
+};
+
 /// The best of several trials is partly the luckiest: it is timed once more, in sessions of its own, and that counts.
-/// Beside it the form without the plugin, where it has use for one.
 bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& clock, Report& report) {
   bool faster = false;
-  const Model fallback = inline_functions(best.model);
-  std::vector<const Model*> sides = {&original, &best.model};
-  if (uses_our_domain(best.model)) sides.push_back(&fallback);
+  const Sides sides(original, best.model);
   if (!best.timing.empty() && is_clear(best.timing[1])) {
-    const std::vector<Timing> again = tools.time(sides, 0);  // as few rounds as there are
+    if (is_large(report)) return true;
+    const std::vector<Timing> again = tools.time(sides.all, 0);  // as few rounds as there are
     if (is_faster(again[1])) {
       best.timing = joined(again, best.timing);
       return true;
     }
   }
-  best.timing = time_until_sure(tools, sides, clock, faster);
+  best.timing = time_until_sure(tools, sides.all, clock, faster);
   if (!faster) report.notes.push_back(best.trial.name + ": not faster a second time, " + describe(best.timing[1]));
   return faster;
 }
@@ -228,7 +240,8 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
     bool faster = false;
-    const std::vector<Timing> timing = time_until_sure(tools, {&forms.original, &model}, clock, faster);
+    const Sides sides(forms.original, model, is_large(report));
+    const std::vector<Timing> timing = time_until_sure(tools, sides.all, clock, faster);
     stock = timing[0];
     if (trial.name == kEverything) tell_of_single(timing, report.regions);
     if (!faster) {

@@ -40,15 +40,11 @@ void take_peaks(MachineReport& machine) {
   machine.peak_int8 = peak.int8;
 }
 
-void profile_side(Runtime& runtime, const Model& model, const Feeds& feeds, const Options& options,
+void profile_side(const Sessions& sessions, const Model& model, const Feeds& feeds, const Options& options,
                   const std::filesystem::path& plugin, const MachineReport& machine, SideReport& side) {
-  SessionOptions session = timing_session(options);
-  session.plugin = plugin;
-  side.memory_bytes = growth_of_memory([&] {
-    const auto opened = open_from_file(runtime, model, session);
-    for (int i = 0; i < 2; ++i) opened->timed_run(feeds);
-  });
-  const NodeTimes times = node_times(runtime, {&model}, feeds, options, plugin, 1).front();
+  NodeTimes times;
+  side.memory_bytes = growth_of_memory(
+      [&] { times = node_times(sessions, {&model}, feeds, options, plugin, 1, open_from_file).front(); });
   side.nodes = node_runs(slowest_first(times), model, machine);
 }
 
@@ -95,7 +91,7 @@ std::vector<NodeRun> node_runs(const std::vector<NodeTime>& times, const Model& 
   return runs;
 }
 
-void profile_sides(Runtime& runtime, const Profiled& models, const Feeds& feeds, const Options& options,
+void profile_sides(const Sessions& sessions, const Profiled& models, const Feeds& feeds, const Options& options,
                    const std::filesystem::path& plugin, Report& report) {
   constexpr double kRuns = 12, kMostSeconds = 20;
   if (report.sides.front().ms * kRuns > std::min(options.max_seconds, kMostSeconds) * 1e3) {
@@ -108,7 +104,7 @@ void profile_sides(Runtime& runtime, const Profiled& models, const Feeds& feeds,
       const bool is_stock = side.name == "stock";
       if (!is_stock && side.name != "optimized") continue;
       const Model& model = is_stock ? models.original : models.result;
-      profile_side(runtime, model, feeds, options, uses_our_domain(model) ? plugin : "", report.machine, side);
+      profile_side(sessions, model, feeds, options, uses_our_domain(model) ? plugin : "", report.machine, side);
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::limit) throw;

@@ -24,7 +24,7 @@ struct Profiled {
 /// Adds to these sides of the report the times of their nodes and the memory that they take, and to the machine its
 /// peaks. The plugin is registered for the result where that has fused ops. What takes too long, or has no room for its
 /// temporary files, is left out, and `notes` say so: the result is there already.
-void profile_sides(Runtime& runtime, const Profiled& models, const Feeds& feeds, const Options& options,
+void profile_sides(const Sessions& sessions, const Profiled& models, const Feeds& feeds, const Options& options,
                    const std::filesystem::path& plugin, Report& report);
 
 /// What this process grows by at most while `work` runs; 0 where Linux does not tell.

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "src/core/median.h"
-#include "src/verify/compare.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 namespace {
@@ -73,6 +73,7 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
   constexpr double kLong = 0.02;              // seconds of one run, beside which waking up is little
   const auto start = Clock::now();
   std::vector<std::size_t> runs;
+  std::vector<double> first;
   for (const Runner& run : sides) {
     run();
     double once = run();
@@ -80,9 +81,13 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
     const double fewest = once > 5 * kLong ? 1 : once > kLong ? 2 : 4;
     runs.push_back(
         static_cast<std::size_t>(std::clamp(std::ceil(effort.block / std::max(once, 1e-7)), fewest, 2000.0)));
+    first.push_back(once);
   }
   std::vector<std::vector<double>> blocks(sides.size());
-  for (std::size_t round = 0; round < kMaxRounds && (round < kMinRounds || since(start) < effort.budget); ++round) {
+  if (std::ranges::all_of(runs, [](std::size_t n) { return n == 1; }))  // these runs are the first round
+    for (std::size_t k = 0; k < sides.size(); ++k) blocks[k].push_back(first[k]);
+  for (std::size_t round = blocks[0].size(); round < kMaxRounds && (round < kMinRounds || since(start) < effort.budget);
+       ++round) {
     if (effort.enough && round >= kRoundsToBeSure && effort.enough(summarize(blocks[0], blocks[1]))) break;
     for (std::size_t k = 0; k < sides.size(); ++k) {
       const std::size_t side = round % 2 ? sides.size() - 1 - k : k;
@@ -98,15 +103,15 @@ SessionOptions timing_session(const Options& options) {
       .threads = options.threads, .device = options.target.device, .config = {{"session.force_spinning_stop", "1"}}};
 }
 
-std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
+std::vector<Timing> time_models(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
                                 const Options& options, const std::filesystem::path& plugin, const Effort& effort) {
-  std::vector<std::unique_ptr<Session>> sessions;
+  std::vector<std::unique_ptr<Session>> opened;
   std::vector<Runner> runners;
   for (const Model* model : models) {
     SessionOptions session = timing_session(options);
     if (uses_our_domain(*model)) session.plugin = plugin;
-    sessions.push_back(open_session(runtime, *model, session));
-    runners.push_back([&feeds, s = sessions.back().get()] { return s->timed_run(feeds); });
+    opened.push_back(open_session(sessions, *model, session));
+    runners.push_back([&feeds, s = opened.back().get()] { return s->timed_run(feeds); });
   }
   return time_interleaved(runners, effort);
 }

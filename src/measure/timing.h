@@ -8,7 +8,7 @@
 
 #include "modelflow/model.h"
 #include "modelflow/modelflow.h"
-#include "modelflow/runtime.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -61,7 +61,7 @@ SessionOptions timing_session(const Options& options);
 
 /// Times runnable models on the same feeds, all loaded in this process; the first is the baseline. Idle sessions park
 /// their threads. `plugin` (may be empty) is registered for models that use our domain only.
-std::vector<Timing> time_models(Runtime& runtime, const std::vector<const Model*>& models, const Feeds& feeds,
+std::vector<Timing> time_models(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
                                 const Options& options, const std::filesystem::path& plugin, const Effort& effort);
 
 /// time_models with everything but the models and the budget fixed; tests put fixed numbers in its place.

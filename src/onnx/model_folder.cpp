@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 4096;  // ONNX Runtime then maps weights in place
 constexpr std::size_t kSmall = 1024;      // bytes; below it a tensor stays in the model
+constexpr std::size_t kNewest = 8;        // models
 constexpr const char* kWeights = "weights";
 
 void refer(proto::TensorProto& proto, std::size_t offset, std::size_t bytes) {
@@ -50,6 +51,7 @@ fs::path ModelFolder::save(const Model& model) {
   fs::path path = path_ / ("model-" + std::to_string(models_++) + ".onnx");
   std::ofstream file(path, std::ios::binary);
   if (!written.SerializePartialToOstream(&file) || !file.flush()) fail("no room for a model");
+  forget_old();
   return path;
 }
 
@@ -68,11 +70,18 @@ void ModelFolder::make() {
 
 std::size_t ModelFolder::place_of(const Tensor& weight) {
   const std::pair key{weight.data(), weight.bytes()};
-  if (const auto known = placed_.find(key); known != placed_.end()) return known->second.offset;
+  if (const auto known = placed_.find(key); known != placed_.end()) {
+    known->second.last = models_;
+    return known->second.offset;
+  }
   const std::size_t offset = end_;
   append(weight);
-  placed_.emplace(key, Placed{weight, offset});
+  placed_.emplace(key, Placed{weight, offset, models_});
   return offset;
+}
+
+void ModelFolder::forget_old() {
+  std::erase_if(placed_, [&](const auto& each) { return each.second.last + kNewest < models_; });
 }
 
 void ModelFolder::append(const Tensor& weight) {

@@ -198,7 +198,7 @@ bool readable(const Node& reference, const Node& quantized) {
 
 }  // namespace
 
-BiasShifts bias_shifts(Runtime& runtime, const Model& reference, const Model& runnable, const Model& quantized,
+BiasShifts bias_shifts(const Sessions& sessions, const Model& reference, const Model& runnable, const Model& quantized,
                        const CalibrationData& samples, const SessionOptions& session) {
   std::map<std::string, const Node*> floats;
   for (const auto& node : reference.graph().nodes()) floats.emplace(node->name, node.get());
@@ -217,10 +217,11 @@ BiasShifts bias_shifts(Runtime& runtime, const Model& reference, const Model& ru
     if (!readers.contains(x)) values.push_back(x);
     readers.emplace(x, &op);
   }
-  see_values(runtime, runnable, values, samples, kSamples, session, [&](const std::string& name, const Tensor& result) {
-    const auto [first, last] = readers.equal_range(name);
-    std::for_each(first, last, [&](const auto& reader) { reader.second->see(result); });
-  });
+  see_values(sessions, runnable, values, samples, kSamples, session,
+             [&](const std::string& name, const Tensor& result) {
+               const auto [first, last] = readers.equal_range(name);
+               std::for_each(first, last, [&](const auto& reader) { reader.second->see(result); });
+             });
   BiasShifts shifts;
   for (const auto& [name, op] : ops)
     if (std::vector<float> shift = op.shift(); !shift.empty()) shifts.emplace(name, std::move(shift));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/precision/intermediates.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -18,7 +19,7 @@ using BiasShifts = std::map<std::string, std::vector<float>, std::less<>>;
 /// before it did to x is theirs to correct, which makes the result the same whichever of them stay in float.
 ///
 /// Both are fused models whose nodes go by the same names; `runnable` is `reference` with its functions emitted.
-BiasShifts bias_shifts(Runtime& runtime, const Model& reference, const Model& runnable, const Model& quantized,
+BiasShifts bias_shifts(const Sessions& sessions, const Model& reference, const Model& runnable, const Model& quantized,
                        const CalibrationData& samples, const SessionOptions& session);
 
 }  // namespace modelflow

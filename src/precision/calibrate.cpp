@@ -30,9 +30,9 @@ void for_each(std::size_t count, std::size_t threads, const std::function<void(s
 
 class Calibration {
  public:
-  Calibration(Runtime& runtime, const Model& model, const Options& options, const std::filesystem::path& plugin,
+  Calibration(const Sessions& sessions, const Model& model, const Options& options, const std::filesystem::path& plugin,
               Report& report)
-      : runtime_(runtime), model_(model), options_(options), report_(report) {
+      : sessions_(sessions), model_(model), options_(options), report_(report) {
     session_ = {.threads = options.threads, .config = {{"session.force_spinning_stop", "1"}}};
     if (uses_our_domain(model)) session_.plugin = plugin;
     const bool both = options.observer == Observer::automatic;
@@ -105,7 +105,7 @@ class Calibration {
 
   std::vector<Names> groups_of(const Names& values) const {
     const Feeds sample = *calibration_sample(model_, options_, 0);  // also says at once when there is no data
-    return of_sample(0, [&] { return groups_in_memory(runtime_, model_, values, sample, session_); });
+    return of_sample(0, [&] { return groups_in_memory(sessions_, model_, values, sample, session_); });
   }
 
   /// A graph input: as the sample has it, else its default.
@@ -116,7 +116,7 @@ class Calibration {
 
   /// Goes through the samples until the share `until` of the time is used up; returns their number.
   std::size_t observe(const Names& names, double done, double until) {
-    const auto session = open_session(runtime_, with_outputs(model_, names), session_);
+    const auto session = open_session(sessions_, with_outputs(model_, names), session_);
     std::map<std::string, std::size_t, std::less<>> place;
     for (const auto& [name, type] : session->outputs()) place.emplace(name, place.size());
     std::vector<ValueObserver> observers(names.size(), ValueObserver(options_.observer));
@@ -145,7 +145,7 @@ class Calibration {
 
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-  Runtime& runtime_;
+  Sessions sessions_;
   const Model& model_;
   const Options& options_;
   Report& report_;
@@ -157,9 +157,10 @@ class Calibration {
 
 }  // namespace
 
-std::vector<ObservedRanges> calibrate(Runtime& runtime, const Model& runnable, const std::vector<std::string>& values,
-                                      const Options& options, const std::filesystem::path& plugin, Report& report) {
-  return Calibration(runtime, runnable, options, plugin, report).run(values);
+std::vector<ObservedRanges> calibrate(const Sessions& sessions, const Model& runnable,
+                                      const std::vector<std::string>& values, const Options& options,
+                                      const std::filesystem::path& plugin, Report& report) {
+  return Calibration(sessions, runnable, options, plugin, report).run(values);
 }
 
 }  // namespace modelflow

@@ -7,6 +7,7 @@
 
 #include "modelflow/model.h"
 #include "modelflow/modelflow.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -22,7 +23,8 @@ struct ObservedRanges {
 /// model uses our domain. Memory stays bounded: the results of some values at a time are kept, and the samples are gone
 /// through again for the others. Stops with what it has when options.max_seconds are used up. Notes and the number of
 /// samples go into the report. Throws Error(usage) for data that does not fit.
-std::vector<ObservedRanges> calibrate(Runtime& runtime, const Model& runnable, const std::vector<std::string>& values,
-                                      const Options& options, const std::filesystem::path& plugin, Report& report);
+std::vector<ObservedRanges> calibrate(const Sessions& sessions, const Model& runnable,
+                                      const std::vector<std::string>& values, const Options& options,
+                                      const std::filesystem::path& plugin, Report& report);
 
 }  // namespace modelflow

@@ -58,13 +58,13 @@ class Meter {
 
 }  // namespace
 
-Channels channel_sizes(Runtime& runtime, const Model& runnable, const std::vector<passes::ChannelsOf>& values,
+Channels channel_sizes(const Sessions& sessions, const Model& runnable, const std::vector<passes::ChannelsOf>& values,
                        const CalibrationData& samples, const SessionOptions& session) {
   std::map<std::string, Meter, std::less<>> meters;
   std::vector<std::string> names;
   for (const auto& [value, from_end] : values)
     if (meters.emplace(value, from_end).second) names.push_back(value);
-  see_values(runtime, runnable, names, samples, kSamples, session,
+  see_values(sessions, runnable, names, samples, kSamples, session,
              [&](const std::string& name, const Tensor& result) { meters.find(name)->second.see(result); });
   Channels channels;
   for (const auto& [name, meter] : meters)

@@ -97,7 +97,7 @@ Trial Chooser::gaining(Trial all, const Model& full) {
   if (!work_.measurable() || options_.level != Level::O2) return all;
   if (options_.progress) options_.progress("time every op", 0);
   const Model runnable = trials_.runnable(full);
-  const std::vector<NodeTimes> times = node_times(work_.runtime, {&runnable, &all.runnable},
+  const std::vector<NodeTimes> times = node_times(work_.sessions, {&runnable, &all.runnable},
                                                   trials_.samples.evaluation().front(), options_, work_.plugin);
   Names slow;
   std::ranges::set_intersection(without_gain({full, times[0]}, {all.fused, times[1]}), names(all),

@@ -26,8 +26,8 @@ Model with_shapes(const Model& model, const Names& values) {
   return extended;
 }
 
-std::map<std::string, double> bytes_of(Runtime& runtime, const Model& model, const Names& values, const Feeds& sample,
-                                       const SessionOptions& options) {
+std::map<std::string, double> bytes_of(const Sessions& sessions, const Model& model, const Names& values,
+                                       const Feeds& sample, const SessionOptions& options) {
   std::map<std::string, double> bytes;
   Names unknown;
   for (const std::string& name : values) {
@@ -36,7 +36,7 @@ std::map<std::string, double> bytes_of(Runtime& runtime, const Model& model, con
     if (!shape.has_rank() || !shape.known()) unknown.push_back(name);
   }
   if (unknown.empty()) return bytes;
-  const std::vector<Tensor> outputs = open_session(runtime, with_shapes(model, unknown), options)->run(sample);
+  const std::vector<Tensor> outputs = open_session(sessions, with_shapes(model, unknown), options)->run(sample);
   for (std::size_t i = 0; i < unknown.size(); ++i) {
     double& size = bytes[unknown[i]] = sizeof(float);
     for (const std::int64_t extent : outputs.at(outputs.size() - unknown.size() + i).as<std::int64_t>())
@@ -57,9 +57,9 @@ Model with_outputs(const Model& model, const Names& values) {
   return extended;
 }
 
-std::vector<Names> groups_in_memory(Runtime& runtime, const Model& model, const Names& values, const Feeds& sample,
-                                    const SessionOptions& session) {
-  const std::map<std::string, double> bytes = bytes_of(runtime, model, values, sample, session);
+std::vector<Names> groups_in_memory(const Sessions& sessions, const Model& model, const Names& values,
+                                    const Feeds& sample, const SessionOptions& session) {
+  const std::map<std::string, double> bytes = bytes_of(sessions, model, values, sample, session);
   std::vector<Names> groups;
   double sum = 0;
   for (const std::string& name : values) {
@@ -73,13 +73,13 @@ std::vector<Names> groups_in_memory(Runtime& runtime, const Model& model, const 
   return groups;
 }
 
-void see_values(Runtime& runtime, const Model& model, const Names& values, const CalibrationData& samples,
+void see_values(const Sessions& sessions, const Model& model, const Names& values, const CalibrationData& samples,
                 std::size_t most, const SessionOptions& options,
                 const std::function<void(const std::string&, const Tensor&)>& show) {
   const std::optional<Feeds> first = samples(0);
   if (!first || values.empty()) return;
-  for (const Names& group : groups_in_memory(runtime, model, values, *first, options)) {
-    const auto session = open_session(runtime, with_outputs(model, group), options);
+  for (const Names& group : groups_in_memory(sessions, model, values, *first, options)) {
+    const auto session = open_session(sessions, with_outputs(model, group), options);
     const auto outputs = session->outputs();
     const std::set<std::string> wanted(group.begin(), group.end());
     for (std::size_t i = 0; i < most; ++i) {

@@ -59,9 +59,9 @@ Model by_cost(const Trials& trials, Trial made, Report& report) {
 }  // namespace
 
 std::optional<Model> lower_precision(const Precise& precise, const Options& options, const Pipeline& pipeline,
-                                     Runtime& runtime, const std::filesystem::path& plugin,
+                                     const Sessions& sessions, const std::filesystem::path& plugin,
                                      const std::vector<Feeds>& synthetic, Report& report) {
-  const Lowering work{precise, options, pipeline, runtime, plugin};
+  const Lowering work{precise, options, pipeline, sessions, plugin};
   Trials trials(work, synthetic);
   Trial made = trials.scored(fully_lowered(trials, report));
   report.steps.insert(report.steps.end(), made.report.steps.begin(), made.report.steps.end());

@@ -18,6 +18,7 @@
 
 #include "src/correct.h"
 #include "src/pipeline.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -33,7 +34,7 @@ struct Precise {
 /// faster than the float form, or when no part of it can be quantized within the bound; the notes say why.
 /// Throws Error(usage) for calibration data that does not fit the model.
 std::optional<Model> lower_precision(const Precise& precise, const Options& options, const Pipeline& pipeline,
-                                     Runtime& runtime, const std::filesystem::path& plugin,
+                                     const Sessions& sessions, const std::filesystem::path& plugin,
                                      const std::vector<Feeds>& synthetic, Report& report);
 
 }  // namespace modelflow

@@ -42,21 +42,21 @@ void add(Moments& sum, const Tensor& tensor) {
 
 }  // namespace
 
-void see_moments(Runtime& runtime, const Model& runnable, const std::map<std::string, std::int64_t>& depths,
+void see_moments(const Sessions& sessions, const Model& runnable, const std::map<std::string, std::int64_t>& depths,
                  const CalibrationData& samples, const SessionOptions& session,
                  const std::function<void(const std::string&, const Moments&)>& show) {
   const std::optional<Feeds> first = samples(0);
   if (!first || depths.empty()) return;
   Model all = runnable;
   const std::map<std::string, std::string> belongs = add_moments(all, keys(depths), depths);
-  for (const std::vector<std::string>& group : groups_in_memory(runtime, all, keys(belongs), *first, session)) {
+  for (const std::vector<std::string>& group : groups_in_memory(sessions, all, keys(belongs), *first, session)) {
     std::vector<std::string> values;
     for (const std::string& name : group) values.push_back(belongs.at(name));
     Model some = runnable;
     const std::map<std::string, std::string> of = add_moments(some, values, depths);
     std::map<std::string, Moments> sums;
     for (const std::string& value : values) sums[value];
-    see_values(runtime, some, keys(of), samples, kSamples, session,
+    see_values(sessions, some, keys(of), samples, kSamples, session,
                [&](const std::string& name, const Tensor& result) { add(sums[of.at(name)], result); });
     for (const std::string& value : values) show(value, sums[value]);
   }

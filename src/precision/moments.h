@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/precision/intermediates.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -18,7 +19,7 @@ using Moments = std::vector<float>;
 /// graph, each with the extent of its last axis. The runtime multiplies: its products are fast on every machine. Values
 /// whose moments do not fit into memory together are gone through in groups. A sample that is not finite at a value
 /// does not count there.
-void see_moments(Runtime& runtime, const Model& runnable, const std::map<std::string, std::int64_t>& depths,
+void see_moments(const Sessions& sessions, const Model& runnable, const std::map<std::string, std::int64_t>& depths,
                  const CalibrationData& samples, const SessionOptions& session,
                  const std::function<void(const std::string& value, const Moments& moments)>& show);
 

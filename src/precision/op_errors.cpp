@@ -32,9 +32,9 @@ std::map<std::string, Pair> pairs_of(const Graph& reference, const Graph& quanti
   return pairs;
 }
 
-std::map<std::string, Tensor> results(Runtime& runtime, const Model& model, const Names& values, const Feeds& sample,
-                                      const SessionOptions& options) {
-  const auto session = open_session(runtime, with_outputs(model, values), options);
+std::map<std::string, Tensor> results(const Sessions& sessions, const Model& model, const Names& values,
+                                      const Feeds& sample, const SessionOptions& options) {
+  const auto session = open_session(sessions, with_outputs(model, values), options);
   const std::vector<Tensor> outputs = session->run(sample);
   std::map<std::string, Tensor> by_name;
   std::size_t index = 0;
@@ -55,17 +55,18 @@ Tensor dequantized(const Tensor& y, const Node& node) {
 
 }  // namespace
 
-std::map<std::string, double> op_errors(Runtime& runtime, const EmittedForm& reference, const EmittedForm& quantized,
-                                        const Feeds& sample, const SessionOptions& session) {
+std::map<std::string, double> op_errors(const Sessions& sessions, const EmittedForm& reference,
+                                        const EmittedForm& quantized, const Feeds& sample,
+                                        const SessionOptions& session) {
   const std::map<std::string, Pair> pairs = pairs_of(reference.fused.graph(), quantized.fused.graph());
   Names values;
   for (const auto& [value, pair] : pairs) values.push_back(value);
   std::map<std::string, double> errors;
-  for (const Names& group : groups_in_memory(runtime, reference.runnable, values, sample, session)) {
+  for (const Names& group : groups_in_memory(sessions, reference.runnable, values, sample, session)) {
     Names theirs;
     for (const std::string& value : group) theirs.push_back(pairs.at(value).quantized->output()->name());
-    const auto want = results(runtime, reference.runnable, group, sample, session);
-    const auto got = results(runtime, quantized.runnable, theirs, sample, session);
+    const auto want = results(sessions, reference.runnable, group, sample, session);
+    const auto got = results(sessions, quantized.runnable, theirs, sample, session);
     for (std::size_t i = 0; i < group.size(); ++i) {
       const Pair& pair = pairs.at(group[i]);
       ErrorMeter meter(group[i]);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "modelflow/model.h"
-#include "modelflow/runtime.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -18,7 +18,8 @@ struct EmittedForm {
 /// The signal to noise ratio in dB, on one sample, of the first output of each node of the main graph that computes in
 /// lower precision in `quantized` and, by the same name, in float32 in `reference`. What the nodes before it did is
 /// part of the noise. Nodes without any difference are left out.
-std::map<std::string, double> op_errors(Runtime& runtime, const EmittedForm& reference, const EmittedForm& quantized,
-                                        const Feeds& sample, const SessionOptions& session);
+std::map<std::string, double> op_errors(const Sessions& sessions, const EmittedForm& reference,
+                                        const EmittedForm& quantized, const Feeds& sample,
+                                        const SessionOptions& session);
 
 }  // namespace modelflow

@@ -89,9 +89,9 @@ bool has_number(const Tensor& tensor) {
 
 }  // namespace
 
-ReferenceOutputs::ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples,
+ReferenceOutputs::ReferenceOutputs(const Sessions& sessions, const Model& original, const std::vector<Feeds>& samples,
                                    int threads)
-    : runtime_(runtime), samples_(samples), threads_(threads) {
+    : sessions_(sessions), samples_(samples), threads_(threads) {
   for (const Value* output : original.graph().outputs()) names_.push_back(output->name());
   reference_ = outputs_of(original, "", samples.size());
 }
@@ -103,7 +103,7 @@ bool ReferenceOutputs::has_numbers() const {
 
 ReferenceOutputs::Outputs ReferenceOutputs::outputs_of(const Model& model, const std::filesystem::path& plugin,
                                                        std::size_t most, bool optimize) const {
-  const auto session = open_session(runtime_, model, {.threads = threads_, .optimize = optimize, .plugin = plugin});
+  const auto session = open_session(sessions_, model, {.threads = threads_, .optimize = optimize, .plugin = plugin});
   Outputs outputs;
   for (std::size_t i = 0; i < std::min(most, samples_.size()); ++i) outputs.push_back(session->run(samples_[i]));
   return outputs;

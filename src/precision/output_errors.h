@@ -8,7 +8,7 @@
 
 #include "modelflow/model.h"
 #include "modelflow/modelflow.h"
-#include "modelflow/runtime.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -38,7 +38,7 @@ double drop(const std::vector<OutputError>& errors, Metric metric);
 class ReferenceOutputs {
  public:
   /// Runs `original` on the samples, which have to outlive this, as has the runtime.
-  ReferenceOutputs(Runtime& runtime, const Model& original, const std::vector<Feeds>& samples, int threads);
+  ReferenceOutputs(const Sessions& sessions, const Model& original, const std::vector<Feeds>& samples, int threads);
   /// Whether the original gives a finite number, or a text, for any of them, where there are any: else nothing would
   /// count as equal.
   bool has_numbers() const;
@@ -53,7 +53,7 @@ class ReferenceOutputs {
   Outputs outputs_of(const Model& model, const std::filesystem::path& plugin, std::size_t most,
                      bool optimize = true) const;
 
-  Runtime& runtime_;
+  Sessions sessions_;
   const std::vector<Feeds>& samples_;
   int threads_;
   std::vector<std::string> names_;

@@ -39,7 +39,7 @@ class Planner {
     if (!options_.calibration) return;
     Model& base = trials_.base;
     QuantizationPlan& plan = trials_.plan;
-    plan.channels = channel_sizes(work_.runtime, Pipeline::emit(base), passes::channels_to_observe(base.graph()),
+    plan.channels = channel_sizes(work_.sessions, Pipeline::emit(base), passes::channels_to_observe(base.graph()),
                                   trials_.samples.calibration(), {.threads = options_.threads});
     if (plan.channels.empty()) return;
     Model equal = work_.pipeline.equalize(base, plan, work_.precise.corrected.disabled, report_);
@@ -58,7 +58,7 @@ class Planner {
     const Model runnable = Pipeline::emit(trials_.base);
     if (!trials_.samples.held_out())
       report_.notes.push_back("fewer than four samples: the same ones calibrate and judge, the error is understated");
-    return calibrate(work_.runtime, runnable, passes::values_to_observe(runnable.graph()), seen, "", report_);
+    return calibrate(work_.sessions, runnable, passes::values_to_observe(runnable.graph()), seen, "", report_);
   }
 
   /// What loses the least with everything in low precision.
@@ -97,7 +97,7 @@ class Planner {
     const bool on = std::ranges::any_of(passes, [&](const Pass& p) { return p.name == pass; });
     if (!options_.calibration || !on || options_.disabled.contains(pass) || plain.lowered.empty()) return plain;
     Known& known = trials_.plan.*part;
-    known = find(work_.runtime, trials_.base, Pipeline::emit(trials_.base), plain.fused, trials_.samples.calibration(),
+    known = find(work_.sessions, trials_.base, Pipeline::emit(trials_.base), plain.fused, trials_.samples.calibration(),
                  SessionOptions{.threads = options_.threads});
     if (known.empty()) return plain;
     Trial better = trials_.make({});

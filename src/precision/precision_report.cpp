@@ -77,7 +77,7 @@ void PrecisionReport::refuse(const std::string& why) {
 /// Nothing is known of them where nobody wants the model run.
 std::map<std::string, double> PrecisionReport::errors_of_ops(const Trial& made) const {
   if (trials_.samples.evaluation().empty()) return {};
-  return op_errors(trials_.work.runtime, {trials_.base, Pipeline::emit(trials_.base)},
+  return op_errors(trials_.work.sessions, {trials_.base, Pipeline::emit(trials_.base)},
                    {made.fused, Pipeline::emit(made.fused)}, trials_.samples.evaluation().front(),
                    {.threads = trials_.work.options.threads});
 }

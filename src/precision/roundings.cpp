@@ -90,7 +90,7 @@ Rounding rounding(const Product& product, const std::optional<Compensation>& com
 
 }  // namespace
 
-Roundings roundings(Runtime& runtime, const Model& reference, const Model& runnable, const Model& quantized,
+Roundings roundings(const Sessions& sessions, const Model& reference, const Model& runnable, const Model& quantized,
                     const CalibrationData& samples, const SessionOptions& session) {
   std::map<std::string, const Node*> floats;
   for (const auto& node : reference.graph().nodes()) floats.emplace(node->name, node.get());
@@ -110,7 +110,7 @@ Roundings roundings(Runtime& runtime, const Model& reference, const Model& runna
     readers.emplace(x, product);
     depths.emplace(x, product.depth());
   }
-  see_moments(runtime, runnable, depths, samples, session, [&](const std::string& value, const Moments& moments) {
+  see_moments(sessions, runnable, depths, samples, session, [&](const std::string& value, const Moments& moments) {
     std::optional<Compensation> compensation;
     if (!moments.empty()) compensation = Compensation::of(moments, static_cast<std::size_t>(depths.at(value)));
     const auto [first, last] = readers.equal_range(value);

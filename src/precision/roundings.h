@@ -6,6 +6,7 @@
 
 #include "modelflow/pass.h"
 #include "src/precision/intermediates.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -15,7 +16,7 @@ using Roundings = std::map<std::string, Rounding, std::less<>>;
 /// errors cancel on what the samples feed it in `reference`, the fused float model with nodes of the same names. Each
 /// product alone: which of them stay in float later makes no difference. `runnable` is `reference` with its functions
 /// emitted.
-Roundings roundings(Runtime& runtime, const Model& reference, const Model& runnable, const Model& quantized,
+Roundings roundings(const Sessions& sessions, const Model& reference, const Model& runnable, const Model& quantized,
                     const CalibrationData& samples, const SessionOptions& session);
 
 }  // namespace modelflow

@@ -69,7 +69,7 @@ bool Lowering::measurable() const { return options.measure && options.target.is_
 Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
     : work(work),
       samples(work.options, synthetic),
-      reference(work.runtime, work.precise.original, samples.evaluation(), work.options.threads),
+      reference(work.sessions, work.precise.original, samples.evaluation(), work.options.threads),
       base(work.precise.corrected.forms.whole()) {
   if (half_type(work.options) != DType::undefined) name_nodes(base);
 }
@@ -102,7 +102,8 @@ Trial Trials::scored(Trial made) {
 }
 
 std::vector<Timing> Trials::time(const std::vector<const Model*>& models, double seconds) const {
-  return time_models(work.runtime, models, samples.evaluation().front(), work.options, work.plugin, {seconds, is_sure});
+  return time_models(work.sessions, models, samples.evaluation().front(), work.options, work.plugin,
+                     {seconds, is_sure});
 }
 
 // The portable form has no use for another layout: its convolutions are standard ones.

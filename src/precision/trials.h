@@ -31,7 +31,7 @@ struct Lowering {
   const Precise& precise;
   const Options& options;
   const Pipeline& pipeline;
-  Runtime& runtime;
+  Sessions sessions;
   const std::filesystem::path& plugin;
 
   /// Whether forms of the model can be timed here.

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "src/onnx/model_folder.h"
 #include "src/verify/parts.h"
 #include "src/verify/probe.h"
 
@@ -30,7 +29,7 @@ class Judge {
  public:
   Judge(Runtime& runtime, const Reference& reference, const Model& original, const Model& optimized,
         const Options& options, const Setting& setting)
-      : runtime_(runtime),
+      : sessions_(runtime, reference.folder.get()),
         reference_(reference),
         original_(original),
         optimized_(optimized),
@@ -54,14 +53,14 @@ class Judge {
   /// Without ONNX Runtime's own optimizations where these do not even load the original.
   std::unique_ptr<Session> open() {
     try {
-      return open_session(runtime_, optimized_, session_, *reference_.folder);
+      return open_session(sessions_, optimized_, session_);
     } catch (const Error& error) {
       std::string why;
-      if (!session_.optimize || loads(runtime_, original_, why)) throw;
+      if (!session_.optimize || loads(sessions_, original_, why)) throw;
       found_.note = std::string("ONNX Runtime's own optimizations do not load the original: the result is judged ") +
                     "without them (" + error.what() + ")";
       session_.optimize = false;
-      return open_session(runtime_, optimized_, session_, *reference_.folder);
+      return open_session(sessions_, optimized_, session_);
     }
   }
 
@@ -76,7 +75,7 @@ class Judge {
     const Feed& feed = reference_.feeds[i];
     std::vector<Tensor> results;
     try {
-      if (feed.empty && !survives(runtime_, optimized_, feed.values, session_, *reference_.folder))
+      if (feed.empty && !survives(sessions_, optimized_, feed.values, session_))
         throw Error(ErrorKind::unsupported, "it ends the process");
       results = session.run(feed.values);
     } catch (const Error& error) {
@@ -171,8 +170,8 @@ class Judge {
     if (!known.contains(i)) {
       try {
         const Feed& feed = reference_.feeds[i];
-        if (!feed.empty || survives(runtime_, model, feed.values, session, *reference_.folder))
-          known[i] = open_session(runtime_, model, session, *reference_.folder)->run(feed.values);
+        if (!feed.empty || survives(sessions_, model, feed.values, session))
+          known[i] = open_session(sessions_, model, session)->run(feed.values);
       } catch (const Error&) {
         known[i].clear();
       }
@@ -189,7 +188,7 @@ class Judge {
   /// What ONNX Runtime's optimizations of a model that is right without them come to.
   bool moves_as_far(std::size_t i, std::size_t k, const Tensor& result) const {
     try {
-      return is_rounding(runtime_, original_, reference_, i, k, result);
+      return is_rounding(sessions_, original_, reference_, i, k, result);
     } catch (const Error&) {
       return false;
     }
@@ -197,13 +196,13 @@ class Judge {
 
   bool parts_agree(std::size_t i, const Model& original) {
     try {
-      return compare_parts(runtime_, original, optimized_, reference_.feeds[i].values, reference_, session_).agree;
+      return compare_parts(sessions_, original, optimized_, reference_.feeds[i].values, reference_, session_).agree;
     } catch (const Error&) {
       return false;
     }
   }
 
-  Runtime& runtime_;
+  Sessions sessions_;
   const Reference& reference_;
   const Model &original_, &optimized_;
   const Options& options_;

@@ -50,13 +50,13 @@ Names shared_values(const Model& original, const Model& other) {
   return names;
 }
 
-Values run(Runtime& runtime, Model model, const Names& extra, const Feeds& feeds, SessionOptions options) {
+Values run(const Sessions& sessions, Model model, const Names& extra, const Feeds& feeds, SessionOptions options) {
   for (const std::string& name : extra) {
     Value* value = model.graph().find(name);
     if (!value->is_graph_output()) model.graph().add_output(*value);
   }
   options.optimize = false;
-  const auto session = open_session(runtime, model, options);
+  const auto session = open_session(sessions, model, options);
   const std::vector<Tensor> results = session->run(feeds);
   Values values;
   const auto outputs = session->outputs();
@@ -103,9 +103,9 @@ bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor
 
 class Comparison {
  public:
-  Comparison(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+  Comparison(const Sessions& sessions, const Model& original, const Model& other, const Feeds& feeds,
              const Reference& reference, const SessionOptions& session)
-      : runtime_(runtime),
+      : sessions_(sessions),
         original_(original),
         feeds_(feeds),
         reference_(reference),
@@ -113,7 +113,7 @@ class Comparison {
     infer_types(original_);
     const Model comparable = with_twins(other, original_);
     borders_ = shared_values(original_, comparable);
-    values_ = run(runtime, comparable, borders_, feeds, session);
+    values_ = run(sessions, comparable, borders_, feeds, session);
     std::erase_if(borders_, [&](const std::string& name) { return values_.at(name).dtype() == DType::undefined; });
   }
 
@@ -129,7 +129,7 @@ class Comparison {
     const Model model = cut(original_, borders_, values_, feeds);
     Names looked_at = borders_;
     looked_at.insert(looked_at.end(), reference_.names.begin(), reference_.names.end());
-    const Values computed = run(runtime_, model, borders_, feeds, session_);
+    const Values computed = run(sessions_, model, borders_, feeds, session_);
     std::set<std::string> wrong;
     for (const std::string& name : looked_at)
       if (!is_close(name, computed.at(name))) wrong.insert(name);
@@ -152,8 +152,8 @@ class Comparison {
       const double digits = smooth ? 1 : kOften, often = smooth ? kOften : 1;
       std::map<std::string, std::vector<double>> moved;
       for (unsigned i = 0; i < kNudges && !left.empty(); ++i) {
-        const Values results = run(runtime_, with_nudged_constants(model, digits, i), {left.begin(), left.end()},
-                                   nudged(model, feeds, digits, i), session_);
+        const Values results = run(sessions_.runtime, with_nudged_constants(model, digits, i),
+                                   {left.begin(), left.end()}, nudged(model, feeds, digits, i), session_);
         for (const std::string& name : left) add(moved[name], computed.at(name), results.at(name));
         std::erase_if(left, [&](const std::string& name) {
           const bool rounding = is_rounding(moved[name], computed.at(name), values_.at(name), often);
@@ -187,7 +187,7 @@ class Comparison {
     return "";
   }
 
-  Runtime& runtime_;
+  Sessions sessions_;
   Model original_;
   const Feeds& feeds_;
   const Reference& reference_;
@@ -198,20 +198,21 @@ class Comparison {
 
 }  // namespace
 
-Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+Parts compare_parts(const Sessions& sessions, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session) {
   if (outlook(original, feeds).all > kMostElements)
     throw Error(ErrorKind::limit, "the values of the model are too large to compare its parts");
-  return Comparison(runtime, original, other, feeds, reference, session).parts();
+  return Comparison(sessions, original, other, feeds, reference, session).parts();
 }
 
-bool is_rounding(Runtime& runtime, const Model& original, const Reference& reference, std::size_t feed,
+bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
                  std::size_t output, const Tensor& result) {
   const Tensor& expected = reference.outputs[feed][output];
   const Feeds& feeds = reference.feeds[feed].values;
   std::vector<double> moved;
   for (unsigned i = 0; i < kNudges; ++i) {
-    const auto session = open_session(runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
+    const auto session =
+        open_session(sessions.runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
     add(moved, expected, session->run(nudged(original, feeds, kOften, i)).at(output));
     if (is_rounding(moved, expected, result, 1)) return true;
   }

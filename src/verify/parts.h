@@ -21,12 +21,12 @@ struct Parts {
 /// by what a last digit of its inputs and constants changes, and one without decisions by some such digits. Without
 /// graph optimisation; `session` says threads and plugin for the other model. Throws Error(limit) where all values
 /// together are larger than 2 GiB in float32.
-Parts compare_parts(Runtime& runtime, const Model& original, const Model& other, const Feeds& feeds,
+Parts compare_parts(const Sessions& sessions, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session);
 
 /// Whether some last digits of its inputs and constants move this output of the original as far from what the reference
 /// has for that feed as `result` is, element by element.
-bool is_rounding(Runtime& runtime, const Model& original, const Reference& reference, std::size_t feed,
+bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
                  std::size_t output, const Tensor& result);
 
 }  // namespace modelflow

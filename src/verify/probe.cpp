@@ -27,14 +27,14 @@ constexpr auto kPatience = std::chrono::seconds(30);
 constexpr int kTries = 2;
 
 /// In the child: nothing of what happens here is to be seen.
-[[noreturn]] void try_it(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-                         ModelFolder& folder) {
+[[noreturn]] void try_it(const Sessions& sessions, const Model& model, const Feeds& feeds,
+                         const SessionOptions& session) {
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
   if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
   for (const int fatal : {SIGFPE, SIGSEGV, SIGABRT, SIGBUS, SIGILL}) std::signal(fatal, SIG_DFL);
   try {
-    open_session(runtime, model, session, folder)->run(feeds);
+    open_session(sessions, model, session)->run(feeds);
   } catch (...) {  // a refusal is no death
   }
   _exit(0);
@@ -152,12 +152,11 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   return found;
 }
 
-bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-              ModelFolder& folder) {
+bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session) {
   for (int tries = 0; tries < kTries; ++tries) {
     const pid_t child = fork();
     if (child < 0) return false;
-    if (child == 0) try_it(runtime, model, feeds, session, folder);
+    if (child == 0) try_it(sessions, model, feeds, session);
     if (const std::optional<int> status = end_of(child)) return WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
   }
   return false;

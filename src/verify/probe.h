@@ -2,7 +2,7 @@
 #pragma once
 
 #include "modelflow/model.h"
-#include "modelflow/runtime.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
 
@@ -25,7 +25,6 @@ struct Outlook {
 Outlook outlook(const Model& model, const Feeds& feeds);
 
 /// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
-bool survives(Runtime& runtime, const Model& model, const Feeds& feeds, const SessionOptions& session,
-              ModelFolder& folder);
+bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session);
 
 }  // namespace modelflow

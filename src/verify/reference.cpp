@@ -61,7 +61,8 @@ Model written_out(const Model& model) {
 class Maker {
  public:
   Maker(Runtime& runtime, const Model& original, const Options& options)
-      : runtime_(runtime),
+      : folder_(std::make_shared<ModelFolder>()),
+        sessions_(runtime, folder_.get()),
         original_(original),
         options_(options),
         flat_(written_out(original)),
@@ -69,8 +70,8 @@ class Maker {
         nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
     const auto start = std::chrono::steady_clock::now();
-    reference_.folder = std::make_shared<ModelFolder>();
-    session_ = open_session(runtime, reference_.exact ? *reference_.exact : original, plain(), *reference_.folder);
+    reference_.folder = folder_;
+    session_ = open_session(sessions_, reference_.exact ? *reference_.exact : original, plain());
     load_ = seconds_since(start);
     for (const auto& [name, type] : session_->outputs()) {
       const Value* value = flat_.graph().find(name);
@@ -164,7 +165,7 @@ class Maker {
     if (survived_.contains(dims)) return;
     if (load_ > kMostLoad && !reference_.feeds.empty())
       throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
-    if (!survives(runtime_, original_, feeds, plain(), *reference_.folder))
+    if (!survives(sessions_, original_, feeds, plain()))
       throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
     survived_.insert(dims);
   }
@@ -258,7 +259,8 @@ class Maker {
 
   SessionOptions plain() const { return {.threads = options_.threads, .optimize = false}; }
 
-  Runtime& runtime_;
+  std::shared_ptr<ModelFolder> folder_;
+  Sessions sessions_;
   const Model& original_;
   const Options& options_;
   const Model flat_;  ///< the original with its functions written out: what nodes there are, and what they make

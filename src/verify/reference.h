@@ -10,10 +10,9 @@
 #include "modelflow/modelflow.h"
 #include "modelflow/runtime.h"
 #include "src/verify/sections.h"
+#include "src/verify/session.h"
 
 namespace modelflow {
-
-class ModelFolder;
 
 /// One set of inputs that the original runs.
 struct Feed {
@@ -48,18 +47,5 @@ struct Reference {
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
-
-/// A session on a model in memory; models too large for one buffer go through a temporary file. Without optimizations
-/// products of 8-bit numbers are exact (src/verify/exact_products.h).
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options);
-/// One of several on models that share weights.
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,
-                                      ModelFolder& folder);
-/// One that maps its weights from a file, as users open it.
-std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options);
-/// Whether the plugin has anything to run in it.
-bool uses_our_domain(const Model& model);
-/// Whether ONNX Runtime, its own optimizations on, loads the model; `why` not.
-bool loads(Runtime& runtime, const Model& model, std::string& why);
 
 }  // namespace modelflow

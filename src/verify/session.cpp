@@ -1,9 +1,12 @@
 // Sessions of models, from memory or from files that vanish.
+#include "src/verify/session.h"
+
+#include <optional>
+
 #include "modelflow/error.h"
 #include "src/onnx/file.h"
 #include "src/onnx/model_folder.h"
 #include "src/verify/exact_products.h"
-#include "src/verify/reference.h"
 
 namespace modelflow {
 namespace {
@@ -25,22 +28,20 @@ std::unique_ptr<Session> open_from_bytes(Runtime& runtime, const Model& model, c
   return runtime.load_bytes(std::as_bytes(std::span(bytes)), options);
 }
 
-std::unique_ptr<Session> open_model(Runtime& runtime, const Model& model, const SessionOptions& options) {
-  if (weight_bytes(model.graph()) > kLargestBuffer) return open_from_file(runtime, model, options);
-  return open_from_bytes(runtime, model, options);
+/// ONNX Runtime's own optimizations see the weights where users will have them, as far as there is room.
+bool goes_through_a_file(const Sessions& sessions, const Model& model, double bytes, const SessionOptions& options) {
+  if (bytes > kLargestBuffer) return true;
+  return sessions.folder && bytes >= kWorthAFile && (!options.optimize || keeps_weights_outside(model));
 }
 
-std::unique_ptr<Session> open_model(Runtime& runtime, const Model& model, const SessionOptions& options,
-                                    ModelFolder& folder) {
+std::unique_ptr<Session> open_model(const Sessions& sessions, const Model& model, const SessionOptions& options) {
   const double bytes = weight_bytes(model.graph());
-  // ONNX Runtime's own optimizations see the weights where users will have them.
-  if (bytes < kWorthAFile || (options.optimize && !keeps_weights_outside(model)))
-    return open_from_bytes(runtime, model, options);
+  if (!goes_through_a_file(sessions, model, bytes, options)) return open_from_bytes(sessions.runtime, model, options);
   try {
-    return runtime.load(folder.save(model), options);
+    return open_from_file(sessions, model, options);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::output || bytes > kLargestBuffer) throw;
-    return open_from_bytes(runtime, model, options);  // no room for temporary files
+    return open_from_bytes(sessions.runtime, model, options);  // no room for temporary files
   }
 }
 
@@ -51,26 +52,21 @@ std::optional<Model> exact_form(const Model& model, const SessionOptions& option
 
 }  // namespace
 
-std::unique_ptr<Session> open_from_file(Runtime& runtime, const Model& model, const SessionOptions& options) {
-  return runtime.load(ModelFolder().save(model), options);
+std::unique_ptr<Session> open_from_file(const Sessions& sessions, const Model& model, const SessionOptions& options) {
+  ModelFolder own;
+  return sessions.runtime.load((sessions.folder ? *sessions.folder : own).save(model), options);
 }
 
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options) {
+std::unique_ptr<Session> open_session(const Sessions& sessions, const Model& model, const SessionOptions& options) {
   const std::optional<Model> exact = exact_form(model, options);
-  return open_model(runtime, exact ? *exact : model, options);
-}
-
-std::unique_ptr<Session> open_session(Runtime& runtime, const Model& model, const SessionOptions& options,
-                                      ModelFolder& folder) {
-  const std::optional<Model> exact = exact_form(model, options);
-  return open_model(runtime, exact ? *exact : model, options, folder);
+  return open_model(sessions, exact ? *exact : model, options);
 }
 
 bool uses_our_domain(const Model& model) { return model.opsets.contains(std::string(kDomain)); }
 
-bool loads(Runtime& runtime, const Model& model, std::string& why) {
+bool loads(const Sessions& sessions, const Model& model, std::string& why) {
   try {
-    open_session(runtime, model, {});
+    open_session(sessions, model, {});
     return true;
   } catch (const Error& error) {
     why = error.what();

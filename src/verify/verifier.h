@@ -27,6 +27,8 @@ class Verifier {
   bool possible() const { return runtime_ && options_.verify && reference_.why_not.empty(); }
   const Reference& reference() const { return reference_; }
   Runtime& runtime() const { return *runtime_; }
+  /// Those that compare with the original, and all others on models that share its weights.
+  Sessions sessions() const { return {*runtime_, reference_.folder.get()}; }
   /// One for another original and these feeds, with the same options and plugin. Both stay with the caller.
   Verifier for_feeds(const Model& original, std::vector<Feed> feeds) const {
     return Verifier(runtime_, original, options_, plugin_, std::move(feeds));

@@ -318,22 +318,32 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
   }
 }
 
+/// Rows begin to end of a panel.
+void pack_panel(const float* b, std::size_t ldb, bool transposed, std::size_t columns, std::size_t begin,
+                std::size_t end, float* to) {
+  for (std::size_t start = 0; start < kPanel; start += kLanes) {
+    const std::size_t left = columns <= start ? 0 : columns - start, width = left < kLanes ? left : kLanes;
+    if (transposed) {
+      const float* from = b + start * ldb;
+      for (std::size_t i = begin; i < end; i += kLanes)
+        transpose_block(from + i, ldb, to + i * kPanel + start, kPanel, width, end - i, Whole{});
+    } else {
+      const Rest part(width);
+      for (std::size_t i = begin; i < end; ++i) store(to + i * kPanel + start, load(b + i * ldb + start, part));
+    }
+  }
+}
+
 void pack_b(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,
             std::size_t last, float* out) {
-  for (std::size_t p = first; p < last; ++p) {
-    const std::size_t column = p * kPanel, columns = n - column < kPanel ? n - column : kPanel;
-    float* to = out + p * kPanel * k;
-    for (std::size_t start = 0; start < kPanel; start += kLanes) {
-      const std::size_t left = columns <= start ? 0 : columns - start, width = left < kLanes ? left : kLanes;
-      if (transposed) {
-        const float* from = b + (column + start) * ldb;
-        for (std::size_t i = 0; i < k; i += kLanes)
-          transpose_block(from + i, ldb, to + i * kPanel + start, kPanel, width, k - i, Whole{});
-      } else {
-        const Rest part(width);
-        const float* from = b + column + start;
-        for (std::size_t i = 0; i < k; ++i) store(to + i * kPanel + start, load(from + i * ldb, part));
-      }
+  // Some rows of all panels before the next ones: few enough to be read side by side as streams, and a page of each at
+  // hand. Panel by panel every line of large weights would be on another page.
+  const std::size_t rows = transposed ? k : 8;
+  for (std::size_t begin = 0; begin < k; begin += rows) {
+    const std::size_t end = k - begin < rows ? k : begin + rows;
+    for (std::size_t p = first; p < last; ++p) {
+      const std::size_t column = p * kPanel, columns = n - column < kPanel ? n - column : kPanel;
+      pack_panel(b + column * (transposed ? ldb : 1), ldb, transposed, columns, begin, end, out + p * kPanel * k);
     }
   }
 }
