@@ -13,9 +13,11 @@ namespace {
 
 constexpr float kLargest = 127;
 
+/// The nearest step, of ties the even one; 0 for NaN.
 float step(float value, float scale) {
-  const float steps = std::nearbyint(value / scale);
-  return std::isnan(steps) ? 0 : std::clamp(steps, -kLargest, kLargest);
+  constexpr float kShift = 0x1.8p23F;  // beside it there is no room for a fraction (nearbyint is a call into libm)
+  const float steps = (std::clamp(value / scale, -kLargest, kLargest) + kShift) - kShift;
+  return std::isnan(steps) ? 0 : steps;
 }
 
 double squared_error(std::span<const float> channel, float scale) {
@@ -65,6 +67,24 @@ float scale_of_pairs(std::span<const float> channel, std::size_t taps) {
   return most / kMost;
 }
 
+/// Weights with an axis of channels in the middle: [outer, channels, inner].
+struct Channels {
+  Channels(const Dims& dims, std::size_t axis) : count(static_cast<std::size_t>(dims.at(axis))) {
+    for (std::size_t i = 0; i < axis; ++i) outer *= static_cast<std::size_t>(dims[i]);
+    for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= static_cast<std::size_t>(dims[i]);
+    for (std::size_t i = 2; axis == 0 && i < dims.size(); ++i) taps *= static_cast<std::size_t>(dims[i]);
+  }
+  /// Calls `visit(place in the tensor, channel, place in the channel)` for `inner` numbers at a time of the channels
+  /// first to last, in the order in which they lie in memory.
+  template <class Visit>
+  void walk(std::size_t first, std::size_t last, const Visit& visit) const {
+    for (std::size_t o = 0; o < outer; ++o)
+      for (std::size_t c = first; c < last; ++c) visit((o * count + c) * inner, c, o * inner);
+  }
+  std::size_t count, outer = 1, inner = 1;
+  std::size_t taps = 1;  ///< of a window: [filters, channels, taps...]
+};
+
 }  // namespace
 
 bool adds_pairs_in_16_bits(const Target& target) {
@@ -86,29 +106,37 @@ Quantization u8_of(Range range) {
 }
 
 QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const WeightQuantization& how) {
-  const Dims& dims = weights.dims();
-  const auto channels = static_cast<std::size_t>(dims.at(axis));
-  std::size_t inner = 1;
-  for (std::size_t i = axis + 1; i < dims.size(); ++i) inner *= static_cast<std::size_t>(dims[i]);
-  std::size_t taps = 1;  // of a window: [filters, channels, taps...]
-  for (std::size_t i = 2; axis == 0 && i < dims.size(); ++i) taps *= static_cast<std::size_t>(dims[i]);
+  constexpr std::size_t kSideBySide = 64;  // channels of a matrix [k, n]: four lines of each row
+  constexpr std::size_t kMostFloats = 1 << 24;
+  const Channels channels(weights.dims(), axis);
   const std::span<const float> from = weights.as<float>();
-  const std::size_t outer = from.empty() ? 0 : from.size() / (channels * inner);
-  std::vector<float> scales(channels, 1), channel(outer * inner);
-  Tensor values = Tensor::make(DType::i8, dims, [&](std::byte* out) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t o = 0; o < outer; ++o)
-        std::copy_n(from.data() + (o * channels + c) * inner, inner, channel.data() + o * inner);
-      scales[c] = scale_of(channel, how.least_squares);
-      if (how.bounded_pairs) scales[c] = std::max(scales[c], scale_of_pairs(channel, taps));
-      if (!how.least_scales.empty()) scales[c] = std::max(scales[c], how.least_scales[c]);
-      for (std::size_t o = 0; o < outer; ++o)
-        for (std::size_t i = 0; i < inner; ++i)
-          reinterpret_cast<std::int8_t*>(out)[(o * channels + c) * inner + i] =
-              static_cast<std::int8_t>(step(channel[o * inner + i], scales[c]));
+  const std::size_t inner = channels.inner, size = channels.outer * inner;
+  const std::size_t stride = size + 16;  // a power of two would have all channels fight for the same lines of the cache
+  const std::size_t at_once =
+      std::clamp<std::size_t>(kMostFloats / stride, 1, std::min(kSideBySide, channels.count + 1));
+  std::vector<float> scales(channels.count, 1), several(at_once * stride);
+  Tensor values = Tensor::make(DType::i8, weights.dims(), [&](std::byte* out) {
+    for (std::size_t first = 0; first < channels.count; first += at_once) {
+      const std::size_t last = std::min(first + at_once, channels.count);
+      channels.walk(first, last, [&](std::size_t place, std::size_t c, std::size_t i) {
+        float* numbers = several.data() + (c - first) * stride + i;
+        for (std::size_t k = 0; k < inner; ++k) numbers[k] = from[place + k];
+      });
+      for (std::size_t c = first; c < last; ++c) {
+        const std::span<const float> channel(several.data() + (c - first) * stride, size);
+        scales[c] = scale_of(channel, how.least_squares);
+        if (how.bounded_pairs) scales[c] = std::max(scales[c], scale_of_pairs(channel, channels.taps));
+        if (!how.least_scales.empty()) scales[c] = std::max(scales[c], how.least_scales[c]);
+      }
+      channels.walk(first, last, [&](std::size_t place, std::size_t c, std::size_t i) {
+        const float* numbers = several.data() + (c - first) * stride + i;
+        for (std::size_t k = 0; k < inner; ++k)
+          reinterpret_cast<std::int8_t*>(out)[place + k] = static_cast<std::int8_t>(step(numbers[k], scales[c]));
+      });
     }
   });
-  return {std::move(values), Tensor::of<float>({static_cast<std::int64_t>(channels)}, std::span<const float>(scales))};
+  return {std::move(values),
+          Tensor::of<float>({static_cast<std::int64_t>(channels.count)}, std::span<const float>(scales))};
 }
 
 std::vector<float> least_scales(std::span<const float> bias, float input_scale) {

@@ -225,6 +225,21 @@ void interleave(const std::int8_t* b, std::size_t ldb, std::size_t rows, __mmask
   _mm256_storeu_si256(to + 3, _mm256_permute2x128_si256(c8, c12, 0x31));
 }
 
+// All panels of [k, n], some rows of each before the next ones, which are read as streams then.
+void interleave_rows(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t n, std::byte* out) {
+  constexpr std::size_t kRows = 8;
+  for (std::size_t begin = 0; begin < depth; begin += kRows) {
+    for (std::size_t p = 0; p < vnni_panels(n); ++p) {
+      const std::size_t column = p * kVnniPanel, columns = n - column < kVnniPanel ? n - column : kVnniPanel;
+      const __mmask32 lanes = columns < 32 ? static_cast<__mmask32>((1u << columns) - 1) : 0xffffffffu;
+      for (std::size_t i = begin; i < begin + kRows && i < depth; i += 4) {
+        const std::size_t rows = i < k ? k - i : 0;
+        interleave(b + (rows ? i * n : 0) + column, n, rows < 4 ? rows : 4, lanes, out + (p * depth + i) * kVnniPanel);
+      }
+    }
+  }
+}
+
 // The same from columns that lie in rows of k: where these are whole words, a transpose of words.
 void gather(const std::int8_t* b, std::size_t k, std::size_t depth, std::size_t columns, std::byte* out) {
   if (k != depth || columns != kVnniPanel) std::memset(out, 0, depth * kVnniPanel);
@@ -253,18 +268,11 @@ void pack_b_vnni(const std::int8_t* b, bool transposed, std::size_t k, std::size
                  std::byte* out) {
   const std::size_t bytes = depth * kVnniPanel;
   auto* sums = reinterpret_cast<std::int32_t*>(out + vnni_panels(n) * bytes);
+  if (!transposed) interleave_rows(b, k, depth, n, out);
   for (std::size_t p = 0; p < vnni_panels(n); ++p) {
     const std::size_t column = p * kVnniPanel, columns = n - column < kVnniPanel ? n - column : kVnniPanel;
     std::byte* to = out + p * bytes;
-    if (transposed) {
-      gather(b + column * k, k, depth, columns, to);
-    } else {
-      const __mmask32 lanes = columns < 32 ? static_cast<__mmask32>((1u << columns) - 1) : 0xffffffffu;
-      for (std::size_t i = 0; i < depth; i += 4) {
-        const std::size_t rows = i < k ? k - i : 0;
-        interleave(b + (rows ? i * n : 0) + column, n, rows < 4 ? rows : 4, lanes, to + i * kVnniPanel);
-      }
-    }
+    if (transposed) gather(b + column * k, k, depth, columns, to);
     const __m512i ones = _mm512_set1_epi8(1);
     __m512i low = _mm512_setzero_si512(), high = low;
     for (std::size_t i = 0; i < depth; i += 4) {
