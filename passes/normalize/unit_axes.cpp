@@ -19,10 +19,10 @@ std::optional<std::int64_t> unit_axis(const Node& view) {
 }
 
 /// The convolution does nothing along the axis, which has an extent of 1 then, or it could not be dropped.
-Verdict idle_axis(const Match& m) {
-  const std::optional<std::int64_t> axis = unit_axis(m.root());
+Verdict idle_along(const Node& view, const Match& m) {
+  const std::optional<std::int64_t> axis = unit_axis(view);
   const Dims& w = m.constant("w").dims();
-  if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is dropped", m.root().label());
+  if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is added or dropped", view.label());
   const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
   const Attrs& conv = m.node("conv").attrs;
   const Ints strides = conv.ints("strides", Ints(spatial, 1)), pads = conv.ints("pads", Ints(2 * spatial, 0));
@@ -32,6 +32,19 @@ Verdict idle_axis(const Match& m) {
   if (w[i + 2] != 1 || strides[i] != 1 || pads[i] != 0 || pads[i + spatial] != 0)
     return no("the window covers the axis", m.node("conv").label());
   return yes();
+}
+
+Verdict idle_behind(const Match& m) { return idle_along(m.root(), m); }
+
+/// The added axis is dropped again, at once or within a Reshape, which the Unsqueeze becomes part of.
+Verdict idle_in_front(const Match& m) {
+  const Node* added = m.value("x").producer();
+  if (!added || !added->is("Unsqueeze")) return no("nothing adds an axis", m.value("x").name());
+  const Value& result = *m.root().output();
+  const bool dropped = !result.is_graph_output() && std::ranges::all_of(result.uses(), [](const Use& use) {
+    return use.node->is("Reshape") || use.node->is("Squeeze");
+  });
+  return dropped ? idle_along(*added, m) : no("the axis stays", result.name());
 }
 
 Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
@@ -45,17 +58,31 @@ Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
   return attrs;
 }
 
-std::vector<Value*> over_the_others(const Match& m, Build& build) {
-  const Node& squeeze = m.root();
-  const auto i = static_cast<std::size_t>(*unit_axis(squeeze)) - 2;
+/// The view with another input.
+Value& of(const Node& view, Value& x, Build& build) {
+  std::vector<Value*> inputs = view.inputs();
+  inputs[0] = &x;
+  return build.op(view.op(), inputs, view.attrs);
+}
+
+/// The convolution of `x`, which lacks the axis of the view.
+Value& over_the_others(const Match& m, const Node& view, Value& x, Build& build) {
+  const auto i = static_cast<std::size_t>(*unit_axis(view)) - 2;
   const Tensor& w = m.constant("w");
   Dims dims = w.dims();
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i + 2));
-  std::vector<Value*> view = squeeze.inputs();
-  view[0] = &m.value("x");
-  std::vector<Value*> inputs = {&build.op("Squeeze", view, squeeze.attrs), &build.constant(w.reshaped(dims), "w")};
+  std::vector<Value*> inputs = {&x, &build.constant(w.reshaped(dims), "w")};
   if (Value* b = m["b"]) inputs.push_back(b);
-  return {&build.op("Conv", inputs, without(m.node("conv").attrs, i, w.rank() - 2))};
+  return build.op("Conv", inputs, without(m.node("conv").attrs, i, w.rank() - 2));
+}
+
+std::vector<Value*> squeezed_before(const Match& m, Build& build) {
+  return {&over_the_others(m, m.root(), of(m.root(), m.value("x"), build), build)};
+}
+
+std::vector<Value*> unsqueezed_behind(const Match& m, Build& build) {
+  const Node& added = *m.value("x").producer();
+  return {&of(added, over_the_others(m, added, *added.input(0), build), build)};
 }
 
 /// What was added in front of the Transpose is dropped behind it.
@@ -92,8 +119,14 @@ Pass drop_unit_axes() {
   const Rule rule{.name = "conv-squeeze",
                   .doc = "Conv with a window of 1 along an axis of 1, Squeeze -> Conv of one axis less (tf2onnx, JAX)",
                   .from = open(op("Squeeze", {conv})),
-                  .when = {idle_axis},
-                  .into = over_the_others};
+                  .when = {idle_behind},
+                  .into = squeezed_before};
+  const Rule behind{
+      .name = "unsqueeze-conv",
+      .doc = "Unsqueeze, Conv with a window of 1 along the new axis, Reshape or Squeeze -> Conv, Unsqueeze",
+      .from = conv,
+      .when = {idle_in_front},
+      .into = unsqueezed_behind};
   const Pattern turned = op("Transpose", {open(op("Unsqueeze", {any("x")}, "added"))}, "transpose");
   const Rule transpose{.name = "unsqueeze-transpose-squeeze",
                        .doc = "Unsqueeze, Transpose, Squeeze of the same axis -> Transpose",
@@ -108,7 +141,7 @@ Pass drop_unit_axes() {
                     return {&build.op("Expand", {&m.value("x"), &m.value("repeats")})};
                   }};
   return rewrite("drop-unit-axes", "Convolutions of one axis that are written as ones of two -> Conv of one axis",
-                 {rule, transpose, tile});
+                 {rule, behind, transpose, tile});
 }
 
 }  // namespace modelflow::passes

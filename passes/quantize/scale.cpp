@@ -113,7 +113,7 @@ QuantizedWeights quantize_weights(const Tensor& weights, std::size_t axis, const
   const std::size_t inner = channels.inner, size = channels.outer * inner;
   const std::size_t stride = size + 16;  // a power of two would have all channels fight for the same lines of the cache
   const std::size_t at_once =
-      std::clamp<std::size_t>(kMostFloats / stride, 1, std::min(kSideBySide, channels.count + 1));
+      std::clamp<std::size_t>(kMostFloats / stride, 1, std::min(kSideBySide, std::max<std::size_t>(channels.count, 1)));
   std::vector<float> scales(channels.count, 1), several(at_once * stride);
   Tensor values = Tensor::make(DType::i8, weights.dims(), [&](std::byte* out) {
     for (std::size_t first = 0; first < channels.count; first += at_once) {
