@@ -26,6 +26,7 @@ Stage clean(const Options& options) {
                   duplicates(),         // equal initializers and equal nodes -> one
                   chains(),             // Transpose of Transpose, Reshape of Reshape, Cast of Cast, ... -> one node
                   views(),              // longer chains of Reshape and Transpose -> Reshape, Transpose, Reshape at most
+                  cut_transposes(),     // Transpose, Slice, Transpose back -> Slice
                   instances_apart(),    // BatchNormalization of images and channels joined by Reshapes -> without them
                   split_batch_norm(),   // BatchNormalization behind a Concat of convolutions, to each of them
                   fold_batch_norm(),    // BatchNormalization into the linear op before or after it

@@ -26,6 +26,7 @@ Pass gathered_windows();
 Pass duplicates();
 Pass chains();
 Pass views();
+Pass cut_transposes();
 Pass instances_apart();
 Pass split_batch_norm();
 Pass fold_batch_norm();

@@ -102,6 +102,27 @@ std::vector<Dim> permuted(const std::vector<Dim>& dims, const Ints& perm) {
   return out;
 }
 
+/// The same transpose of `from` as it is, where its blocks are those but for axes of extent 1: these go to where `to`
+/// has some, else to the front.
+Plan with_units(const Plan& plan, const std::vector<Dim>& from, const std::vector<Dim>& to) {
+  std::vector<Dim> blocks;
+  Ints units, others, perm;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const bool unit = from[i].number() == 1;
+    (unit ? units : others).push_back(static_cast<std::int64_t>(i));
+    if (!unit) blocks.push_back(from[i]);
+  }
+  if (plan.perm.empty() || units.empty() || !same(blocks, plan.blocks)) return plan;
+  std::size_t unit = 0, next = 0;
+  for (std::size_t i = 0; i < to.size() && next < plan.perm.size(); ++i) {
+    const bool takes_unit = to[i].number() == 1 && unit < units.size();
+    perm.push_back(takes_unit ? units[unit++] : others[static_cast<std::size_t>(plan.perm[next++])]);
+  }
+  for (; next < plan.perm.size(); ++next) perm.push_back(others[static_cast<std::size_t>(plan.perm[next])]);
+  perm.insert(perm.begin(), units.begin() + static_cast<std::ptrdiff_t>(unit), units.end());
+  return {from, perm};
+}
+
 Ints ascending(std::size_t rank) {
   Ints perm(rank);
   std::iota(perm.begin(), perm.end(), 0);
@@ -179,6 +200,7 @@ class Chain {
         s.plan = *rows, s.to = permuted(s.to, swap), s.swap = true;
     }
     const std::vector<Dim>& from = x.shape().dims();
+    s.plan = with_units(s.plan, from, s.to);
     s.turned = s.plan.perm.empty() ? from : permuted(s.plan.blocks, s.plan.perm);
     s.before = !s.plan.perm.empty() && !same(from, s.plan.blocks);
     s.after = !same(s.turned, s.to);
