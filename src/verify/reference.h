@@ -35,7 +35,7 @@ struct Reference {
   std::vector<FeedReport> list;    ///< every feed, those too that the original refuses or there was no time for
   std::optional<Model> exact;      ///< what was run where it is not the original itself
   std::string why_not;             ///< not empty: nothing could be run, and why
-  std::shared_ptr<ModelFolder> folder = {};  ///< of all sessions that are opened to compare with it
+  std::shared_ptr<ModelFolder> folder = {};  ///< of the weights of all models that are run beside it
   std::vector<Feeds> ordinary() const;
   /// Why this output is not compared at all; empty where it is.
   std::string not_compared(std::size_t output) const;
