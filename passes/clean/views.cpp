@@ -102,24 +102,20 @@ std::vector<Dim> permuted(const std::vector<Dim>& dims, const Ints& perm) {
   return out;
 }
 
-/// The same transpose of `from` as it is, where its blocks are those but for axes of extent 1: these go to where `to`
-/// has some, else to the front.
-Plan with_units(const Plan& plan, const std::vector<Dim>& from, const std::vector<Dim>& to) {
+/// The same transpose of `from` as it is, where its blocks are those but for axes of extent 1: these stay where they
+/// are, since ONNX Runtime is quick where one axis moves alone.
+Plan with_units(const Plan& plan, const std::vector<Dim>& from) {
   std::vector<Dim> blocks;
-  Ints units, others, perm;
+  Ints others, perm(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    const bool unit = from[i].number() == 1;
-    (unit ? units : others).push_back(static_cast<std::int64_t>(i));
-    if (!unit) blocks.push_back(from[i]);
+    if (from[i].number() == 1) continue;
+    others.push_back(static_cast<std::int64_t>(i));
+    blocks.push_back(from[i]);
   }
-  if (plan.perm.empty() || units.empty() || !same(blocks, plan.blocks)) return plan;
-  std::size_t unit = 0, next = 0;
-  for (std::size_t i = 0; i < to.size() && next < plan.perm.size(); ++i) {
-    const bool takes_unit = to[i].number() == 1 && unit < units.size();
-    perm.push_back(takes_unit ? units[unit++] : others[static_cast<std::size_t>(plan.perm[next++])]);
-  }
-  for (; next < plan.perm.size(); ++next) perm.push_back(others[static_cast<std::size_t>(plan.perm[next])]);
-  perm.insert(perm.begin(), units.begin() + static_cast<std::ptrdiff_t>(unit), units.end());
+  if (plan.perm.empty() || others.size() == from.size() || !same(blocks, plan.blocks)) return plan;
+  std::iota(perm.begin(), perm.end(), 0);
+  for (std::size_t i = 0; i < others.size(); ++i)
+    perm[static_cast<std::size_t>(others[i])] = others[static_cast<std::size_t>(plan.perm[i])];
   return {from, perm};
 }
 
@@ -200,7 +196,7 @@ class Chain {
         s.plan = *rows, s.to = permuted(s.to, swap), s.swap = true;
     }
     const std::vector<Dim>& from = x.shape().dims();
-    s.plan = with_units(s.plan, from, s.to);
+    s.plan = with_units(s.plan, from);
     s.turned = s.plan.perm.empty() ? from : permuted(s.plan.blocks, s.plan.perm);
     s.before = !s.plan.perm.empty() && !same(from, s.plan.blocks);
     s.after = !same(s.turned, s.to);
