@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "modelflow/error.h"
 #include "modelflow/tensor.h"
@@ -33,13 +34,24 @@ double decode(unsigned code, const Format& f) {
   return sign ? -magnitude : magnitude;
 }
 
+/// Whole numbers out of bounds and NaN become the nearest one and 0: C++ says nothing of them.
+template <class To, class From>
+To number(From x) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    constexpr auto end = -static_cast<From>(std::numeric_limits<To>::min());  // a power of two
+    if (!(x < end)) return std::isnan(x) ? 0 : std::numeric_limits<To>::max();
+    if (x < -end) return std::numeric_limits<To>::min();
+  }
+  return static_cast<To>(x);
+}
+
 template <class To, class From>
 std::vector<To> cast(const std::byte* data, std::size_t count) {
   std::vector<To> out(count);
   for (std::size_t i = 0; i < count; ++i) {
     From element;
     std::memcpy(&element, data + i * sizeof(From), sizeof(From));
-    out[i] = static_cast<To>(element);
+    out[i] = number<To>(element);
   }
   return out;
 }
@@ -55,7 +67,7 @@ std::vector<To> decode_all(const std::byte* data, std::size_t count, int width, 
       const std::size_t bit = i * static_cast<std::size_t>(width);
       code = static_cast<unsigned>(data[bit / 8]) >> (bit % 8) & ((1U << width) - 1);
     }
-    out[i] = static_cast<To>(decode(code, format));
+    out[i] = number<To>(decode(code, format));
   }
   return out;
 }
@@ -91,7 +103,7 @@ std::vector<To> small_floats(DType dtype, const std::byte* data, std::size_t n) 
       return decode_all<To>(data, n, 4, {2, 1, 1, true});
     case DType::f8e8m0: {
       std::vector<To> out(n);
-      for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<To>(std::ldexp(1.0, static_cast<int>(data[i]) - 127));
+      for (std::size_t i = 0; i < n; ++i) out[i] = number<To>(std::ldexp(1.0, static_cast<int>(data[i]) - 127));
       return out;
     }
     default:

@@ -1,7 +1,8 @@
-// Windows and orders of axes whose numbers are out of bounds.
+// Windows, orders of axes and parts whose numbers are out of bounds.
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,13 @@ bool is_order(const onnx::AttributeProto& attribute) {
   return true;
 }
 
+/// ONNX Runtime refuses more parts than outputs, and ends the process where there are fewer.
+void check_parts(const NodeProto& node, const AttributeProto& attribute) {
+  if (attribute.type() == AttributeProto::INT && attribute.i() != node.output_size())
+    throw Error(ErrorKind::invalid_input, "num_outputs is " + std::to_string(attribute.i()) + ", and it has " +
+                                              std::to_string(node.output_size()) + " outputs");
+}
+
 }  // namespace
 
 void check_windows(const NodeProto& node) {
@@ -36,6 +44,8 @@ void check_windows(const NodeProto& node) {
   for (const auto& attribute : node.attribute()) {
     if (node.op_type() == "Transpose" && attribute.name() == "perm" && !is_order(attribute))
       throw Error(ErrorKind::invalid_input, "perm does not name every axis once");
+    if (node.op_type() == "Split" && attribute.name() == "num_outputs" && attribute.ref_attr_name().empty())
+      check_parts(node, attribute);
     if (attribute.name() == "pads" && !std::ranges::all_of(attribute.ints(), fits_pad))
       throw Error(ErrorKind::invalid_input, "pads holds a number beyond 2147483647");
     if (std::ranges::find(kPositive, attribute.name()) == kPositive.end() || !attribute.ref_attr_name().empty())

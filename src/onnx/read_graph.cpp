@@ -119,6 +119,10 @@ void GraphReader::read_initializers(GraphProto& proto, Graph& graph) {
         Type::tensor(static_cast<DType>(tensor.data_type()), Shape::of({tensor.dims().begin(), tensor.dims().end()}));
     if (!value) value = &graph.add_value(tensor.name(), type);
     if (!value->type.is_tensor()) value->type = type;
+    if (value->dtype() != type.dtype) {
+      bad("initializer " + quoted(tensor.name()) + " is " + std::string(name(type.dtype)) +
+          ", and its input is declared as " + std::string(name(value->dtype())));
+    }
     if (!readable(tensor)) {
       proto::load_external(tensor, files_);
       graph.pinned.insert(tensor.name());
