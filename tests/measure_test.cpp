@@ -201,6 +201,19 @@ TEST(Select, KeepsWhatIsFaster) {
   EXPECT_DOUBLE_EQ(report.stock_ms, 1000);
 }
 
+TEST(Select, ClearWinsOfLargeModelsAreTimedOnce) {
+  const Model original = chain(3), portable = chain(2);
+  const auto asked_with = [&](double weight_bytes) {
+    std::size_t asked = 0;
+    Report report;
+    report.before.weight_bytes = weight_bytes;
+    EXPECT_FALSE(select({original, portable, portable}, tools_with({1.5, 1.5}, asked), report).original);
+    return asked;
+  };
+  EXPECT_EQ(asked_with(1e6), 2U);
+  EXPECT_EQ(asked_with(1e9), 1U);
+}
+
 TEST(Select, DoesNotTrustLuck) {
   const Model original = chain(3), portable = chain(2);
   std::size_t asked = 0;
