@@ -170,22 +170,22 @@ struct Best {
   Trial trial;
 };
 
-/// A model and its result, and beside them the form without the plugin where that has use for one.
+/// A model and its result, and beside them, if wanted, the form without the plugin where that has use for one.
 struct Sides {
-  Sides(const Model& original, const Model& result, bool with_fallback = true)
-      : fallback(inline_functions(result)), all{&original, &result} {
-    if (with_fallback && uses_our_domain(result)) all.push_back(&fallback);
+  Sides(const Model& original, const Model& result, bool with_fallback = true) : all{&original, &result} {
+    if (with_fallback && uses_our_domain(result)) all.push_back(&fallback.emplace(inline_functions(result)));
   }
-  Model fallback;
+  std::optional<Model> fallback;
   std::vector<const Model*> all;
 };
 
 /// The best of several trials is partly the luckiest: it is timed once more, in sessions of its own, and that counts.
 bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& clock, Report& report) {
   bool faster = false;
+  const bool clear = !best.timing.empty() && is_clear(best.timing[1]);
+  if (clear && is_large(report)) return true;
   const Sides sides(original, best.model);
-  if (!best.timing.empty() && is_clear(best.timing[1])) {
-    if (is_large(report)) return true;
+  if (clear) {
     const std::vector<Timing> again = tools.time(sides.all, 0);  // as few rounds as there are
     if (is_faster(again[1])) {
       best.timing = joined(again, best.timing);
