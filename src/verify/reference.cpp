@@ -61,8 +61,7 @@ Model written_out(const Model& model) {
 class Maker {
  public:
   Maker(Runtime& runtime, const Model& original, const Options& options)
-      : folder_(std::make_shared<ModelFolder>()),
-        sessions_(runtime, folder_.get()),
+      : runtime_(runtime),
         original_(original),
         options_(options),
         flat_(written_out(original)),
@@ -70,8 +69,8 @@ class Maker {
         nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
     const auto start = std::chrono::steady_clock::now();
-    reference_.folder = folder_;
-    session_ = open_session(sessions_, reference_.exact ? *reference_.exact : original, plain());
+    reference_.folder = std::make_shared<ModelFolder>();
+    session_ = open_session(sessions(), reference_.exact ? *reference_.exact : original, plain());
     load_ = seconds_since(start);
     for (const auto& [name, type] : session_->outputs()) {
       const Value* value = flat_.graph().find(name);
@@ -165,7 +164,7 @@ class Maker {
     if (survived_.contains(dims)) return;
     if (load_ > kMostLoad && !reference_.feeds.empty())
       throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
-    if (!survives(sessions_, original_, feeds, plain()))
+    if (!survives(sessions(), original_, feeds, plain()))
       throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
     survived_.insert(dims);
   }
@@ -258,9 +257,9 @@ class Maker {
   double patience() const { return once_ > 0 ? std::max(2 * options_.verify_seconds, kRunsAsLong * once_) : 0; }
 
   SessionOptions plain() const { return {.threads = options_.threads, .optimize = false}; }
+  Sessions sessions() const { return {runtime_, reference_.folder.get()}; }
 
-  std::shared_ptr<ModelFolder> folder_;
-  Sessions sessions_;
+  Runtime& runtime_;
   const Model& original_;
   const Options& options_;
   const Model flat_;  ///< the original with its functions written out: what nodes there are, and what they make
