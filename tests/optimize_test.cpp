@@ -105,6 +105,18 @@ TEST(Optimize, IsIdempotent) {
   EXPECT_EQ(once.report.after.ops, twice.report.after.ops);
 }
 
+TEST(Optimize, FusesWhatATransposeStoodBetween) {
+  // DeepLab's head: what all pixels have in common joins each of them, as a product of its own and a sum (channels
+  // last).
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2,6,6] x) =>
+    (float[N,2,6,6] y) <float[2,2,3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4, 5, 6, 7,
+    8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1}, float[2,4,1,1] v = {1, 2, 3, 4, 4, 3, 2, 1}> {
+      c = Conv<pads = [1, 1, 1, 1]>(x, w) s = Shape(c) p = GlobalAveragePool(x) e = Expand(p, s)
+      k = Concat<axis = 1>(c, e) u = Conv(k, v) r = Relu(u) y = Conv<pads = [1, 1, 1, 1]>(r, w) })");
+  const Result result = optimize(model, quick(Level::O2));
+  EXPECT_FALSE(result.report.after.ops.contains("Relu")) << result.report.text();
+}
+
 TEST(Optimize, RefusesWhatIsNotThere) {
   Options options;
   options.precision = Precision::i8;

@@ -48,4 +48,10 @@ Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view e
   return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));
 }
 
+Dim plainer(const Dim& a, const Dim& b) {
+  const auto derived = [](const Dim& dim) { return dim.str().find(kDerived) != std::string::npos; };
+  if (a.known() || b.unknown()) return a;
+  return a.unknown() || b.known() || (derived(a) && !derived(b)) ? b : a;
+}
+
 }  // namespace modelflow

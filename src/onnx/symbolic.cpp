@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "src/onnx/derived.h"
 #include "src/onnx/symbolic_broadcast.h"
 #include "src/onnx/symbolic_parts.h"
 #include "src/onnx/symbolic_windows.h"
@@ -82,11 +83,7 @@ Shape concat(const Node& node, ShapeValues&) {
     const Shape& part = shape_of(node, i);
     if (!part.has_rank() || part.rank() != dims.size()) return {};
     for (std::size_t j = 0; j < dims.size(); ++j) {
-      if (j == *axis) {
-        dims[j] = dims[j] + part[j];
-      } else if (dims[j].unknown() || (!dims[j].known() && part[j].known())) {
-        dims[j] = part[j];
-      }
+      dims[j] = j == *axis ? dims[j] + part[j] : plainer(dims[j], part[j]);
     }
   }
   return dims;
