@@ -105,7 +105,7 @@ TEST(Optimize, IsIdempotent) {
   EXPECT_EQ(once.report.after.ops, twice.report.after.ops);
 }
 
-TEST(Optimize, FusesWhatATransposeStoodBetween) {
+TEST(Optimize, FusesWhatAllPixelsHaveInCommonWithEach) {
   // DeepLab's head: what all pixels have in common joins each of them, as a product of its own and a sum (channels
   // last).
   const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2,6,6] x) =>

@@ -22,7 +22,6 @@ Stage layout(const Options& options) {
                   absorb_upsamples(),        // repeated pixels that a Concat reads
                   unit_transposes(),         // Transposes that move nothing
                   pick_slices(),             // Slice and Squeeze that pick one element
-                  fuse_pointwise(),          // elementwise ops between which a Transpose stood
               }};
   if ((options.precision == Precision::bf16 && half_type(options) == DType::undefined) || mixes_bf16(options))
     stage.passes.push_back(bf16_values());  // what lies between ops in bfloat16, some of which layout made

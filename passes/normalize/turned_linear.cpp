@@ -61,8 +61,16 @@ std::vector<Value*> rows_first(const Match& m, Build& build) {
   return {y};
 }
 
+/// Whether one of two operands of the same rank is known to be repeated along an axis of the other.
+bool repeated(const Value& a, const Value& b) {
+  if (rank_of(&a) != rank_of(&b)) return false;
+  for (std::size_t i = 0; i < a.shape().rank(); ++i)
+    if ((a.shape()[i] == Dim(1)) != (b.shape()[i] == Dim(1))) return true;
+  return false;
+}
+
 /// An image whose channels a linear layer had last and a Transpose brings to the front, where convolutions would take
-/// them in either order; the other operand can be turned the same way.
+/// them in either order; the other operand can be turned the same way, and the layer would take the sum.
 Verdict image_turns(const Match& m) {
   const Ints perm = m.node("transpose").attrs.ints("perm");
   const std::size_t rank = perm.size();
@@ -70,9 +78,9 @@ Verdict image_turns(const Match& m) {
   for (std::size_t i = 1; i + 1 < rank; ++i) to_first.push_back(static_cast<std::int64_t>(i));
   if (rank < 4 || perm != to_first) return no("the Transpose does not bring the channels of an image to the front");
   const Value& other = m.value("other");
-  const std::size_t other_rank = rank_of(&other).value_or(99);
-  return other.constant() ? (other_rank <= rank ? yes() : no("it raises the rank", other.name()))
-                          : (other_rank == rank ? yes() : no("its rank is another one", other.name()));
+  if (other.constant()) return rank_of(&other).value_or(99) <= rank ? yes() : no("it raises the rank", other.name());
+  if (rank_of(&other) != rank) return no("its rank is another one", other.name());
+  return repeated(other, *m.node("transpose").output()) ? no("one of the two is repeated", other.name()) : yes();
 }
 
 /// The other operand with its axes in this order; a constant gets the axes that it lacks.
