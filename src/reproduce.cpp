@@ -2,10 +2,10 @@
 #include "src/reproduce.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "modelflow/data.h"
 #include "src/core/new_file.h"
+#include "src/core/stopwatch.h"
 #include "src/measure/extract.h"
 #include "src/verify/bisect.h"
 
@@ -74,9 +74,7 @@ class Shrinker {
     return {nodes.begin() + static_cast<std::ptrdiff_t>(begin), nodes.begin() + static_cast<std::ptrdiff_t>(end)};
   }
 
-  bool is_late() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() > kSeconds;
-  }
+  bool is_late() const { return watch_.seconds() > kSeconds; }
 
   Specimen specimen(const Nodes& nodes) const {
     Specimen part{extract(typed_, nodes), feed_};
@@ -106,7 +104,7 @@ class Shrinker {
   Model typed_;
   Feed feed_;
   Feeds values_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch watch_;
 };
 
 bool has_text_form(const Graph& graph) {

@@ -18,6 +18,7 @@
 #include "self_description.h"
 #include "src/core/median.h"
 #include "src/core/new_file.h"
+#include "src/core/stopwatch.h"
 #include "src/measure/sides.h"
 #include "src/measure/timing.h"
 #include "src/runtime/profile.h"
@@ -27,8 +28,6 @@ namespace {
 
 using namespace modelflow;
 using namespace modelflow::tools;
-using Clock = std::chrono::steady_clock;
-
 struct Settings {
   std::string model, plugin, inputs, page, trace;
   std::vector<std::string> versus, shapes, custom_ops;
@@ -72,16 +71,16 @@ std::unique_ptr<Session> load(Runtime& runtime, Side& side, const Settings& sett
   options.threads = settings.threads;
   options.profile = profile;
   if (side.plugin) options.plugin = plugin_of(settings);
-  const auto start = Clock::now();
+  const Stopwatch watch;
   auto session = runtime.load(side.model, options);
-  side.load_seconds = since(start);
+  side.load_seconds = watch.seconds();
   return session;
 }
 
 void run_block(Session& session, const Feeds& feeds, double seconds, Side& side) {
   std::vector<double> block;
-  const auto start = Clock::now();
-  while (block.size() < 3 || since(start) < seconds) block.push_back(session.timed_run(feeds));
+  const Stopwatch watch;
+  while (block.size() < 3 || watch.seconds() < seconds) block.push_back(session.timed_run(feeds));
   side.latencies.insert(side.latencies.end(), block.begin(), block.end());
   side.medians.push_back(median(std::move(block)));
 }
@@ -90,7 +89,7 @@ void run_block(Session& session, const Feeds& feeds, double seconds, Side& side)
 void measure(std::vector<Side>& sides, std::vector<std::unique_ptr<Session>>& sessions, const Feeds& feeds,
              const Settings& settings) {
   for (auto& session : sessions)
-    for (const auto start = Clock::now(); since(start) < settings.warmup;) session->timed_run(feeds);
+    for (const Stopwatch watch; watch.seconds() < settings.warmup;) session->timed_run(feeds);
   for (int round = 0; round < settings.rounds; ++round)
     for (std::size_t i = 0; i < sides.size(); ++i) {
       const std::size_t side = round % 2 == 0 ? i : sides.size() - 1 - i;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +14,7 @@
 
 #include "contradictions.h"
 #include "src/core/printable.h"
+#include "src/core/stopwatch.h"
 #include "terminal.h"
 
 namespace modelflow::tools {
@@ -203,11 +203,11 @@ int optimize_many(const Arguments& arguments, const std::function<int(Arguments&
     Arguments& here = runs[i];
     make_folder(here.output.parent_path());
     if (!here.report_file.empty()) make_folder(here.report_file.parent_path());
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     Row row{.model = all[i].place.string(), .output = here.output.string(), .told = {}};
     row.code = supervised(arguments.options.limits, [&](Step& at) { return one(here, at); });
     if (getpid() != parent) return row.code;  // this is the process of the model
-    row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    row.seconds = watch.seconds();
     row.told = told;
     if (row.code == kInterrupted) return kInterrupted;
     if (table && rows.empty())

@@ -42,18 +42,53 @@ bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
   return true;
 }
 
+/// The axes that a Squeeze drops or an Unsqueeze adds, ascending; nothing where they are not known.
+std::optional<Ints> unit_axes(const Node& view) {
+  const std::optional<std::size_t> rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
+  const std::optional<Ints> axes = setting(view, "axes", 1);
+  if (!rank || !axes || axes->empty()) return {};
+  std::optional<Ints> inside = positive(*axes, static_cast<std::int64_t>(*rank));
+  if (inside) std::ranges::sort(*inside);
+  return inside;
+}
+
+void set_unit_axes(Graph& graph, Node& view, const Ints& axes) {
+  if (view.attrs.has("axes"))
+    view.attrs.set("axes", axes);
+  else
+    graph.set_input(view, 1, &graph.add_constant(tensor_of(axes), "axes"));
+}
+
+/// Squeeze(Squeeze(x)): one of the axes of both.
+bool merge_squeezes(Graph& graph, Node& outer, const Node& inner) {
+  const std::optional<Ints> first = unit_axes(inner), second = unit_axes(outer);
+  if (!first || !second) return false;
+  Ints axes = *first;
+  for (std::int64_t axis : *second) {
+    for (const std::int64_t gone : *first) axis += gone <= axis ? 1 : 0;
+    axes.push_back(axis);
+  }
+  std::ranges::sort(axes);
+  set_unit_axes(graph, outer, axes);
+  return true;
+}
+
+/// Squeeze of Unsqueeze: of the axes that were there before, where it drops those that were added.
+bool merge_squeeze_of_added(Graph& graph, Node& outer, const Node& inner) {
+  const std::optional<Ints> added = unit_axes(inner), dropped = unit_axes(outer);
+  if (!added || !dropped || *added == *dropped || !std::ranges::includes(*dropped, *added)) return false;
+  Ints axes;
+  for (const std::int64_t axis : *dropped)
+    if (!std::ranges::binary_search(*added, axis))
+      axes.push_back(axis - (std::ranges::lower_bound(*added, axis) - added->begin()));
+  set_unit_axes(graph, outer, axes);
+  return true;
+}
+
 /// Squeeze of Unsqueeze and the other way round, on the same axes: both go.
 bool same_axes(const Node& outer, const Node& inner) {
-  const Value* wide = outer.is("Squeeze") ? outer.input(0) : outer.output(0);
-  const std::optional<std::size_t> rank = rank_of(wide);
-  const std::optional<Ints> a = setting(outer, "axes", 1), b = setting(inner, "axes", 1);
-  if (!rank || !a || !b || a->empty()) return false;
-  std::optional<Ints> left = positive(*a, static_cast<std::int64_t>(*rank)),
-                      right = positive(*b, static_cast<std::int64_t>(*rank));
-  if (!left || !right) return false;
-  std::sort(left->begin(), left->end());
-  std::sort(right->begin(), right->end());
-  return left == right;
+  const std::optional<Ints> a = unit_axes(outer), b = unit_axes(inner);
+  return a && a == b;
 }
 
 /// Every number of type `from` is one of type `to`.
@@ -117,11 +152,13 @@ struct Chain {
   std::string_view outer, inner;
   bool (*merge)(Graph&, Node& outer, const Node& inner);  ///< true: outer may read what inner reads
 };
-constexpr std::array<Chain, 7> chains_of_two = {{{"Transpose", "Transpose", merge_transposes},
+constexpr std::array<Chain, 9> chains_of_two = {{{"Transpose", "Transpose", merge_transposes},
                                                  {"Reshape", "Reshape", merge_reshapes},
                                                  {"Reshape", "Flatten", merge_reshapes},
                                                  {"Reshape", "Squeeze", merge_reshapes},
                                                  {"Reshape", "Unsqueeze", merge_reshapes},
+                                                 {"Squeeze", "Squeeze", merge_squeezes},
+                                                 {"Squeeze", "Unsqueeze", merge_squeeze_of_added},
                                                  {"Cast", "Cast", merge_casts},
                                                  {"Relu", "Relu", [](Graph&, Node&, const Node&) { return true; }}}};
 

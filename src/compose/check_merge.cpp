@@ -1,10 +1,10 @@
 // A merged model run beside its parts, one after the other.
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 #include "modelflow/compose.h"
 #include "modelflow/modelflow.h"
+#include "src/core/stopwatch.h"
 #include "src/verify/difference.h"
 #include "src/verify/reference.h"
 
@@ -85,13 +85,12 @@ struct Expected {
 
 Expected run_parts(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options,
                    std::string& why_not) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const Stopwatch watch;
   InTurn in_turn(runtime, parts, merged);
   Expected expected;
   for (const Feeds& feeds : options.inputs.empty() ? synthetic_feeds(merged.model, options) : options.inputs) {
     const std::size_t done = expected.feeds.size();
-    if (done == kMostFeeds || (done > 0 && seconds() > kSeconds)) break;
+    if (done == kMostFeeds || (done > 0 && watch.seconds() > kSeconds)) break;
     Values values(feeds.begin(), feeds.end());
     try {
       if (!in_turn.run(values)) {

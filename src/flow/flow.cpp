@@ -1,10 +1,10 @@
 // Stages run over a model until nothing changes, timed and counted.
 #include "src/flow/flow.h"
 
-#include <chrono>
 #include <set>
 
 #include "src/core/nearest.h"
+#include "src/core/stopwatch.h"
 #include "src/graph/verify.h"
 #include "src/onnx/infer_node.h"
 
@@ -52,7 +52,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
                   .plan = plan_,
                   .limit = limit_,
                   .typical = typical_};
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const int hits_before = total_hits(step);
   int changes = 0;
   try {
@@ -60,7 +60,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
   } catch (const Error& error) {
     throw error.within("pass '" + pass.name + "'");
   }
-  step.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  step.seconds += watch.seconds();
   if (changes > 0 && total_hits(step) == hits_before) step.hits[pass.name] += changes;  // it keeps no count of its own
 #ifdef MODELFLOW_CHECKS
   verify(model, "after pass '" + pass.name + "'");

@@ -1,11 +1,11 @@
 // Regions of a model timed fused and unfused on the values that flow there.
 #include "src/measure/region_timing.h"
 
-#include <chrono>
 #include <map>
 #include <set>
 
 #include "modelflow/modelflow.h"
+#include "src/core/stopwatch.h"
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
 #include "src/verify/compare.h"
@@ -121,10 +121,10 @@ std::vector<Timing> time_regions(const Sessions& sessions, const Model& original
   Model typed = original;  // exporters leave out the types of what lies within; a part's inputs need them
   infer_types(typed);
   std::vector<Timing> timings;
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (options.progress) options.progress("select", static_cast<double>(i) / static_cast<double>(parts.size()));
-    const double spent = since(start);
+    const double spent = watch.seconds();
     if (spent > kPatience * tools.budget) {  // what is not reached stays fused; the whole model is timed as well
       timings.emplace_back().why_not = "no time left";
       continue;

@@ -2,11 +2,11 @@
 #include "src/measure/select.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <set>
 
+#include "src/core/stopwatch.h"
 #include "src/measure/extract.h"
 #include "src/measure/regions.h"
 #include "src/measure/sides.h"
@@ -47,9 +47,9 @@ class Clock {
   Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), left_(2 * budget) {}
   bool has_more() const { return left_ >= share_; }
   std::vector<Timing> look(const SelectTools& tools, const std::vector<const Model*>& models) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     std::vector<Timing> timing = tools.time(models, share_);
-    left_ -= std::max(share_, since(start));
+    left_ -= std::max(share_, watch.seconds());
     return timing;
   }
 

@@ -2,17 +2,15 @@
 #include "src/measure/timing.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <random>
 
 #include "src/core/median.h"
+#include "src/core/stopwatch.h"
 #include "src/verify/session.h"
 
 namespace modelflow {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// The fastest of enough runs to fill a short block: others who use the machine only ever add time, and so do threads
 /// that wake up and weights that another side pushed out of the cache.
@@ -71,7 +69,7 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
   constexpr std::size_t kMinRounds = 3, kMaxRounds = 60;
   constexpr std::size_t kRoundsToBeSure = 6;  // fewer agree by chance too often
   constexpr double kLong = 0.02;              // seconds of one run, beside which waking up is little
-  const auto start = Clock::now();
+  const Stopwatch watch;
   std::vector<std::size_t> runs;
   std::vector<double> first;
   for (const Runner& run : sides) {
@@ -86,8 +84,8 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
   std::vector<std::vector<double>> blocks(sides.size());
   if (std::ranges::all_of(runs, [](std::size_t n) { return n == 1; }))  // these runs are the first round
     for (std::size_t k = 0; k < sides.size(); ++k) blocks[k].push_back(first[k]);
-  for (std::size_t round = blocks[0].size(); round < kMaxRounds && (round < kMinRounds || since(start) < effort.budget);
-       ++round) {
+  for (std::size_t round = blocks[0].size();
+       round < kMaxRounds && (round < kMinRounds || watch.seconds() < effort.budget); ++round) {
     if (effort.enough && round >= kRoundsToBeSure && effort.enough(summarize(blocks[0], blocks[1]))) break;
     for (std::size_t k = 0; k < sides.size(); ++k) {
       const std::size_t side = round % 2 ? sides.size() - 1 - k : k;

@@ -1,7 +1,6 @@
 // Times of several sides that take turns.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,11 +32,6 @@ Timing against(const Timing& base, const Timing& side);
 
 /// What the rounds of two timings of the same sides say together; the second may lack the last ones.
 std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second);
-
-/// Seconds from `start` to now.
-inline double since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// One run of one side; gives its seconds.
 using Runner = std::function<double()>;

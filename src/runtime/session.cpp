@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <mutex>
 
 #include "modelflow/error.h"
+#include "src/core/stopwatch.h"
 #include "src/runtime/deadline.h"
 #include "src/runtime/profile.h"
 
@@ -136,9 +136,9 @@ class OrtSessionObject : public Session {
   double timed_run(const Feeds& feeds) override {
     const std::scoped_lock lock(timing_);  // two timings at once would measure each other
     if (!bound_.holds(feeds)) bound_ = bind(feeds);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     const std::vector<OrtValueHeld> values = call(bound_);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return watch.seconds();
   }
 
   std::vector<NodeTime> profile() override {

@@ -1,19 +1,15 @@
 // Sessions that run at the same time, and what comes out of them.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <thread>
 
 #include "modelflow/serve.h"
+#include "src/core/stopwatch.h"
 #include "src/measure/sides.h"
 
 namespace modelflow {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// One session, kept busy by a thread of its own.
 struct Stream {
@@ -24,7 +20,7 @@ struct Stream {
   void run(const Feeds& feeds, double duration, const std::atomic<bool>& go) {
     try {
       while (!go) std::this_thread::yield();
-      for (const auto start = Clock::now(); seconds.empty() || since(start) < duration;)
+      for (const Stopwatch watch; seconds.empty() || watch.seconds() < duration;)
         seconds.push_back(session->timed_run(feeds));
     } catch (...) {
       error = std::current_exception();
@@ -37,10 +33,10 @@ double run_all(std::vector<Stream>& streams, const Feeds& feeds, double duration
   std::atomic<bool> go = false;
   std::vector<std::thread> threads;
   for (Stream& stream : streams) threads.emplace_back([&] { stream.run(feeds, duration, go); });
-  const auto start = Clock::now();
+  const Stopwatch watch;
   go = true;
   for (std::thread& thread : threads) thread.join();
-  const double took = since(start);
+  const double took = watch.seconds();
   for (const Stream& stream : streams)
     if (stream.error) std::rethrow_exception(stream.error);
   return took;

@@ -2,12 +2,12 @@
 #include "src/verify/reference.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 
 #include "modelflow/pass.h"
 #include "modelflow/random.h"
+#include "src/core/stopwatch.h"
 #include "src/input_shape.h"
 #include "src/onnx/model_folder.h"
 #include "src/verify/bounded.h"
@@ -27,10 +27,6 @@ constexpr double kMostLoad = 0.5;          // seconds of loading, for feeds that
 constexpr double kMostElements = 1 << 24;  // of a set that is no first choice, or of a value that it leads to: symbols
                                            // that occur twice make huge ones
 constexpr double kMostBytes = 1 << 30;     // of all results
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::map<std::string, std::string> shapes_of(const Feeds& feeds) {
   std::map<std::string, std::string> shapes;
@@ -68,10 +64,10 @@ class Maker {
         recurrent_(any_node(flat_.graph(), is_recurrent)),
         nan_means_something_(!any_node(flat_.graph(), leaves_nan_open)) {
     reference_.exact = with_exact_spectra(original);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     reference_.folder = std::make_shared<ModelFolder>();
     session_ = open_session(sessions(), reference_.exact ? *reference_.exact : original, plain());
-    load_ = seconds_since(start);
+    load_ = watch.seconds();
     for (const auto& [name, type] : session_->outputs()) {
       const Value* value = flat_.graph().find(name);
       reference_.names.push_back(name);
@@ -129,7 +125,7 @@ class Maker {
   /// False when the original refuses it; refusal_ says why.
   bool run(Feed feed) {
     if (options_.progress) options_.progress("run the original: " + feed.name, 0);
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     spent_before_ = spent_;
     refusal_.clear();
     try {
@@ -142,7 +138,7 @@ class Maker {
     } catch (const Error& error) {
       refusal_ = error.what();
     }
-    spent_ += seconds_since(start);
+    spent_ += watch.seconds();
     return refusal_.empty();
   }
 
