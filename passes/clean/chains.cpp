@@ -42,13 +42,16 @@ bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
   return true;
 }
 
-/// The axes that a Squeeze drops or an Unsqueeze adds, ascending; nothing where they are not known.
+/// The axes that a Squeeze drops or an Unsqueeze adds, ascending, each once (a Squeeze may repeat them); nothing where
+/// they are not known.
 std::optional<Ints> unit_axes(const Node& view) {
   const std::optional<std::size_t> rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
   const std::optional<Ints> axes = setting(view, "axes", 1);
   if (!rank || !axes || axes->empty()) return {};
   std::optional<Ints> inside = positive(*axes, static_cast<std::int64_t>(*rank));
-  if (inside) std::ranges::sort(*inside);
+  if (!inside) return {};
+  std::ranges::sort(*inside);
+  inside->erase(std::ranges::unique(*inside).begin(), inside->end());
   return inside;
 }
 
