@@ -51,7 +51,7 @@ std::optional<Ints> unit_axes(const Node& view) {
   std::optional<Ints> inside = positive(*axes, static_cast<std::int64_t>(*rank));
   if (!inside) return {};
   std::ranges::sort(*inside);
-  inside->erase(std::ranges::unique(*inside).begin(), inside->end());
+  inside->erase(std::unique(inside->begin(), inside->end()), inside->end());
   return inside;
 }
 
