@@ -106,8 +106,7 @@ TEST(Optimize, IsIdempotent) {
 }
 
 TEST(Optimize, FusesWhatAllPixelsHaveInCommonWithEach) {
-  // DeepLab's head: what all pixels have in common joins each of them, as a product of its own and a sum (channels
-  // last).
+  // DeepLab's head: what all pixels have in common joins each of them, as a product of its own and a sum.
   const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2,6,6] x) =>
     (float[N,2,6,6] y) <float[2,2,3,3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1, 2, 3, 4, 5, 6, 7,
     8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1}, float[2,4,1,1] v = {1, 2, 3, 4, 4, 3, 2, 1}> {

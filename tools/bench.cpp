@@ -28,6 +28,7 @@ namespace {
 
 using namespace modelflow;
 using namespace modelflow::tools;
+
 struct Settings {
   std::string model, plugin, inputs, page, trace;
   std::vector<std::string> versus, shapes, custom_ops;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "freed_memory.h"
 #include "many.h"
 #include "merging.h"
 #include "modelflow/compose.h"
@@ -155,6 +156,7 @@ int run(Arguments& arguments, Step& at) {
   const auto held = held_data_files(files_of(arguments));
   Model model = is_composed(arguments) ? load_merged(arguments, progress, notes)
                                        : Model::load(arguments.input, arguments.options.limits);
+  keep_freed_memory(model);
   arguments.options.bind.clear();
   for (const std::string& text : arguments.bind) add_once(arguments.options.bind, parse_bind(model, text), "--bind");
   if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);

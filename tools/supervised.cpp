@@ -2,7 +2,6 @@
 #include "supervised.h"
 
 #include <fmt/format.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -81,14 +80,6 @@ pid_t forked() {
   return child;
 }
 
-/// Sessions come and go, each with as much memory as the model has weights. What one gives back the next one takes, for
-/// new pages from the kernel cost more than to compute on them (a model of 1.8 GB: 93 s, of which 45 in the kernel, and
-/// 67).
-void keep_freed_memory() {
-  mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, -1);
-}
-
 constexpr int kInterrupted = 130;
 
 void clear_progress() {
@@ -141,7 +132,6 @@ int supervised(const Limits& limits, const std::function<int(Step&)>& work) {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     scratch.use();
-    keep_freed_memory();
     return getppid() == parent ? work(step) : 128 + SIGTERM;
   }
   const ChildEnd end = wait_within(limits, child, step);

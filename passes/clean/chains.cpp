@@ -42,17 +42,14 @@ bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
   return true;
 }
 
-/// The axes that a Squeeze drops or an Unsqueeze adds, ascending, each once (a Squeeze may repeat them); nothing where
-/// they are not known.
-std::optional<Ints> unit_axes(const Node& view) {
-  const std::optional<std::size_t> rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
-  const std::optional<Ints> axes = setting(view, "axes", 1);
-  if (!rank || !axes || axes->empty()) return {};
-  std::optional<Ints> inside = positive(*axes, static_cast<std::int64_t>(*rank));
-  if (!inside) return {};
-  std::ranges::sort(*inside);
-  inside->erase(std::unique(inside->begin(), inside->end()), inside->end());
-  return inside;
+/// The axes of a Squeeze or an Unsqueeze, ascending, each once (a Squeeze may repeat them); nothing where it names
+/// none.
+std::optional<Ints> ascending_axes(const Node& view) {
+  std::optional<Ints> axes = unit_axes(view);
+  if (!axes || axes->empty()) return {};
+  std::ranges::sort(*axes);
+  axes->erase(std::unique(axes->begin(), axes->end()), axes->end());
+  return axes;
 }
 
 void set_unit_axes(Graph& graph, Node& view, const Ints& axes) {
@@ -64,7 +61,7 @@ void set_unit_axes(Graph& graph, Node& view, const Ints& axes) {
 
 /// Squeeze(Squeeze(x)): one of the axes of both.
 bool merge_squeezes(Graph& graph, Node& outer, const Node& inner) {
-  const std::optional<Ints> first = unit_axes(inner), second = unit_axes(outer);
+  const std::optional<Ints> first = ascending_axes(inner), second = ascending_axes(outer);
   if (!first || !second) return false;
   Ints axes = *first;
   for (std::int64_t axis : *second) {
@@ -78,7 +75,7 @@ bool merge_squeezes(Graph& graph, Node& outer, const Node& inner) {
 
 /// Squeeze of Unsqueeze: of the axes that were there before, where it drops those that were added.
 bool merge_squeeze_of_added(Graph& graph, Node& outer, const Node& inner) {
-  const std::optional<Ints> added = unit_axes(inner), dropped = unit_axes(outer);
+  const std::optional<Ints> added = ascending_axes(inner), dropped = ascending_axes(outer);
   if (!added || !dropped || *added == *dropped || !std::ranges::includes(*dropped, *added)) return false;
   Ints axes;
   for (const std::int64_t axis : *dropped)
@@ -90,7 +87,7 @@ bool merge_squeeze_of_added(Graph& graph, Node& outer, const Node& inner) {
 
 /// Squeeze of Unsqueeze and the other way round, on the same axes: both go.
 bool same_axes(const Node& outer, const Node& inner) {
-  const std::optional<Ints> a = unit_axes(outer), b = unit_axes(inner);
+  const std::optional<Ints> a = ascending_axes(outer), b = ascending_axes(inner);
   return a && a == b;
 }
 

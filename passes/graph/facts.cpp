@@ -101,6 +101,12 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank) {
   return axes;
 }
 
+std::optional<Ints> unit_axes(const Node& view) {
+  const std::optional<std::size_t> rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
+  const std::optional<Ints> axes = setting(view, "axes", 1);
+  return rank && axes ? positive(*axes, static_cast<std::int64_t>(*rank)) : std::nullopt;
+}
+
 std::vector<Node*> nodes_of(const Graph& graph, std::initializer_list<std::string_view> ops) {
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())

@@ -31,6 +31,9 @@ std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t
 std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
+/// The axes that a Squeeze drops or an Unsqueeze adds, as it names them, counted from 0 in the wider tensor; empty
+/// where it names none, nothing where they are not constant or no rank is known.
+std::optional<Ints> unit_axes(const Node& view);
 
 /// True where every number from place `first` on is `wanted`; also of none.
 bool all_are(const Ints& values, std::int64_t wanted, std::size_t first = 0);

@@ -1,4 +1,6 @@
 // Convolutions over images of height 1 between views that add and drop that axis: over rows instead.
+#include <algorithm>
+
 #include "modelflow/modelflow.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
@@ -11,11 +13,8 @@ namespace {
 
 /// The one axis that a Squeeze drops or an Unsqueeze adds, counted from 0.
 std::optional<std::int64_t> unit_axis(const Node& view) {
-  const auto rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
-  const std::optional<Ints> axes = setting(view, "axes", 1);
-  if (!rank || !axes || axes->size() != 1) return {};
-  const auto inside = positive(*axes, static_cast<std::int64_t>(*rank));
-  return inside ? std::optional(inside->front()) : std::nullopt;
+  const std::optional<Ints> axes = unit_axes(view);
+  return axes && axes->size() == 1 ? std::optional(axes->front()) : std::nullopt;
 }
 
 /// The convolution does nothing along the axis, which has an extent of 1 then, or it could not be dropped.

@@ -62,8 +62,7 @@ void tell_types(const Model& model, const std::vector<Value*>& values) {
     if (!type.is_tensor() || !type.shape.has_rank()) continue;
     std::vector<Dim> dims = type.shape.dims();
     for (Dim& dim : dims)
-      for (const std::string& symbol : dim.symbols())
-        if (symbol.starts_with(kDerived)) dim = Dim();
+      if (is_derived(dim)) dim = Dim();
     value->type = Type::tensor(type.dtype, std::move(dims));
   }
 }

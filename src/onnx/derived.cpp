@@ -1,6 +1,7 @@
 // Names for functions of dims: Dim::parse reads " + ", "*" and the like as arithmetic, so they are spelled out.
 #include "src/onnx/derived.h"
 
+#include <algorithm>
 #include <string>
 
 #define XXH_INLINE_ALL
@@ -48,10 +49,13 @@ Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view e
   return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));
 }
 
+bool is_derived(const Dim& dim) {
+  return std::ranges::any_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with(kDerived); });
+}
+
 Dim plainer(const Dim& a, const Dim& b) {
-  const auto derived = [](const Dim& dim) { return dim.str().find(kDerived) != std::string::npos; };
   if (a.known() || b.unknown()) return a;
-  return a.unknown() || b.known() || (derived(a) && !derived(b)) ? b : a;
+  return a.unknown() || b.known() || (is_derived(a) && !is_derived(b)) ? b : a;
 }
 
 }  // namespace modelflow

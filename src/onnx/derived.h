@@ -20,6 +20,9 @@ inline constexpr std::string_view kUnnamed = "modelflow_dim_";
 /// for any other, and readable where that is short ("modelflow_floor_h_p1_by2"). The function must never be negative.
 Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view end = "");
 
+/// Made of such a symbol, among others.
+bool is_derived(const Dim& dim);
+
 /// Of two extents that are the same in every run the one that says most: a number, then one without such symbols.
 Dim plainer(const Dim& a, const Dim& b);
 

@@ -25,6 +25,8 @@ class FolderLock {
  private:
   int fd_;
 };
+/// Of all weights, those of inner graphs as well.
+std::size_t weight_bytes(const Graph& graph);
 /// Whether weights go into a file beside the model unless the user says otherwise.
 bool keeps_weights_outside(const Model& model);
 std::filesystem::path directory_of(const std::filesystem::path& file);

@@ -68,10 +68,7 @@ std::string full_name(const Value& value) {
 }
 
 /// A number, or made of symbols that the file gives.
-bool is_told(const Dim& dim) {
-  if (dim.known() || dim.unknown()) return dim.known();
-  return std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with(kDerived); });
-}
+bool is_told(const Dim& dim) { return !dim.unknown() && !is_derived(dim); }
 
 bool is_told(const Node& node) {
   const auto told = [](const Value* value) {

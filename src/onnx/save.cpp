@@ -26,28 +26,27 @@ constexpr std::size_t kSmall = 1024;               // bytes; below it a tensor s
 constexpr std::size_t kFusedWeights = 1 << 20;     // with fused ops, more than this goes outside
 constexpr std::size_t kInlineLimit = 1536u << 20;  // 1.5 GiB
 
-struct Facts {
-  std::size_t bytes = 0;
-  bool fused = false;
-};
-
-void measure(const Graph& graph, Facts& facts) {
-  for (const Value* value : graph.initializers()) {
-    const Tensor& tensor = *value->initializer();
-    if (tensor.dtype() != DType::string) facts.bytes += tensor.bytes();
-  }
-  for (const auto& node : graph.nodes()) {
-    facts.fused = facts.fused || node->domain() == kDomain;
-    for (const Graph* inner : node->subgraphs()) measure(*inner, facts);
-  }
+bool has_fused_ops(const Graph& graph) {
+  const auto holds = [](const Graph* inner) { return has_fused_ops(*inner); };
+  return std::ranges::any_of(graph.nodes(), [&](const auto& node) {
+    return node->domain() == kDomain || std::ranges::any_of(node->subgraphs(), holds);
+  });
 }
 
 }  // namespace
 
+std::size_t weight_bytes(const Graph& graph) {
+  std::size_t sum = 0;
+  for (const Value* value : graph.initializers())
+    if (value->dtype() != DType::string) sum += value->initializer()->bytes();
+  for (const auto& node : graph.nodes())
+    for (const Graph* inner : node->subgraphs()) sum += weight_bytes(*inner);
+  return sum;
+}
+
 bool keeps_weights_outside(const Model& model) {
-  Facts facts;
-  measure(model.graph(), facts);
-  return model.had_external_data || facts.bytes > kInlineLimit || (facts.fused && facts.bytes > kFusedWeights);
+  const std::size_t bytes = weight_bytes(model.graph());
+  return model.had_external_data || bytes > kInlineLimit || (bytes > kFusedWeights && has_fused_ops(model.graph()));
 }
 
 namespace {
@@ -113,7 +112,7 @@ void write_proto(const proto::ModelProto& model, NewFile& file) {
 /// Readers look for data beside the name that they are given: where that is a link from another folder, the data has a
 /// link there too. Gives what was made.
 fs::path link_to_data(const fs::path& name, const fs::path& data) {
-  const fs::path link = directory_of(name) / data.filename();
+  fs::path link = directory_of(name) / data.filename();
   std::error_code error;
   if (fs::equivalent(link, data, error)) return {};
   fs::create_symlink(fs::canonical(data).lexically_relative(fs::canonical(directory_of(name))), link, error);
@@ -132,10 +131,8 @@ void Model::save(const fs::path& name, const WriteOptions& options) const {
   if (wants_external(*this, options.external_data)) {
     place = [&](const Tensor& tensor, proto::TensorProto& proto) { return layout.place(tensor, proto); };
   }
-  Facts facts;
-  measure(graph(), facts);
   const Error too_large(ErrorKind::limit, "more than 2 GiB in one file is not possible; use external data");
-  if (!place && facts.bytes > proto::kMaxBytes) throw too_large;
+  if (!place && weight_bytes(graph()) > proto::kMaxBytes) throw too_large;
   if (file.filename().empty()) throw Error(ErrorKind::output, "'" + file.string() + "' is not a file name");
   proto::ModelProto model = proto::write_model(*this, place);
   fs::path data_file = file.string() + ".data";

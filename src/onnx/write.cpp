@@ -5,6 +5,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "modelflow/error.h"
+#include "src/onnx/file.h"
 #include "src/onnx/keep.h"
 
 namespace modelflow {
@@ -54,21 +55,6 @@ ModelProto write_model(const Model& model, Placement place) {
 }
 
 }  // namespace proto
-
-namespace {
-
-std::size_t weight_bytes(const Graph& graph) {
-  std::size_t sum = 0;
-  for (const Value* value : graph.initializers()) {
-    if (value->dtype() != DType::string) sum += value->initializer()->bytes();
-  }
-  for (const auto& node : graph.nodes()) {
-    for (const Graph* inner : node->subgraphs()) sum += weight_bytes(*inner);
-  }
-  return sum;
-}
-
-}  // namespace
 
 std::string Model::to_bytes() const {
   const Error too_large(ErrorKind::limit, "the model has more than 2 GiB; save it with external data");

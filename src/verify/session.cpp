@@ -12,16 +12,9 @@ namespace modelflow {
 namespace {
 
 /// The copy in one buffer is quicker to make than a file, but it stays in memory twice.
-constexpr double kLargestBuffer = 512 << 20;
+constexpr std::size_t kLargestBuffer = 512 << 20;
 /// From here on several sessions are opened sooner with the weights in a file.
-constexpr double kWorthAFile = 16 << 20;
-
-double weight_bytes(const Graph& graph) {
-  double sum = 0;
-  for (const Value* value : graph.initializers())
-    if (value->initializer()->dtype() != DType::string) sum += static_cast<double>(value->initializer()->bytes());
-  return sum;
-}
+constexpr std::size_t kWorthAFile = 16 << 20;
 
 std::unique_ptr<Session> open_from_bytes(Runtime& runtime, const Model& model, const SessionOptions& options) {
   const std::string bytes = model.to_bytes();
@@ -29,13 +22,14 @@ std::unique_ptr<Session> open_from_bytes(Runtime& runtime, const Model& model, c
 }
 
 /// ONNX Runtime's own optimizations see the weights where users will have them, as far as there is room.
-bool goes_through_a_file(const Sessions& sessions, const Model& model, double bytes, const SessionOptions& options) {
+bool goes_through_a_file(const Sessions& sessions, const Model& model, std::size_t bytes,
+                         const SessionOptions& options) {
   if (bytes > kLargestBuffer) return true;
   return sessions.folder && bytes >= kWorthAFile && (!options.optimize || keeps_weights_outside(model));
 }
 
 std::unique_ptr<Session> open_model(const Sessions& sessions, const Model& model, const SessionOptions& options) {
-  const double bytes = weight_bytes(model.graph());
+  const std::size_t bytes = weight_bytes(model.graph());
   if (!goes_through_a_file(sessions, model, bytes, options)) return open_from_bytes(sessions.runtime, model, options);
   try {
     return open_from_file(sessions, model, options);
