@@ -210,8 +210,9 @@ ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
   return type;
 }
 
-/// Undefined: that of the one input, which is undefined then.
+/// Undefined: that of the one input, which is undefined then; where none is, that which the model gives the value.
 ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
+  if (!self(op).runs) return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
   return common_type(op, [](const FusedOp& fused) { return fused.output_type; });
 }
 
@@ -219,20 +220,22 @@ int one(const OrtCustomOp*) { return 1; }
 
 int zero(const OrtCustomOp*) { return 0; }
 
-/// Null: the CPU provider.
+/// Null: the CPU provider. What does not run has one that no session has.
 const char* provider(const OrtCustomOp* op) {
+  if (!self(op).runs) return "ModelFlowTypes";
   return self(op).registration->target.device == Device::cuda ? "CUDAExecutionProvider" : nullptr;
 }
 
 }  // namespace
 
 CustomOp::CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& shared,
-                   std::vector<const FusedOp*> there, DType type)
+                   std::vector<const FusedOp*> there, DType type, bool run)
     : OrtCustomOp(),
       pool(std::move(ops)),
       taken(std::move(there)),
       pool_name(std::move(name)),
       floats(type),
+      runs(run),
       registration(&shared) {
   version = static_cast<std::uint32_t>(shared.api_version);
   GetName = [](const OrtCustomOp* op) { return self(op).pool_name.c_str(); };

@@ -25,13 +25,15 @@ struct Registration {
 struct CustomOp : OrtCustomOp {
   /// For `there` among those that share the name, with `type` where an op says float32: a device has an overload of
   /// each name for every type that its kernels compute with, and so has the CPU, which computes in float32.
+  /// `run` false: it says that a node of these types may be in a model, and what its result is the model says.
   CustomOp(std::vector<const FusedOp*> ops, std::string name, const Registration& registration,
-           std::vector<const FusedOp*> there, DType type);
+           std::vector<const FusedOp*> there, DType type, bool run = true);
 
   std::vector<const FusedOp*> pool;   ///< those that share the name; a node's attributes say which it calls
   std::vector<const FusedOp*> taken;  ///< those of them whose types this overload takes
   std::string pool_name;
   DType floats;
+  bool runs;
   const Registration* registration;
 };
 

@@ -55,10 +55,12 @@ class OnHost::Operands : public Invocation {
   void* stream() const override { return device_.stream(); }
 
   Tensor fetched(const View& view) const {
-    if (node_.library_) return in_float32(cuda::downloaded(*node_.library_, view, stream()));
-    return in_float32(Tensor::make(view.dtype, Dims(view.dims.begin(), view.dims.end()), [&](std::byte* bytes) {
+    const auto copied = [&](std::byte* bytes) {
       if (const std::size_t size = byte_count(view.dtype, view.dims)) std::memcpy(bytes, view.data, size);
-    }));
+    };
+    const Tensor here = node_.library_ ? cuda::downloaded(*node_.library_, view, stream())
+                                       : Tensor::make(view.dtype, Dims(view.dims.begin(), view.dims.end()), copied);
+    return node_.widens_ ? in_float32(here) : here;
   }
 
   const OnHost& node_;
@@ -69,12 +71,13 @@ class OnHost::Operands : public Invocation {
 };
 
 OnHost::OnHost(const Call& call, DType floats, const Target& host, const cuda::DeviceLibrary* library)
-    : library_(library), floats_(floats) {
+    : library_(library), widens_(takes_any_float(find_fused_op(call.op)->form)), floats_(floats) {
   Call here = call;
   here.outputs.clear();
   for (Operand& operand : here.inputs) {
-    constants_.push_back(operand.constant ? in_float32(*operand.constant) : Tensor());
-    if (operand.dtype == floats) operand.dtype = DType::f32;
+    const Tensor* known = operand.constant;
+    constants_.push_back(known && widens_ ? in_float32(*known) : known ? *known : Tensor());
+    if (widens_ && operand.dtype == floats) operand.dtype = DType::f32;
   }
   for (std::size_t i = 0; i < here.inputs.size(); ++i)
     if (here.inputs[i].constant) here.inputs[i].constant = &constants_[i];

@@ -24,6 +24,7 @@ class OnHost : public Implementation {
   void wait(void* stream) const;
 
   const cuda::DeviceLibrary* library_;
+  bool widens_;  ///< the op has floats of one type; others have bfloat16 where they want it
   DType floats_;
   std::vector<Tensor> constants_;  ///< of the inputs, as the kernel reads them; undefined: not constant
   std::vector<DType> outputs_;     ///< as the kernel writes them

@@ -126,16 +126,34 @@ void add_type_of_devices(const Registration& host, DType type, OrtCustomOpDomain
   add_overloads(host, Target::parse("cuda:sm_120"), std::array{type}, domain);
 }
 
-void add_device_ops(const Registration& host, const cuda::DeviceLibrary& library, OrtCustomOpDomain* domain) {
+/// Of two operands in bfloat16, a product for a CPU makes float32 and one for a GPU bfloat16, under one name. The
+/// runtime takes the type of the first overload that fits: this one, for these names, has it look into the model.
+void leave_types_to_models(const Registration& host, OrtCustomOpDomain* domain) {
+  for (const FusedOp* op : fused_ops()) {
+    const std::vector<const FusedOp*> members = pool(*op);
+    const bool two = std::ranges::any_of(members, [](const FusedOp* other) {
+      return other->form == Form::bf16 && other->input_types.front() == DType::undefined;
+    });
+    if (!two || !all_run_here(members, host.target)) continue;
+    for (int i = 0; i < op->names; ++i) {
+      auto* types = new CustomOp(members, pool_name(op->kind, i), host, {op}, DType::bf16, false);
+      check(*host.api, host.api->CustomOpDomain_Add(domain, types));
+    }
+  }
+}
+
+/// What kernels of the device share; null where there is no library of them.
+const Registration* device_registration(const Registration& host, const cuda::DeviceLibrary* library) {
+  if (!library) return nullptr;
   auto* shared = new Registration;  // lives as long as the ops
   shared->api = host.api;
   shared->api_version = host.api_version;
-  shared->target = cuda::target_of(library);
+  shared->target = cuda::target_of(*library);
   shared->threads = host.threads;
   shared->host = &host.target;
-  shared->library = &library;
+  shared->library = library;
   if (host.only && host.only->device == shared->target.device) shared->only = host.only;
-  add_overloads(*shared, shared->target, std::array{DType::f32, DType::f16, DType::bf16}, domain);
+  return shared;
 }
 
 /// True for a runtime that has a provider for NVIDIA's GPUs, and a machine that has such a GPU.
@@ -171,10 +189,13 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   check(api, api.CreateCustomOpDomain("modelflow", &domain));
   const Registration& shared = *registration.release();
   // The runtime infers types from the first overload that takes a node's, and names that several ops share take any on
-  // the CPU: what is for one type of float comes first. Not so bfloat16 where there is no GPU, since products of the
-  // CPU take it too and give float32.
-  if (const cuda::DeviceLibrary* library = library_for(api)) add_device_ops(shared, *library, domain);
+  // the CPU: what is for one type of float comes first. A schema is made of the first overload, whose result has to
+  // have a type.
+  const Registration* device = device_registration(shared, library_for(api));
+  if (device) add_overloads(*device, device->target, std::array{DType::f32, DType::f16}, domain);
   add_type_of_devices(shared, DType::f16, domain);
+  leave_types_to_models(shared, domain);
+  if (device) add_overloads(*device, device->target, std::array{DType::bf16}, domain);
   for (const FusedOp* op : fused_ops()) {
     // A name that is registered is the plugin's: no body runs in its place.
     const std::vector<const FusedOp*> members = pool(*op);

@@ -223,10 +223,9 @@ def perceptron():
 @pytest.mark.parametrize("precision", ["float32", "bf16", "int8-dynamic", "int8-weights", "int4-weights"])
 def test_models_for_a_cpu_load_and_run(cuda, optimize, tmp_path, precision):
     """Their names may be those of kernels of the device, their ops are not."""
-    if precision == "bf16":
-        pytest.xfail("products in bfloat16 for a CPU give float32, those for a GPU bfloat16, under one name: the runtime takes the GPU's first")
     onnx.save(perceptron(), tmp_path / "mlp.onnx")
-    done = optimize(tmp_path / "mlp.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--precision", precision)
+    machine = ["--target", "cpu:amx"] if precision == "bf16" else []  # which this one need not be: its kernels run everywhere
+    done = optimize(tmp_path / "mlp.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--precision", precision, *machine)
     assert done.code == 0, done.err
     if not all(node.domain == "modelflow" for node in onnx.load(tmp_path / "fast.onnx").graph.node):
         pytest.skip(f"not every node of it is fused here with --precision {precision}: NVIDIA's own kernels do not run")
@@ -237,6 +236,51 @@ def test_models_for_a_cpu_load_and_run(cuda, optimize, tmp_path, precision):
         assert "error" not in said, said
         outputs.append(np.load(tmp_path / "y.npz")["arr_0"])
     assert np.abs(outputs[0] - outputs[1]).max() <= 1e-5 * np.abs(outputs[0]).max()
+
+
+def pixels():
+    """Two convolutions without bias."""
+    rng = np.random.default_rng(6)
+    weights = {"w0": rng.standard_normal((64, 32, 1, 1)).astype(np.float32) * 0.1, "w1": rng.standard_normal((32, 64, 3, 3)).astype(np.float32) * 0.05}
+    nodes = [helper.make_node("Conv", ["x", "w0"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Conv", ["b", "w1"], ["y"], pads=[1, 1, 1, 1])]
+    graph = helper.make_graph(nodes, "pixels", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 32, 9, 7])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 32, 9, 7])],
+                              [onnx.numpy_helper.from_array(w, name) for name, w in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.fixture(params=[(made, target) for made in (perceptron, pixels) for target in ("cpu:amx", "cuda:sm_90")],
+                ids=lambda wanted: f"{wanted[0].__name__} for {wanted[1]}")
+def in_bfloat16(request, optimize, tmp_path):
+    """A model whose ops read bfloat16 alone and give float32 for a CPU, bfloat16 for a GPU, under names that are the same."""
+    made, target = request.param
+    onnx.save(made(), tmp_path / "plain.onnx")
+    done = optimize(tmp_path / "plain.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--precision", "bf16", "--target", target)
+    assert done.code == 0, done.err
+    graph = onnx.load(tmp_path / "fast.onnx").graph
+    types = {value.name: value.data_type for value in graph.initializer}
+    types |= {value.name: value.type.tensor_type.elem_type for value in [*graph.input, *graph.value_info]}
+    assert any(node.domain == "modelflow" and all(types[name] == TensorProto.BFLOAT16 for name in node.input) for node in graph.node)
+    shape = [dim.dim_value or 7 for dim in graph.input[0].type.tensor_type.shape.dim]
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(1).standard_normal(shape, np.float32))
+    return tmp_path
+
+
+def test_bfloat16_for_a_cpu_and_for_a_gpu_runs_without_one(in_bfloat16):
+    outputs = []
+    for name in ("plain", "fast"):
+        said = in_session(dict(os.environ), in_bfloat16 / f"{name}.onnx", feeds=str(in_bfloat16 / "x.npz"), out=str(in_bfloat16 / "y.npz"), providers=[CPU])
+        assert "error" not in said, said
+        outputs.append(np.load(in_bfloat16 / "y.npz")["arr_0"])
+    assert np.abs(outputs[0] - outputs[1]).max() <= 2.0**-7 * np.abs(outputs[0]).max()
+
+
+@needs_provider
+def test_bfloat16_for_a_cpu_and_for_a_gpu_loads_beside_one(cuda, in_bfloat16):
+    for providers in ([CPU], [CUDA, CPU]):
+        said = in_session(cuda, in_bfloat16 / "fast.onnx", providers=providers)
+        assert "error" not in said, said
 
 
 @emulated_only
