@@ -19,9 +19,11 @@ struct Places {
   bool single[kOperands] = {};  ///< one element for all
 };
 
-/// y = (x + residual normalized over its last n elements) * scale + bias, and the sum.
+/// y = (x + residual normalized over its last n elements) * scale + bias, and the sum; `after`: the residual is added
+/// to what is normalized.
 struct LayerNormLaunch {
   Number number;
+  bool after;
   std::int64_t rows, n;
   const void *x, *residual, *scale, *bias;  ///< residual and bias may be null; null bias: RMS normalization
   void *y, *sum;                            ///< sum may be null

@@ -19,6 +19,7 @@ class LayerNorm : public Implementation {
       : library_(library),
         rms_(CallAttrs(call).flag("rms")),
         residual_(CallAttrs(call).text("residual") != "none"),
+        after_(CallAttrs(call).text("residual") == "after"),
         keep_sum_(CallAttrs(call).flag("keep_sum")),
         axes_(static_cast<std::size_t>(-CallAttrs(call).integer("axis"))),
         epsilon_(CallAttrs(call).number("epsilon")) {}
@@ -31,6 +32,8 @@ class LayerNorm : public Implementation {
     if (residual_) dims.push_back(call.input(call.inputs() - 1).dims);
     const Broadcast shape(kOp, dims);
     const std::span<const std::int64_t> y = shape.dims();
+    if (after_ && !std::ranges::equal(call.input(0).dims, call.input(call.inputs() - 1).dims))
+      fail("residual is not of the shape of x");
     if (y.size() < axes_) fail("x has fewer axes than are normalized");
     for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
       if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
@@ -44,6 +47,7 @@ class LayerNorm : public Implementation {
     launch.scale = call.input(1).data;
     if (!rms_) launch.bias = call.input(2).data;
     if (residual_) launch.residual = call.input(call.inputs() - 1).data;
+    launch.after = after_;
     launch.epsilon = epsilon_;
     launch.places = places_of(kOp, shape, dims.size());
     check(kOp, library_.layer_norm(launch, call.stream()));
@@ -55,7 +59,7 @@ class LayerNorm : public Implementation {
   }
 
   const DeviceLibrary& library_;
-  bool rms_, residual_, keep_sum_;
+  bool rms_, residual_, after_, keep_sum_;
   std::size_t axes_;
   float epsilon_;
 };
@@ -63,7 +67,6 @@ class LayerNorm : public Implementation {
 /// A block keeps one row in the memory that its threads share.
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
-  if (CallAttrs(call).text("residual") == "after") return no("the kernel adds no residual after the normalization");
   const std::int64_t axis = CallAttrs(call).integer("axis");
   const Shape& x = call.in(0).shape;
   if (axis >= 0 || !x.has_rank() || x.rank() < static_cast<std::size_t>(-axis)) return no("axis is not negative");

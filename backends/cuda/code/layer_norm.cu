@@ -24,7 +24,7 @@ __global__ void layer_norm_rows(const LayerNormLaunch a) {
   for (int i = start; i < n; i += step) {
     float v[N];
     read<T, N>(x + place(a.places, 0, first + i), v);
-    if (residual) {
+    if (residual && !a.after) {
       float r[N];
       read<T, N>(residual + place(a.places, 1, first + i), r);
       for (int k = 0; k < N; ++k) v[k] = rounded<T>(v[k] + r[k]);
@@ -49,6 +49,11 @@ __global__ void layer_norm_rows(const LayerNormLaunch a) {
     read<T, N>(scale + i, s);
     if (bias) read<T, N>(bias + i, b);
     for (int k = 0; k < N; ++k) v[k] = (row[i + k] - mean) * factor * s[k] + b[k];
+    if (residual && a.after) {
+      float r[N];
+      read<T, N>(residual + place(a.places, 1, first + i), r);
+      for (int k = 0; k < N; ++k) v[k] = rounded<T>(v[k]) + r[k];
+    }
     write<T, N>(v, y + first + i);
   }
 }
