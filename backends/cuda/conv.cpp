@@ -61,6 +61,10 @@ class Conv : public Implementation {
     const Dims y = read(call.input(0).dims, c);
     c.epilogue = epilogue_of(kOp, call, conv_, activation_, weights_[0], y);
     c.x = call.input(0).data;
+    if (conv_.has_pre) {
+      c.pre_scale = of_channels(call, conv_.pre_index(), c.channels);
+      c.pre_shift = of_channels(call, conv_.pre_index() + 1, c.channels);
+    }
     c.w = w_.data();
     c.y = call.output(0, y);
     if (element_count(y) == 0) return;
@@ -71,6 +75,12 @@ class Conv : public Implementation {
   }
 
  private:
+  static const void* of_channels(const Invocation& call, std::size_t input, std::int64_t channels) {
+    const View view = call.input(input);
+    if (view.dims.size() != 1 || view.dims[0] != channels) fail("what scales and shifts x does not fit its channels");
+    return view.data;
+  }
+
   std::int64_t places() const { return element_count(std::span(weights_).subspan(2)); }
 
   /// Geometry from x; one axis is an image of one row.
@@ -110,7 +120,9 @@ Verdict accepts(const Call& call, const Target&) {
   const ConvAttrs conv(call);
   const Operand& w = call.in(1);
   if (conv.has_slopes) return no("has a slope for each channel");
-  if (conv.has_pre) return no("activates its operand first", call.in(0).name);
+  // Each window makes its own: those that overlap would repeat it.
+  if (conv.has_pre && !(conv.kernel == Ints(conv.rank(), 1) && conv.pads == Ints(2 * conv.rank(), 0)))
+    return no("activates its operand first, and is no product of pixels", call.in(0).name);
   if (!w.constant) return no("weights are not constant", w.name);
   if (conv.rank() > 2) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
   if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);

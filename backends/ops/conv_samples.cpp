@@ -60,6 +60,7 @@ std::vector<Sample> samples() {
   const Attrs pre = {{"pre_activation", "Relu"}};  // DenseNet
   all.push_back({{1, 28, 28, 320}, {128, 320, 1, 1}, with(mobile({}, "Relu"), pre)});
   all.push_back({{2, 9, 7, 19}, {20, 19, 1, 1}, with(with(mobile(kHalf), pre), {{"residual", "before"}})});
+  all.push_back({{1, 9, 7, 40}, {72, 40, 1, 1}, with(mobile({}, "Relu"), pre)});
   const Attrs bent = {{"activation", "PRelu"}};
   all.push_back({{1, 56, 56, 64}, {64, 64, 3, 3}, with(mobile(kSame3), bent)});
   all.push_back({{1, 9, 7, 40}, {72, 40, 1, 1}, with(with(mobile({}), bent), {{"residual", "before"}})});

@@ -31,8 +31,10 @@ Verdict fits(const Node& bn, const Context& context) {
   for (std::size_t i = 0; i < 5; ++i)
     if (bn.input(i)->dtype() != DType::f32) return no("is not float32", bn.input(i)->name());
   if (!leads_to_convolution(*bn.output())) return no("no convolution follows", bn.output()->name());
-  // 8 bits would round what keeps its digits now, and cost as much time.
-  return lowers_convolutions(context.options) ? no("a lower precision is asked for") : yes();
+  // 8 bits, and bfloat16 beside float32, would round what keeps its digits now, and cost as much time. On a GPU all of
+  // it is in 16 bits anyway.
+  const bool rounds = lowers_convolutions(context.options) && half_type(context.options) == DType::undefined;
+  return rounds ? no("a lower precision is asked for") : yes();
 }
 
 bool fuse(Node& bn, Context& context, Extents& extents) {

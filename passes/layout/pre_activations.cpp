@@ -5,6 +5,7 @@
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
 #include "passes/layout/layout.h"
+#include "src/core/half.h"
 
 namespace modelflow::passes {
 namespace {
@@ -18,7 +19,7 @@ bool is_scale_shift_relu(const Node& node) {
   if (has.text("x_layout") != "NHWC" || has.text("y_layout") != "NHWC") return false;
   const Tensor* w = node.input(1)->constant();
   return all_are(has.ints("strides"), 1) && all_are(has.ints("pads"), 0) && w && w->elements() == w->dims()[0] &&
-         has.integer("group") == w->dims()[0] && ordinary(*w) && input_as(node, "bias")->constant();
+         has.integer("group") == w->dims()[0] && ordinary(in_float32(*w)) && input_as(node, "bias")->constant();
 }
 
 /// The convolution with `pre` in it; false where no kernel takes it.

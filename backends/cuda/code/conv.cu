@@ -30,6 +30,27 @@ struct Window {
   }
 };
 
+/// What a filter sees of N channels side by side, the first of which is at `at`.
+template <class T, int N>
+__device__ void look(const ConvLaunch& c, std::int64_t at, int channel, float (&to)[N]) {
+  read<T, N>(static_cast<const T*>(c.x) + at, to);
+  if (!c.pre_scale) return;
+  float scale[N], shift[N];
+  read<T, N>(static_cast<const T*>(c.pre_scale) + channel, scale);
+  read<T, N>(static_cast<const T*>(c.pre_shift) + channel, shift);
+  for (int i = 0; i < N; ++i) {
+    const float x = to[i] * scale[i] + shift[i];
+    to[i] = rounded<T>(x < 0 ? 0.0F : x);
+  }
+}
+
+template <class T>
+__device__ float look(const ConvLaunch& c, std::int64_t at, int channel) {
+  float x[1];
+  look<T, 1>(c, at, channel, x);
+  return x[0];
+}
+
 /// Pixels times what their windows see: the tile of A. The rows that a thread fetches are the same in every step.
 template <class T, class Shape>
 struct Pixels {
@@ -57,12 +78,18 @@ struct Pixels {
       T* const to = tile + row_of(i) * ATile::kStride + chunk;
       if (c.wide_x) {  // eight channels of one place of the filter
         const std::int64_t at = k < depth ? place(c, i, k) : -1;
-        copy_async_16(to, at < 0 ? x : x + at, at < 0 ? 0 : 16);
+        if (!c.pre_scale || at < 0) {
+          copy_async_16(to, at < 0 ? x : x + at, at < 0 ? 0 : 16);
+          continue;
+        }
+        float seen[8];
+        look<T, 8>(c, at, k % c.channels, seen);
+        write<T, 8>(seen, to);
         continue;
       }
       for (int e = 0; e < 8; ++e) {
         const std::int64_t at = k + e < depth ? place(c, i, k + e) : -1;
-        to[e] = at < 0 ? T(0.0F) : x[at];
+        to[e] = T(at < 0 ? 0.0F : look<T>(c, at, (k + e) % c.channels));
       }
     }
   }
@@ -107,7 +134,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_conv(const ConvLaunch 
 /// The same in plain arithmetic, whichever way images lie.
 template <class T>
 __global__ void __launch_bounds__(kPlainThreads) plain_conv(const ConvLaunch c) {
-  const T *const x = static_cast<const T*>(c.x), *const w = static_cast<const T*>(c.w);
+  const T* const w = static_cast<const T*>(c.w);
   const std::int64_t pixels = c.batch * c.rows * c.columns, pixel0 = static_cast<std::int64_t>(blockIdx.x) * kPlainSide;
   const int filter0 = static_cast<int>(blockIdx.y) * kPlainSide, depth = c.kernel_h * c.kernel_w * c.channels;
   const auto fetch = [&](PlainSlice& a, PlainSlice& b, std::int64_t k0) {
@@ -115,7 +142,7 @@ __global__ void __launch_bounds__(kPlainThreads) plain_conv(const ConvLaunch c) 
       const int d = e % kPlainDepth, r = e / kPlainDepth, k = static_cast<int>(k0) + d, in_filter = k / c.channels;
       const std::int64_t at =
           k < depth ? Window(c, pixel0 + r).at(c, in_filter / c.kernel_w, in_filter % c.kernel_w) : -1;
-      a[d][r] = at < 0 ? 0 : static_cast<float>(x[at + k % c.channels * c.x_strides.channel]);
+      a[d][r] = at < 0 ? 0 : look<T>(c, at + k % c.channels * c.x_strides.channel, k % c.channels);
       const std::int64_t filter = filter0 + r;
       b[d][r] = k < depth && filter < c.filters ? static_cast<float>(w[filter * depth + k]) : 0;
     }
@@ -132,7 +159,7 @@ __global__ void __launch_bounds__(kPlainThreads) plain_conv(const ConvLaunch c) 
 /// One result for each thread; threads side by side have what lies side by side in y.
 template <class T>
 __global__ void __launch_bounds__(256) direct_conv(const ConvLaunch c) {
-  const T *const x = static_cast<const T*>(c.x), *const w = static_cast<const T*>(c.w);
+  const T* const w = static_cast<const T*>(c.w);
   const int per_group = c.channels / c.group, filters_per_group = c.filters / c.group;
   const std::int64_t area = c.rows * c.columns, all = c.batch * area * c.filters;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * 256 + threadIdx.x; i < all;
@@ -140,7 +167,7 @@ __global__ void __launch_bounds__(256) direct_conv(const ConvLaunch c) {
     const bool last = c.y_strides.channel == 1;
     const auto filter = static_cast<int>(last ? i % c.filters : i / area % c.filters);
     const Window window(c, last ? i / c.filters : i / (area * c.filters) * area + i % area);
-    const std::int64_t first = static_cast<std::int64_t>(filter / filters_per_group) * per_group * c.x_strides.channel;
+    const int first = filter / filters_per_group * per_group;
     float sum = 0;
     for (int h = 0; h < c.kernel_h; ++h)
       for (int v = 0; v < c.kernel_w; ++v) {
@@ -148,7 +175,7 @@ __global__ void __launch_bounds__(256) direct_conv(const ConvLaunch c) {
         if (at < 0) continue;
         const T* const weights = w + static_cast<std::int64_t>((h * c.kernel_w + v) * per_group) * c.filters + filter;
         for (int channel = 0; channel < per_group; ++channel)
-          sum += static_cast<float>(x[at + first + channel * c.x_strides.channel]) *
+          sum += look<T>(c, at + (first + channel) * c.x_strides.channel, first + channel) *
                  static_cast<float>(weights[static_cast<std::int64_t>(channel) * c.filters]);
       }
     const std::int64_t at = window.y + filter * c.y_strides.channel;
@@ -181,7 +208,7 @@ const char* start(ConvLaunch c, void* stream) {
   if (!c.tensor_cores)
     return launch(plain_conv<T>, {grid_of(c, kPlainSide, kPlainSide), kPlainThreads, 0, stream_of(stream)}, c);
   if constexpr (sizeof(T) == 2) {
-    c.wide_x = c.channels % 8 == 0 && aligned(c.x, 16);
+    c.wide_x = c.channels % 8 == 0 && aligned(c.x, 16) && aligned(c.pre_scale, 16) && aligned(c.pre_shift, 16);
     c.wide_w = c.kernel_h * c.kernel_w * c.channels % 8 == 0 && aligned(c.w, 16);
     c.wide_y = c.filters % 8 == 0 && aligned(c.y, 16);
     return c.large ? start_tensor<T, LargeGemm>(c, stream) : start_tensor<T, SmallGemm>(c, stream);

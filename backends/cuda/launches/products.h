@@ -57,6 +57,7 @@ struct ConvLaunch {
   std::int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
   ImageStrides x_strides, y_strides;
   const void *x, *w;
+  const void *pre_scale, *pre_shift;  ///< by channel: the filter sees Relu(x * scale + shift); null: x
   void* y;
   bool direct;                  ///< each result by itself: groups
   bool tensor_cores, large;     ///< as in MatMulLaunch; x has its channels last
