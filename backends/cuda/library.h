@@ -45,6 +45,7 @@ struct DeviceLibrary {
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
   const char* (*matmul_nbits)(const MatMulNBitsLaunch& launch, void* stream);
   const char* (*conv)(const ConvLaunch& launch, void* stream);
+  const char* (*conv_transpose)(const ConvTransposeLaunch& launch, void* stream);
   const char* (*attention)(const AttentionLaunch& launch, void* stream);
   const char* (*pointwise)(const PointwiseLaunch& launch, void* stream);
   const char* (*pool)(const PoolLaunch& launch, void* stream);

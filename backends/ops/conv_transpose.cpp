@@ -55,6 +55,7 @@ std::vector<Call> samples() {
     Samples all;
     add(all, {1, 40, 40, 24}, {24, 24, 2, 2}, 1, "Relu");
     add(all, {1, 80, 80, 24}, {24, 1, 2, 2}, 1, "Sigmoid");
+    add(all, {1, 6, 5, 24}, {24, 24, 2, 2}, 1, "Relu");
     add(all, {2, 3, 37, 17}, {17, 2, 3, 2}, 0, "SiLU");
     add(all, {2, 5, 7, 33}, {33, 19, 2, 3}, 0, "SiLU");
     add(all, {2, 3, 4, 5}, {5, 40, 4, 4}, 1, "None");

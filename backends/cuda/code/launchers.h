@@ -19,6 +19,7 @@ const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
 const char* start_matmul_nbits(const MatMulNBitsLaunch& launch, void* stream);
 const char* start_conv(const ConvLaunch& launch, void* stream);
+const char* start_conv_transpose(const ConvTransposeLaunch& launch, void* stream);
 const char* start_attention(const AttentionLaunch& launch, void* stream);
 const char* start_pointwise(const PointwiseLaunch& launch, void* stream);
 const char* start_pool(const PoolLaunch& launch, void* stream);

@@ -24,6 +24,7 @@ constexpr DeviceLibrary kLibrary = {
     .matmul = start_matmul,
     .matmul_nbits = start_matmul_nbits,
     .conv = start_conv,
+    .conv_transpose = start_conv_transpose,
     .attention = start_attention,
     .pointwise = start_pointwise,
     .pool = start_pool,
