@@ -10,6 +10,8 @@ from conftest import BUILD
 
 LIBRARY = BUILD / "libmodelflow_ort_cuda.so"
 CUOBJDUMP = os.environ.get("MODELFLOW_CUOBJDUMP") or shutil.which("cuobjdump") or ""
+# A kernel with more than one of sinf and cosf gets this much stack, whatever else is in it: digits of 2/pi for arguments beyond 1e5.
+PROGRAMS, DIGITS = re.compile("run_elements|reduce_rows|reduce_columns"), 32
 ELEMENT = {"float": 4, "__half": 2, "__nv_bfloat16": 2}
 pytestmark = [pytest.mark.skipif(not LIBRARY.exists(), reason="no libmodelflow_ort_cuda.so: built without a CUDA compiler"),
               pytest.mark.skipif(not CUOBJDUMP, reason="no cuobjdump: tools/setup --cuda brings it")]
@@ -46,7 +48,7 @@ def test_nothing_spills():
         assert usage, arch
         for name, registers, stack, _, local in usage:
             assert int(registers) <= 255
-            if int(stack) or int(local):
+            if int(local) or int(stack) > (DIGITS if PROGRAMS.search(name) else 0):
                 found[f"sm_{arch} {name}"] = f"{stack} bytes of stack, {local} of local memory"
     names = plain([key.split(" ")[1] for key in found])
     assert not found, "\n".join(f"{key.split(' ')[0]} {names[key.split(' ')[1]][:160]}: {what}" for key, what in found.items())
