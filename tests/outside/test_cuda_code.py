@@ -1,5 +1,6 @@
 """What nvcc made of the kernels, read from libmodelflow_ort_cuda.so without a GPU: nothing spills, nothing lies in memory that should
 be in registers, wide kernels load 128 bits at once. cuobjdump comes with tools/setup --cuda, or with a CUDA toolkit."""
+import functools
 import os
 import re
 import shutil
@@ -54,6 +55,7 @@ def test_nothing_spills():
     assert not found, "\n".join(f"{key.split(' ')[0]} {names[key.split(' ')[1]][:160]}: {what}" for key, what in found.items())
 
 
+@functools.cache
 def functions(arch):
     """{readable name: its instructions}"""
     parts = re.split(r"\n\s*Function : (\S+)\n", dumped("-sass", "-arch", f"sm_{arch}"))
