@@ -1,6 +1,4 @@
 // The fused op Concat: channels of several images side by side or in turn, smaller images upsampled.
-#include <algorithm>
-
 #include "backends/call_attrs.h"
 #include "backends/ops/layout_text.h"
 
@@ -34,11 +32,6 @@ std::string body(const Call& call, int opset) {
     throw Error(ErrorKind::unsupported, "Concat in groups needs opset 12, not " + std::to_string(opset));
   const Ints factors = CallAttrs(call).ints("factors");
   std::string text = "{\n", list;
-  // A model may have more of these than there are names: what is written out moves nothing to and fro.
-  if (std::ranges::all_of(factors, [](std::int64_t factor) { return factor == 1; }) && !shuffles(call)) {
-    for (const std::string& x : inputs(call)) list += (list.empty() ? "" : ", ") + x;
-    return "{\ny = Concat <axis = 3> (" + list + ")\n}";
-  }
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const std::string x = "x" + std::to_string(i);
     text += transpose_text(x + "_first", x, 4, false);
