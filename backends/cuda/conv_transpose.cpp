@@ -92,8 +92,7 @@ Verdict accepts(const Call& call, const Target&) {
   if (w.constant->rank() != 3 && w.constant->rank() != 4)
     return no("has " + std::to_string(w.constant->rank()) + " axes, not 3 or 4", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
-  constexpr std::int64_t kMost = std::int64_t{1}
-                                 << 20;  // tiles of results lie along an axis of the grid that ends there
+  constexpr std::int64_t kMost = 1 << 20;  // tiles of results lie along an axis of the grid that ends there
   const bool many = element_count(std::span(w.constant->dims()).subspan(1)) > kMost || w.constant->dims()[0] > kMost;
   return many ? no("weights are too many", w.name) : yes();
 }
