@@ -1,10 +1,9 @@
 // Conv on a GPU: images of one or two axes in either layout; weights are laid out for the device once, when the session
 // is made.
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/filters.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
@@ -22,21 +21,6 @@ constexpr const char* kOp = "Conv";
   throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
 }
 
-/// Weights with their axes in this order: [filter, row, column, channel], or filters last.
-Tensor turned(const Tensor& w, std::int64_t places, bool filters_last) {
-  const std::int64_t filters = w.dims()[0], channels = w.dims()[1];
-  const auto size = static_cast<std::int64_t>(byte_count(w.dtype(), std::array<std::int64_t, 1>{1}));
-  return Tensor::make(w.dtype(), w.dims(), [&](std::byte* to) {
-    for (std::int64_t f = 0; f < filters; ++f)
-      for (std::int64_t c = 0; c < channels; ++c)
-        for (std::int64_t p = 0; p < places; ++p) {
-          const std::int64_t at = filters_last ? (p * channels + c) * filters + f : (f * places + p) * channels + c;
-          std::memcpy(to + at * size, w.data() + ((f * channels + c) * places + p) * size,
-                      static_cast<std::size_t>(size));
-        }
-  });
-}
-
 ImageStrides strides_of(bool last, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
   const std::int64_t area = rows * columns;
   if (last) return {area * channels, 1, columns * channels, channels};
@@ -52,7 +36,7 @@ class Conv : public Implementation {
         activation_(activation_of(call)),
         weights_(call.in(1).constant->dims()),
         direct_(conv_.group > 1),
-        w_(uploaded(library, turned(*call.in(1).constant, places(), direct_))) {}
+        w_(uploaded(library, turned(*call.in(1).constant, direct_))) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != conv_.inputs()) fail("takes " + std::to_string(conv_.inputs()) + " inputs");
@@ -80,8 +64,6 @@ class Conv : public Implementation {
     if (view.dims.size() != 1 || view.dims[0] != channels) fail("what scales and shifts x does not fit its channels");
     return view.data;
   }
-
-  std::int64_t places() const { return element_count(std::span(weights_).subspan(2)); }
 
   /// Geometry from x; one axis is an image of one row.
   Dims read(std::span<const std::int64_t> x, ConvLaunch& c) const {

@@ -1,11 +1,8 @@
 // ConvTranspose on a GPU: windows that do not overlap, so a product of pixels by weights, which are laid out for the
 // device once, when the session is made.
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 #include "backends/call_attrs.h"
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/filters.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
@@ -18,19 +15,6 @@ constexpr const char* kOp = "ConvTranspose";
 
 [[noreturn]] void fail(const char* why) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + why); }
 
-/// [channel, filter, place] as [place, filter, channel].
-Tensor turned(const Tensor& w) {
-  const std::int64_t channels = w.dims()[0], filters = w.dims()[1],
-                     places = element_count(std::span(w.dims()).subspan(2));
-  const auto size = static_cast<std::int64_t>(byte_count(w.dtype(), std::array<std::int64_t, 1>{1}));
-  return Tensor::make(w.dtype(), w.dims(), [&](std::byte* to) {
-    for (std::int64_t p = 0; p < places; ++p)
-      for (std::int64_t f = 0; f < filters; ++f)
-        for (std::int64_t c = 0; c < channels; ++c, to += size)
-          std::memcpy(to, w.data() + ((c * filters + f) * places + p) * size, static_cast<std::size_t>(size));
-  });
-}
-
 class ConvTranspose : public Implementation {
  public:
   ConvTranspose(const Call& call, const DeviceLibrary& library, const Target& target)
@@ -39,7 +23,7 @@ class ConvTranspose : public Implementation {
         has_bias_(CallAttrs(call).flag("has_bias")),
         activation_(activation_of(call)),
         weights_(call.in(1).constant->dims()),
-        w_(uploaded(library, turned(*call.in(1).constant))) {}
+        w_(uploaded(library, turned(*call.in(1).constant, true))) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != (has_bias_ ? 3U : 2U)) fail("wrong number of inputs");

@@ -2,13 +2,14 @@
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/epilogue.h"
 #include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/grid.h"
 #include "backends/cuda/device/plain_tile.h"
 #include "backends/cuda/device/rows.h"
 
 namespace modelflow::cuda {
 namespace {
 
-__device__ inline std::int64_t columns_of(const ConvTransposeLaunch& c) {
+__host__ __device__ inline std::int64_t columns_of(const ConvTransposeLaunch& c) {
   return static_cast<std::int64_t>(c.kernel_h) * c.kernel_w * c.filters;
 }
 
@@ -46,10 +47,8 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_conv_transpose(const C
     if (pixel >= c.pixels) return;
     const int here = columns - column < 8 ? static_cast<int>(columns - column) : 8;
     if (c.wide_y && here > 0) {  // eight filters of one place
-      const std::int64_t at = spread(c, pixel, column);
-      float v[8];
-      for (int i = 0; i < 8; ++i) v[i] = finished_at<T>(c, sums[i], column + i, at + i);
-      return write<T, 8>(v, y + at);
+      const std::int64_t filter = column % c.filters;
+      return store_row(c.epilogue, sums, y, 0, filter, 1, c.filters, spread(c, pixel, column) - filter, true);
     }
 #pragma unroll 1
     for (int i = 0; i < here; ++i) {
@@ -82,8 +81,7 @@ __global__ void __launch_bounds__(kPlainThreads) plain_conv_transpose(const Conv
 }
 
 dim3 grid_of(const ConvTransposeLaunch& c, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t all = static_cast<std::int64_t>(c.kernel_h) * c.kernel_w * c.filters;
-  return {static_cast<unsigned>((c.pixels + rows - 1) / rows), static_cast<unsigned>((all + columns - 1) / columns)};
+  return {static_cast<unsigned>(ceil_div(c.pixels, rows)), static_cast<unsigned>(ceil_div(columns_of(c), columns))};
 }
 
 template <class T, class Shape>
