@@ -101,6 +101,7 @@ std::vector<float> reference(const Call& call, const std::vector<Tensor>& in) {
         if (conv.has_slopes) activation.alpha = in[conv.slopes_index()].as<float>()[static_cast<std::size_t>(m)];
         v = activate(activation, static_cast<float>(v));
         if (conv.residual == Residual::after) v += in[conv.residual_index()].as<float>()[to];
+        if (conv.residual == Residual::times) v *= in[conv.residual_index()].as<float>()[to];
         result[to] = static_cast<float>(v);
       } while (next(at, box));
     }
@@ -193,7 +194,7 @@ TEST(Conv, RandomShapes) {
                          {"pads", Ints{pick(0, 3), pick(0, 3), pick(0, 3), pick(0, 3)}},
                          {"group", group},
                          {"has_bias", pick(0, 1)},
-                         {"residual", std::string(std::vector{"none", "before", "after"}[pick(0, 2)])},
+                         {"residual", std::string(std::vector{"none", "before", "after", "times"}[pick(0, 3)])},
                          {"x_layout", layout()},
                          {"y_layout", layout()}};
     const std::int64_t h = pick(1, 12), w = pick(1, 40);
@@ -215,7 +216,7 @@ TEST(Conv, RandomPatches) {
     Attrs all = ops::activation_sample(std::vector{"None", "Relu", "Gelu"}[pick(0, 2)]);
     all.set("strides", Ints{kh, kw}).set("has_bias", pick(0, 1)).set("x_layout", "NCHW");
     all.set("y_layout", std::vector{"NHWC", "NCHW"}[pick(0, 1)]);
-    all.set("residual", std::vector{"none", "before", "after"}[pick(0, 2)]);
+    all.set("residual", std::vector{"none", "before", "after", "times"}[pick(0, 3)]);
     const Dims x = {pick(0, 3), c, rows * kh + pick(0, static_cast<int>(kh) - 1), columns * kw + pick(0, 5)};
     if (x[2] < kh || x[3] < kw) continue;
     const Case made(x, {pick(1, 70), c, kh, kw}, all);

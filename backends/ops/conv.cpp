@@ -1,5 +1,5 @@
-// The fused op Conv: convolution with bias, residual sum and activation, and with what comes in front of it where a
-// network normalizes and activates first.
+// The fused op Conv: convolution with bias, activation and residual, and with what comes in front of it where a network
+// normalizes and activates first.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -83,19 +83,20 @@ std::string body(const Call& call, int opset) {
   const std::string product = next("conv");
   text += conv_text(conv, product, at, opset);
   at = product;
-  const auto add = [&] {
-    const std::string sum = next("sum");
-    text += sum + " = Add (" + at + ", " + other + ")\n";
-    at = sum;
+  const auto join = [&](const char* op, std::string_view stem) {
+    const std::string joined = next(stem);
+    text += joined + " = " + op + " (" + at + ", " + other + ")\n";
+    at = joined;
   };
-  if (conv.residual == Residual::before) add();
+  if (conv.residual == Residual::before) join("Add", "sum");
   if (conv.has_slopes) text += slopes_text(conv.rank());
   if (active) {
     const std::string act = next("act");
     text += activation_body(call, opset, at, act);
     at = act;
   }
-  if (conv.residual == Residual::after) add();
+  if (conv.residual == Residual::after) join("Add", "sum");
+  if (conv.residual == Residual::times) join("Mul", "gated");
   if (conv.y_last) text += transpose_text("y", at, conv.rank() + 2, true);
   return text + "}";
 }
@@ -122,8 +123,8 @@ Verdict infer(Call& call) {
 extern const FusedOp conv_op = {
     .kind = "Conv",
     .doc =
-        "Convolution with bias, residual sum and activation, of x or of Relu(x * pre_scale + pre_shift), with either "
-        "channel order on each side.",
+        "Convolution with bias, activation and residual, added or multiplied, of x or of "
+        "Relu(x * pre_scale + pre_shift), with either channel order on each side.",
     .names = 10,
     .min_inputs = 2,
     .max_inputs = 7,

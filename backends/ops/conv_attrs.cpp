@@ -15,11 +15,6 @@ bool channels_last(const CallAttrs& attrs, std::string_view name) {
   return word(attrs, name, {"NCHW", "NHWC"}) == "NHWC";
 }
 
-Residual residual_of(const CallAttrs& attrs) {
-  const std::string where = word(attrs, "residual", {"none", "before", "after"});
-  return where == "none" ? Residual::none : where == "before" ? Residual::before : Residual::after;
-}
-
 /// What products of two extents and sums of some of them stay within 64 bits with.
 constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
 

@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "backends/call_attrs.h"
+#include "backends/ops/residual.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
 
 extern const FusedOp conv_op;
-
-enum class Residual { none, before, after };  ///< where it is added, seen from the activation
 
 /// The attributes of one Conv call, read and checked once: every list has one entry per spatial axis (pads two).
 struct ConvAttrs {

@@ -67,7 +67,7 @@ std::vector<Call> samples() {
 extern const FusedOp conv_bf16_op = {
     .kind = "ConvBf16",
     .doc =
-        "Convolution of activations rounded to bfloat16 by weights in it, summed in float32; bias, residual sum, "
+        "Convolution of activations rounded to bfloat16 by weights in it, summed in float32; bias, residual, "
         "activation. x and the residual are bfloat16 or float32.",
     .names = 0,
     .min_inputs = 2,

@@ -66,6 +66,14 @@ std::vector<Sample> samples() {
   all.push_back({{1, 9, 7, 40}, {72, 40, 1, 1}, with(with(mobile({}), bent), {{"residual", "before"}})});
   all.push_back({{1, 9, 7, 40}, {40, 1, 3, 3}, with(mobile(with(kSame3, grouped(40))), bent)});
   all.push_back({{1, 9, 6, 7}, {18, 9, 3, 3}, with(with(kSame3, bent), affine)});
+  // Gates (StarNet, large kernels): another layer's result is the factor.
+  const Attrs times = {{"residual", "times"}};
+  all.push_back({{1, 28, 28, 48}, {192, 48, 1, 1}, mobile(times)});
+  all.push_back({{1, 28, 28, 64}, {64, 1, 7, 7}, mobile(with({{"pads", Ints{3, 3, 3, 3}}}, with(grouped(64), times)))});
+  all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(with(kSame3, grouped(20)), times), "SiLU")});
+  all.push_back({{1, 33, 31, 64}, {64, 64, 3, 3}, mobile(with(kSame3, times), "Sigmoid")});
+  all.push_back({{2, 9, 6, 7}, {18, 9, 3, 3}, with(with(kSame3, bent), with(affine, times))});
+  all.push_back({{1, 12, 8, 8}, {8, 3, 3, 3}, with(with(kSame3, grouped(4)), with(activation_sample("Relu"), times))});
   for (const std::string& activation : activation_names()) {
     all.push_back({{1, 6, 7, 20}, {19, 20, 1, 1}, with(mobile({}, activation), {{"residual", "after"}})});
     all.push_back({{1, 6, 7, 20}, {20, 1, 3, 3}, mobile(with(kSame3, grouped(20)), activation)});

@@ -6,7 +6,6 @@
 #include "backends/ops/broadcast.h"
 #include "backends/ops/matmul_attrs.h"
 #include "backends/ops/read_attrs.h"
-#include "backends/ops/words.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::ops {
@@ -15,20 +14,15 @@ MatMulAttrs::MatMulAttrs(const CallAttrs& attrs)
     : trans_a(attrs.flag("trans_a")),
       trans_b(attrs.flag("trans_b")),
       has_bias(attrs.flag("has_bias")),
-      scale(attrs.number("scale")) {
-  const std::string text = word(attrs, "residual", {"none", "before", "after", "times"});
-  if (text == "before") residual = Residual::before;
-  if (text == "after") residual = Residual::after;
-  if (text == "times") residual = Residual::times;
-}
+      scale(attrs.number("scale")),
+      residual(residual_of(attrs)) {}
 
 bool has_epilogue(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
-  return matmul.has_bias || matmul.residual != MatMulAttrs::Residual::none || attrs.text("activation") != "None";
+  return matmul.has_bias || matmul.residual != Residual::none || attrs.text("activation") != "None";
 }
 
 std::string epilogue_body(const CallAttrs& attrs, int opset, std::string at) {
-  using Residual = MatMulAttrs::Residual;
   const MatMulAttrs matmul(attrs);
   const bool active = attrs.text("activation") != "None";
   int left = matmul.has_bias + (matmul.residual != Residual::none) + active;
@@ -54,8 +48,6 @@ std::string epilogue_body(const CallAttrs& attrs, int opset, std::string at) {
 }
 
 namespace {
-
-using Residual = MatMulAttrs::Residual;
 
 std::vector<std::string> inputs(const Call& call) {
   const MatMulAttrs matmul(call);

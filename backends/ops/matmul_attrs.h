@@ -4,6 +4,7 @@
 #include <string>
 
 #include "backends/call_attrs.h"
+#include "backends/ops/residual.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::ops {
@@ -14,8 +15,7 @@ extern const FusedOp matmul_op;
 struct MatMulAttrs {
   explicit MatMulAttrs(const CallAttrs& attrs);
 
-  /// Added before the activation, added after it, multiplied after it.
-  enum class Residual { none, before, after, times };
+  using Residual = ops::Residual;
   bool trans_a = false, trans_b = false, has_bias = false;
   float scale = 1;
   Residual residual = Residual::none;

@@ -19,9 +19,9 @@ Quantization quantization(const CallAttrs& attrs, const std::string& of) {
 }
 
 QConvAttrs::QConvAttrs(const CallAttrs& attrs)
-    : conv(attrs),
-      x(quantization(attrs, "x")),
-      y(quantization(attrs, "y")),
-      residual(quantization(attrs, "residual")) {}
+    : conv(attrs), x(quantization(attrs, "x")), y(quantization(attrs, "y")), residual(quantization(attrs, "residual")) {
+  if (conv.residual == Residual::times)
+    throw Error(ErrorKind::invalid_input, "residual is 'times', which has no form in 8 bits");
+}
 
 }  // namespace modelflow::ops

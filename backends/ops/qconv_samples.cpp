@@ -100,7 +100,7 @@ std::vector<Call> qconv_samples() {
     std::pair<std::vector<Call>, std::list<Tensor>> result;  // the list keeps what the calls point to
     for (const auto& calls : {more(), conv_samples()}) {
       for (const Call& conv : calls)
-        if (!ConvAttrs(conv).has_slopes && !ConvAttrs(conv).has_pre)
+        if (const ConvAttrs attrs(conv); !attrs.has_slopes && !attrs.has_pre && attrs.residual != Residual::times)
           result.first.push_back(quantized(conv, result.first.size(), result.second));
     }
     return result;

@@ -108,7 +108,7 @@ int run(Graph& graph, Context& context) {
     if (Node* node = convert(*conv, context, extents)) fused.push_back(node);
   }
   int changes = static_cast<int>(fused.size());
-  // Last first: where both addends of a residual sum are convolutions, the one that runs later takes the sum.
+  // Last first: where both operands of a sum or product are convolutions, the one that runs later takes it.
   for (auto it = fused.rbegin(); it != fused.rend(); ++it) changes += absorb_epilogue(*it, context, extents, "conv");
   return changes;
 }
@@ -118,7 +118,7 @@ int run(Graph& graph, Context& context) {
 Pass fuse_conv() {
   return {
       .name = "fuse-conv",
-      .doc = "Convolution with constant weights, then bias, activation and residual sum behind it -> modelflow.Conv",
+      .doc = "Convolution with constant weights, then bias, activation and residual behind it -> modelflow.Conv",
       .run = run};
 }
 

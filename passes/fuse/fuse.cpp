@@ -16,7 +16,7 @@ Stage fuse(const Options&) {
               fuse_attention(),          // products around a softmax and their projections, before these are products
               split_products(),          // of which no attention took the whole
               normalize_linear(),        // layers whose rows attention gives in another order than they are wanted in
-              fuse_conv(),               // Conv, then what follows it: bias, activation, residual sum
+              fuse_conv(),               // Conv, then what follows it: bias, activation, residual
               fuse_batch_norm(),         // what no weights took, in front of these convolutions
               fuse_matmul(),             // MatMul and Gemm, their transposes and scale, then the same epilogue
               fuse_recurrent(),          // LSTM and GRU over whole sequences

@@ -50,7 +50,7 @@ class Epilogue {
       if (user_.is("Sub")) return {};
       Value* other = user_.input(user_.input(0) == fused_.output() ? 1 : 0);
       if (std::optional<Step> step = take_bias(*other)) return step;
-      return take_residual(*other);
+      return take_residual(*other, "-residual", active() || affine() ? "after" : "before");
     }
     if (!user_.is("Mul") && !user_.is("Div")) return {};
     if (std::optional<Step> step = take_affine()) return step;
@@ -148,29 +148,24 @@ class Epilogue {
     return step;
   }
 
-  std::optional<Step> take_residual(Value& other) {
+  std::optional<Step> take_residual(Value& other, std::string_view suffix, const char* use) {
     if (!fused_.attrs.has("residual") || residual() != "none" || user_.input(0) == user_.input(1)) return {};
     if (other.constant()) return {};
     if (!(extents_.of(other) == extents_.of(*fused_.output()))) {
-      miss("-residual", "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");
+      miss(suffix, "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");
       return {};
     }
-    Step step{"-residual", &other, false, fused_.attrs};
-    step.attrs.set("residual", active() || affine() ? "after" : "before");
+    Step step{suffix, &other, false, fused_.attrs};
+    step.attrs.set("residual", use);
     return step;
   }
 
-  /// y * what another layer computes of the same rows: the gates of SwiGLU and its like.
+  /// y * what another layer computes of the same rows or pixels: the gates of SwiGLU, of StarNet, of large kernels.
   std::optional<Step> take_factor(Value& other) {
-    if (!fused_.is("modelflow.MatMul") || residual() != "none" || user_.input(0) == user_.input(1)) return {};
-    if (other.constant()) return {};
-    if (!(extents_.of(other) == extents_.of(*fused_.output()))) {
-      miss("-factor", "the shapes of '" + other.name() + "' and '" + fused_.output()->name() + "' may differ");
-      return {};
-    }
-    Step step{"-factor", &other, false, fused_.attrs};
-    step.attrs.set("residual", "times");
-    return step;
+    std::optional<Step> step = take_residual(other, "-factor", "times");
+    if (!step || !fused_.is("modelflow.Conv") || !quantizes_convolutions(context_.options)) return step;
+    miss("-factor", "there are no factors of convolutions in 8 bits");
+    return {};
   }
 
   /// y * number, y + number and the like after the activation; before it they belong into the weights.

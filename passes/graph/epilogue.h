@@ -25,8 +25,8 @@ std::optional<Activation> activation_of(const Node& node);
 std::optional<float> scalar(const Value* value);
 
 /// Takes the nodes after a fused Conv or MatMul into it, one by one: a bias, an activation, a residual of equal shape
-/// added before or after the activation, a lower bound behind LeakyRelu, a slope for each channel (Conv), a scale and
-/// shift by numbers after it, a factor of equal shape (MatMul). `rule` names the hits: rule + "-bias", "-activation",
+/// added before or after the activation or multiplied after it, a lower bound behind LeakyRelu, a slope for each
+/// channel (Conv), a scale and shift by numbers after it. `rule` names the hits: rule + "-bias", "-activation",
 /// "-bound", "-slopes", "-residual", "-affine", "-factor". Returns how many nodes it took.
 int absorb_epilogue(Node* fused, Context& context, Extents& extents, std::string_view rule);
 

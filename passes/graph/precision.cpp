@@ -18,4 +18,8 @@ bool lowers_convolutions(const Options& options) {
   }
 }
 
+bool quantizes_convolutions(const Options& options) {
+  return options.precision == Precision::i8 || options.precision == Precision::automatic;
+}
+
 }  // namespace modelflow::passes

@@ -7,5 +7,7 @@ namespace modelflow::passes {
 
 /// Whether convolutions are wanted in lower precision too, not products and recurrent layers alone.
 bool lowers_convolutions(const Options& options);
+/// Whether they are wanted in 8 bits.
+bool quantizes_convolutions(const Options& options);
 
 }  // namespace modelflow::passes

@@ -105,15 +105,15 @@ const Axis kWindow = words(
                "2,8/2,8/1,1/0,0,0,0",          "3/1/1/1,1",           "3/1/2/0,0",           "1/1/1/0,0",
                "2,3,3/1,2,1/1,1,1/1,1,1,0,1,1"});
 
-std::vector<Axis> axes(std::vector<Axis> own) {
+std::vector<Axis> axes(std::vector<Axis> own, const Axis& residual) {
   const Axis images =
       words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40", "12,1", "11,3"});  // columns
   for (Axis axis : {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
                     numbers("filters", {1, 3, 16, 17, 31, 32, 33, 64, 70}),
                     words("groups", {"one", "one", "one", "each", "each", "each twice", "each twice", "each five times",
                                      "two", "in twos", "in fours", "in eights", "in sixteens", "in 32s"}),
-                    words("layouts", {"ll", "ll", "ff", "fl", "lf"}), numbers("batch", {0, 1, 1, 2}),
-                    words("residual", {"none", "none", "before", "after"}), numbers("constant", {1, 1, 1, 0})})
+                    words("layouts", {"ll", "ll", "ff", "fl", "lf"}), numbers("batch", {0, 1, 1, 2}), residual,
+                    numbers("constant", {1, 1, 1, 0})})
     own.push_back(std::move(axis));
   for (Axis& axis : activations()) own.push_back(std::move(axis));
   return own;
@@ -123,9 +123,10 @@ std::vector<Axis> axes(std::vector<Axis> own) {
 
 std::vector<Domain> convolution_domains() {
   const std::vector<Special> all = {Special::nan, Special::infinite, Special::huge, Special::tiny};
-  const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")});
-  std::vector<Axis> bent = axes(
-      {flag("has_bias"), words("pre_activation", {"None", "None", "Relu"})});  // with a slope for each channel, too
+  const Axis any = words("residual", {"none", "none", "before", "after", "times"});
+  const std::vector<Axis> narrow = axes({flag("has_bias"), flag("x_narrow"), flag("residual_narrow")}, any);
+  // With a slope for each channel, too.
+  std::vector<Axis> bent = axes({flag("has_bias"), words("pre_activation", {"None", "None", "Relu"})}, any);
   const auto activation = std::ranges::find(bent, "activation", &Axis::name);
   activation->values.insert(activation->values.end(), 3, std::string("PRelu"));
   return {{"Conv", bent, conv, all},
@@ -135,7 +136,8 @@ std::vector<Domain> convolution_domains() {
            axes({reals("x_scale", {0.0203f, 0.004f}), numbers("x_zero_point", {0, 77, 128, 255}),
                  reals("y_scale", {0.0307f, 0.0079f}), numbers("y_zero_point", {0, 110, 255}),
                  reals("residual_scale", {0.02371f, 0.1f}), numbers("residual_zero_point", {0, 130, 255}),
-                 numbers("largest", {127, 64})}),  // at most 64: bounded in pairs (src/core/bounded_pairs.h)
+                 numbers("largest", {127, 64})},  // at most 64: bounded in pairs (src/core/bounded_pairs.h)
+                words("residual", {"none", "none", "before", "after"})),
            qconv}};
 }
 

@@ -128,11 +128,10 @@ class ConvBf16Tiles : public Implementation {
 
   /// `at`: where the results of an image begin.
   ProductEpilogue epilogue(const ConvBf16Problem& p, std::size_t at) const {
-    using Use = ops::MatMulAttrs::Residual;
     ProductEpilogue e;
     e.n = filters_, e.bias = p.bias, e.activation = p.activation;
     if (p.residual != ops::Residual::none) {
-      e.residual_use = p.residual == ops::Residual::before ? Use::before : Use::after;
+      e.residual_use = p.residual;
       if (p.added.dtype == DType::bf16)
         e.residual_bf16 = static_cast<const std::uint16_t*>(p.added.data) + at;
       else

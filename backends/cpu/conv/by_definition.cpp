@@ -61,6 +61,7 @@ void conv_by_definition(const PlainConv& p, float* y, Invocation& call) {
       if (p.slopes) activation.alpha = p.slopes[f];
       y[index] = activate(activation, sum);
       if (conv.residual == ops::Residual::after) y[index] += p.residual[index];
+      if (conv.residual == ops::Residual::times) y[index] *= p.residual[index];
     }
   };
   call.parallel(static_cast<std::size_t>(p.x_dims[0] * pixels), [&](std::size_t i) {

@@ -184,9 +184,10 @@ struct RowTask {
 /// What strips leave: the activation, and a residual behind it.
 void activate_results(const Epilogue& epilogue, const Strip& s, std::size_t count) {
   activate(epilogue.activation, s.y, s.y, count);
-  if (epilogue.residual != ops::Residual::after) return;
-  vectors(count,
-          [&s](std::size_t i, auto part) { store(s.y + i, load(s.y + i, part) + load(s.added + i, part), part); });
+  with_late_residual(epilogue.residual, [&](auto f) {
+    vectors(count,
+            [&](std::size_t i, auto part) { store(s.y + i, f(load(s.y + i, part), load(s.added + i, part)), part); });
+  });
 }
 
 /// Results [from, from + count) of one row, or of two. More than one at a time only where strips are there for them.

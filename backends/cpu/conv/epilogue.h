@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/conv/late_residual.h"
 #include "backends/cpu/loops/activation_loop.h"
-#include "backends/ops/conv_attrs.h"
 
 namespace modelflow::cpu {
 namespace {

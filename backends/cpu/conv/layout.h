@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/conv/band.h"
+#include "backends/cpu/conv/late_residual.h"
 #include "backends/cpu/vector/activation.h"
 #include "backends/cpu/vector/transpose.h"
 
@@ -108,15 +109,15 @@ Band copy_band(const ConvProblem& p, const ConvBlock& block, const BandShape& s,
 
 /// Residual and activation of `n` consecutive results of one filter of a convolution.
 void finish_results(const ConvProblem& p, std::int64_t filter, float* y, const float* added, std::int64_t n) {
-  const bool before = p.residual == ops::Residual::before, after = p.residual == ops::Residual::after;
+  const ops::Residual residual = p.residual;
   ActivationSpec activation = p.activation;
   if (p.slopes) activation.alpha = p.slopes[filter];
   with_activation(activation, [=](auto f) {
     vectors(static_cast<std::size_t>(n), [=](std::size_t i, auto part) {
       Floats v = load(y + i, part);
-      if (before) v += load(added + i, part);
+      if (residual == ops::Residual::before) v += load(added + i, part);
       v = f(v);
-      if (after) v += load(added + i, part);
+      with_late_residual(residual, [&](auto join) { v = join(v, load(added + i, part)); });
       store(y + i, v, part);
     });
   });

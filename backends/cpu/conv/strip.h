@@ -44,11 +44,11 @@ template <int T, class Part>
 MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t channel, std::ptrdiff_t row, Part part,
                                   const Epilogue& epilogue) {
   const std::ptrdiff_t offset = channel + row;
-  const auto add = [&] {
+  const auto join = [&](auto f) {
 #pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) acc[t] += load(s.added + t * s.y_pixel + offset, part);
+    for (int t = 0; t < T; ++t) acc[t] = f(acc[t], load(s.added + t * s.y_pixel + offset, part));
   };
-  if (epilogue.residual == ops::Residual::before) add();
+  if (epilogue.residual == ops::Residual::before) join([](Floats x, Floats added) { return x + added; });
   with_register_activation(epilogue.activation, [&acc](auto f) {
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
@@ -58,7 +58,7 @@ MODELFLOW_INLINE void store_strip(Floats (&acc)[T], const Strip& s, std::int64_t
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) acc[t] = f(acc[t]);
   }
-  if (epilogue.residual == ops::Residual::after && runs_in_registers(epilogue.activation.kind)) add();
+  if (runs_in_registers(epilogue.activation.kind)) with_late_residual(epilogue.residual, join);
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) store(s.y + t * s.y_pixel + offset, acc[t], part);
 }

@@ -55,14 +55,15 @@ MODELFLOW_INLINE Floats load_part(const Tile& t, const float* from, bool last) {
   return last && (kLanes == 16 || !t.whole) ? load(from, t.last) : load(from);
 }
 
-template <int R, int N>
-MODELFLOW_INLINE void add_rows(Floats (&acc)[R][N], const Tile& t) {
+/// f(sums, residual)
+template <int R, int N, class F>
+MODELFLOW_INLINE void join_rows(Floats (&acc)[R][N], const Tile& t, F f) {
   const float* from = t.added;
   const std::ptrdiff_t step = t.y_step;
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r, from += step) {
 #pragma GCC unroll 4
-    for (int j = 0; j < N; ++j) acc[r][j] += load_part(t, from + kFloats * j, j == N - 1);
+    for (int j = 0; j < N; ++j) acc[r][j] = f(acc[r][j], load_part(t, from + kFloats * j, j == N - 1));
   }
 }
 
@@ -120,7 +121,7 @@ MODELFLOW_INLINE void activate_tile(Floats (&acc)[R][N], const ActivationSpec& s
 template <int R, int N>
 MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilogue& epilogue) {
   if (t.pause) return write_tile(acc, t);
-  if (epilogue.residual == ops::Residual::before) add_rows(acc, t);
+  if (epilogue.residual == ops::Residual::before) join_rows(acc, t, [](Floats x, Floats added) { return x + added; });
   with_register_activation(epilogue.activation, [&acc](auto f) {
 #pragma GCC unroll 32
     for (int r = 0; r < R; ++r) {
@@ -130,7 +131,7 @@ MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilo
   });
   if (epilogue.activation.kind == Activation::prelu) bend_rows(acc, epilogue);
   if (!runs_in_registers(epilogue.activation.kind)) activate_tile(acc, epilogue.activation);
-  if (epilogue.residual == ops::Residual::after) add_rows(acc, t);
+  with_late_residual(epilogue.residual, [&acc, &t](auto f) { join_rows(acc, t, f); });
   write_tile(acc, t);
 }
 

@@ -1,6 +1,7 @@
 // The transformations of Winograd's method, of a vector of channels at a time. For files named so, see vector.h.
 #pragma once
 
+#include "backends/cpu/conv/late_residual.h"
 #include "backends/cpu/conv/winograd.h"
 #include "backends/cpu/vector/activation.h"
 
@@ -222,8 +223,7 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
   const std::int64_t at = ((place.image * p.rows + place.row) * p.columns + place.column) * p.filters;
   const std::int64_t row_step = p.columns * p.filters;
-  const bool before = p.added && p.residual == ops::Residual::before;
-  const bool after = p.added && p.residual == ops::Residual::after;
+  const ops::Residual residual = p.residual;
   vectors(
       static_cast<std::size_t>(p.filters), [&](std::size_t k, auto part) __attribute__((always_inline)) {
         const auto f = activation_from(activation, k);
@@ -245,9 +245,9 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
               out[i][j] =
                   direct(run, {place.image, place.row + i, place.column + j}, static_cast<std::int64_t>(k), !spoiled);
             Floats y = out[i][j] + bias;
-            if (before) y += load(p.added + pixel, part);
+            if (residual == ops::Residual::before) y += load(p.added + pixel, part);
             y = f(y);
-            if (after) y += load(p.added + pixel, part);
+            with_late_residual(residual, [&](auto join) { y = join(y, load(p.added + pixel, part)); });
             store(p.y + pixel, y, part);
           }
         }

@@ -8,7 +8,7 @@
 #include "backends/cpu/gemm/low_precision_problem.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/moderate.h"
-#include "backends/cpu/onednn/onednn.h"
+#include "backends/cpu/onednn/product.h"
 #include "backends/ops/work.h"
 
 namespace modelflow::cpu {
@@ -202,9 +202,9 @@ class OnednnConv : public ModerateOnly {
       const std::int64_t reach = (conv_.kernel[i] - 1) * conv_.dilations[i] + 1;
       after.push_back((y_dims[i + 2] - 1) * conv_.strides[i] + reach - x_dims[i + 2] - conv_.pads[i]);
     }
-    const dnnl::convolution_forward::primitive_desc desc(
-        onednn_engine(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x_last, any, bias,
-        y_last, conv_.strides, dilations, before, after, primitive_attr(added_last));
+    const dnnl::convolution_forward::primitive_desc desc(onednn_engine(), dnnl::prop_kind::forward_inference,
+                                                         dnnl::algorithm::convolution_direct, x_last, any, bias, y_last,
+                                                         conv_.strides, dilations, before, after, post_ops(added_last));
     auto made =
         std::make_shared<Prepared>(Prepared{desc, dnnl::convolution_forward(desc), {}, {}, {}, {}, {}, {}, {}, {}});
     made->x_given = memory::desc(x_dims, x_type_, order(rank, conv_.x_last));
@@ -223,16 +223,21 @@ class OnednnConv : public ModerateOnly {
     return made;
   }
 
-  /// The residual is added by oneDNN.
+  /// The residual is a post-op.
   bool in_primitive() const {
-    return conv_.residual == Residual::before || (conv_.residual == Residual::after && !conv_.has_slopes);
+    return conv_.residual == Residual::before || (conv_.residual != Residual::none && !conv_.has_slopes);
+  }
+
+  dnnl::primitive_attr post_ops(const memory::desc& residual) const {
+    return product_attr(in_primitive() ? conv_.residual : Residual::none,
+                        conv_.has_slopes ? ActivationSpec{} : activation_, residual);
   }
 
   /// PRelu with a slope for each channel, for which oneDNN's fast convolutions have no post-op, and what follows it.
   void bend(const Dims& dims, float* y, Invocation& call) const {
     const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
     const float *slopes = floats(conv_.slopes_index()),
-                *added = conv_.residual == Residual::after ? floats(conv_.residual_index()) : nullptr;
+                *other = conv_.residual == Residual::none || in_primitive() ? nullptr : floats(conv_.residual_index());
     const auto channels = static_cast<std::size_t>(weights_.dims()[0]),
                all = static_cast<std::size_t>(element_count(dims));
     const std::size_t pixels = conv_.y_last ? 1 : all / (static_cast<std::size_t>(dims[0]) * channels);
@@ -242,21 +247,11 @@ class OnednnConv : public ModerateOnly {
         for (std::size_t i = 0; i < row; ++i) {
           const float x = y[r * row + i], slope = slopes[conv_.y_last ? i : r % channels];
           const float bent = (x < 0 ? x * slope : x) * activation_.scale + activation_.shift;
-          y[r * row + i] = added ? bent + added[r * row + i] : bent;
+          y[r * row + i] = !other                              ? bent
+                           : conv_.residual == Residual::after ? bent + other[r * row + i]
+                                                               : bent * other[r * row + i];
         }
     });
-  }
-
-  dnnl::primitive_attr primitive_attr(const memory::desc& residual) const {
-    dnnl::post_ops ops;
-    const auto add = [&] { ops.append_binary(dnnl::algorithm::binary_add, residual); };
-    if (conv_.residual == Residual::before) add();
-    if (!conv_.has_slopes) append_activation(ops, activation_);
-    if (conv_.residual == Residual::after && in_primitive()) add();
-    dnnl::primitive_attr attr;
-    attr.set_post_ops(ops);
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
   }
 
   memory::data_type type_, x_type_, added_type_, y_type_;

@@ -6,7 +6,7 @@
 
 namespace modelflow::cuda {
 
-/// activation(sum * scale + bias, the residual before) and the residual after it.
+/// activation(sum * scale + bias, the residual before) and the residual after it, added or multiplied.
 struct EpilogueLaunch {
   enum class Residual : std::int32_t { none, before, after, times };
   const void *bias, *residual;  ///< null where there is none
