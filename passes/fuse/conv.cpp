@@ -116,10 +116,9 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass fuse_conv() {
-  return {
-      .name = "fuse-conv",
-      .doc = "Convolution with constant weights, then bias, activation and residual behind it -> modelflow.Conv",
-      .run = run};
+  return {.name = "fuse-conv",
+          .doc = "Convolution with constant weights, then bias, activation and residual behind it -> modelflow.Conv",
+          .run = run};
 }
 
 }  // namespace modelflow::passes
