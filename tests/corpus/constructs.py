@@ -130,6 +130,20 @@ class Inverted_residual(nn.Module):
         return x + self.body(x)
 
 
+@construct({"Conv": 5}, **IMAGE)
+class Gated_convolutions(nn.Module):
+    """StarNet's product of two convolutions, and what a large kernel saw as the factor of what it read (VAN, SegNeXt)."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate, self.value, self.down = nn.Conv2d(8, 24, 1), nn.Conv2d(8, 24, 1), nn.Conv2d(24, 8, 1)
+        self.wide, self.mix = nn.Conv2d(8, 8, 7, padding=3, groups=8), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        x = self.down(F.relu6(self.gate(x)) * self.value(x))
+        return x * self.mix(self.wide(x))
+
+
 @construct({"Conv": 2}, **IMAGE)
 class Conv_beside_its_input(nn.Module):
     """RepViT as it is trained: two depthwise windows and the input itself, normalized together."""
