@@ -53,7 +53,7 @@ struct Product {
     Gemm g;
     g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.b = weights.data(), g.ldb = f32_avx512.panel;
     g.panel = f32_avx512.panel * k, g.c = c.data(), g.ldc = n, g.scale = scale;
-    f32_avx512.gemm(g, 0, m, 0, n);
+    f32_avx512.gemm(g, 0, m, 0, n, nullptr);
     return c;
   }
 

@@ -6,8 +6,8 @@ namespace modelflow::domains {
 namespace {
 
 const Axis kRows = numbers("m", {0, 1, 2, 3, 6, 15, 17, 31, 64, 97});
-const Axis kDepth = numbers("k", {1, 2, 3, 15, 16, 17, 33, 64, 65, 130});
-const Axis kColumns = numbers("n", {0, 1, 3, 15, 16, 17, 31, 33, 65, 130});
+const Axis kDepth = numbers("k", {1, 2, 3, 15, 16, 17, 33, 64, 65, 130, 601});
+const Axis kColumns = numbers("n", {0, 1, 3, 15, 16, 17, 31, 33, 65, 130, 200, 333});
 const Axis kResidual = words("residual", {"none", "before", "after", "times"});
 
 std::vector<Axis> axes(std::vector<Axis> own) {

@@ -145,12 +145,12 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
     const std::size_t count = least(step, seen - key);
     scores.n = count;
     scores.b = keys + key * h.depth;  // key is a multiple of f32_avx512.panel
-    f32_avx512.gemm(scores, 0, r.count, 0, count);
+    f32_avx512.gemm(scores, 0, r.count, 0, count, nullptr);
     softmax(r, ahead, key, count);
     product.k = count;
     product.b = values + key * f32_avx512.panel;
     product.residual = key ? r.values : nullptr;
-    f32_avx512.gemm(product, 0, r.count, 0, h.width);
+    f32_avx512.gemm(product, 0, r.count, 0, h.width, nullptr);
   }
 }
 

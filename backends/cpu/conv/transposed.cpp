@@ -98,7 +98,7 @@ class ConvTranspose : public Implementation {
     for (std::size_t i = 0; i < kh_; ++i) {
       g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(channels_, g.n);
       g.c = y + i * width * g.n;
-      code_.gemm(g, 0, width, 0, g.n);
+      code_.gemm(g, 0, width, 0, g.n, nullptr);
     }
   }
 
@@ -114,7 +114,7 @@ class ConvTranspose : public Implementation {
     g.c = scratch + g.k * width, g.ldc = width;
     g.activation = activation_;
     g.blocks = blocks_;
-    code_.gemm(g, 0, g.m, 0, width);
+    code_.gemm(g, 0, g.m, 0, width, nullptr);
     for (std::size_t row = 0; row < g.m; ++row) {
       const float* from = g.c + row * width;
       float* to = y + row / piece * width * piece + row % piece;

@@ -154,7 +154,7 @@ class Winograd : public Implementation {
     g.panel = product.panel * g.k;
     g.c = products + frequency * rows * p.filters;
     g.ldc = g.n;
-    product.gemm(g, 0, g.m, n_begin, n_end);
+    product.gemm(g, 0, g.m, n_begin, n_end, nullptr);
   }
 
   /// Small weights: every task takes some tiles from x to y in its own L2.

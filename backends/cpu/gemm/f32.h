@@ -44,9 +44,12 @@ struct F32Code {
   std::size_t tile;
   /// The blocks that suit the caches of a machine.
   GemmBlocks (*blocks)(const Target& target);
+  /// Floats of memory that `gemm` wants to put rows of A in order; 0: it reads them where they lie.
+  std::size_t (*packed_a_floats)(const Gemm& gemm, std::size_t rows, std::size_t columns);
   /// Computes the columns [n_begin, n_end) of the rows [m_begin, m_end) on the calling thread. n_begin must be a
-  /// multiple of `panel`. C must not overlap any operand.
-  void (*gemm)(const Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end);
+  /// multiple of `panel`. C must not overlap any operand. `own`: packed_a_floats, or null: A is read where it lies.
+  void (*gemm)(const Gemm& gemm, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end,
+               float* own);
   /// Packs the panels [first, last) of B [k, n] (or of its transpose [n, k] when `transposed`) into `out`, which holds
   /// all panels; columns beyond n become 0.
   void (*pack_b)(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const F32Code f32_avx2 = {"gemm_avx2", kPanel, kMaxColumns, blocks, gemm, pack_b, transpose};
+const F32Code f32_avx2 = {"gemm_avx2", kPanel, kMaxColumns, blocks, packed_a_floats, gemm, pack_b, transpose};
 
 }  // namespace modelflow::cpu

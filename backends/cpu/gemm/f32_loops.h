@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backends/cpu/gemm/f32.h"
+#include "backends/cpu/gemm/f32_packing.h"
 #include "backends/cpu/vector/activation.h"
 #include "backends/cpu/vector/tile_step.h"
-#include "backends/cpu/vector/transpose.h"
 
 // Why tiles of our own: on Cascade Lake this one keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
 // ukernel: 129), needs no code generation when a session is loaded, takes A where it lies, and finishes bias, residual
@@ -13,10 +13,6 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kPanel = 2 * kLanes;
-// Registers of C and B and one of A: 6 x 4 + 4 + 1 of 32, or 6 x 2 + 2 + 1 of 16. 12 x 2 of 32 is as fast, but 12 rows
-// that are a multiple of 4 KiB apart do not fit in an 8-way L1, and few rows want wide tiles.
-constexpr std::size_t kMaxRows = 6;
 constexpr std::size_t kMaxColumns = kLanes == 16 ? 2 * kPanel : kPanel;
 // So few rows would wait for their sums in a tile of one panel.
 constexpr std::size_t kFewRows = 2;
@@ -25,6 +21,10 @@ constexpr std::size_t kFewRows = 2;
 /// 3072 71 -> 78; 4 and 12 steps are as good). It costs 3 % where B is in L1 anyway: k of 64 and 96.
 constexpr std::size_t kStepsAhead = kLanes == 16 ? 8 : 0;
 constexpr std::size_t kDepthInL1 = 96;  // 24 KiB of B for a tile
+/// Whether rows of A are packed, and for how many columns that is worth while. Zen 3: rows of 2^n bytes get in each
+/// other's way in L1 and L2 (128 x 4096 x 4096 1.14 times as fast, 128 x 768 x 3072 1.04); not measured on AVX-512.
+constexpr bool kPacksA = kLanes < 16;
+constexpr std::size_t kWorthPackingA = 192;
 
 /// What to bring into L2 meanwhile: weights come from DRAM or L3. The same lines are fetched in the panel behind.
 struct Ahead {
@@ -84,8 +84,54 @@ struct LinesAhead {
   }
 };
 
-// Rows are reached from one pointer per three rows and the row length: more pointers than that do not fit in registers.
-constexpr int kGroup = 3;
+/// Rows of A where they lie, reached from one pointer per three rows and the row length: more pointers than that do not
+/// fit in registers.
+template <int MR>
+class RowsInPlace {
+ public:
+  explicit MODELFLOW_INLINE RowsInPlace(const Tile& t) : lda_(static_cast<std::ptrdiff_t>(t.lda)) {
+#pragma GCC unroll 4
+    for (int g = 0; g * kGroup < MR; ++g) at_[g] = t.a + g * kGroup * lda_;
+  }
+
+  template <int Step, int Row>
+  MODELFLOW_INLINE Floats number() const {
+    return all_at<Row % kGroup, Step>(at_[Row / kGroup], lda_);
+  }
+
+  MODELFLOW_INLINE void advance(int steps) {
+#pragma GCC unroll 4
+    for (int g = 0; g * kGroup < MR; ++g) {
+      at_[g] += steps;
+      asm("" : "+r"(at_[g]));  // or the compiler makes one pointer per row and step again, and spills them
+    }
+  }
+
+ private:
+  static constexpr int kGroup = 3;
+  const float* at_[(MR + kGroup - 1) / kGroup];
+  std::ptrdiff_t lda_;
+};
+
+/// As pack_a left them.
+template <int MR>
+class PackedRows {
+ public:
+  explicit MODELFLOW_INLINE PackedRows(const Tile& t) : at_(t.a) {}
+
+  template <int Step, int Row>
+  MODELFLOW_INLINE Floats number() const {
+    return all_at<0, Step * MR + Row>(at_, 0);
+  }
+
+  MODELFLOW_INLINE void advance(int steps) {
+    at_ += steps * MR;
+    asm("" : "+r"(at_));
+  }
+
+ private:
+  const float* at_;
+};
 
 // Scale, bias and base on the sums of a tile, and out with them.
 template <int MR, int NV, class Last>
@@ -123,11 +169,10 @@ MODELFLOW_INLINE void store_tile(const Tile& t, Floats (&acc)[MR][NV], Last last
   }
 }
 
-/// sums += the step `At` of the product: a column of A, from one pointer per three rows, times a row of B. B is fetched
-/// `Fetch` steps ahead.
-template <std::size_t Fetch, int At, int MR, int NV, std::size_t... Rows, class Last>
-MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a, std::ptrdiff_t lda, const float* b,
-                                    const float* b2, std::index_sequence<Rows...>, Last last) {
+/// sums += the step `At` of the product: a column of A times a row of B, which is fetched `Fetch` steps ahead.
+template <std::size_t Fetch, int At, int MR, int NV, class A, std::size_t... Rows, class Last>
+MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const A& a, const float* b, const float* b2,
+                                    std::index_sequence<Rows...>, Last last) {
   Floats bv[NV];
 #pragma GCC unroll 4
   for (int v = 0; v < NV; ++v) {
@@ -139,26 +184,19 @@ MODELFLOW_INLINE void multiply_step(Floats (&acc)[MR][NV], const float* const* a
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) add_product(sums[v], av, bv[v]);
   };
-  (row(acc[Rows], all_at<Rows % kGroup, At>(a[Rows / kGroup], lda)), ...);
+  (row(acc[Rows], a.template number<At, Rows>()), ...);
 }
 
-template <std::size_t Fetch, int MR, int NV, class Last>
+template <std::size_t Fetch, class A, int MR, int NV, class Last>
 MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
   Floats acc[MR][NV] = {};
-  const float* a[(MR + kGroup - 1) / kGroup];
-  const auto lda = static_cast<std::ptrdiff_t>(t.lda);
+  A a(t);
   const std::size_t ldb = t.ldb;
-#pragma GCC unroll 4
-  for (int g = 0; g * kGroup < MR; ++g) a[g] = t.a + g * kGroup * lda;
   const float *b = t.b, *b2 = t.b + t.panel;
   LinesAhead<NV> rows(t, MR);
   const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
-    ((multiply_step<Fetch, At>(acc, a, lda, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
-#pragma GCC unroll 4
-    for (int g = 0; g * kGroup < MR; ++g) {
-      a[g] += sizeof...(At);
-      asm("" : "+r"(a[g]));  // or the compiler makes one pointer per row and step again, and spills them
-    }
+    ((multiply_step<Fetch, At>(acc, a, b, b2, std::make_index_sequence<MR>(), last), b += ldb, b2 += ldb), ...);
+    a.advance(sizeof...(At));
   };
   const float* ahead = t.ahead.at;
   const std::size_t lines = t.ahead.lines;
@@ -177,32 +215,36 @@ MODELFLOW_INLINE void multiply_tile(const Tile& t, Last last) {
 
 // A mask costs nothing on AVX-512, and on AVX2 an instruction for each load. With and without fetching are functions of
 // their own: both loops in one function run 10 % slower (GCC 12).
-template <std::size_t Fetch, int MR, int NV>
+template <std::size_t Fetch, class A, int MR, int NV>
 __attribute__((noinline)) void tile(const Tile& t) {
   if constexpr (kLanes < 16) {
-    if (t.whole) return multiply_tile<Fetch, MR, NV>(t, Whole{});
+    if (t.whole) return multiply_tile<Fetch, A, MR, NV>(t, Whole{});
   }
-  multiply_tile<Fetch, MR, NV>(t, t.last);
+  multiply_tile<Fetch, A, MR, NV>(t, t.last);
 }
 
 using TileFunction = void (*)(const Tile&);
 
-template <std::size_t Fetch, std::size_t MR, std::size_t NV>
+/// `Other`: B is fetched ahead, or A is packed.
+template <bool Other, std::size_t MR, std::size_t NV>
 constexpr TileFunction tile_of() {
-  if constexpr (NV * kLanes <= kMaxColumns || MR <= kFewRows)
-    return tile<Fetch, MR, NV>;
-  else
+  constexpr std::size_t kFetch = Other ? kStepsAhead : 0;
+  if constexpr (NV * kLanes > kMaxColumns && MR > kFewRows)
     return nullptr;  // more sums than registers
+  else if constexpr (Other && kPacksA)
+    return tile<0, PackedRows<MR>, MR, NV>;
+  else
+    return tile<kFetch, RowsInPlace<MR>, MR, NV>;
 }
 
-#define MODELFLOW_TILES(fetch, rows) \
-  { tile_of<fetch, rows, 1>(), tile_of<fetch, rows, 2>(), tile_of<fetch, rows, 3>(), tile_of<fetch, rows, 4>() }
-#define MODELFLOW_ROWS(fetch)                                                                                   \
+#define MODELFLOW_TILES(other, rows) \
+  { tile_of<other, rows, 1>(), tile_of<other, rows, 2>(), tile_of<other, rows, 3>(), tile_of<other, rows, 4>() }
+#define MODELFLOW_ROWS(other)                                                                                   \
   {                                                                                                             \
-    MODELFLOW_TILES(fetch, 1), MODELFLOW_TILES(fetch, 2), MODELFLOW_TILES(fetch, 3), MODELFLOW_TILES(fetch, 4), \
-        MODELFLOW_TILES(fetch, 5), MODELFLOW_TILES(fetch, 6)                                                    \
+    MODELFLOW_TILES(other, 1), MODELFLOW_TILES(other, 2), MODELFLOW_TILES(other, 3), MODELFLOW_TILES(other, 4), \
+        MODELFLOW_TILES(other, 5), MODELFLOW_TILES(other, 6)                                                    \
   }
-constexpr TileFunction kTiles[2][kMaxRows][4] = {MODELFLOW_ROWS(0), MODELFLOW_ROWS(kStepsAhead)};
+constexpr TileFunction kTiles[2][kMaxRows][4] = {MODELFLOW_ROWS(false), MODELFLOW_ROWS(true)};
 #undef MODELFLOW_ROWS
 #undef MODELFLOW_TILES
 
@@ -232,11 +274,11 @@ struct Depth {
   bool first, last;
 };
 
-// One block of up to as many columns as a tile has, by `rows` rows by `depth`.
-void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns,
-           const Ahead& ahead) {
+// One block of up to as many columns as a tile has, by `rows` rows by `depth`; `packed`: these rows, or null.
+void block(const Gemm& g, const Depth& depth, const float* packed, std::size_t m, std::size_t rows, std::size_t n,
+           std::size_t columns, const Ahead& ahead) {
   const std::size_t registers = (columns + kLanes - 1) / kLanes, last = columns - (registers - 1) * kLanes;
-  Tile t{g.a + m * g.lda + depth.begin,
+  Tile t{packed ? packed : g.a + m * g.lda + depth.begin,
          g.lda,
          g.b + n / kPanel * g.panel + depth.begin * g.ldb,
          g.ldb,
@@ -258,8 +300,8 @@ void block(const Gemm& g, const Depth& depth, std::size_t m, std::size_t rows, s
     t.base = g.residual + m * g.ldr + n;
     t.base_ld = g.ldr;
   }
-  const bool fetched = g.ldb == kPanel && depth.size > kDepthInL1;
-  kTiles[fetched][rows - 1][registers - 1](t);
+  const bool other = kPacksA ? packed != nullptr : g.ldb == kPanel && depth.size > kDepthInL1;
+  kTiles[other][rows - 1][registers - 1](t);
   const bool more = g.activation.kind != Activation::none || (g.residual && g.residual_use != Use::before);
   if (depth.last && more) finish(g, m, rows, n, columns);
 }
@@ -272,10 +314,10 @@ Ahead fetch_ahead(const Gemm& g, std::size_t n, std::size_t depth_begin, std::si
 }
 
 // On AVX-512 two panels of B (192 KiB), the two that are fetched meanwhile and 144 rows of A (432 KiB) stay in an L2 of
-// 1 MiB together with C. On AVX2 a panel of B takes three quarters of L1, and the rows of A half of L2.
+// 1 MiB together with C. On AVX2 a panel of B is as large as L1, and the rows of A are half of L2.
 GemmBlocks blocks(const Target& target) {
   const auto l1 = static_cast<std::size_t>(target.l1), l2 = static_cast<std::size_t>(target.l2);
-  const std::size_t near = kLanes == 16 ? l2 * 3 / 32 : l1 * 3 / 4;
+  const std::size_t near = kLanes == 16 ? l2 * 3 / 32 : l1;
   const std::size_t most = near / (kPanel * sizeof(float)) / 4 * 4;
   GemmBlocks blocks;
   blocks.depth = most < 64 ? 64 : most < blocks.depth ? most : blocks.depth;
@@ -285,11 +327,42 @@ GemmBlocks blocks(const Target& target) {
   return blocks;
 }
 
-void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end) {
+std::size_t packed_a_floats(const Gemm& g, std::size_t rows, std::size_t columns) {
+  if (!kPacksA || rows <= kMaxRows || columns < kWorthPackingA) return 0;
+  return (rows < g.blocks.rows ? rows : g.blocks.rows) * (g.k < g.blocks.depth ? g.k : g.blocks.depth) + kLanes;
+}
+
+/// Tiles of about the same height: 32 rows are 5 + 5 + 6 + 5 + 5 + 6.
+class Heights {
+ public:
+  explicit Heights(std::size_t rows)
+      : tiles_((rows + kMaxRows - 1) / kMaxRows), least_(tiles_ ? rows / tiles_ : 0), more_(rows - least_ * tiles_) {}
+
+  std::size_t tiles() const { return tiles_; }
+  std::size_t next() {
+    rest_ += more_;
+    if (rest_ < tiles_) return least_;
+    rest_ -= tiles_;
+    return least_ + 1;
+  }
+
+ private:
+  std::size_t tiles_, least_, more_, rest_ = 0;
+};
+
+void pack_tiles(const Gemm& g, const Depth& depth, std::size_t m0, std::size_t m1, float* to) {
+  Heights heights(m1 - m0);
+  for (std::size_t m = m0, rows; m < m1; m += rows, to += rows * depth.size) {
+    rows = heights.next();
+    pack_a(g.a + m * g.lda + depth.begin, g.lda, rows, depth.size, to);
+  }
+}
+
+void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_begin, std::size_t n_end, float* own) {
   const std::size_t rows = m_end - m_begin, chunks = (rows + g.blocks.rows - 1) / g.blocks.rows;
   const std::size_t width = rows <= kFewRows ? 2 * kPanel : kMaxColumns;
   // A single tile of rows reads B once, best in long streams, which the machine fetches by itself (8 % faster).
-  const bool streams = rows <= kMaxRows;
+  const bool streams = rows <= kMaxRows, packs = kPacksA && own && !streams;
   const std::size_t passes = g.k && !streams ? (g.k + g.blocks.depth - 1) / g.blocks.depth : 1;
   const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   for (std::size_t pass = 0; pass < passes; ++pass) {
@@ -297,53 +370,22 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
     const Depth depth{begin, size, pass == 0, pass + 1 == passes};
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t m0 = m_begin + rows * chunk / chunks, m1 = m_begin + rows * (chunk + 1) / chunks;
-      const std::size_t tiles = (m1 - m0 + kMaxRows - 1) / kMaxRows;
-      const std::size_t least = tiles ? (m1 - m0) / tiles : 0, more = m1 - m0 - least * tiles;
+      if (packs) pack_tiles(g, depth, m0, m1, own);
       for (std::size_t n = n_begin; n < n_end; n += width) {
         const std::size_t columns = n_end - n < width ? n_end - n : width;
+        Heights heights(m1 - m0);
         Ahead ahead = streams             ? Ahead{}
-                      : n + width < n_end ? fetch_ahead(g, n + width, begin, size, tiles)
-                      : !depth.last       ? fetch_ahead(g, n_begin, begin + size, size, tiles)
+                      : n + width < n_end ? fetch_ahead(g, n + width, begin, size, heights.tiles())
+                      : !depth.last       ? fetch_ahead(g, n_begin, begin + size, size, heights.tiles())
                                           : Ahead{};
-        std::size_t rest = 0;
-        for (std::size_t m = m0, height; m < m1; m += height) {  // equal tiles: 32 rows are 5 + 5 + 6 + 5 + 5 + 6
-          rest += more;
-          height = least + (rest >= tiles);
-          if (rest >= tiles) rest -= tiles;
-          block(g, depth, m, height, n, columns, ahead);
+        const float* packed = packs ? own : nullptr;
+        for (std::size_t m = m0, height; m < m1; m += height) {
+          height = heights.next();
+          block(g, depth, packed, m, height, n, columns, ahead);
           ahead.advance(size);
+          if (packed) packed += height * size;
         }
       }
-    }
-  }
-}
-
-/// Rows begin to end of a panel.
-void pack_panel(const float* b, std::size_t ldb, bool transposed, std::size_t columns, std::size_t begin,
-                std::size_t end, float* to) {
-  for (std::size_t start = 0; start < kPanel; start += kLanes) {
-    const std::size_t left = columns <= start ? 0 : columns - start, width = left < kLanes ? left : kLanes;
-    if (transposed) {
-      const float* from = b + start * ldb;
-      for (std::size_t i = begin; i < end; i += kLanes)
-        transpose_block(from + i, ldb, to + i * kPanel + start, kPanel, width, end - i, Whole{});
-    } else {
-      const Rest part(width);
-      for (std::size_t i = begin; i < end; ++i) store(to + i * kPanel + start, load(b + i * ldb + start, part));
-    }
-  }
-}
-
-void pack_b(const float* b, std::size_t ldb, bool transposed, std::size_t k, std::size_t n, std::size_t first,
-            std::size_t last, float* out) {
-  // Some rows of all panels before the next ones: few enough to be read side by side as streams, and a page of each at
-  // hand. Panel by panel every line of large weights would be on another page.
-  const std::size_t rows = transposed ? k : 8;
-  for (std::size_t begin = 0; begin < k; begin += rows) {
-    const std::size_t end = k - begin < rows ? k : begin + rows;
-    for (std::size_t p = first; p < last; ++p) {
-      const std::size_t column = p * kPanel, columns = n - column < kPanel ? n - column : kPanel;
-      pack_panel(b + column * (transposed ? ldb : 1), ldb, transposed, columns, begin, end, out + p * kPanel * k);
     }
   }
 }

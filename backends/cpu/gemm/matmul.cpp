@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/frame/near.h"
+#include "backends/cpu/frame/scratch_tasks.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32.h"
@@ -35,10 +36,16 @@ struct Machine {
     return cut_product(wanted, rows_first, std::max<std::size_t>(g.m / 12, 1), tiles(g.n));
   }
 
-  void run_part(const Gemm& g, const ProductSplit& s, std::size_t task) const {
+  void run_part(const Gemm& g, const ProductSplit& s, std::size_t task, std::byte* own) const {
     const std::size_t row = task / s.panels, column = task % s.panels, all = tiles(g.n);
     const std::size_t n0 = all * column / s.panels * code.tile, n1 = all * (column + 1) / s.panels * code.tile;
-    code.gemm(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n));
+    code.gemm(g, g.m * row / s.rows, g.m * (row + 1) / s.rows, n0, std::min(n1, g.n), reinterpret_cast<float*>(own));
+  }
+
+  /// Memory that each part of a product wants.
+  std::size_t own_bytes(const Gemm& g, const ProductSplit& s) const {
+    const std::size_t columns = tiles(g.n) / s.panels * code.tile;  // of the smallest part
+    return code.packed_a_floats(g, (g.m + s.rows - 1) / s.rows, std::min(columns, g.n)) * sizeof(float);
   }
 };
 
@@ -97,9 +104,11 @@ class MatMul : public Implementation {
   void multiply(const std::vector<Gemm>& products, Invocation& call) const {
     const ProductSplit s = machine_.split(products[0], products.size() < call.threads() ? call.threads() : 1);
     const std::size_t parts = s.tasks(), tasks = parts * products.size();
-    const auto task = [&](std::size_t i) { machine_.run_part(products[i / parts], s, i % parts); };
-    if (tasks == 1) return task(0);
-    call.parallel(tasks, task);
+    const auto task = [&](std::size_t i, std::byte* own) { machine_.run_part(products[i / parts], s, i % parts, own); };
+    if (const std::size_t bytes = machine_.own_bytes(products[0], s))
+      return run_with_scratch(call, static_cast<std::int64_t>(tasks), bytes, task);
+    if (tasks == 1) return task(0, nullptr);
+    call.parallel(tasks, [&](std::size_t i) { task(i, nullptr); });
   }
 
   // B (and a transposed A) are packed first: by the task that uses them when there are enough products, else together.
@@ -133,7 +142,7 @@ class MatMul : public Implementation {
         for (std::size_t i = p.batch * task / tasks; i < p.batch * (task + 1) / tasks; ++i) {
           prepare(i, own, 0, code.panels(p.n));
           use(i, own);
-          code.gemm(products[i], 0, p.m, 0, p.n);
+          code.gemm(products[i], 0, p.m, 0, p.n, nullptr);
         }
       });
     }
