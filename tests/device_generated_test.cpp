@@ -50,10 +50,10 @@ bool is_left_open(const Operands& operands, DType type) {
 class DeviceGenerated : public DeviceKernels {
  protected:
   /// What is wrong with the kernel on this case, or nothing.
-  std::string run(const Kernel& kernel, const Case& made, const std::vector<Tensor>& want) {
+  std::string run(const Kernel& kernel, const Case& made, const Target& target, const std::vector<Tensor>& want) {
     try {
       cuda::DeviceInvocation invocation(*library_, made.operands);
-      kernel.create(made.call, target_)->run(invocation);
+      kernel.create(made.call, target)->run(invocation);
       for (std::size_t i = 0; i < want.size(); ++i) {
         const Tensor got = invocation.result(i, made.call.outputs[i].dtype);
         if (std::string apart = cuda::difference(want[i], got); !apart.empty()) return apart;
@@ -86,7 +86,7 @@ TEST_P(DeviceGenerated, EqualsTheBody) {
       continue;
     }
     ++taken;
-    const std::string apart = run(*kernel, made, want);
+    const std::string apart = run(*kernel, made, in_turn(i / stride), want);
     if (!apart.empty() && ++wrong <= 3)
       ADD_FAILURE() << apart << "\n  " << describe(domain, cases[i]) << "\n  " << describe(made.call);
   }

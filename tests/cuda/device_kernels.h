@@ -28,6 +28,13 @@ class OnDevice : public testing::TestWithParam<Param> {
     target_ = cuda::target_of(*library_);
   }
 
+  /// How work is cut depends on the multiprocessors that there are: the device's in one turn, a single one in the next.
+  Target in_turn(std::size_t turn) const {
+    Target target = target_;
+    if (turn % 2 == 1) target.cores = 1;
+    return target;
+  }
+
   std::shared_ptr<Runtime> runtime_;
   const cuda::DeviceLibrary* library_ = nullptr;
   Target target_;
