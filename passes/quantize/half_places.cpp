@@ -104,7 +104,7 @@ Verdict HalfPlaces::fits(const Tensor& constant, const Node& node) const {
   // Of many weights the least ones are as good as 0; one number is there for what it is.
   const bool many = constant.elements() > 1;
   for (const float number : constant.as<float>())
-    if (!holds(number, bounds(node, "", number)) && !(many && std::abs(number) < 1))
+    if (!holds(number, false) && !(many && std::abs(number) < 1) && !holds(number, bounds(node, "", number)))
       return no("holds " + std::to_string(number) + ", which " + std::string(name(half_)) + " does not");
   return yes();
 }
