@@ -34,6 +34,9 @@ Verdict infer(Call& call) {
   return infer_upsample(call);
 }
 
+/// The body gives Resize factors as float32.
+constexpr std::int64_t kMostFactor = std::int64_t{1} << 24;
+
 std::vector<Call> samples() {
   std::vector<Call> calls = upsample_samples("Upsample", DType::f32);
   for (Call& call : interpolation_samples()) calls.push_back(std::move(call));
@@ -76,6 +79,7 @@ Verdict infer_upsample(Call& call) {
   if (x.has_rank()) y = x.dims();
   for (std::size_t i = 0; i < factors.size(); ++i) {
     if (factors[i] < 1) return no("factors below 1");
+    if (factors[i] > kMostFactor) return no("factors that float32 does not hold");
     const Dim grown = y[i + 1] * Dim(factors[i]);
     if (y[i + 1].known() && grown.unknown()) return no("factors that no tensor has room for", call.in(0).name);
     y[i + 1] = grown;

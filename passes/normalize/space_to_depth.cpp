@@ -234,6 +234,7 @@ bool widen(Node& conv, Context& context) {
     for (std::int64_t& value : values) value *= blocks->size;
     attrs.set(name, Attr(values));
   }
+  attrs.erase("auto_pad");  // VALID, beside which ONNX Runtime refuses pads
   attrs.set("kernel_shape", Attr(Ints{w.dims()[2] * blocks->size, w.dims()[3] * blocks->size}));
   conv.graph().replace(*conv.output(), build.op("Conv", inputs, attrs));
   context.hit("blocks-into-convolution");
