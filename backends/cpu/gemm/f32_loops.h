@@ -2,14 +2,16 @@
 // named so, see vector.h.
 #pragma once
 
+#include <type_traits>
+
 #include "backends/cpu/gemm/f32.h"
 #include "backends/cpu/gemm/f32_packing.h"
 #include "backends/cpu/vector/activation.h"
 #include "backends/cpu/vector/tile_step.h"
 
 // Why tiles of our own: on Cascade Lake this one keeps 136 to 145 of 150 GFLOP/s per core with B in L2 (oneDNN's brgemm
-// ukernel: 129), needs no code generation when a session is loaded, takes A where it lies, and finishes bias, residual
-// and activation while the tile is in L1.
+// ukernel: 129), needs no code generation when a session is loaded, can take A where it lies, and finishes bias,
+// residual and activation while the tile is in L1.
 namespace modelflow::cpu {
 namespace {
 
@@ -22,7 +24,7 @@ constexpr std::size_t kFewRows = 2;
 constexpr std::size_t kStepsAhead = kLanes == 16 ? 8 : 0;
 constexpr std::size_t kDepthInL1 = 96;  // 24 KiB of B for a tile
 /// Whether rows of A are packed, and for how many columns that is worth while. Zen 3: rows of 2^n bytes get in each
-/// other's way in L1 and L2 (128 x 4096 x 4096 1.14 times as fast, 128 x 768 x 3072 1.04); not measured on AVX-512.
+/// other's way in L1 and L2 (128 x 4096 x 4096 1.10 times as fast, 128 x 768 x 3072 1.06); not measured on AVX-512.
 constexpr bool kPacksA = kLanes < 16;
 constexpr std::size_t kWorthPackingA = 192;
 
@@ -229,12 +231,11 @@ using TileFunction = void (*)(const Tile&);
 template <bool Other, std::size_t MR, std::size_t NV>
 constexpr TileFunction tile_of() {
   constexpr std::size_t kFetch = Other ? kStepsAhead : 0;
-  if constexpr (NV * kLanes > kMaxColumns && MR > kFewRows)
-    return nullptr;  // more sums than registers
-  else if constexpr (Other && kPacksA)
-    return tile<0, PackedRows<MR>, MR, NV>;
+  using Rows = std::conditional_t<Other && kPacksA, PackedRows<MR>, RowsInPlace<MR>>;
+  if constexpr (NV * kLanes <= kMaxColumns || MR <= kFewRows)
+    return tile<kFetch, Rows, MR, NV>;
   else
-    return tile<kFetch, RowsInPlace<MR>, MR, NV>;
+    return nullptr;  // more sums than registers
 }
 
 #define MODELFLOW_TILES(other, rows) \
@@ -248,7 +249,7 @@ constexpr TileFunction kTiles[2][kMaxRows][4] = {MODELFLOW_ROWS(false), MODELFLO
 #undef MODELFLOW_ROWS
 #undef MODELFLOW_TILES
 
-using Use = ops::MatMulAttrs::Residual;
+using Use = ops::Residual;
 
 // Activation (and a residual that comes after it) on a tile that was just written.
 void finish(const Gemm& g, std::size_t m, std::size_t rows, std::size_t n, std::size_t columns) {
@@ -350,11 +351,11 @@ class Heights {
   std::size_t tiles_, least_, more_, rest_ = 0;
 };
 
-void pack_tiles(const Gemm& g, const Depth& depth, std::size_t m0, std::size_t m1, float* to) {
-  Heights heights(m1 - m0);
-  for (std::size_t m = m0, rows; m < m1; m += rows, to += rows * depth.size) {
-    rows = heights.next();
+void pack_tiles(const Gemm& g, const Depth& depth, std::size_t m, Heights heights, float* to) {
+  for (std::size_t tile = 0; tile < heights.tiles(); ++tile) {
+    const std::size_t rows = heights.next();
     pack_a(g.a + m * g.lda + depth.begin, g.lda, rows, depth.size, to);
+    m += rows, to += rows * depth.size;
   }
 }
 
@@ -362,7 +363,8 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
   const std::size_t rows = m_end - m_begin, chunks = (rows + g.blocks.rows - 1) / g.blocks.rows;
   const std::size_t width = rows <= kFewRows ? 2 * kPanel : kMaxColumns;
   // A single tile of rows reads B once, best in long streams, which the machine fetches by itself (8 % faster).
-  const bool streams = rows <= kMaxRows, packs = kPacksA && own && !streams;
+  const bool streams = rows <= kMaxRows;
+  if (!kPacksA || streams) own = nullptr;
   const std::size_t passes = g.k && !streams ? (g.k + g.blocks.depth - 1) / g.blocks.depth : 1;
   const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   for (std::size_t pass = 0; pass < passes; ++pass) {
@@ -370,15 +372,16 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
     const Depth depth{begin, size, pass == 0, pass + 1 == passes};
     for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
       const std::size_t m0 = m_begin + rows * chunk / chunks, m1 = m_begin + rows * (chunk + 1) / chunks;
-      if (packs) pack_tiles(g, depth, m0, m1, own);
+      const Heights equal(m1 - m0);
+      if (own) pack_tiles(g, depth, m0, equal, own);
       for (std::size_t n = n_begin; n < n_end; n += width) {
         const std::size_t columns = n_end - n < width ? n_end - n : width;
-        Heights heights(m1 - m0);
         Ahead ahead = streams             ? Ahead{}
-                      : n + width < n_end ? fetch_ahead(g, n + width, begin, size, heights.tiles())
-                      : !depth.last       ? fetch_ahead(g, n_begin, begin + size, size, heights.tiles())
+                      : n + width < n_end ? fetch_ahead(g, n + width, begin, size, equal.tiles())
+                      : !depth.last       ? fetch_ahead(g, n_begin, begin + size, size, equal.tiles())
                                           : Ahead{};
-        const float* packed = packs ? own : nullptr;
+        Heights heights = equal;
+        const float* packed = own;
         for (std::size_t m = m0, height; m < m1; m += height) {
           height = heights.next();
           block(g, depth, packed, m, height, n, columns, ahead);
