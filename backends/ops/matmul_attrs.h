@@ -15,7 +15,6 @@ extern const FusedOp matmul_op;
 struct MatMulAttrs {
   explicit MatMulAttrs(const CallAttrs& attrs);
 
-  using Residual = ops::Residual;
   bool trans_a = false, trans_b = false, has_bias = false;
   float scale = 1;
   Residual residual = Residual::none;

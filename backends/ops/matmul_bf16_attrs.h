@@ -13,9 +13,9 @@ struct MatMulBf16Attrs {
 
   bool trans_b = false, has_bias = false;
   bool round_a = false;  ///< a is rounded to bfloat16 too: what machines with bfloat16 arithmetic compute
-  MatMulAttrs::Residual residual = MatMulAttrs::Residual::none;
+  Residual residual = Residual::none;
 
-  bool has_residual() const { return residual != MatMulAttrs::Residual::none; }
+  bool has_residual() const { return residual != Residual::none; }
   std::size_t inputs() const { return 2u + has_bias + has_residual(); }
   std::size_t residual_index() const { return 2u + has_bias; }
 };

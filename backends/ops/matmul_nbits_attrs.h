@@ -13,9 +13,9 @@ struct MatMulNBitsAttrs {
   std::int64_t bits = 4;    ///< of a weight: 4 or 8
   std::int64_t block = 32;  ///< numbers of a column of b that share a scale
   bool has_bias = false;
-  MatMulAttrs::Residual residual = MatMulAttrs::Residual::none;
+  Residual residual = Residual::none;
 
-  bool has_residual() const { return residual != MatMulAttrs::Residual::none; }
+  bool has_residual() const { return residual != Residual::none; }
   std::int64_t bytes() const { return block * bits / 8; }               ///< of a block
   float middle() const { return static_cast<float>(1 << (bits - 1)); }  ///< the step that stands for 0
   std::size_t inputs() const { return 3u + has_bias + has_residual(); }

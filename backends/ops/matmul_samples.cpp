@@ -71,7 +71,7 @@ Call matmul_call(const Dims& a, const Dims& b, const Attrs& attrs) {
   call.inputs = {operand("a", a), operand("b", b)};
   call.outputs = {operand("y", y)};
   if (matmul.has_bias) call.inputs.push_back(operand("bias", {y.back()}));
-  if (matmul.residual != MatMulAttrs::Residual::none) call.inputs.push_back(operand("residual", y));
+  if (matmul.residual != Residual::none) call.inputs.push_back(operand("residual", y));
   return call;
 }
 

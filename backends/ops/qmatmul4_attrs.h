@@ -12,9 +12,9 @@ struct QMatMul4Attrs {
 
   std::size_t block = 32;  ///< numbers of a column of b, and of a row of a, that share a scale
   bool has_zero_point = false, has_bias = false;
-  MatMulAttrs::Residual residual = MatMulAttrs::Residual::none;
+  Residual residual = Residual::none;
 
-  bool has_residual() const { return residual != MatMulAttrs::Residual::none; }
+  bool has_residual() const { return residual != Residual::none; }
   std::size_t inputs() const { return 3u + has_zero_point + has_bias + has_residual(); }
   std::size_t bias_index() const { return 3u + has_zero_point; }
   std::size_t residual_index() const { return 3u + has_zero_point + has_bias; }

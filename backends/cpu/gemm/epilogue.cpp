@@ -5,7 +5,7 @@ namespace modelflow::cpu {
 
 void finish_row(const ProductEpilogue& e, std::size_t row) {
   float* c = e.c + row * e.n;
-  using Use = ops::MatMulAttrs::Residual;
+  using Use = ops::Residual;
   const float* residual = e.residual ? e.residual + row * e.n : nullptr;
   for (std::size_t j = 0; j < e.n; ++j) {
     float x = e.bias ? c[j] + e.bias[j] : c[j];

@@ -20,7 +20,7 @@ struct TwoRegisters {
 struct ResidualColumns {
   const float* wide = nullptr;
   const std::uint16_t* narrow = nullptr;
-  ResidualColumns(const ProductEpilogue& e, ops::MatMulAttrs::Residual use, std::size_t first) {
+  ResidualColumns(const ProductEpilogue& e, ops::Residual use, std::size_t first) {
     if (e.residual_use != use) return;
     if (e.residual) wide = e.residual + first;
     if (e.residual_bf16) narrow = e.residual_bf16 + first;
@@ -41,7 +41,7 @@ MODELFLOW_INLINE void finish(const ProductEpilogue& e, std::size_t m, std::size_
   const __m512 none = _mm512_setzero_ps();
   const __m512 bias[2] = {e.bias ? columns.load(e.bias + n, 0) : none, e.bias ? columns.load(e.bias + n, 1) : none};
   const std::size_t row = e.n, first = m * row + n;
-  using Use = ops::MatMulAttrs::Residual;
+  using Use = ops::Residual;
   const ResidualColumns before(e, Use::before, first), after(e, Use::after, first), times(e, Use::times, first);
   with_activation(e.activation, [&](auto f) {
     for (std::size_t r = 0; r < rows; ++r) {

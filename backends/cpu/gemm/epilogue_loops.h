@@ -12,7 +12,7 @@ namespace {
 template <class Product>
 MODELFLOW_INLINE void finish_columns(const ProductEpilogue& e, std::size_t m, std::size_t rows, std::size_t n,
                                      std::size_t columns, Product product) {
-  using Use = ops::MatMulAttrs::Residual;
+  using Use = ops::Residual;
   // Numbers of its own for the loop, which would read those of `e` again after everything that it stores.
   const std::size_t row = e.n;
   const float *bias = e.bias ? e.bias + n : nullptr, *residual = e.residual ? e.residual : e.c;

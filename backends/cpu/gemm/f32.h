@@ -30,7 +30,7 @@ struct Gemm {
   const float* bias = nullptr;  ///< [n]
   const float* residual = nullptr;
   std::size_t ldr = 0;
-  ops::MatMulAttrs::Residual residual_use = ops::MatMulAttrs::Residual::before;  ///< where there is one
+  ops::Residual residual_use = ops::Residual::before;  ///< where there is one
   ActivationSpec activation;
   GemmBlocks blocks = {};
 };

@@ -67,7 +67,7 @@ MatMulProblem::MatMulProblem(const MatMulAttrs& attrs, const Invocation& call) {
     if (view.dims.size() != 1 || view.dims[0] != y.back())
       fail("bias is " + text(view.dims) + ", the result " + text(y));
   }
-  if (attrs.residual != MatMulAttrs::Residual::none) {
+  if (attrs.residual != ops::Residual::none) {
     const View view = call.input(attrs.residual_index());
     residual = floats(view, "residual");
     if (text(view.dims) != text(y)) fail("residual is " + text(view.dims) + ", the result " + text(y));

@@ -100,14 +100,13 @@ class MatMulTiles : public Implementation {
     if (p.n == 0) return;
     const TilePanels a{m, split_row_bytes(p.k)};
     std::byte* parts = call.scratch(a.bytes());
-    const F32Gemm g{
-        a,
-        p.n,
-        p.k,
-        parts,
-        reinterpret_cast<const float*>(packed_.get()),
-        {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : MatMulAttrs::Residual::none, activation_},
-        attrs_.scale};
+    const F32Gemm g{a,
+                    p.n,
+                    p.k,
+                    parts,
+                    reinterpret_cast<const float*>(packed_.get()),
+                    {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : ops::Residual::none, activation_},
+                    attrs_.scale};
     const double bytes = 4.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
     std::atomic<bool> finite = true;
     share_product(

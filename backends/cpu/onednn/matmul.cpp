@@ -86,10 +86,10 @@ class OnednnMatMul : public Implementation {
                                             {DNNL_ARG_SCRATCHPAD, at(ready.desc.scratchpad_desc(), scratch)}};
     if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
     if (p.residual) {
-      args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(
-                       residual_position(attrs_.residual == MatMulAttrs::Residual::before, activation_)) |
-                       DNNL_ARG_SRC_1,
-                   at(ready.desc.dst_desc(), p.residual + i * size));
+      args.emplace(
+          DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual_position(attrs_.residual == ops::Residual::before, activation_)) |
+              DNNL_ARG_SRC_1,
+          at(ready.desc.dst_desc(), p.residual + i * size));
     }
     const float scale = attrs_.scale;
     if (scale != 1) {

@@ -56,7 +56,7 @@ class OnednnMatMulBf16 : public ModerateOnly {
                                             {DNNL_ARG_WEIGHTS, at(ready.desc.weights_desc(), b)},
                                             {DNNL_ARG_DST, at(ready.desc.dst_desc(), y)}};
     if (p.bias) args.emplace(DNNL_ARG_BIAS, at(ready.desc.query_md(dnnl::query::weights_md, 1), p.bias));
-    const bool before = attrs_.residual == MatMulAttrs::Residual::before;
+    const bool before = attrs_.residual == ops::Residual::before;
     const int position = residual_position(before, activation_);
     if (p.residual)
       args.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(position) | DNNL_ARG_SRC_1, at(ready.residual, p.residual));
