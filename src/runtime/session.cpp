@@ -40,6 +40,8 @@ OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   ort.check(ort->SetSessionLogSeverityLevel(raw, ORT_LOGGING_LEVEL_FATAL));
   ort.check(ort->SetSessionGraphOptimizationLevel(raw, options.optimize ? ORT_ENABLE_ALL : ORT_DISABLE_ALL));
   if (options.threads > 0) ort.check(ort->SetIntraOpNumThreads(raw, options.threads));
+  // What is not optimized is there for its results: threads that wait for work would take cores from what is measured.
+  if (!options.optimize) ort.check(ort->AddSessionConfigEntry(raw, "session.intra_op.allow_spinning", "0"));
   if (options.profile) ort.check(ort->EnableProfiling(raw, profile_prefix().c_str()));
   if (!options.directory.empty())
     ort.check(ort->AddSessionConfigEntry(raw, "session.model_external_initializers_file_folder_path",
