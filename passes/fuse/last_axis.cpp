@@ -92,11 +92,6 @@ Value* without_unit_axis(const Value* value) {
 
 }  // namespace
 
-const Node* made_by(const Value* value, std::string_view op) {
-  const Node* node = value ? value->producer() : nullptr;
-  return node && node->is(op) && &node->graph() == &value->graph() ? node : nullptr;
-}
-
 bool joins_last_axis(const Node& node) {
   return node.is("Concat") && node.output() && is_last(node.attrs.integer("axis"), node.output());
 }

@@ -28,7 +28,5 @@ std::optional<Crossed> read_crossed(const Value& value);
 std::optional<std::pair<Value*, Value*>> read_stack(const Value& value);
 
 bool joins_last_axis(const Node& node);
-/// The node of this op that makes the value; null when it is another.
-const Node* made_by(const Value* value, std::string_view op);
 
 }  // namespace modelflow::passes

@@ -156,6 +156,11 @@ bool windows_apart(const Node& node) {
          !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
 }
 
+const Node* made_by(const Value* value, std::string_view op) {
+  const Node* node = value ? value->producer() : nullptr;
+  return node && node->is(op) ? node : nullptr;
+}
+
 bool is_view(const Node& node) {
   for (const char* op : {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten"})
     if (node.is(op)) return true;

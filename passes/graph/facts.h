@@ -48,6 +48,8 @@ bool explicit_pads(const Node& node);
 /// the window, no pads, one group; a bias is constant.
 bool windows_apart(const Node& node);
 
+/// The node of this op that makes the value; null when it is another.
+const Node* made_by(const Value* value, std::string_view op);
 /// Reshape, Transpose, Squeeze, Unsqueeze or Flatten: the same elements in another order or shape.
 bool is_view(const Node& node);
 /// True for a standard op whose outputs depend on its inputs alone.

@@ -6,13 +6,12 @@
 
 #include "passes/graph/edits.h"
 #include "passes/graph/extents.h"
+#include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/roles.h"
 
 namespace modelflow::passes {
 namespace {
-
-bool made_by(const Value* value, const char* op) { return value && value->producer() && value->producer()->is(op); }
 
 bool read_by(const Value& value, const char* op) {
   return std::any_of(value.uses().begin(), value.uses().end(), [&](const Use& use) { return use.node->is(op); });

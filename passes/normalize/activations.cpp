@@ -21,7 +21,7 @@ Value& clip(Build& build, Value& x, float low, float high) {
 Value& make_activation(Build& build, Value& x, const ActivationNode& activation) {
   const std::string& kind = activation.kind;
   const int opset = build.opset();
-  if (kind == "Relu") return build.op("Relu", {&x});
+  if (kind == "Relu" || kind == "Softplus") return build.op(kind, {&x});
   if (kind == "Clip") return clip(build, x, activation.alpha, activation.beta);
   if (kind == "LeakyRelu") return build.op("LeakyRelu", {&x}, {{"alpha", activation.alpha}});
   if (kind == "HardSigmoid")

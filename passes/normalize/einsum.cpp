@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/equation.h"
 #include "passes/normalize/normalize.h"
@@ -13,21 +14,12 @@ using namespace pattern;
 
 bool has(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
 
-/// "bij, bjk -> bik" in its parts; nothing for forms with an ellipsis, one operand or a repeated axis.
-std::optional<Equation> split(std::string text) {
-  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
-  const std::size_t comma = text.find(','), arrow = text.find("->");
-  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow) return {};
-  Equation e{text.substr(0, comma), text.substr(comma + 1, arrow - comma - 1), text.substr(arrow + 2), {}, {}, {}, {}};
-  for (std::string axes : {e.a, e.b, e.y}) {
-    if (!std::all_of(axes.begin(), axes.end(), [](unsigned char c) { return std::isalpha(c) != 0; })) return {};
-    std::sort(axes.begin(), axes.end());
-    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return {};
-  }
-  return e;
+/// Of two operands, in its parts; nothing for what read_terms does not read.
+std::optional<Equation> equation_of(const Node& node) {
+  const std::optional<Terms> terms = read_terms(node.attrs.text("equation"));
+  if (!terms || terms->operands.size() != 2) return {};
+  return Equation{terms->operands[0], terms->operands[1], terms->y, {}, {}, {}, {}};
 }
-
-std::optional<Equation> equation_of(const Node& node) { return split(node.attrs.text("equation")); }
 
 Value& first(const Match& m, const Equation& e) { return m.value(e.swapped ? "b" : "a"); }
 Value& second(const Match& m, const Equation& e) { return m.value(e.swapped ? "a" : "b"); }
@@ -46,6 +38,46 @@ std::vector<Value*> product_of(const Match& m, Build& build) {
   Equation e = *equation_of(m.root());
   if (!classify(e)) return {};
   return {&matrix_product(build, e, first(m, e), second(m, e))};
+}
+
+/// The equation of a matrix and a vector, where the vector is the second operand and a matrix of one column.
+struct WithVector {
+  Equation equation;
+  const char *matrix, *vector;  ///< the names of the operands
+};
+
+std::optional<WithVector> with_vector(const Node& node) {
+  std::optional<Equation> e = equation_of(node);
+  if (!e) return {};
+  const auto has_own = [](const std::string& axes, const std::string& other) {
+    return std::ranges::any_of(axes, [&](char axis) { return !has(other, axis); });
+  };
+  const bool first = has_own(e->a, e->b);
+  if (first == has_own(e->b, e->a)) return {};
+  if (!first) std::swap(e->a, e->b);
+  char column = 'a';
+  while (has(e->a, column)) ++column;
+  e->b += column;
+  e->y += column;
+  return WithVector{*e, first ? "a" : "b", first ? "b" : "a"};
+}
+
+Verdict is_product_with_vector(const Match& m) {
+  std::optional<WithVector> found = with_vector(m.root());
+  if (!found) return no("no product of a matrix and a vector");
+  Equation& e = found->equation;
+  const Value &matrix = m.value(found->matrix), &vector = m.value(found->vector);
+  if (rank_of(&matrix) != e.a.size() || rank_of(&vector) != e.b.size() - 1) return no("a rank is unknown");
+  if (Verdict verdict = classify(e); !verdict) return verdict;
+  if (e.rows.size() > 1) return no("not one axis beside the one that is summed");
+  return is_matrix_product(e, matrix, vector);
+}
+
+std::vector<Value*> product_with_vector(const Match& m, Build& build) {
+  std::optional<WithVector> found = with_vector(m.root());
+  if (!found || !classify(found->equation)) return {};
+  Value& column = with_axes(build, "Unsqueeze", m.value(found->vector), {-1});
+  return {&with_axes(build, "Squeeze", matrix_product(build, found->equation, m.value(found->matrix), column), {-1})};
 }
 
 /// How many axes of x stay, how many go, for abc,cd->abd and abcd,cde->abe: the last ones of x with all of a constant.
@@ -91,19 +123,27 @@ std::vector<Value*> linear_of(const Match& m, Build& build) {
 }  // namespace
 
 Pass normalize_einsum() {
-  return rewrite("normalize-einsum",
-                 "Einsum of two operands that is a matrix product, and what is written as one -> Transpose and MatMul.",
-                 {{.name = "einsum-to-matmul",
-                   .doc = "Einsum(bqhd,bkhd->bhqk) -> MatMul between Transposes",
-                   .from = op("Einsum", {any("a"), any("b")}),
-                   .when = {is_product},
-                   .into = product_of},
-                  {.name = "einsum-to-linear",
-                   .doc = "Einsum(abc,cde->abde) with a constant -> Reshape(MatMul(x, w))",
-                   .from = op("Einsum", {any("x"), constant("w")}),
-                   .when = {is_linear},
-                   .into = linear_of},
-                  summed_product()});
+  return rewrite(
+      "normalize-einsum",
+      "Einsum that is a matrix product or an outer one, and what is written as one -> Transpose, MatMul and Mul.",
+      {{.name = "einsum-to-matmul",
+        .doc = "Einsum(bqhd,bkhd->bhqk) -> MatMul between Transposes",
+        .from = op("Einsum", {any("a"), any("b")}),
+        .when = {is_product},
+        .into = product_of},
+       {.name = "einsum-with-vector",
+        .doc = "Einsum(bdn,bn->bd) -> MatMul with one column",
+        .from = op("Einsum", {any("a"), any("b")}),
+        .when = {is_product_with_vector},
+        .into = product_with_vector},
+       {.name = "einsum-to-linear",
+        .doc = "Einsum(abc,cde->abde) with a constant -> Reshape(MatMul(x, w))",
+        .from = op("Einsum", {any("x"), constant("w")}),
+        .when = {is_linear},
+        .into = linear_of},
+       outer_product(2),
+       outer_product(3),
+       summed_product()});
 }
 
 }  // namespace modelflow::passes

@@ -6,6 +6,7 @@
 #include "passes/normalize/equation.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "passes/graph/facts.h"
 
@@ -16,14 +17,6 @@ bool has(const std::string& axes, char axis) { return axes.find(axis) != std::st
 
 /// Several axes become the rows of a matrix: of a product with matrices of a batch. One matrix alone takes any rows.
 bool joins_rows(const Equation& e) { return e.rows.size() > 1 && !e.batch.empty(); }
-
-/// `value` with its axes in another order; as it is when the order is that already.
-Value& ordered(Build& build, Value& value, const std::string& from, const std::string& to) {
-  if (from == to) return value;
-  Ints perm;
-  for (const char axis : to) perm.push_back(static_cast<std::int64_t>(from.find(axis)));
-  return build.op("Transpose", {&value}, {{"perm", std::move(perm)}});
-}
 
 /// The extents of these axes; -1 where one is unknown.
 Ints extents_of(const Shape& shape, const std::string& from, const std::string& axes) {
@@ -38,7 +31,31 @@ Value& reshaped(Build& build, Value& value, const std::vector<Ints>& parts) {
   return build.op("Reshape", {&value, &build.constant(tensor_of(target), "shape")});
 }
 
+bool names_each_axis_once(std::string axes) {
+  if (!std::ranges::all_of(axes, [](unsigned char c) { return std::isalpha(c) != 0; })) return false;
+  std::ranges::sort(axes);
+  return std::ranges::adjacent_find(axes) == axes.end();
+}
+
 }  // namespace
+
+std::optional<Terms> read_terms(std::string text) {
+  std::erase(text, ' ');
+  const std::size_t arrow = text.find("->");
+  if (arrow == std::string::npos) return {};
+  Terms terms{{}, text.substr(arrow + 2)};
+  std::istringstream left(text.substr(0, arrow));
+  for (std::string axes; std::getline(left, axes, ',');) terms.operands.push_back(axes);
+  const bool plain = std::ranges::all_of(terms.operands, names_each_axis_once) && names_each_axis_once(terms.y);
+  return plain ? std::optional(terms) : std::nullopt;
+}
+
+Value& ordered(Build& build, Value& value, const std::string& from, const std::string& to) {
+  if (from == to) return value;
+  Ints perm;
+  for (const char axis : to) perm.push_back(static_cast<std::int64_t>(from.find(axis)));
+  return build.op("Transpose", {&value}, {{"perm", std::move(perm)}});
+}
 
 Verdict classify(Equation& e) {
   for (const char axis : e.y) {

@@ -75,6 +75,11 @@ void add_scaled_hard_swish(std::vector<Rule>& rules) {
   };
 }
 
+/// log(1 + exp(x)) - x is less than half a last digit of x from 15 on.
+Verdict softplus_is_identity(const Match& m) {
+  return number_of(m, "k") >= 15 ? yes() : no("the threshold is below 15", m.value("k").name());
+}
+
 }  // namespace
 
 std::vector<Rule> gate_rules() {
@@ -96,6 +101,10 @@ std::vector<Rule> gate_rules() {
   add_spellings(rules, "mish", "x * Tanh(Softplus(x)) -> Mish",
                 {x * op("Tanh", {op("Softplus", {x})}), x * op("Tanh", {op("Log", {op("Exp", {x}) + 1})})},
                 [](const Match&) { return ActivationNode{"Mish"}; });
+  // torch.nn.functional.softplus: beyond its threshold, the function itself.
+  add_spellings(rules, "softplus-with-threshold", "Where(x > k, x, Softplus(x)), k >= 15 -> Softplus",
+                {op("Where", {op("Greater", {x, k}), x, op("Softplus", {x})})},
+                [](const Match&) { return ActivationNode{"Softplus"}; }, {softplus_is_identity});
   return rules;
 }
 

@@ -18,6 +18,7 @@ Pass normalize_activations();
 Pass lift_activations();
 Pass normalize_linear();
 Pass normalize_einsum();
+Pass selective_scan();
 Pass normalize_norms();
 Pass normalize_softmax();
 Pass drop_unit_axes();

@@ -20,11 +20,6 @@ Value* beside(const Node& node, const Iteration& it, Test test) {
   return nullptr;
 }
 
-Node* made_by(const Value* value, const char* op) {
-  Node* node = value ? value->producer() : nullptr;
-  return node && node->is(op) ? node : nullptr;
-}
-
 class CellReader {
  public:
   CellReader(const Iteration& it, const State& h, std::int64_t hidden) : it_(it), h_(h), hidden_(hidden) {}

@@ -1,4 +1,4 @@
-// LSTM and GRU, in float32 and with weights in 8 bits.
+// LSTM and GRU, in float32 and with weights in 8 bits, and selective state spaces.
 #include "backends/ops/recurrent_attrs.h"
 #include "tests/domains/domain.h"
 
@@ -32,6 +32,18 @@ bool recurrent(const Chosen& c, Operands& made) {
   return true;
 }
 
+bool selective_scan(const Chosen& c, Operands& made) {
+  const std::int64_t batch = c.number("batch"), length = c.number("steps") + c.number("more"),
+                     channels = c.number("channels"), states = c.number("states");
+  made.feed("u", made.normal({batch, length, channels}));
+  made.feed("delta", made.uniform({batch, length, channels}, 0, 1));
+  made.constant("a", made.uniform({channels, states}, -4, 0.5), c.is("constant"));
+  made.feed("b", made.normal({batch, length, states}));
+  made.feed("c", made.normal({batch, length, states}));
+  if (c.is("has_state")) made.feed("initial_h", made.normal({batch, channels, states}));
+  return true;
+}
+
 // Neither empty batches, which end the process in ONNX Runtime, nor sequences without a step, of which it makes zeros
 // or the initial state.
 std::vector<Axis> axes(bool lstm) {
@@ -59,7 +71,13 @@ std::vector<Domain> recurrent_domains() {
   return {{"LSTM", axes(true), recurrent, {Special::tiny}},
           {"GRU", axes(false), recurrent, {Special::tiny}},
           {"QLSTM", axes(true), recurrent, {Special::tiny}},
-          {"QGRU", axes(false), recurrent, {Special::tiny}}};
+          {"QGRU", axes(false), recurrent, {Special::tiny}},
+          {"SelectiveScan",
+           {numbers("steps", {1, 2, 5, 13}), numbers("more", {0, 0, 3}), numbers("batch", {0, 1, 2, 3}),
+            numbers("channels", {1, 7, 16, 33, 64, 65, 130}), numbers("states", {1, 3, 16}), flag("has_state"),
+            flag("keep_state"), flag("constant")},
+           selective_scan,
+           {Special::nan, Special::infinite, Special::tiny}}};
 }
 
 }  // namespace modelflow::domains

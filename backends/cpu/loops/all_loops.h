@@ -8,6 +8,7 @@
 #include "backends/cpu/loops/products_loops.h"
 #include "backends/cpu/loops/resize_loops.h"
 #include "backends/cpu/loops/rotary_loops.h"
+#include "backends/cpu/loops/scan_loops.h"
 #include "backends/cpu/loops/softmax_loops.h"
 #include "backends/cpu/loops/vector_code.h"
 
@@ -25,6 +26,7 @@ constexpr VectorCode kCode = {
     .resize = {across, between},
     .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
               dequantize_second, add},
+    .scan = {selective_steps},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "backends/cpu/loops/products.h"
 #include "backends/cpu/loops/resize.h"
 #include "backends/cpu/loops/rotary.h"
+#include "backends/cpu/loops/scan.h"
 #include "backends/cpu/loops/softmax.h"
 #include "modelflow/target.h"
 
@@ -22,6 +23,7 @@ struct VectorCode {
   ProductLoops products;
   ResizeLoops resize;
   ByteLoops bytes;
+  ScanLoops scan;
 };
 
 /// Each only where the machine has the instructions.

@@ -31,6 +31,12 @@ MODELFLOW_INLINE Floats exp_within(Floats x) {
 /// exp(x) to about 1 ulp; arguments below -87 give exp(-87), above 88 give exp(88).
 MODELFLOW_INLINE Floats exp(Floats x) { return exp_within(min(all(88.0f), max(all(-87.0f), x))); }
 
+/// exp(x) of any x to about 2 ulp: infinity and 0 beyond the range, NaN stays NaN.
+MODELFLOW_INLINE Floats exp_of_any(Floats x) {
+  const Floats root = exp_within(min(all(174.0f), max(all(-174.0f), x)) * 0.5f);
+  return root * root;
+}
+
 #ifdef __AVX512F__
 
 /// 2^(i/32): with 32 of them two powers of what remains are enough.

@@ -1,0 +1,141 @@
+// The fused op SelectiveScan: the recurrence of selective state space models (Gu and Dao, "Mamba", algorithm 2).
+#include <optional>
+
+#include "backends/ops/read_attrs.h"
+#include "backends/ops/sample_weights.h"
+#include "backends/ops/selective_scan_attrs.h"
+
+namespace modelflow::ops {
+
+SelectiveScanAttrs::SelectiveScanAttrs(const Call& call)
+    : steps(CallAttrs(call).integer("steps")),
+      has_state(CallAttrs(call).flag("has_state")),
+      keep_state(CallAttrs(call).flag("keep_state")) {
+  constexpr std::int64_t kMost = 1 << 24;  // products with it fit into 64 bits
+  if (steps < 1 || steps > kMost) throw Error(ErrorKind::invalid_input, "steps is " + std::to_string(steps));
+}
+
+namespace {
+
+std::vector<std::string> inputs(const Call& call) {
+  std::vector<std::string> names = {"u", "delta", "a", "b", "c"};
+  if (SelectiveScanAttrs(call).has_state) names.emplace_back("initial_h");
+  return names;
+}
+
+/// One step behind the other, as exporters write loops of a known length.
+std::string body(const Call& call, int opset) {
+  if (opset < 13)
+    throw Error(ErrorKind::unsupported, "SelectiveScan needs opset 13, the model has " + std::to_string(opset));
+  const SelectiveScanAttrs scan(call);
+  std::string text =
+      "{\nlast = Constant <value = int64[1] {-1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
+      "delta_column = Unsqueeze (delta, last)\nexponent = Mul (delta_column, a)\ndecay = Exp (exponent)\n"
+      "u_column = Unsqueeze (u, last)\nb_row = Unsqueeze (b, two)\nadded = Mul (u_column, b_row)\n";
+  if (!scan.has_state) text += "initial_h = Constant <value_float: float = 0.0> ()\n";
+  std::string before = "initial_h", all;
+  for (std::int64_t i = 0; i < scan.steps; ++i) {
+    const std::string n = std::to_string(i);
+    const std::string h = scan.keep_state && i + 1 == scan.steps ? "y1" : "h" + n;
+    text += "at" + n + " = Constant <value_int: int = " + n + "> ()\n";
+    for (const char* part : {"decay", "added", "c"})
+      text += std::string(part) + n + " = Gather <axis = 1> (" + part + ", at" + n + ")\n";
+    text += "kept" + n + " = Mul (decay" + n + ", " + before + ")\n" + h + " = Add (kept" + n + ", added" + n + ")\n" +
+            "column" + n + " = Unsqueeze (c" + n + ", last)\npart" + n + " = MatMul (" + h + ", column" + n + ")\n";
+    before = h;
+    all += (i ? ", part" : "part") + n;
+  }
+  return text + "parts = Concat <axis = 2> (" + all + ")\ny = Transpose <perm = [0, 2, 1]> (parts)\n}";
+}
+
+Verdict fits(const Operand& operand, const std::vector<Dim>& wanted) {
+  if (!operand.shape.has_rank()) return yes();
+  if (operand.shape.rank() != wanted.size()) return no("is not of rank " + std::to_string(wanted.size()), operand.name);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (operand.shape[i].known() && wanted[i].known() && !(operand.shape[i] == wanted[i]))
+      return no("is " + operand.shape.str() + " and does not fit the others", operand.name);
+  return yes();
+}
+
+Verdict infer(Call& call) {
+  Verdict why;
+  const std::optional<SelectiveScanAttrs> scan = read_attrs<SelectiveScanAttrs>(call, why);
+  if (!scan) return why;
+  const Shape &u = call.in(0).shape, &a = call.in(2).shape;
+  std::vector<Dim> dims(3), of_a(2);
+  if (u.has_rank() && u.rank() == 3) dims = u.dims();
+  if (a.has_rank() && a.rank() == 2) of_a = a.dims();
+  const Dim batch = dims[0], length = dims[1], channels = dims[2].known() ? dims[2] : of_a[0], states = of_a[1];
+  if (length.known() && length.value() < scan->steps) return no("has fewer rows than steps", call.in(0).name);
+  for (const std::size_t i : {0, 1})
+    if (Verdict v = fits(call.in(i), {batch, length, channels}); !v) return v;
+  if (Verdict v = fits(call.in(2), {channels, states}); !v) return v;
+  for (const std::size_t i : {3, 4})
+    if (Verdict v = fits(call.in(i), {batch, length, states}); !v) return v;
+  if (scan->has_state)
+    if (Verdict v = fits(call.in(5), {batch, channels, states}); !v) return v;
+  call.outputs.resize(scan->keep_state ? 2 : 1);
+  for (Operand& output : call.outputs) output.dtype = float_type(call);
+  call.outputs[0].shape = Shape({batch, Dim(scan->steps), channels});
+  if (scan->keep_state) call.outputs[1].shape = Shape({batch, channels, states});
+  return yes();
+}
+
+/// Unknown dims count as 1: an exponential is some ten operations beside the six of a state.
+double flops(const Call& call) {
+  const auto extent = [](const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1.0; };
+  const Shape &u = call.in(0).shape, &a = call.in(2).shape;
+  if (!u.has_rank() || u.rank() != 3 || !a.has_rank() || a.rank() != 2) return 0;
+  const auto steps = static_cast<double>(SelectiveScanAttrs(call).steps);
+  return 16 * extent(u[0]) * steps * extent(a[0]) * extent(a[1]);
+}
+
+struct Sample {
+  std::int64_t batch, length, steps, channels, states;
+  bool has_state = false, keep_state = false;
+};
+
+std::vector<Call> samples() {
+  static const Samples made = [] {
+    Samples all;
+    for (const Sample& s : std::initializer_list<Sample>{{1, 32, 32, 1536, 16},
+                                                         {2, 5, 4, 37, 3, true, true},
+                                                         {3, 1, 1, 8, 16, true, true},
+                                                         {1, 7, 7, 100, 1, false, true},
+                                                         {2, 3, 3, 5, 64, true, false}}) {
+      Call call{"SelectiveScan", {}, {}, {}};
+      call.attrs.set("steps", s.steps).set("has_state", s.has_state ? 1 : 0).set("keep_state", s.keep_state ? 1 : 0);
+      const Dims row = {s.batch, s.length, s.channels}, state = {s.batch, s.length, s.states};
+      call.inputs = {all.operand("u", row), all.operand("delta", row), all.operand("a", {s.channels, s.states}, 4),
+                     all.operand("b", state), all.operand("c", state)};
+      if (s.has_state) call.inputs.push_back(all.operand("initial_h", {s.batch, s.channels, s.states}));
+      call.outputs = {all.operand("y", {s.batch, s.steps, s.channels})};
+      if (s.keep_state) call.outputs.push_back(all.operand("y1", {s.batch, s.channels, s.states}));
+      all.calls.push_back(std::move(call));
+    }
+    return all;
+  }();
+  return made.calls;
+}
+
+}  // namespace
+
+extern const FusedOp selective_scan_op = {
+    .kind = "SelectiveScan",
+    .doc =
+        "Steps of a selective state space model (Mamba): h = exp(delta a) h + u b for each channel and state, y = h c.",
+    .names = 4,
+    .min_inputs = 5,
+    .max_inputs = 6,
+    .max_outputs = 2,
+    .input_types = {DType::f32},
+    .body = body,
+    .inputs = inputs,
+    .attributes = [](const Call&, int) { return std::vector<std::string>(); },
+    .infer = infer,
+    .samples = samples,
+    .defaults = {{"steps", std::int64_t{1}}, {"has_state", std::int64_t{0}}, {"keep_state", std::int64_t{0}}},
+    .flops = flops,
+};
+
+}  // namespace modelflow::ops
