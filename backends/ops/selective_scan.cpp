@@ -9,6 +9,7 @@ namespace modelflow::ops {
 
 SelectiveScanAttrs::SelectiveScanAttrs(const Call& call)
     : steps(CallAttrs(call).integer("steps")),
+      scales_b(CallAttrs(call).flag("scales_b")),
       has_state(CallAttrs(call).flag("has_state")),
       keep_state(CallAttrs(call).flag("keep_state")) {
   constexpr std::int64_t kMost = 1 << 24;  // products with it fit into 64 bits
@@ -31,7 +32,9 @@ std::string body(const Call& call, int opset) {
   std::string text =
       "{\nlast = Constant <value = int64[1] {-1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
       "delta_column = Unsqueeze (delta, last)\nexponent = Mul (delta_column, a)\ndecay = Exp (exponent)\n"
-      "u_column = Unsqueeze (u, last)\nb_row = Unsqueeze (b, two)\nadded = Mul (u_column, b_row)\n";
+      "u_column = Unsqueeze (u, last)\nb_row = Unsqueeze (b, two)\n";
+  text += scan.scales_b ? "b_scaled = Mul (delta_column, b_row)\nadded = Mul (b_scaled, u_column)\n"
+                        : "added = Mul (u_column, b_row)\n";
   if (!scan.has_state) text += "initial_h = Constant <value_float: float = 0.0> ()\n";
   std::string before = "initial_h", all;
   for (std::int64_t i = 0; i < scan.steps; ++i) {
@@ -92,19 +95,22 @@ double flops(const Call& call) {
 
 struct Sample {
   std::int64_t batch, length, steps, channels, states;
-  bool has_state = false, keep_state = false;
+  bool scales_b = false, has_state = false, keep_state = false;
 };
 
 std::vector<Call> samples() {
   static const Samples made = [] {
     Samples all;
-    for (const Sample& s : std::initializer_list<Sample>{{1, 32, 32, 1536, 16},
-                                                         {2, 5, 4, 37, 3, true, true},
-                                                         {3, 1, 1, 8, 16, true, true},
-                                                         {1, 7, 7, 100, 1, false, true},
-                                                         {2, 3, 3, 5, 64, true, false}}) {
+    for (const Sample& s : std::initializer_list<Sample>{{1, 32, 32, 1536, 16, true},
+                                                         {2, 5, 4, 37, 3, false, true, true},
+                                                         {3, 1, 1, 8, 16, true, true, true},
+                                                         {1, 7, 7, 100, 1, false, false, true},
+                                                         {2, 3, 3, 5, 64, true, true, false}}) {
       Call call{"SelectiveScan", {}, {}, {}};
-      call.attrs.set("steps", s.steps).set("has_state", s.has_state ? 1 : 0).set("keep_state", s.keep_state ? 1 : 0);
+      call.attrs.set("steps", s.steps)
+          .set("scales_b", s.scales_b ? 1 : 0)
+          .set("has_state", s.has_state ? 1 : 0)
+          .set("keep_state", s.keep_state ? 1 : 0);
       const Dims row = {s.batch, s.length, s.channels}, state = {s.batch, s.length, s.states};
       call.inputs = {all.operand("u", row), all.operand("delta", row), all.operand("a", {s.channels, s.states}, 4),
                      all.operand("b", state), all.operand("c", state)};
@@ -123,7 +129,8 @@ std::vector<Call> samples() {
 extern const FusedOp selective_scan_op = {
     .kind = "SelectiveScan",
     .doc =
-        "Steps of a selective state space model (Mamba): h = exp(delta a) h + u b for each channel and state, y = h c.",
+        "Steps of a selective state space model (Mamba): h = exp(delta a) h + delta b u for each channel and state, y "
+        "= h c.",
     .names = 4,
     .min_inputs = 5,
     .max_inputs = 6,
@@ -134,7 +141,10 @@ extern const FusedOp selective_scan_op = {
     .attributes = [](const Call&, int) { return std::vector<std::string>(); },
     .infer = infer,
     .samples = samples,
-    .defaults = {{"steps", std::int64_t{1}}, {"has_state", std::int64_t{0}}, {"keep_state", std::int64_t{0}}},
+    .defaults = {{"steps", std::int64_t{1}},
+                 {"scales_b", std::int64_t{0}},
+                 {"has_state", std::int64_t{0}},
+                 {"keep_state", std::int64_t{0}}},
     .flops = flops,
 };
 

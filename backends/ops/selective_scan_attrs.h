@@ -7,6 +7,7 @@ namespace modelflow::ops {
 
 struct SelectiveScanAttrs {
   std::int64_t steps = 1;   ///< as many of the rows of every sequence are taken
+  bool scales_b = false;    ///< b times delta, then times u; else u holds whatever factors there are
   bool has_state = false;   ///< initial_h is there; else the state begins as 0
   bool keep_state = false;  ///< the last state is a result
 

@@ -37,6 +37,12 @@ const Value* without_units(const Value* value) {
   return value;
 }
 
+/// One value with an axis of one element more, perhaps made twice.
+bool same_column(const Value& a, const Value& b) {
+  const Node *of_a = made_by(&a, "Unsqueeze"), *of_b = made_by(&b, "Unsqueeze");
+  return &a == &b || (of_a && of_b && of_a->input(0) == of_b->input(0) && unit_axes(*of_a) == unit_axes(*of_b));
+}
+
 class Reader {
  public:
   explicit Reader(const Node& stack) : stack_(stack) {}
@@ -105,6 +111,22 @@ struct Operands {
     return fits(found);
   }
 
+  /// What is added is (delta b) u: then u is the one factor that is left of the rows, so that products beyond the range
+  /// come out as they did.
+  bool take_scale(const Recurrence& found) {
+    const Node* product = made_by(found.added.all, "Mul");
+    if (!product || added.rows.size() != 2 || decay.rows.size() != 1 || decay_axes->time != added_axes->time)
+      return false;
+    for (const std::size_t i : {0, 1}) {
+      const Value& u = *added.rows[i];
+      const bool comes_last = product->input(0) == &u || product->input(1) == &u;
+      if (!comes_last || !same_column(*added.rows[1 - i], *decay.rows.front())) continue;
+      added.rows = {added.rows[i]};
+      return true;
+    }
+    return false;
+  }
+
  private:
   /// Nothing is repeated in a step, and all sequences are of one length.
   Verdict fits(const Recurrence& found) const {
@@ -153,9 +175,10 @@ class Fusing {
     return yes();
   }
 
-  Verdict build(const Recurrence& found, const Operands& operands, bool has_state) {
+  Verdict build(const Recurrence& found, Operands& operands, bool has_state) {
     const std::size_t readers = found.last->uses().size();
     const bool keep_state = readers > 1 || found.last->is_graph_output();
+    const bool scales_b = operands.take_scale(found);
     Build build(graph_, stack_, context_);
     const ScanAxes &kept = *operands.decay_axes, &added = *operands.added_axes;
     std::vector<Value*> inputs = {&joined_factors(build, operands.added.rows, {added.batch, added.time, added.channel}),
@@ -167,7 +190,10 @@ class Fusing {
       inputs[4] = &build.op("Transpose", {inputs[4]}, {{"perm", found.c.axis == 0 ? Ints{1, 0, 2} : Ints{0, 2, 1}}});
     if (has_state) inputs.push_back(found.first);
     Attrs attrs;
-    attrs.set("steps", found.steps).set("has_state", has_state ? 1 : 0).set("keep_state", keep_state ? 1 : 0);
+    attrs.set("steps", found.steps)
+        .set("scales_b", scales_b ? 1 : 0)
+        .set("has_state", has_state ? 1 : 0)
+        .set("keep_state", keep_state ? 1 : 0);
     Node* fused = make_fused(graph_, context_, kRule, "modelflow.SelectiveScan", std::move(inputs), std::move(attrs),
                              stack_, keep_state ? 2 : 1);
     if (!fused) return no("");

@@ -130,6 +130,51 @@ class Inverted_residual(nn.Module):
         return x + self.body(x)
 
 
+class StateSpace(nn.Module):
+    """What a selective state space model takes from its input: u, the size of its steps, what goes in and what comes out."""
+
+    def __init__(self):
+        super().__init__()
+        self.rates, self.through = nn.Parameter(torch.ones(E, 4)), nn.Parameter(torch.ones(E))
+        self.parts, self.steps = nn.Linear(E, 3 + 4 + 4), nn.Linear(3, E)
+
+    def operands(self, x):
+        time, into, out = self.parts(x).split([3, 4, 4], dim=-1)
+        return F.softplus(self.steps(time)), -torch.exp(self.rates), into, out
+
+
+@construct({"MatMul": 2, "SelectiveScan": 1, "Pointwise": 1}, x=(B, 6, E))
+class Selective_scan(StateSpace):
+    """The reference of mamba-ssm: channels in front of time, products by einsum."""
+
+    def forward(self, x):
+        delta, a, b, c = (t.transpose(1, 2) if t.dim() == 3 else t for t in self.operands(x))
+        u = x.transpose(1, 2)
+        decay = torch.exp(torch.einsum("bdl,dn->bdln", delta, a))
+        added = torch.einsum("bdl,bnl,bdl->bdln", delta, b, u)
+        h, ys = torch.zeros_like(added[:, :, 0]), []
+        for i in range(6):
+            h = decay[:, :, i] * h + added[:, :, i]
+            ys.append(torch.einsum("bdn,bn->bd", h, c[:, :, i]))
+        return (torch.stack(ys, dim=2) + u * self.through[:, None]).transpose(1, 2)
+
+
+@construct({"MatMul": 2, "SelectiveScan": 1, "Pointwise": 1}, x=(B, 6, E))
+class Selective_scan_sequential(StateSpace):
+    """The slow form of transformers, where its kernels are missing."""
+
+    def forward(self, x):
+        delta, a, b, c = self.operands(x)
+        delta, u = delta.transpose(1, 2), x.transpose(1, 2)
+        decay = torch.exp(a[None, :, None, :] * delta[:, :, :, None])
+        added = delta[:, :, :, None] * b[:, None, :, :] * u[:, :, :, None]
+        h, ys = torch.zeros(x.shape[0], E, 4), []
+        for i in range(6):
+            h = decay[:, :, i, :] * h + added[:, :, i, :]
+            ys.append(torch.matmul(h, c[:, i, :].unsqueeze(-1))[:, :, 0])
+        return (torch.stack(ys, dim=-1) + u * self.through[None, :, None]).transpose(1, 2)
+
+
 @construct({"Conv": 5}, **IMAGE)
 class Gated_convolutions(nn.Module):
     """StarNet's product of two convolutions, and what a large kernel saw as the factor of what it read (VAN, SegNeXt)."""

@@ -26,7 +26,7 @@ constexpr VectorCode kCode = {
     .resize = {across, between},
     .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
               dequantize_second, add},
-    .scan = {selective_steps},
+    .scan = {selective_steps<false>, selective_steps<true>},
 };
 
 }  // namespace

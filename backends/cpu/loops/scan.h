@@ -15,9 +15,10 @@ struct SelectiveSteps {
   float* y = nullptr;
 };
 
-/// Written once in scan_loops.h.
+/// Written once in scan_loops.h. What is added to the state is u b, or (delta b) u.
 struct ScanLoops {
   void (*selective)(const SelectiveSteps& strip);
+  void (*selective_scaled)(const SelectiveSteps& strip);
 };
 
 }  // namespace modelflow::cpu

@@ -44,7 +44,8 @@ struct Problem {
 
 class SelectiveScan : public Implementation {
  public:
-  SelectiveScan(const Call& call, const VectorCode& code) : attrs_(call), steps_(code.scan.selective) {}
+  SelectiveScan(const Call& call, const VectorCode& code)
+      : attrs_(call), steps_(attrs_.scales_b ? code.scan.selective_scaled : code.scan.selective) {}
 
   void run(Invocation& call) const override {
     const Problem p(attrs_, call);
