@@ -50,7 +50,8 @@ Verdict check(const Node& node, std::int64_t dirs) {
   for (const std::size_t i : {kW, kR, kB}) {
     if (node.input(i) && !node.input(i)->constant()) return no("is not constant", node.input(i)->name());
   }
-  if (node.input(kR)->constant()->rank() != 3) return no("is not of rank 3", node.input(kR)->name());
+  for (const std::size_t i : {kW, kR})
+    if (node.input(i)->constant()->rank() != 3) return no("is not of rank 3", node.input(i)->name());
   if (!usual_activations(node, dirs)) return no("its activations are not the usual ones");
   if (node.is("LSTM") && node.input(kPeepholes) && !is_zero(*node.input(kPeepholes))) return no("it has peepholes");
   if (node.attrs.integer("input_forget") != 0) return no("its input and forget gates are coupled");

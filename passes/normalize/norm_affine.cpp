@@ -53,7 +53,7 @@ std::optional<Axes> axes_behind(const Node& norm) {
   if (!reader.is("Transpose")) return axes;
   const Ints perm = reader.attrs.ints("perm");
   const auto place = std::find(perm.begin(), perm.end(), static_cast<std::int64_t>(axes.first));
-  if (axes.dims.size() != 1 || place == perm.end()) return {};
+  if (axes.dims.size() != 1 || perm.size() != axes.rank || place == perm.end()) return {};
   axes.first = static_cast<std::size_t>(place - perm.begin());
   return axes;
 }

@@ -9,35 +9,12 @@
 namespace modelflow::passes {
 namespace {
 
-constexpr std::size_t kRank = 4;
+constexpr std::int64_t kRank = 4;
 
 /// An extent of what broadcasts to kRank axes.
 Dim extent(const Value& value, std::int64_t axis) {
-  const std::size_t missing = kRank - value.shape().rank();
-  const auto at = static_cast<std::size_t>(axis);
-  return at < missing ? Dim(1) : value.shape()[at - missing];
-}
-
-bool absent_from(const Value& value, const std::vector<std::int64_t>& axes) {
-  return std::ranges::all_of(axes, [&](std::int64_t axis) { return extent(value, axis) == Dim(1); });
-}
-
-/// Together they have every axis of the product but these.
-bool cover(const std::vector<Value*>& factors, const Value& product, const std::vector<std::int64_t>& absent) {
-  for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(kRank); ++axis) {
-    if (std::ranges::count(absent, axis)) continue;
-    const auto has = [&](const Value* factor) { return extent(*factor, axis) == extent(product, axis); };
-    if (std::ranges::none_of(factors, has)) return false;
-  }
-  return true;
-}
-
-bool split(Value& value, const ScanAxes& axes, const std::vector<std::int64_t>& absent, ScanFactors& into) {
-  if (value.dtype() != DType::f32 || rank_of(&value).value_or(kRank + 1) > kRank) return false;
-  if (absent_from(value, {axes.state})) return into.rows.push_back(&value), true;
-  if (absent_from(value, absent)) return into.others.push_back(&value), true;
-  const Node* product = made_by(&value, "Mul");
-  return product && split(*product->input(0), axes, absent, into) && split(*product->input(1), axes, absent, into);
+  const std::int64_t at = axis - (kRank - static_cast<std::int64_t>(value.shape().rank()));
+  return at < 0 ? Dim(1) : value.shape()[static_cast<std::size_t>(at)];
 }
 
 }  // namespace
@@ -45,26 +22,36 @@ bool split(Value& value, const ScanAxes& axes, const std::vector<std::int64_t>& 
 ScanAxes::ScanAxes(std::int64_t time)
     : batch(time == 0 ? 1 : 0), time(time), channel(time <= 1 ? 2 : 1), state(time == 3 ? 2 : 3) {}
 
-bool ScanFactors::read(Value& product, const ScanAxes& axes, const std::vector<std::int64_t>& absent) {
-  return split(product, axes, absent, *this) && cover(rows, product, {axes.state}) && cover(others, product, absent);
+bool has_axes(const Value& value, const Value& product, const std::vector<std::int64_t>& absent) {
+  if (value.dtype() != DType::f32 || rank_of(&value).value_or(kRank + 1) > kRank) return false;
+  for (std::int64_t axis = 0; axis < kRank; ++axis)
+    if (extent(value, axis) != (std::ranges::count(absent, axis) ? Dim(1) : extent(product, axis))) return false;
+  return true;
 }
 
-Value& joined_factors(Build& build, const std::vector<Value*>& factors, const std::vector<std::int64_t>& kept) {
-  Ints dropped, perm, order = kept;
-  for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(kRank); ++axis)
+bool ScanFactors::read(const Value& product, const ScanAxes& axes, const std::vector<std::int64_t>& absent) {
+  const Node* node = made_by(&product, "Mul");
+  for (const std::size_t i : {0, 1}) {
+    if (!node || !has_axes(*node->input(i), product, {axes.state}) || !has_axes(*node->input(1 - i), product, absent))
+      continue;
+    row = node->input(i);
+    other = node->input(1 - i);
+    return true;
+  }
+  return false;
+}
+
+Value& laid_out(Build& build, Value& factor, const std::vector<std::int64_t>& kept) {
+  Ints in_front, dropped, perm, order = kept;
+  for (std::int64_t axis = 0; axis < kRank; ++axis) {
+    if (axis < kRank - static_cast<std::int64_t>(factor.shape().rank())) in_front.push_back(axis);
     if (!std::ranges::count(kept, axis)) dropped.push_back(axis);
+  }
   std::ranges::sort(order);
   for (const std::int64_t axis : kept) perm.push_back(std::ranges::find(order, axis) - order.begin());
-  Value* all = nullptr;
-  for (Value* factor : factors) {
-    Ints in_front(kRank - factor->shape().rank());
-    for (std::size_t i = 0; i < in_front.size(); ++i) in_front[i] = static_cast<std::int64_t>(i);
-    Value& whole = in_front.empty() ? *factor : with_axes(build, "Unsqueeze", *factor, in_front);
-    Value* laid = &with_axes(build, "Squeeze", whole, dropped);
-    if (!std::ranges::is_sorted(perm)) laid = &build.op("Transpose", {laid}, {{"perm", perm}});
-    all = all ? &build.op("Mul", {all, laid}) : laid;
-  }
-  return *all;
+  Value& whole = in_front.empty() ? factor : with_axes(build, "Unsqueeze", factor, in_front);
+  Value& part = with_axes(build, "Squeeze", whole, dropped);
+  return std::ranges::is_sorted(perm) ? part : build.op("Transpose", {&part}, {{"perm", perm}});
 }
 
 }  // namespace modelflow::passes

@@ -1,4 +1,4 @@
-// The factors of what a selective state space model keeps and adds in every step, told apart by the axes they have.
+// The two factors of what a selective state space model keeps and adds in every step, told apart by the axes they have.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,19 @@ struct ScanAxes {
   explicit ScanAxes(std::int64_t time);
 };
 
-/// The product of two tensors that broadcast: `rows` without states, `others` without what `absent` names.
+/// Two tensors that broadcast: `row` without states, `other` without the axes that `absent` names.
 struct ScanFactors {
-  std::vector<Value*> rows, others;
+  Value *row = nullptr, *other = nullptr;
 
-  /// Reads `product` [batch, time, channels, states in this order]; false where it is none of such factors, or these do
-  /// not have every axis that is left to them.
-  bool read(Value& product, const ScanAxes& axes, const std::vector<std::int64_t>& absent);
+  /// Reads a product of batch, time, channels and states, wherever these are; false where it is none of such factors,
+  /// or one of them does not have every axis that is left to it.
+  bool read(const Value& product, const ScanAxes& axes, const std::vector<std::int64_t>& absent);
 };
 
-/// The product of factors on the axes `kept`, in this order. The other axes have one element.
-Value& joined_factors(Build& build, const std::vector<Value*>& factors, const std::vector<std::int64_t>& kept);
+/// True where the value has all axes of the product but those `absent`, and no others.
+bool has_axes(const Value& value, const Value& product, const std::vector<std::int64_t>& absent);
+
+/// A factor on the axes `kept`, in this order. The others have one element.
+Value& laid_out(Build& build, Value& factor, const std::vector<std::int64_t>& kept);
 
 }  // namespace modelflow::passes

@@ -96,6 +96,7 @@ class Reader {
 struct Operands {
   ScanFactors decay, added;
   std::optional<ScanAxes> decay_axes, added_axes;
+  bool scales_b = false;
 
   Verdict read(const Recurrence& found) {
     const Node* exp = made_by(found.kept.all, "Exp");
@@ -106,41 +107,39 @@ struct Operands {
     added_axes.emplace(found.added.axis);
     if (!decay.read(*exp->input(0), *decay_axes, {decay_axes->batch, decay_axes->time}))
       return no("is no product of time steps and rates", exp->input(0)->name());
-    if (!added.read(*found.added.all, *added_axes, {added_axes->channel}))
-      return no("is no product of rows and columns", found.added.all->name());
+    if (!read_added(*found.added.all))
+      return no("is no product of rows and columns, in this order", found.added.all->name());
     return fits(found);
   }
 
-  /// What is added is (delta b) u: then u is the one factor that is left of the rows, so that products beyond the range
-  /// come out as they did.
-  bool take_scale(const Recurrence& found) {
-    const Node* product = made_by(found.added.all, "Mul");
-    if (!product || added.rows.size() != 2 || decay.rows.size() != 1 || decay_axes->time != added_axes->time)
-      return false;
+ private:
+  /// u b, or (delta b) u: in no other order, so that products beyond the range come out as they did.
+  bool read_added(const Value& product) {
+    if (added.read(product, *added_axes, {added_axes->channel})) return true;
+    const Node* node = made_by(&product, "Mul");
     for (const std::size_t i : {0, 1}) {
-      const Value& u = *added.rows[i];
-      const bool comes_last = product->input(0) == &u || product->input(1) == &u;
-      if (!comes_last || !same_column(*added.rows[1 - i], *decay.rows.front())) continue;
-      added.rows = {added.rows[i]};
-      return true;
+      if (!node || decay_axes->time != added_axes->time || !has_axes(*node->input(i), product, {added_axes->state}) ||
+          !added.read(*node->input(1 - i), *added_axes, {added_axes->channel}) || !same_column(*added.row, *decay.row))
+        continue;
+      added.row = node->input(i);
+      return scales_b = true;
     }
     return false;
   }
 
- private:
   /// Nothing is repeated in a step, and all sequences are of one length.
   Verdict fits(const Recurrence& found) const {
-    const Shape &kept = found.kept.all->shape(), &added = found.added.all->shape(), &c = found.c.all->shape();
+    const Shape &kept = found.kept.all->shape(), &sum = found.added.all->shape(), &c = found.c.all->shape();
     const auto at = [](const Shape& shape, std::int64_t axis) { return shape[static_cast<std::size_t>(axis)]; };
     const ScanAxes &k = *decay_axes, &a = *added_axes;
     for (const auto& [in_kept, in_added] : {std::pair{k.batch, a.batch}, std::pair{k.time, a.time},
                                             std::pair{k.channel, a.channel}, std::pair{k.state, a.state}})
-      if (at(kept, in_kept) != at(added, in_added))
+      if (at(kept, in_kept) != at(sum, in_added))
         return no("is not known to be of the same extents", found.kept.all->name());
     if (c.rank() != 3) return no("is not of rank 3", found.c.all->name());
     const std::int64_t time = found.c.axis;
-    if (at(c, time) != at(added, a.time) || at(c, time == 0 ? 1 : 0) != at(added, a.batch) ||
-        at(c, time == 2 ? 1 : 2) != at(added, a.state))
+    if (at(c, time) != at(sum, a.time) || at(c, time == 0 ? 1 : 0) != at(sum, a.batch) ||
+        at(c, time == 2 ? 1 : 2) != at(sum, a.state))
       return no("is not known to be of the same extents", found.c.all->name());
     return yes();
   }
@@ -175,23 +174,22 @@ class Fusing {
     return yes();
   }
 
-  Verdict build(const Recurrence& found, Operands& operands, bool has_state) {
+  Verdict build(const Recurrence& found, const Operands& operands, bool has_state) {
     const std::size_t readers = found.last->uses().size();
     const bool keep_state = readers > 1 || found.last->is_graph_output();
-    const bool scales_b = operands.take_scale(found);
     Build build(graph_, stack_, context_);
     const ScanAxes &kept = *operands.decay_axes, &added = *operands.added_axes;
-    std::vector<Value*> inputs = {&joined_factors(build, operands.added.rows, {added.batch, added.time, added.channel}),
-                                  &joined_factors(build, operands.decay.rows, {kept.batch, kept.time, kept.channel}),
-                                  &joined_factors(build, operands.decay.others, {kept.channel, kept.state}),
-                                  &joined_factors(build, operands.added.others, {added.batch, added.time, added.state}),
+    std::vector<Value*> inputs = {&laid_out(build, *operands.added.row, {added.batch, added.time, added.channel}),
+                                  &laid_out(build, *operands.decay.row, {kept.batch, kept.time, kept.channel}),
+                                  &laid_out(build, *operands.decay.other, {kept.channel, kept.state}),
+                                  &laid_out(build, *operands.added.other, {added.batch, added.time, added.state}),
                                   found.c.all};
     if (found.c.axis != 1)
       inputs[4] = &build.op("Transpose", {inputs[4]}, {{"perm", found.c.axis == 0 ? Ints{1, 0, 2} : Ints{0, 2, 1}}});
     if (has_state) inputs.push_back(found.first);
     Attrs attrs;
     attrs.set("steps", found.steps)
-        .set("scales_b", scales_b ? 1 : 0)
+        .set("scales_b", operands.scales_b ? 1 : 0)
         .set("has_state", has_state ? 1 : 0)
         .set("keep_state", keep_state ? 1 : 0);
     Node* fused = make_fused(graph_, context_, kRule, "modelflow.SelectiveScan", std::move(inputs), std::move(attrs),
