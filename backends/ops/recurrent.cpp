@@ -102,7 +102,7 @@ Attrs defaults(bool lstm) {
 extern const FusedOp lstm_op = {
     .kind = "LSTM",
     .doc = "LSTM over a whole sequence, in either or both directions; sequence and batch axes in the order asked for.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 3,
     .max_inputs = 7,
     .max_outputs = 3,

@@ -12,7 +12,7 @@ SelectiveScanAttrs::SelectiveScanAttrs(const Call& call)
       scales_b(CallAttrs(call).flag("scales_b")),
       has_state(CallAttrs(call).flag("has_state")),
       keep_state(CallAttrs(call).flag("keep_state")) {
-  constexpr std::int64_t kMost = 1 << 24;  // products with it fit into 64 bits
+  constexpr std::int64_t kMost = 1 << 16;  // the body has ten lines for each
   if (steps < 1 || steps > kMost) throw Error(ErrorKind::invalid_input, "steps is " + std::to_string(steps));
 }
 
@@ -131,7 +131,7 @@ extern const FusedOp selective_scan_op = {
     .doc =
         "Steps of a selective state space model (Mamba): h = exp(delta a) h + delta b u for each channel and state, y "
         "= h c.",
-    .names = 4,
+    .names = 1,
     .min_inputs = 5,
     .max_inputs = 6,
     .max_outputs = 2,
