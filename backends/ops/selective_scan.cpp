@@ -1,4 +1,6 @@
 // The fused op SelectiveScan: the recurrence of selective state space models (Gu and Dao, "Mamba", algorithm 2).
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "backends/ops/read_attrs.h"
@@ -24,6 +26,16 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
+/// The state behind a step and what it gives.
+std::string step_text(std::int64_t step, const std::string& before, const std::string& h) {
+  return fmt::format(
+      "at{0} = Constant <value_int: int = {0}> ()\ndecay{0} = Gather <axis = 1> (decay, at{0})\n"
+      "added{0} = Gather <axis = 1> (added, at{0})\nc{0} = Gather <axis = 1> (c, at{0})\n"
+      "kept{0} = Mul (decay{0}, {1})\n{2} = Add (kept{0}, added{0})\n"
+      "column{0} = Unsqueeze (c{0}, last)\npart{0} = MatMul ({2}, column{0})\n",
+      step, before, h);
+}
+
 /// One step behind the other, as exporters write loops of a known length.
 std::string body(const Call& call, int opset) {
   if (opset < 13)
@@ -38,15 +50,10 @@ std::string body(const Call& call, int opset) {
   if (!scan.has_state) text += "initial_h = Constant <value_float: float = 0.0> ()\n";
   std::string before = "initial_h", all;
   for (std::int64_t i = 0; i < scan.steps; ++i) {
-    const std::string n = std::to_string(i);
-    const std::string h = scan.keep_state && i + 1 == scan.steps ? "y1" : "h" + n;
-    text += "at" + n + " = Constant <value_int: int = " + n + "> ()\n";
-    for (const char* part : {"decay", "added", "c"})
-      text += std::string(part) + n + " = Gather <axis = 1> (" + part + ", at" + n + ")\n";
-    text += "kept" + n + " = Mul (decay" + n + ", " + before + ")\n" + h + " = Add (kept" + n + ", added" + n + ")\n" +
-            "column" + n + " = Unsqueeze (c" + n + ", last)\npart" + n + " = MatMul (" + h + ", column" + n + ")\n";
+    const std::string h = scan.keep_state && i + 1 == scan.steps ? "y1" : "h" + std::to_string(i);
+    text += step_text(i, before, h);
+    all += (i ? ", part" : "part") + std::to_string(i);
     before = h;
-    all += (i ? ", part" : "part") + n;
   }
   return text + "parts = Concat <axis = 2> (" + all + ")\ny = Transpose <perm = [0, 2, 1]> (parts)\n}";
 }
