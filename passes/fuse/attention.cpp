@@ -22,6 +22,16 @@ bool same_windows(const Core& core) {
   return (q.rank() != 5 && v.rank() != 5) || (q.rank() == v.rank() && same(0) && same(1));
 }
 
+/// Scores taken apart into windows have the keys of the product: a single one that a mask repeated would be repeated in
+/// the body behind a Reshape that knows of one. (An axis of one behind them is refused with the mask.)
+bool same_keys(const Core& core) {
+  const Shape& product = core.scores->output()->shape();
+  return std::ranges::all_of(core.steps, [&](const ScoreStep& step) {
+    return !step.scores.has_rank() || step.scores.rank() != 5 || product.rank() == 5 ||
+           step.scores.back().number() == 1 || step.scores.back() == product.back();
+  });
+}
+
 /// All ways to read queries, keys and values.
 using Readings = std::array<std::vector<Heads>, 3>;
 
@@ -35,6 +45,7 @@ Verdict fuse_products(Node& softmax, Context& context) {
   Core core;
   if (Verdict v = read_core(softmax, core); !v) return v;
   if (!same_windows(core)) return no("queries, keys and values have unlike windows", core.scores->output()->name());
+  if (!same_keys(core)) return no("may be of one key, repeated for all", core.scores->output()->name());
   auto [q, k, v] = read_operands(core);
   Attention found{.end = core.context,
                   .nodes = core.nodes,
