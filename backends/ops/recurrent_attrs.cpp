@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "backends/ops/fits.h"
 #include "backends/ops/words.h"
 
 namespace modelflow::ops {
@@ -20,17 +21,6 @@ bool contains(const std::string& list, const std::string& word) {
 struct Extents {
   Dim seq, batch, input;
 };
-
-Verdict fits(const Operand& operand, const std::vector<Dim>& want) {
-  if (!operand.shape.has_rank()) return yes();
-  if (operand.shape.rank() != want.size()) return no("is not of rank " + std::to_string(want.size()), operand.name);
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const Dim& dim = operand.shape[i];
-    if (dim.known() && want[i].known() && !(dim == want[i]))
-      return no("is " + operand.shape.str() + ", not " + Shape(want).str(), operand.name);
-  }
-  return yes();
-}
 
 Verdict check_operands(const Call& call, const RecurrentAttrs& attrs, const Extents& e) {
   const Dim dirs(attrs.dirs()), hidden(attrs.hidden), rows(attrs.gates() * attrs.hidden);

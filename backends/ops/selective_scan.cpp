@@ -3,9 +3,11 @@
 
 #include <optional>
 
+#include "backends/ops/fits.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
 #include "backends/ops/selective_scan_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::ops {
 
@@ -58,15 +60,6 @@ std::string body(const Call& call, int opset) {
   return text + "parts = Concat <axis = 2> (" + all + ")\ny = Transpose <perm = [0, 2, 1]> (parts)\n}";
 }
 
-Verdict fits(const Operand& operand, const std::vector<Dim>& wanted) {
-  if (!operand.shape.has_rank()) return yes();
-  if (operand.shape.rank() != wanted.size()) return no("is not of rank " + std::to_string(wanted.size()), operand.name);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (operand.shape[i].known() && wanted[i].known() && !(operand.shape[i] == wanted[i]))
-      return no("is " + operand.shape.str() + " and does not fit the others", operand.name);
-  return yes();
-}
-
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<SelectiveScanAttrs> scan = read_attrs<SelectiveScanAttrs>(call, why);
@@ -89,15 +82,6 @@ Verdict infer(Call& call) {
   call.outputs[0].shape = Shape({batch, Dim(scan->steps), channels});
   if (scan->keep_state) call.outputs[1].shape = Shape({batch, channels, states});
   return yes();
-}
-
-/// Unknown dims count as 1: an exponential is some ten operations beside the six of a state.
-double flops(const Call& call) {
-  const auto extent = [](const Dim& dim) { return dim.known() ? static_cast<double>(dim.value()) : 1.0; };
-  const Shape &u = call.in(0).shape, &a = call.in(2).shape;
-  if (!u.has_rank() || u.rank() != 3 || !a.has_rank() || a.rank() != 2) return 0;
-  const auto steps = static_cast<double>(SelectiveScanAttrs(call).steps);
-  return 16 * extent(u[0]) * steps * extent(a[0]) * extent(a[1]);
 }
 
 struct Sample {
@@ -152,7 +136,7 @@ extern const FusedOp selective_scan_op = {
                  {"scales_b", std::int64_t{0}},
                  {"has_state", std::int64_t{0}},
                  {"keep_state", std::int64_t{0}}},
-    .flops = flops,
+    .flops = selective_scan_flops,
 };
 
 }  // namespace modelflow::ops

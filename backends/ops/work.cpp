@@ -66,6 +66,10 @@ double recurrent_flops(const Call& call) {
   return 2 * rows * (call.in(1).shape.known_elements() + call.in(2).shape.known_elements());
 }
 
+double selective_scan_flops(const Call& call) {
+  return 16 * call.outputs.at(0).shape.known_elements() * extent(call.in(2), 0);
+}
+
 double attention_flops(const Call& call) {
   const AttentionExtents e = attention_extents(call);
   return 2 * e.scores() * (e.size + e.value_size);

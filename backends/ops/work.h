@@ -14,6 +14,8 @@ double conv_transpose_flops(const Call& call);
 double product_flops(const Call& call);
 /// x [..., input], weights W and R as inputs 1 and 2.
 double recurrent_flops(const Call& call);
+/// Rates [channels, states] as input 2; an exponential is some ten operations beside the six of a state.
+double selective_scan_flops(const Call& call);
 /// Both products.
 double attention_flops(const Call& call);
 /// Passes over scores and operands that plain ops make besides the two products.

@@ -12,8 +12,6 @@ namespace {
 
 using namespace pattern;
 
-bool has(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
-
 /// Of two operands, in its parts; nothing for what read_terms does not read.
 std::optional<Equation> equation_of(const Node& node) {
   const std::optional<Terms> terms = read_terms(node.attrs.text("equation"));
@@ -50,13 +48,13 @@ std::optional<WithVector> with_vector(const Node& node) {
   std::optional<Equation> e = equation_of(node);
   if (!e) return {};
   const auto has_own = [](const std::string& axes, const std::string& other) {
-    return std::ranges::any_of(axes, [&](char axis) { return !has(other, axis); });
+    return std::ranges::any_of(axes, [&](char axis) { return !has_axis(other, axis); });
   };
   const bool first = has_own(e->a, e->b);
   if (first == has_own(e->b, e->a)) return {};
   if (!first) std::swap(e->a, e->b);
   char column = 'a';
-  while (has(e->a, column)) ++column;
+  while (has_axis(e->a, column)) ++column;
   e->b += column;
   e->y += column;
   return WithVector{*e, first ? "a" : "b", first ? "b" : "a"};
@@ -87,7 +85,7 @@ struct Linear {
 
 std::optional<Linear> linear_form(const Equation& e) {
   std::size_t summed = 0;
-  while (summed < e.b.size() && has(e.a, e.b[summed])) ++summed;
+  while (summed < e.b.size() && has_axis(e.a, e.b[summed])) ++summed;
   if (summed == 0 || summed == e.b.size() || summed >= e.a.size()) return {};
   const std::string rows = e.a.substr(0, e.a.size() - summed);
   const bool fits = e.a == rows + e.b.substr(0, summed) && e.y == rows + e.b.substr(summed);

@@ -13,8 +13,6 @@
 namespace modelflow::passes {
 namespace {
 
-bool has(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
-
 /// Several axes become the rows of a matrix: of a product with matrices of a batch. One matrix alone takes any rows.
 bool joins_rows(const Equation& e) { return e.rows.size() > 1 && !e.batch.empty(); }
 
@@ -59,17 +57,17 @@ Value& ordered(Build& build, Value& value, const std::string& from, const std::s
 
 Verdict classify(Equation& e) {
   for (const char axis : e.y) {
-    const bool in_a = has(e.a, axis), in_b = has(e.b, axis);
+    const bool in_a = has_axis(e.a, axis), in_b = has_axis(e.b, axis);
     if (!in_a && !in_b) return no("the result has an axis that no operand has");
     (in_a && in_b ? e.batch : in_a ? e.rows : e.columns) += axis;
   }
   for (const char axis : e.a) {
-    if (has(e.y, axis)) continue;
-    if (!has(e.b, axis)) return no("an axis of one operand alone is summed");
+    if (has_axis(e.y, axis)) continue;
+    if (!has_axis(e.b, axis)) return no("an axis of one operand alone is summed");
     e.summed += axis;
   }
   for (const char axis : e.b)
-    if (!has(e.y, axis) && !has(e.a, axis)) return no("an axis of one operand alone is summed");
+    if (!has_axis(e.y, axis) && !has_axis(e.a, axis)) return no("an axis of one operand alone is summed");
   if (e.rows.empty() || e.columns.empty() || (e.rows.size() > 1 && e.columns.size() > 1) || e.summed.size() != 1)
     return no("not one axis on one side and one that is summed: a product would need reshapes");
   if (e.columns.size() > 1) {

@@ -25,6 +25,8 @@ struct Terms {
 /// Reads "bij, bjk -> bik"; nothing for forms with an ellipsis, a repeated axis in one term or no result.
 std::optional<Terms> read_terms(std::string text);
 
+inline bool has_axis(const std::string& axes, char axis) { return axes.find(axis) != std::string::npos; }
+
 /// Tells the axes apart: rows are a's alone, columns b's. No where an operand alone has what is summed, and where a
 /// product would need reshapes of several axes on both sides.
 Verdict classify(Equation& e);

@@ -24,7 +24,7 @@ Verdict sums_nothing(const Match& m) {
     all += terms->operands[i];
   }
   const auto within = [](const std::string& axes, const std::string& others) {
-    return std::ranges::all_of(axes, [&](char axis) { return others.find(axis) != std::string::npos; });
+    return std::ranges::all_of(axes, [&](char axis) { return has_axis(others, axis); });
   };
   if (!within(all, terms->y)) return no("an axis is summed");
   return within(terms->y, all) ? yes() : no("the result has an axis that no operand has");
@@ -35,7 +35,7 @@ Value& spread(Build& build, Value& operand, const std::string& axes, const std::
   std::string order;
   Ints added;
   for (std::size_t i = 0; i < y.size(); ++i) {
-    if (axes.find(y[i]) != std::string::npos)
+    if (has_axis(axes, y[i]))
       order += y[i];
     else
       added.push_back(static_cast<std::int64_t>(i));

@@ -145,6 +145,9 @@ struct Operands {
   }
 };
 
+/// The order of three axes with the first or the last in the middle, and the other way round.
+Ints exchanged_with_second(std::int64_t axis) { return axis == 0 ? Ints{1, 0, 2} : Ints{0, 2, 1}; }
+
 class Fusing {
  public:
   Fusing(Graph& graph, Context& context, Node& stack) : graph_(graph), context_(context), stack_(stack) {}
@@ -185,7 +188,7 @@ class Fusing {
                                   &laid_out(build, *operands.added.other, {added.batch, added.time, added.state}),
                                   found.c.all};
     if (found.c.axis != 1)
-      inputs[4] = &build.op("Transpose", {inputs[4]}, {{"perm", found.c.axis == 0 ? Ints{1, 0, 2} : Ints{0, 2, 1}}});
+      inputs[4] = &build.op("Transpose", {inputs[4]}, {{"perm", exchanged_with_second(found.c.axis)}});
     if (has_state) inputs.push_back(found.first);
     Attrs attrs;
     attrs.set("steps", found.steps)
@@ -196,7 +199,7 @@ class Fusing {
                              stack_, keep_state ? 2 : 1);
     if (!fused) return no("");
     Value* y = fused->output();
-    if (axis_ != 1) y = &build.op("Transpose", {y}, {{"perm", axis_ == 0 ? Ints{1, 0, 2} : Ints{0, 2, 1}}});
+    if (axis_ != 1) y = &build.op("Transpose", {y}, {{"perm", exchanged_with_second(axis_)}});
     graph_.replace(*stack_.output(), *y);
     if (keep_state) graph_.replace(*found.last, *fused->output(1));
     context_.hit(kRule);

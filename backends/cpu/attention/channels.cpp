@@ -6,6 +6,7 @@
 
 #include "backends/cpu/attention/kernels.h"
 #include "backends/cpu/frame/share.h"
+#include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/ops/channel_attention.h"
 #include "backends/ops/work.h"
@@ -155,13 +156,6 @@ class ChannelAttention : public Implementation {
   const VectorCode& code_;
 };
 
-Verdict accepts(const Call& call, const Target&) {
-  for (const Operand& operand : call.inputs)
-    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
-  Call copy = call;
-  return find_fused_op("ChannelAttention")->infer(copy);
-}
-
 double cost(const Call& call, const Target& target) {
   double elements = call.outputs.at(0).shape.known_elements();
   for (const Operand& operand : call.inputs) elements += operand.shape.known_elements();
@@ -173,7 +167,7 @@ double cost(const Call& call, const Target& target) {
 const Kernel channel_attention = {
     .op = "ChannelAttention",
     .name = "cpu.channel_attention",
-    .accepts = accepts,
+    .accepts = accepts_float32,
     .cost = cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<ChannelAttention>(call, vector_code(target));

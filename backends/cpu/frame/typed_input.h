@@ -1,4 +1,4 @@
-// Reading operands that must have an expected type and shape, and what messages say of shapes.
+// Reading operands that must have an expected type and shape, what messages say of shapes, and who takes float32 alone.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,14 @@ const T* typed_input(const Invocation& call, const std::string& op, std::size_t 
   if (view.dtype != dtype_of<T>) mismatch(std::string(name(view.dtype)));
   if (!std::ranges::equal(view.dims, dims)) mismatch(text(view.dims) + ", not " + text(dims));
   return static_cast<const T*>(view.data);
+}
+
+/// What a kernel accepts that reads float32 alone and otherwise takes whatever its op allows.
+inline Verdict accepts_float32(const Call& call, const Target&) {
+  for (const Operand& operand : call.inputs)
+    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
+  Call copy = call;
+  return find_fused_op(call.op)->infer(copy);
 }
 
 }  // namespace modelflow::cpu

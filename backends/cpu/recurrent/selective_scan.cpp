@@ -7,6 +7,7 @@
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/recurrent/kernels.h"
 #include "backends/ops/selective_scan_attrs.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -95,24 +96,15 @@ class SelectiveScan : public Implementation {
   void (*steps_)(const SelectiveSteps&);
 };
 
-Verdict accepts(const Call& call, const Target&) {
-  for (const Operand& operand : call.inputs)
-    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
-  Call copy = call;
-  return find_fused_op("SelectiveScan")->infer(copy);
-}
-
 /// Exponentials and the state in the first cache come to a quarter of the peak.
-double cost(const Call& call, const Target& target) {
-  return target.compute(find_fused_op("SelectiveScan")->flops(call), 0.25);
-}
+double cost(const Call& call, const Target& target) { return target.compute(ops::selective_scan_flops(call), 0.25); }
 
 }  // namespace
 
 const Kernel selective_scan = {
     .op = "SelectiveScan",
     .name = "cpu.selective_scan",
-    .accepts = accepts,
+    .accepts = accepts_float32,
     .cost = cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<SelectiveScan>(call, vector_code(target));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "backends/cpu/frame/share.h"
+#include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"
 #include "backends/ops/rotary_attrs.h"
@@ -102,13 +103,6 @@ class Rotary : public Implementation {
   void (*turn_)(const RotaryRow&);
 };
 
-Verdict accepts(const Call& call, const Target&) {
-  for (const Operand& operand : call.inputs)
-    if (operand.dtype != DType::f32) return no("is not float32", operand.name);
-  Call copy = call;
-  return find_fused_op("Rotary")->infer(copy);
-}
-
 double cost(const Call& call, const Target& target) {
   return target.stream(4 * (2 * call.in(0).shape.known_elements() + 2 * call.in(1).shape.known_elements()));
 }
@@ -118,7 +112,7 @@ double cost(const Call& call, const Target& target) {
 const Kernel rotary = {
     .op = "Rotary",
     .name = "cpu.rotary",
-    .accepts = accepts,
+    .accepts = accepts_float32,
     .cost = cost,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<Rotary>(call, vector_code(target));
