@@ -57,6 +57,11 @@ Verdict Kernel::takes(const Call& call, const Target& target) const {
   return verdict ? accepts(call, target) : verdict;
 }
 
+bool takes_any_float(const FusedOp& op) {
+  const bool floats = op.output_type == DType::f32 && std::ranges::count(op.input_types, DType::f32) > 0;
+  return floats && (op.form == Form::f32 || op.form == Form::weight_only);
+}
+
 Choice choose_kernel(const Call& call, const Target& target) {
   std::string reasons;
   for (const Kernel* kernel : kKernels) {

@@ -30,11 +30,15 @@ void refuse_wrong_numbers(const Options& options) {
 void refuse_precisions_without_arithmetic(const Options& options) {
   const Precision precision = options.precision;
   if (options.target.device == Device::cuda) {
-    if (precision != Precision::f32 && half_type(options) == DType::undefined)
-      throw Error(ErrorKind::unsupported, std::string(name(precision)) + " is for CPUs: a GPU takes fp16, bf16, " +
+    const bool half = half_type(options) != DType::undefined;
+    if (precision != Precision::f32 && precision != Precision::i8 && !half)
+      throw Error(ErrorKind::unsupported, std::string(name(precision)) +
+                                              " is for CPUs: a GPU takes fp16, bf16, int8, " +
                                               "int8-weights and int4-weights");
     if (precision == Precision::bf16 && options.target.sm < 80)
       throw Error(ErrorKind::unsupported, options.target.str() + " does not compute in bfloat16: it takes fp16");
+    if (precision == Precision::i8 && options.target.sm < 80)
+      throw Error(ErrorKind::unsupported, options.target.str() + " has no kernels for int8: it takes fp16");
     return;
   }
   if (precision == Precision::f16)

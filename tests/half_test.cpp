@@ -52,7 +52,7 @@ TEST(Half, ConstantsStayFinite) {
 std::vector<Call> float_samples() {
   std::vector<Call> samples;
   for (const FusedOp* op : fused_ops())
-    if (takes_any_float(op->form) && op->output_type == DType::f32 && std::ranges::count(op->input_types, DType::f32))
+    if (takes_any_float(*op))
       for (Call& call : op->samples()) samples.push_back(std::move(call));
   return samples;
 }

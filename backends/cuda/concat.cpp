@@ -63,19 +63,26 @@ class Concat : public Implementation {
   Ints factors_;
 };
 
+constexpr const char *kUpsample = "Upsample", *kQUpsample = "QUpsample";
+
+/// Of floats, or of steps of 8 bits.
 class Upsample : public Implementation {
  public:
   Upsample(const Call& call, const DeviceLibrary& library)
-      : library_(library), factors_(CallAttrs(call).ints("factors")) {}
+      : library_(library),
+        op_(call.op == kQUpsample ? kQUpsample : kUpsample),
+        factors_(CallAttrs(call).ints("factors")) {}
 
   void run(Invocation& call) const override {
-    shared_number("Upsample", call);
     const View x = call.input(0);
+    if (op_ == kUpsample ? !number_of(x.dtype) : x.dtype != DType::u8)
+      throw Error(ErrorKind::invalid_input, std::string(op_) + ": x is of another type");
     if (x.dims.size() != factors_.size() + 2)
-      throw Error(ErrorKind::invalid_input, "Upsample: x is not of rank " + std::to_string(factors_.size() + 2));
+      throw Error(ErrorKind::invalid_input,
+                  std::string(op_) + ": x is not of rank " + std::to_string(factors_.size() + 2));
     const bool flat = factors_.size() == 1;
     Dims y(x.dims.begin(), x.dims.end());
-    for (std::size_t i = 0; i < factors_.size(); ++i) y[i + 1] = ops::repeated("Upsample", y[i + 1], factors_[i]);
+    for (std::size_t i = 0; i < factors_.size(); ++i) y[i + 1] = ops::repeated(op_, y[i + 1], factors_[i]);
     CopyLaunch launch = {};
     launch.images = 1;
     const Lines lines = {x.dims[0], flat ? 1 : x.dims[1], x.dims[x.dims.size() - 2], x.dims.back()};
@@ -83,11 +90,12 @@ class Upsample : public Implementation {
     launch.batch = y[0];
     launch.high = flat ? 1 : y[1];
     launch.wide = y[y.size() - 2];
-    finish("Upsample", launch, y, library_, call);
+    finish(op_, launch, y, library_, call);
   }
 
  private:
   const DeviceLibrary& library_;
+  const char* op_;
   Ints factors_;
 };
 
@@ -97,12 +105,21 @@ Verdict accepts_concat(const Call& call, const Target&) {
   return accepts_numbers(call);
 }
 
-Verdict accepts_upsample(const Call& call, const Target&) {
-  if (CallAttrs(call).text("mode") != "nearest") return no("repeats pixels only");
+Verdict repeats(const Call& call) {
   if (call.inputs.size() != 1) return no("takes one input");
   const Ints factors = CallAttrs(call).ints("factors");
-  if (factors.empty() || factors.size() > 2) return no("takes 1 or 2 factors");
+  return factors.empty() || factors.size() > 2 ? no("takes 1 or 2 factors") : yes();
+}
+
+Verdict accepts_upsample(const Call& call, const Target&) {
+  if (CallAttrs(call).text("mode") != "nearest") return no("repeats pixels only");
+  if (Verdict verdict = repeats(call); !verdict) return verdict;
   return accepts_numbers(call);
+}
+
+Verdict accepts_qupsample(const Call& call, const Target&) {
+  if (Verdict verdict = repeats(call); !verdict) return verdict;
+  return accepts_only(call, DType::u8);
 }
 
 double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
@@ -119,8 +136,18 @@ const Kernel concat = {
     .create = create<Concat>,
 };
 
+const Kernel qupsample = {
+    .op = kQUpsample,
+    .name = "cuda.qupsample",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts_qupsample,
+    .cost = cost,
+    .create = create<Upsample>,
+};
+
 const Kernel upsample = {
-    .op = "Upsample",
+    .op = kUpsample,
     .name = "cuda.upsample",
     .device = Device::cuda,
     .sm = 75,

@@ -1,14 +1,12 @@
 // Conv on a GPU: images of one or two axes in either layout; weights are laid out for the device once, when the session
 // is made.
-#include <algorithm>
-
+#include "backends/cuda/conv_geometry.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/filters.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/cuda/work.h"
-#include "backends/ops/conv_attrs.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -19,12 +17,6 @@ constexpr const char* kOp = "Conv";
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
-}
-
-ImageStrides strides_of(bool last, std::int64_t channels, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t area = rows * columns;
-  if (last) return {area * channels, 1, columns * channels, channels};
-  return {area * channels, area, columns, 1};
 }
 
 class Conv : public Implementation {
@@ -42,7 +34,7 @@ class Conv : public Implementation {
     if (call.inputs() != conv_.inputs()) fail("takes " + std::to_string(conv_.inputs()) + " inputs");
     ConvLaunch c = {};
     c.number = shared_number(kOp, call);
-    const Dims y = read(call.input(0).dims, c);
+    const Dims y = read_geometry(kOp, conv_, weights_, call.input(0).dims, c);
     c.epilogue = epilogue_of(kOp, call, conv_, activation_, weights_[0], y);
     c.x = call.input(0).data;
     if (conv_.has_pre) {
@@ -65,29 +57,6 @@ class Conv : public Implementation {
     return view.data;
   }
 
-  /// Geometry from x; one axis is an image of one row.
-  Dims read(std::span<const std::int64_t> x, ConvLaunch& c) const {
-    const std::size_t rank = conv_.rank(), last = rank - 1, first = conv_.x_last ? 1 : 2;
-    if (x.size() != rank + 2) fail("x is not of the rank of the weights");
-    const std::int64_t channels = x[conv_.x_last ? rank + 1 : 1];
-    if (channels != weights_[1] * conv_.group) fail("x has other channels than the weights");
-    const Dims y = conv_.output_dims(x, weights_[0]);
-    const std::size_t first_y = conv_.y_last ? 1 : 2;
-    const auto small = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
-    c.batch = x[0], c.channels = small(channels), c.filters = small(weights_[0]), c.group = small(conv_.group);
-    c.width = x[first + last], c.columns = y[first_y + last];
-    c.kernel_w = small(conv_.kernel[last]), c.stride_w = small(conv_.strides[last]);
-    c.dilation_w = small(conv_.dilations[last]), c.left = small(conv_.pads[last]);
-    c.height = c.rows = c.kernel_h = c.stride_h = c.dilation_h = 1;
-    if (rank > 1) {
-      c.height = x[first], c.rows = y[first_y], c.kernel_h = small(conv_.kernel[0]);
-      c.stride_h = small(conv_.strides[0]), c.dilation_h = small(conv_.dilations[0]), c.top = small(conv_.pads[0]);
-    }
-    c.x_strides = strides_of(conv_.x_last, channels, c.height, c.width);
-    c.y_strides = strides_of(conv_.y_last, weights_[0], c.rows, c.columns);
-    return y;
-  }
-
   const DeviceLibrary& library_;
   Target target_;
   ConvAttrs conv_;
@@ -105,15 +74,7 @@ Verdict accepts(const Call& call, const Target&) {
   // Each window makes its own: those that overlap would repeat it.
   if (conv.has_pre && !(conv.kernel == Ints(conv.rank(), 1) && conv.pads == Ints(2 * conv.rank(), 0)))
     return no("activates its operand first, and is no product of pixels", call.in(0).name);
-  if (!w.constant) return no("weights are not constant", w.name);
-  if (conv.rank() > 2) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
-  if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);
-  if (!std::equal(conv.kernel.begin(), conv.kernel.end(), w.constant->dims().begin() + 2))
-    return no("weights do not fit kernel_shape", w.name);
-  if (w.constant->elements() == 0) return no("weights are empty", w.name);
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // numbers of a filter are counted in 32 bits
-  if (w.constant->elements() > kMost) return no("weights are too many", w.name);
-  return w.constant->dims()[0] % conv.group == 0 ? yes() : no("group does not divide the filters", w.name);
+  return accepts_filters(w, conv);
 }
 
 }  // namespace

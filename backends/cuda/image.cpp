@@ -7,9 +7,9 @@
 namespace modelflow::cuda {
 
 Image image_of(const char* op, const View& x, bool last) {
-  const std::optional<Number> number = number_of(x.dtype);
+  const std::optional<Number> number = number_or_bytes_of(x.dtype);
   if (!number || x.dims.size() < 3)
-    throw Error(ErrorKind::invalid_input, std::string(op) + ": x is not of floats and rank 3 or more");
+    throw Error(ErrorKind::invalid_input, std::string(op) + ": x is not of numbers and rank 3 or more");
   Image image = {};
   image.number = *number;
   image.batch = x.dims[0];

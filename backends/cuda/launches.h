@@ -5,8 +5,15 @@
 
 namespace modelflow::cuda {
 
-/// Type of the elements, one for all floats of a launch; kernels compute in float32.
-enum class Number : std::uint32_t { f32, f16, bf16 };
+/// Type of the elements, one for all floats of a launch; kernels compute in float32. u8: steps of 8 bits, for the few
+/// that take these.
+enum class Number : std::uint32_t { f32, f16, bf16, u8 };
+
+/// An 8-bit number q stands for (q - zero_point) * scale.
+struct Steps {
+  float scale = 1;
+  std::int32_t zero_point = 0;
+};
 
 /// Where in each operand the element lies that belongs to an element of the result: merged axes, outermost first, and
 /// a stride for each operand, 0 where it repeats.

@@ -8,6 +8,7 @@
 
 #include "backends/cuda/launches.h"
 #include "backends/cuda/launches/attention.h"
+#include "backends/cuda/launches/bytes.h"
 #include "backends/cuda/launches/elements.h"
 #include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
@@ -53,6 +54,12 @@ struct DeviceLibrary {
   const char* (*rotary)(const RotaryLaunch& launch, void* stream);
   const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
+  const char* (*quantize)(const QuantizeLaunch& launch, void* stream);
+  const char* (*dequantize)(const QuantizeLaunch& launch, void* stream);
+  const char* (*qadd)(const QAddLaunch& launch, void* stream);
+  const char* (*qconv)(const QConvLaunch& launch, void* stream);
+  const char* (*row_steps)(const RowStepsLaunch& launch, void* stream);
+  const char* (*qmatmul)(const QMatMulLaunch& launch, void* stream);
 };
 
 /// The library of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this

@@ -22,7 +22,9 @@ std::optional<Number> number_of(DType dtype) {
   }
 }
 
-std::size_t bytes_of(Number number) { return number == Number::f32 ? 4 : 2; }
+std::optional<Number> number_or_bytes_of(DType dtype) { return dtype == DType::u8 ? Number::u8 : number_of(dtype); }
+
+std::size_t bytes_of(Number number) { return number == Number::f32 ? 4 : number == Number::u8 ? 1 : 2; }
 
 Number shared_number(const char* op, const Invocation& call) {
   const DType first = call.input(0).dtype;
@@ -39,6 +41,12 @@ Verdict accepts_numbers(const Call& call) {
     if (!number_of(operand.dtype)) return no("is not float32, float16 or bfloat16", operand.name);
     if (operand.dtype != call.in(0).dtype) return no("is of another type than x", operand.name);
   }
+  return yes();
+}
+
+Verdict accepts_only(const Call& call, DType dtype) {
+  for (const Operand& operand : call.inputs)
+    if (operand.dtype != dtype) return no("is not of the type " + std::string(name(dtype)), operand.name);
   return yes();
 }
 

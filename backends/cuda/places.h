@@ -9,14 +9,18 @@
 
 namespace modelflow::cuda {
 
-/// Nothing for a type that kernels do not compute with.
+/// Nothing for a type that is no float of kernels.
 std::optional<Number> number_of(DType dtype);
+/// The same for kernels that take steps of 8 bits as well.
+std::optional<Number> number_or_bytes_of(DType dtype);
 std::size_t bytes_of(Number number);
 
 /// The type of x, which all inputs must share; throws Error(invalid_input) naming the op.
 Number shared_number(const char* op, const Invocation& call);
 /// A no for operands that are not all float32, all float16 or all bfloat16.
 Verdict accepts_numbers(const Call& call);
+/// A no for operands that are not all of this type.
+Verdict accepts_only(const Call& call, DType dtype);
 /// A no for an activation that kernels do not know.
 Verdict accepts_activation(const Call& call);
 /// Bytes of one element of x.

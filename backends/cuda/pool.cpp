@@ -10,12 +10,14 @@
 namespace modelflow::cuda {
 namespace {
 
-constexpr const char* kOp = "Pool";
+constexpr const char *kFloats = "Pool", *kBytes = "QPool";
 
+/// Of floats, or of steps of 8 bits: means are rounded to the nearest step.
 class Pool : public Implementation {
  public:
   Pool(const Call& call, const DeviceLibrary& library)
       : library_(library),
+        op_(call.op == kBytes ? kBytes : kFloats),
         mode_(CallAttrs(call).text("mode")),
         kernel_(CallAttrs(call).ints("kernel_shape")),
         strides_(CallAttrs(call).ints("strides")),
@@ -25,12 +27,12 @@ class Pool : public Implementation {
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
-    const Image image = image_of(kOp, x, true);
+    const Image image = image_of(op_, x, true);
     if (mode_ == "global_average") return means(call, image);
     const std::size_t spatial = kernel_.size();
     if (spatial < 1 || spatial > 2 || x.dims.size() != spatial + 2)
-      throw Error(ErrorKind::invalid_input, "Pool: x has rank " + std::to_string(x.dims.size()) + ", the window " +
-                                                std::to_string(spatial) + " axes");
+      throw Error(ErrorKind::invalid_input, std::string(op_) + ": x has rank " + std::to_string(x.dims.size()) +
+                                                ", the window " + std::to_string(spatial) + " axes");
     PoolLaunch launch = {};
     launch.number = image.number;
     launch.batch = image.batch;
@@ -48,7 +50,7 @@ class Pool : public Implementation {
     launch.counts_pad = include_;
     launch.x = x.data;
     launch.y = call.output(0, y);
-    if (element_count(y) > 0) check(kOp, library_.pool(launch, call.stream()));
+    if (element_count(y) > 0) check(op_, library_.pool(launch, call.stream()));
   }
 
  private:
@@ -64,10 +66,11 @@ class Pool : public Implementation {
     launch.image.parts = parts_of(image.batch * ((image.channels + 31) / 32), 4 * image.rows);
     const auto sums = static_cast<std::size_t>(image.batch * launch.image.parts * image.channels);
     launch.sums = reinterpret_cast<float*>(call.scratch(sums * sizeof(float)));
-    check(kOp, library_.channel_mean(launch, call.stream()));
+    check(op_, library_.channel_mean(launch, call.stream()));
   }
 
   const DeviceLibrary& library_;
+  const char* op_;
   std::string mode_;
   Ints kernel_, strides_, pads_;
   bool ceil_, include_;
@@ -76,7 +79,7 @@ class Pool : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
-  return accepts_numbers(call);
+  return call.op == kBytes ? accepts_only(call, DType::u8) : accepts_numbers(call);
 }
 
 double cost(const Call& call, const Target& target) {
@@ -87,8 +90,18 @@ double cost(const Call& call, const Target& target) {
 }  // namespace
 
 const Kernel pool = {
-    .op = kOp,
+    .op = kFloats,
     .name = "cuda.pool",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create<Pool>,
+};
+
+const Kernel qpool = {
+    .op = kBytes,
+    .name = "cuda.qpool",
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,

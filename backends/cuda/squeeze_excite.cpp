@@ -3,13 +3,15 @@
 
 #include "backends/activation.h"
 #include "backends/call_attrs.h"
+#include "backends/cuda/bytes.h"
 #include "backends/cuda/image.h"
+#include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 
 namespace modelflow::cuda {
 namespace {
 
-constexpr const char* kOp = "SqueezeExcite";
+constexpr const char *kOp = "SqueezeExcite", *kBytes = "QSqueezeExcite";
 [[noreturn]] void fail(const char* what) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what); }
 
 ActivationSpec gate_of(const CallAttrs& attrs) {
@@ -17,34 +19,32 @@ ActivationSpec gate_of(const CallAttrs& attrs) {
   return {Activation::hard_sigmoid, attrs.number("gate_alpha"), attrs.number("gate_beta")};
 }
 
-class SqueezeExcite : public Implementation {
+/// What both forms do. Which weights there are is said by those who derive from it.
+class Excite : public Implementation {
  public:
-  SqueezeExcite(const Call& call, const DeviceLibrary& library)
+  Excite(const Call& call, const DeviceLibrary& library)
       : library_(library),
         activation_(activation_of(call)),
         gate_(gate_of(call)),
         last_(CallAttrs(call).text("layout") == "NHWC"),
         skip_(CallAttrs(call).flag("skip")) {}
 
-  void run(Invocation& call) const override {
-    if (call.inputs() != 5) fail("wrong number of inputs");
-    shared_number(kOp, call);
+ protected:
+  /// `biases`: their places among the inputs, each right behind its weights or their scales; launch has the weights.
+  void excite(Invocation& call, ExciteLaunch& launch, std::size_t b1, std::size_t w2, std::size_t b2) const {
     const View x = call.input(0);
-    ExciteLaunch launch = {};
     launch.image = image_of(kOp, x, last_);
     Image& image = launch.image;
-    launch.squeezed = element_count(call.input(2).dims);
+    launch.squeezed = element_count(call.input(b1).dims);
     const std::int64_t weights = image.channels * launch.squeezed;
-    if (element_count(call.input(1).dims) != weights || element_count(call.input(3).dims) != weights ||
-        element_count(call.input(4).dims) != image.channels)
+    if (element_count(call.input(1).dims) != weights || element_count(call.input(w2).dims) != weights ||
+        element_count(call.input(b2).dims) != image.channels)
       fail("the weights do not fit the channels of x");
     launch.activation = activation_;
     launch.gate = gate_;
     launch.skip = skip_;
-    launch.w1 = call.input(1).data;
-    launch.b1 = call.input(2).data;
-    launch.w2 = call.input(3).data;
-    launch.b2 = call.input(4).data;
+    launch.b1 = call.input(b1).data;
+    launch.b2 = call.input(b2).data;
     launch.y = call.output(0, x.dims);
     if (element_count(x.dims) == 0) return;
     constexpr std::int64_t kMostParts = 16;  // each product reads them all
@@ -57,10 +57,50 @@ class SqueezeExcite : public Implementation {
     check(kOp, library_.squeeze_excite(launch, call.stream()));
   }
 
- private:
   const DeviceLibrary& library_;
+
+ private:
   ActivationSpec activation_, gate_;
   bool last_, skip_;
+};
+
+class SqueezeExcite : public Excite {
+ public:
+  using Excite::Excite;
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != 5) fail("wrong number of inputs");
+    shared_number(kOp, call);
+    ExciteLaunch launch = {};
+    launch.w1 = call.input(1).data;
+    launch.w2 = call.input(3).data;
+    excite(call, launch, 2, 3, 4);
+  }
+};
+
+/// Weights become floats when the session is made: they are few.
+class QSqueezeExcite : public Excite {
+ public:
+  QSqueezeExcite(const Call& call, const DeviceLibrary& library)
+      : Excite(call, library),
+        x_steps_(steps_of(call, "x")),
+        y_steps_(steps_of(call, "y")),
+        w1_(uploaded(library, dequantized(*call.in(1).constant, *call.in(2).constant))),
+        w2_(uploaded(library, dequantized(*call.in(4).constant, *call.in(5).constant))) {}
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != 7 || call.input(0).dtype != DType::u8) fail("wrong inputs for 8 bits");
+    ExciteLaunch launch = {};
+    launch.x_steps = x_steps_;
+    launch.y_steps = y_steps_;
+    launch.w1 = w1_.data();
+    launch.w2 = w2_.data();
+    excite(call, launch, 3, 4, 6);
+  }
+
+ private:
+  Steps x_steps_, y_steps_;
+  DeviceMemory w1_, w2_;
 };
 
 Verdict accepts(const Call& call, const Target&) {
@@ -69,14 +109,34 @@ Verdict accepts(const Call& call, const Target&) {
   return accepts_numbers(call);
 }
 
+Verdict accepts_bytes(const Call& call, const Target&) {
+  if (call.inputs.size() != 7) return no("takes x and two convolutions with scales and bias");
+  constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::f32, DType::i8, DType::f32, DType::f32};
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
+  for (const std::size_t i : {1, 4})
+    if (Verdict v = accepts_rows(call.in(i), call.in(i + 1), nullptr); !v) return v;
+  return accepts_activation(call);
+}
+
 /// Four launches; x is read twice, the second time from the second cache where it fits.
 double cost(const Call& call, const Target& target) {
-  const double x = element_bytes(call) * call.in(0).shape.known_elements();
+  const double x = static_cast<double>(byte_count(call.in(0).dtype, {})) * call.in(0).shape.known_elements();
   const double again = x < static_cast<double>(target.l2) ? 0 : x;
   return 4 * target.launch + target.stream(operand_bytes(call) + again);
 }
 
 }  // namespace
+
+const Kernel qsqueeze_excite = {
+    .op = kBytes,
+    .name = "cuda.qsqueeze_excite",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts_bytes,
+    .cost = cost,
+    .create = create<QSqueezeExcite>,
+};
 
 const Kernel squeeze_excite = {
     .op = kOp,

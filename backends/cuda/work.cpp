@@ -6,13 +6,6 @@
 #include "backends/cuda/places.h"
 
 namespace modelflow::cuda {
-namespace {
-
-/// What hand-written tiles are expected to reach of the peak. Not measured on a device yet.
-constexpr double kTensorShare = 0.4, kPlainShare = 0.5;
-
-}  // namespace
-
 double product_seconds(const Call& call, const Target& target) { return product_seconds_beside(0, call, target); }
 
 double product_seconds_beside(double beside, const Call& call, const Target& target) {

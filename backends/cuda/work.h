@@ -7,6 +7,8 @@ namespace modelflow::cuda {
 
 /// The oldest devices whose tensor cores kernels use.
 inline constexpr int kTensorCores = 80;
+/// What hand-written tiles are expected to reach of the peak. Not measured on a device yet.
+inline constexpr double kTensorShare = 0.4, kPlainShare = 0.5;
 
 /// Seconds of a call whose work FusedOp::flops counts.
 double product_seconds(const Call& call, const Target& target);

@@ -71,7 +71,7 @@ class OnHost::Operands : public Invocation {
 };
 
 OnHost::OnHost(const Call& call, DType floats, const Target& host, const cuda::DeviceLibrary* library)
-    : library_(library), widens_(takes_any_float(find_fused_op(call.op)->form)), floats_(floats) {
+    : library_(library), widens_(takes_any_float(*find_fused_op(call.op))), floats_(floats) {
   Call here = call;
   here.outputs.clear();
   for (Operand& operand : here.inputs) {

@@ -56,6 +56,7 @@ bool all_run_here(const std::vector<const FusedOp*>& ops, const Target& target) 
 /// Of ops that share names, those that make an overload together. Where they differ in the type of their results, the
 /// runtime takes that of the last input, and knows none where that is one of those which only some calls have.
 std::vector<std::vector<const FusedOp*>> overloads(const std::vector<const FusedOp*>& ops) {
+  if (ops.empty()) return {};
   if (std::ranges::all_of(ops, [](const FusedOp* op) { return op->max_inputs == 1; })) return {ops};
   std::map<DType, std::vector<const FusedOp*>> by_result;
   for (const FusedOp* op : ops) by_result[op->output_type].push_back(op);
@@ -99,10 +100,11 @@ const Kernel* kernel_of(const std::string& name) {
   return *found;
 }
 
-/// Of ops that share a name, those that some GPU has kernels for: what a model for a GPU may have, in any type of
+/// Of ops that share a name, those that some GPU has kernels for: what a model for a GPU may have in this type of
 /// float.
-std::vector<const FusedOp*> on_devices(std::vector<const FusedOp*> ops, const Target& device) {
-  std::erase_if(ops, [&](const FusedOp* op) { return !runs_here(*op, device); });
+std::vector<const FusedOp*> on_devices(std::vector<const FusedOp*> ops, const Target& device, DType type) {
+  std::erase_if(
+      ops, [&](const FusedOp* op) { return !runs_here(*op, device) || (type != DType::f32 && !takes_any_float(*op)); });
   return ops;
 }
 
@@ -111,13 +113,14 @@ std::vector<const FusedOp*> on_devices(std::vector<const FusedOp*> ops, const Ta
 void add_overloads(const Registration& shared, const Target& device, std::span<const DType> types,
                    OrtCustomOpDomain* domain) {
   for (const FusedOp* op : fused_ops()) {
-    const std::vector<const FusedOp*> members = pool(*op), there = on_devices(members, device);
-    if (there.empty() || !all_run_here(members, *shared.host)) continue;
+    const std::vector<const FusedOp*> members = pool(*op);
+    if (!all_run_here(members, *shared.host)) continue;
     for (const DType type : types)
-      for (int i = 0; i < op->names; ++i) {
-        auto* overload = new CustomOp(members, pool_name(op->kind, i), shared, there, type);
-        check(*shared.api, shared.api->CustomOpDomain_Add(domain, overload));
-      }
+      for (const std::vector<const FusedOp*>& alike : overloads(on_devices(members, device, type)))
+        for (int i = 0; i < op->names; ++i) {
+          auto* overload = new CustomOp(members, pool_name(op->kind, i), shared, alike, type);
+          check(*shared.api, shared.api->CustomOpDomain_Add(domain, overload));
+        }
   }
 }
 
@@ -192,7 +195,7 @@ OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& s
   // the CPU: what is for one type of float comes first. A schema is made of the first overload, whose result has to
   // have a type.
   const Registration* device = device_registration(shared, library_for(api));
-  if (device) add_overloads(*device, device->target, std::array{DType::f32, DType::f16}, domain);
+  if (device) add_overloads(*device, device->target, std::array{DType::f16, DType::f32}, domain);
   add_type_of_devices(shared, DType::f16, domain);
   leave_types_to_models(shared, domain);
   if (device) add_overloads(*device, device->target, std::array{DType::bf16}, domain);

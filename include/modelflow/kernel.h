@@ -99,8 +99,6 @@ enum class Family : std::uint8_t {
 enum class Form : std::uint8_t { f32, bf16, bf16_result, i8, i8_to_f32, i4, weight_only };
 /// What its factors are: "float32", "bfloat16", "int8", "int4", "weight-only".
 std::string_view name(Form form);
-/// Whether ops of this form compute in whatever type of float their operands have.
-constexpr bool takes_any_float(Form form) { return form == Form::f32 || form == Form::weight_only; }
 
 /// A fused op: its kind, its meaning as an ONNX function body and calls that tests and benchmarks walk over.
 struct FusedOp {
@@ -173,6 +171,9 @@ struct Kernel {
 std::span<const FusedOp* const> fused_ops();
 std::span<const Kernel* const> kernels();
 const FusedOp* find_fused_op(std::string_view kind);
+/// Whether it computes in whatever type of float its operands have: not in lower precision, nor where numbers of 8 bits
+/// come or go.
+bool takes_any_float(const FusedOp& op);
 /// The same op in this form; null where there is none.
 const FusedOp* in_form(const FusedOp& op, Form form);
 /// The first kernel for this call that fits this target and accepts it, or why none of them.

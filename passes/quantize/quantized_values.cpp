@@ -50,17 +50,22 @@ Verdict quantizable(const Node& conv, const Context& context) {
   if (!w || w->dtype() != DType::f32) return no("the weights are no float32 constant", weights.name());
   const Tensor* bias = biased ? biased->constant() : w;
   if (!bias || !finite(*bias) || !finite(*w)) return no("weights or bias hold what is no number", conv.name);
-  // Only its dims are looked at.
-  const Tensor shape(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
-  const Dim filters = w->dims()[0];
+  // Stand-ins: of these only the dims count.
+  const std::int64_t filters = w->dims()[0];
+  const Tensor bytes(DType::i8, w->dims(), {w->data(), [](const std::byte*) {}});
+  const std::vector<float> ones(static_cast<std::size_t>(filters), 1);
+  const std::vector<std::int32_t> zeros(ones.size(), 0);
+  const Tensor scales = Tensor::of<float>({filters}, ones), biases = Tensor::of<std::int32_t>({filters}, zeros);
   Call call = call_of(conv);
   call.op = in_form(*fused_op(conv), Form::i8)->kind;
   call.attrs = quantized_attrs(conv);
   Operand x = call.inputs.front(), residual = call.inputs.back();
   x.dtype = residual.dtype = DType::u8;
-  call.inputs = {x, {weights.name(), DType::i8, Shape::of(w->dims()), &shape}};
-  call.inputs.push_back({"w_scale", DType::f32, Shape({filters})});
-  call.inputs.push_back({"bias", DType::i32, Shape({filters})});
+  const Shape of_filters = Shape::of(scales.dims());
+  call.inputs = {x,
+                 {weights.name(), DType::i8, Shape::of(w->dims()), &bytes},
+                 {"w_scale", DType::f32, of_filters, &scales},
+                 {"bias", DType::i32, of_filters, &biases}};
   if (input_as(conv, "residual")) call.inputs.push_back(residual);
   const Choice choice = choose_kernel(call, context.target);
   return choice.kernel ? yes() : no(choice.reason);

@@ -159,8 +159,10 @@ Target preset(std::string_view text) {
 }  // namespace
 
 double Target::compute(DType type, double work, double share) const {
-  const bool half = half_flops > 0 && (type == DType::f16 || type == DType::bf16);
-  return work / ((half ? half_flops : flops) * share * cores);
+  // Units that multiply 16 bits multiply twice as many numbers of 8 bits, on every device of the table.
+  const bool bytes = type == DType::i8 || type == DType::u8, half = type == DType::f16 || type == DType::bf16;
+  const double rate = half_flops > 0 && bytes ? 2 * half_flops : half_flops > 0 && half ? half_flops : flops;
+  return work / (rate * share * cores);
 }
 
 Target Target::parse(std::string_view text) {

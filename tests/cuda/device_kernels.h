@@ -41,11 +41,14 @@ class OnDevice : public testing::TestWithParam<Param> {
 };
 using DeviceKernels = OnDevice<std::tuple<const Kernel*, DType>>;
 
+/// What computes in 8 bits has float32 around it alone.
 inline auto device_kernels_in_every_type() {
-  std::vector<const Kernel*> found;
+  std::vector<std::tuple<const Kernel*, DType>> found;
   for (const Kernel* kernel : kernels())
-    if (kernel->device == Device::cuda) found.push_back(kernel);
-  return testing::Combine(testing::ValuesIn(found), testing::Values(DType::f32, DType::f16, DType::bf16));
+    for (const DType type : {DType::f32, DType::f16, DType::bf16})
+      if (kernel->device == Device::cuda && (type == DType::f32 || takes_any_float(*find_fused_op(kernel->op))))
+        found.emplace_back(kernel, type);
+  return testing::ValuesIn(found);
 }
 
 inline std::string kernel_and_type(const testing::TestParamInfo<std::tuple<const Kernel*, DType>>& info) {

@@ -132,8 +132,8 @@ struct WarpRows {
         std::uint32_t right[4];
         fragments_b<T, Part, false>(right, k, j * 8, d);
         const std::uint32_t one[2] = {right[0], right[1]}, two[2] = {right[2], right[3]};
-        mma_16x8x16(scores[j], left, one, T());
-        mma_16x8x16(scores[j + 1], left, two, T());
+        mma(scores[j], left, one, T());
+        mma(scores[j + 1], left, two, T());
       }
     }
     float largest[2] = {-INFINITY, -INFINITY};
@@ -179,8 +179,8 @@ struct WarpRows {
         std::uint32_t right[4];
         fragments_b<T, Part, true>(right, v, c * 8, j * 8);
         const std::uint32_t one[2] = {right[0], right[1]}, two[2] = {right[2], right[3]};
-        mma_16x8x16(sums[c], left, one, T());
-        mma_16x8x16(sums[c + 1], left, two, T());
+        mma(sums[c], left, one, T());
+        mma(sums[c + 1], left, two, T());
       }
     }
   }

@@ -37,13 +37,13 @@ __global__ void sum_planes(const Image image, float* sums) {
 template <class T>
 __global__ void write_means(const ChannelMeanLaunch a) {
   for (std::int64_t i = thread_of_grid(); i < a.image.batch * a.image.channels; i += threads_of_grid())
-    static_cast<T*>(a.y)[i] = static_cast<T>(mean_of(a.image, a.sums, i / a.image.channels, i % a.image.channels));
+    static_cast<T*>(a.y)[i] = stored<T>(mean_of(a.image, a.sums, i / a.image.channels, i % a.image.channels));
 }
 
 }  // namespace
 
 const char* sum_channels(const Image& image, float* sums, void* stream) {
-  return with_type(image.number, [&]<class T>(T) {
+  return with_type_or_bytes(image.number, [&]<class T>(T) {
     if (!image.last)
       return launch(sum_planes<T>, over_rows(image.batch * image.channels, image.rows, stream), image, sums);
     return launch(sum_last<T>, over_columns(image.batch * image.parts, image.channels, stream), image, sums);
@@ -52,7 +52,7 @@ const char* sum_channels(const Image& image, float* sums, void* stream) {
 
 const char* start_channel_mean(const ChannelMeanLaunch& a, void* stream) {
   if (const char* why = sum_channels(a.image, a.sums, stream)) return why;
-  return with_type(a.image.number, [&]<class T>(T) {
+  return with_type_or_bytes(a.image.number, [&]<class T>(T) {
     return launch(write_means<T>, over_units(a.image.batch * a.image.channels, stream), a);
   });
 }

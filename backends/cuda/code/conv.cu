@@ -2,107 +2,11 @@
 // where groups leave little to share.
 #include "backends/cuda/code/launchers.h"
 #include "backends/cuda/device/epilogue.h"
-#include "backends/cuda/device/gemm.h"
 #include "backends/cuda/device/plain_tile.h"
-#include "backends/cuda/device/rows.h"
+#include "backends/cuda/device/windows.h"
 
 namespace modelflow::cuda {
 namespace {
-
-/// A pixel of y, and where the window over it begins in x; outside of y, far outside of x.
-struct Window {
-  std::int64_t image, top, left, y;
-
-  __device__ Window(const ConvLaunch& c, std::int64_t pixel) {
-    constexpr std::int64_t kFarAway = -(std::int64_t{1} << 40);
-    const std::int64_t area = c.rows * c.columns, in = pixel % area, row = in / c.columns, column = in % c.columns;
-    image = pixel / area;
-    top = image < c.batch ? row * c.stride_h - c.top : kFarAway;
-    left = column * c.stride_w - c.left;
-    y = image * c.y_strides.image + row * c.y_strides.row + column * c.y_strides.column;
-  }
-
-  /// Where in x the number is that meets place (i, j) of the filter, before channels; -1 for none.
-  __device__ std::int64_t at(const ConvLaunch& c, int i, int j) const {
-    const std::int64_t row = top + i * c.dilation_h, column = left + j * c.dilation_w;
-    if (row < 0 || row >= c.height || column < 0 || column >= c.width) return -1;
-    return image * c.x_strides.image + row * c.x_strides.row + column * c.x_strides.column;
-  }
-};
-
-/// What a filter sees of N channels side by side, the first of which is at `at`.
-template <class T, int N>
-__device__ void look(const ConvLaunch& c, std::int64_t at, int channel, float (&to)[N]) {
-  read<T, N>(static_cast<const T*>(c.x) + at, to);
-  if (!c.pre_scale) return;
-  float scale[N], shift[N];
-  read<T, N>(static_cast<const T*>(c.pre_scale) + channel, scale);
-  read<T, N>(static_cast<const T*>(c.pre_shift) + channel, shift);
-  for (int i = 0; i < N; ++i) {
-    const float x = to[i] * scale[i] + shift[i];
-    to[i] = rounded<T>(x < 0 ? 0.0F : x);
-  }
-}
-
-template <class T>
-__device__ float look(const ConvLaunch& c, std::int64_t at, int channel) {
-  float x[1];
-  look<T, 1>(c, at, channel, x);
-  return x[0];
-}
-
-/// Pixels times what their windows see: the tile of A. The rows that a thread fetches are the same in every step.
-template <class T, class Shape>
-struct Pixels {
-  using ATile = Tile<T, Shape::kRows, false>;
-  static constexpr int kChunks = Shape::kDeep / 8, kEach = Shape::kRows * kChunks / Shape::kThreads;
-  std::int64_t image[kEach], top[kEach], left[kEach];
-
-  __device__ Pixels(const ConvLaunch& c, std::int64_t first) {
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const Window window(c, first + row_of(i));
-      image[i] = window.image * c.x_strides.image;
-      top[i] = window.top;
-      left[i] = window.left;
-    }
-  }
-  __device__ static int row_of(int i) { return (static_cast<int>(threadIdx.x) + i * Shape::kThreads) / kChunks; }
-
-  __device__ void fetch(const ConvLaunch& c, T* tile, int k0) const {
-    const T* const x = static_cast<const T*>(c.x);
-    const int depth = c.kernel_h * c.kernel_w * c.channels, chunk = static_cast<int>(threadIdx.x) % kChunks * 8;
-    const int k = k0 + chunk;
-#pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      T* const to = tile + row_of(i) * ATile::kStride + chunk;
-      if (c.wide_x) {  // eight channels of one place of the filter
-        const std::int64_t at = k < depth ? place(c, i, k) : -1;
-        if (!c.pre_scale || at < 0) {
-          copy_async_16(to, at < 0 ? x : x + at, at < 0 ? 0 : 16);
-          continue;
-        }
-        float seen[8];
-        look<T, 8>(c, at, k % c.channels, seen);
-        write<T, 8>(seen, to);
-        continue;
-      }
-      for (int e = 0; e < 8; ++e) {
-        const std::int64_t at = k + e < depth ? place(c, i, k + e) : -1;
-        to[e] = T(at < 0 ? 0.0F : look<T>(c, at, (k + e) % c.channels));
-      }
-    }
-  }
-
- private:
-  __device__ std::int64_t place(const ConvLaunch& c, int i, int k) const {
-    const int in_filter = k / c.channels;
-    const std::int64_t row = top[i] + in_filter / c.kernel_w * c.dilation_h;
-    const std::int64_t column = left[i] + in_filter % c.kernel_w * c.dilation_w;
-    if (row < 0 || row >= c.height || column < 0 || column >= c.width) return -1;
-    return image[i] + row * c.x_strides.row + column * c.x_strides.column + k % c.channels;
-  }
-};
 
 template <class T, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads) tensor_conv(const ConvLaunch c) {
@@ -208,7 +112,8 @@ const char* start(ConvLaunch c, void* stream) {
   if (!c.tensor_cores)
     return launch(plain_conv<T>, {grid_of(c, kPlainSide, kPlainSide), kPlainThreads, 0, stream_of(stream)}, c);
   if constexpr (sizeof(T) == 2) {
-    c.wide_x = c.channels % 8 == 0 && aligned(c.x, 16) && aligned(c.pre_scale, 16) && aligned(c.pre_shift, 16);
+    const bool scales = aligned(c.pre_scale, 16) && aligned(c.pre_shift, 16);
+    c.step_x = c.channels % 8 == 0 && aligned(c.x, 16) && scales ? 8 : 1;
     c.wide_w = c.kernel_h * c.kernel_w * c.channels % 8 == 0 && aligned(c.w, 16);
     c.wide_y = c.filters % 8 == 0 && aligned(c.y, 16);
     return c.large ? start_tensor<T, LargeGemm>(c, stream) : start_tensor<T, SmallGemm>(c, stream);

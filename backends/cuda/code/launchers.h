@@ -3,6 +3,7 @@
 
 #include "backends/cuda/launches.h"
 #include "backends/cuda/launches/attention.h"
+#include "backends/cuda/launches/bytes.h"
 #include "backends/cuda/launches/elements.h"
 #include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
@@ -27,5 +28,11 @@ const char* start_reduce(const ReduceLaunch& launch, void* stream);
 const char* start_rotary(const RotaryLaunch& launch, void* stream);
 const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
 const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
+const char* start_quantize(const QuantizeLaunch& launch, void* stream);
+const char* start_dequantize(const QuantizeLaunch& launch, void* stream);
+const char* start_qadd(const QAddLaunch& launch, void* stream);
+const char* start_qconv(const QConvLaunch& launch, void* stream);
+const char* start_row_steps(const RowStepsLaunch& launch, void* stream);
+const char* start_qmatmul(const QMatMulLaunch& launch, void* stream);
 
 }  // namespace modelflow::cuda

@@ -32,6 +32,12 @@ constexpr DeviceLibrary kLibrary = {
     .rotary = start_rotary,
     .softmax = start_softmax,
     .squeeze_excite = start_squeeze_excite,
+    .quantize = start_quantize,
+    .dequantize = start_dequantize,
+    .qadd = start_qadd,
+    .qconv = start_qconv,
+    .row_steps = start_row_steps,
+    .qmatmul = start_qmatmul,
 };
 
 }  // namespace

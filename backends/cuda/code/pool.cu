@@ -41,7 +41,7 @@ __global__ void pool_windows(const PoolLaunch a) {
 }  // namespace
 
 const char* start_pool(const PoolLaunch& a, void* stream) {
-  return with_type(a.number, [&]<class T>(T) {
+  return with_type_or_bytes(a.number, [&]<class T>(T) {
     constexpr int kWide = 16 / sizeof(T);
     const std::int64_t elements = a.batch * a.high.out * a.wide.out * a.channels;
     if (a.channels % kWide == 0 && aligned(a.x, 16) && aligned(a.y, 16))

@@ -20,8 +20,8 @@ template <class T>
 __global__ void squeeze(const ExciteLaunch a) {
   for (std::int64_t r = first_row(); r < a.image.batch * a.squeezed; r += rows_of_grid()) {
     const std::int64_t n = r / a.squeezed;
-    const float v = dot<T>(a.w1, a.b1, r % a.squeezed, a.image.channels,
-                           [&](std::int64_t c) { return mean_of(a.image, a.sums, n, c); });
+    const auto mean = [&](std::int64_t c) { return number_of(a.x_steps, mean_of(a.image, a.sums, n, c)); };
+    const float v = dot<T>(a.w1, a.b1, r % a.squeezed, a.image.channels, mean);
     if (threadIdx.x == 0) a.hidden[r] = activated(a.activation, v);
   }
 }
@@ -45,19 +45,22 @@ __global__ void multiply(const ExciteLaunch a) {
     float v[N];
     read<T, N>(static_cast<const T*>(image.x) + i, v);
     for (int k = 0; k < N; ++k) {
+      if (sizeof(T) == 1) v[k] = number_of(a.x_steps, v[k]);
       const float scaled = v[k] * a.factors[image.last ? plane + k : plane];
       v[k] = a.skip ? v[k] + scaled : scaled;
+      if (sizeof(T) == 1) v[k] = step_of(a.y_steps, v[k]);
     }
     write<T, N>(v, static_cast<T*>(a.y) + i);
   }
 }
 
-template <class T>
+/// T: of x and y, W: of the weights.
+template <class T, class W>
 const char* start(const ExciteLaunch& a, void* stream) {
   const Image& image = a.image;
   const auto warps = [&](std::int64_t rows) { return Launch{blocks_for(rows, 4), {32, 4}, 0, stream_of(stream)}; };
-  if (const char* why = launch(squeeze<T>, warps(image.batch * a.squeezed), a)) return why;
-  if (const char* why = launch(excite<T>, warps(image.batch * image.channels), a)) return why;
+  if (const char* why = launch(squeeze<W>, warps(image.batch * a.squeezed), a)) return why;
+  if (const char* why = launch(excite<W>, warps(image.batch * image.channels), a)) return why;
   constexpr int kWide = 16 / sizeof(T);
   const std::int64_t all = image.batch * image.rows * image.channels;
   if ((image.last ? image.channels : image.rows) % kWide == 0 && aligned(image.x, 16) && aligned(a.y, 16))
@@ -69,7 +72,8 @@ const char* start(const ExciteLaunch& a, void* stream) {
 
 const char* start_squeeze_excite(const ExciteLaunch& a, void* stream) {
   if (const char* why = sum_channels(a.image, a.sums, stream)) return why;
-  return with_type(a.image.number, [&]<class T>(T) { return start<T>(a, stream); });
+  if (a.image.number == Number::u8) return start<std::uint8_t, float>(a, stream);
+  return with_type(a.image.number, [&]<class T>(T) { return start<T, T>(a, stream); });
 }
 
 }  // namespace modelflow::cuda

@@ -1,25 +1,34 @@
 // The matrix product of a block on tensor cores: tiles along k flow through shared memory in three stages, each warp
-// sums its part in registers. Who calls it says how tiles of A and B are fetched and what becomes of the sums.
+// sums its part in registers. Who calls it says how tiles of A and B are fetched and what becomes of the sums. Numbers
+// have 16 bits, or 8: bytes of A have no sign, those of B have one (both are std::uint8_t here), and sums are exact.
 #pragma once
 
 #include "backends/cuda/device/tensor_core.h"
 
 namespace modelflow::cuda {
 
+/// Numbers that are moved at once, and how many along k a tile has: 64 bytes in every type.
+template <class T>
+inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));
+template <class T>
+inline constexpr int kDeep = 4 * kChunk<T>;
+
 /// A block makes kRows x kColumns, each of its warps kWarpRows x kWarpColumns.
 template <int rows, int columns, int warp_rows, int warp_columns>
 struct GemmShape {
   static constexpr int kRows = rows, kColumns = columns, kWarpRows = warp_rows, kWarpColumns = warp_columns;
-  static constexpr int kDeep = 32, kStages = 3, kPad = 8;  // 8 more per row: no two rows of a fragment in one bank
+  static constexpr int kStages = 3;
   static constexpr int kWarps = rows / warp_rows * (columns / warp_columns), kThreads = 32 * kWarps;
 };
 using LargeGemm = GemmShape<128, 128, 64, 32>;
 using SmallGemm = GemmShape<64, 64, 32, 32>;
 
-/// A tile as it lies in shared memory: along k where `transposed` says so, else k is the faster axis.
+/// A tile as it lies in shared memory: k is the slower axis where `k_first` says so, else the faster one. 16 bytes more
+/// per row: no two rows of a fragment in one bank.
 template <class T, int extent, bool k_first>
 struct Tile {
-  static constexpr int kRows = k_first ? 32 : extent, kColumns = k_first ? extent : 32, kStride = kColumns + 8;
+  static constexpr int kRows = k_first ? kDeep<T> : extent, kColumns = k_first ? extent : kDeep<T>;
+  static constexpr int kStride = kColumns + kChunk<T>;
   static constexpr int kElements = kRows * kStride;
 };
 
@@ -28,40 +37,40 @@ struct Tile {
 template <class T, class Tile, int threads>
 __device__ inline void fetch_tile(T* to, const T* from, std::int64_t stride, std::int64_t row0, std::int64_t column0,
                                   std::int64_t rows, std::int64_t columns, bool wide) {
-  constexpr int kChunks = Tile::kColumns / 8;
+  constexpr int kOnce = kChunk<T>, kChunks = Tile::kColumns / kOnce;
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kChunks; i += threads) {
-    const std::int64_t row = row0 + i / kChunks, column = column0 + i % kChunks * 8;
-    T* const at = to + i / kChunks * Tile::kStride + i % kChunks * 8;
+    const std::int64_t row = row0 + i / kChunks, column = column0 + i % kChunks * kOnce;
+    T* const at = to + i / kChunks * Tile::kStride + i % kChunks * kOnce;
     const std::int64_t left = row < rows ? columns - column : 0;
-    const int here = left < 0 ? 0 : left > 8 ? 8 : static_cast<int>(left);
+    const int here = left < 0 ? 0 : left > kOnce ? kOnce : static_cast<int>(left);
     const T* const source = here > 0 ? from + row * stride + column : from;
     if (wide) {
       copy_async_16(at, source, here * static_cast<int>(sizeof(T)));
     } else {
-      for (int k = 0; k < 8; ++k) at[k] = k < here ? source[k] : T(0.0F);
+      for (int k = 0; k < kOnce; ++k) at[k] = k < here ? source[k] : T(0.0F);
     }
   }
 }
 
-/// 16x16 of A whose rows begin at `row`, from a tile.
+/// 16 rows of A that begin at `row`, 32 bytes of each, from a tile.
 template <class T, class Tile, bool k_first>
 __device__ inline void fragment_a(std::uint32_t (&a)[4], const T* tile, int row, int k) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if constexpr (k_first) {
     ldmatrix_x4<true>(a, tile + (k + lane % 8 + lane / 16 * 8) * Tile::kStride + row + lane / 8 % 2 * 8);
   } else {
-    ldmatrix_x4<false>(a, tile + (row + lane % 16) * Tile::kStride + k + lane / 16 * 8);
+    ldmatrix_x4<false>(a, tile + (row + lane % 16) * Tile::kStride + k + lane / 16 * kChunk<T>);
   }
 }
 
-/// 16x16 of B whose columns begin at `column`: two fragments of 8 columns.
+/// 16 columns of B that begin at `column`, 32 bytes of each: two fragments of 8 columns.
 template <class T, class Tile, bool k_first>
 __device__ inline void fragments_b(std::uint32_t (&b)[4], const T* tile, int column, int k) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   if constexpr (k_first) {
     ldmatrix_x4<true>(b, tile + (k + lane % 8 + lane / 8 % 2 * 8) * Tile::kStride + column + lane / 16 * 8);
   } else {
-    ldmatrix_x4<false>(b, tile + (column + lane % 8 + lane / 16 * 8) * Tile::kStride + k + lane / 8 % 2 * 8);
+    ldmatrix_x4<false>(b, tile + (column + lane % 8 + lane / 16 * 8) * Tile::kStride + k + lane / 8 % 2 * kChunk<T>);
   }
 }
 
@@ -79,15 +88,15 @@ __device__ inline void gemm_block(std::int64_t k, T* shared, FetchA fetch_a, Fet
   const auto tile_b = [&](std::int64_t step) {
     return shared + Shape::kStages * TileA::kElements + step % Shape::kStages * TileB::kElements;
   };
-  const std::int64_t steps = (k + Shape::kDeep - 1) / Shape::kDeep;
+  const std::int64_t steps = (k + kDeep<T> - 1) / kDeep<T>;
   const auto fetch = [&](std::int64_t step) {
     if (step < steps) {
-      fetch_a(tile_a(step), step * Shape::kDeep);
-      fetch_b(tile_b(step), step * Shape::kDeep);
+      fetch_a(tile_a(step), step * kDeep<T>);
+      fetch_b(tile_b(step), step * kDeep<T>);
     }
     copy_async_commit();  // an empty group keeps the count
   };
-  float sums[kMi][kNi][4] = {};
+  SumOf<T> sums[kMi][kNi][4] = {};
   for (int stage = 0; stage + 1 < Shape::kStages; ++stage) fetch(stage);
   for (std::int64_t step = 0; step < steps; ++step) {
     copy_async_wait<Shape::kStages - 2>();
@@ -95,7 +104,7 @@ __device__ inline void gemm_block(std::int64_t k, T* shared, FetchA fetch_a, Fet
     fetch(step + Shape::kStages - 1);
     const T *const a_now = tile_a(step), *const b_now = tile_b(step);
 #pragma unroll
-    for (int kk = 0; kk < Shape::kDeep; kk += 16) {
+    for (int kk = 0; kk < kDeep<T>; kk += 2 * kChunk<T>) {
       std::uint32_t a[kMi][4];
 #pragma unroll
       for (int i = 0; i < kMi; ++i) fragment_a<T, TileA, a_k_first>(a[i], a_now, row0 + 16 * i, kk);
@@ -106,15 +115,15 @@ __device__ inline void gemm_block(std::int64_t k, T* shared, FetchA fetch_a, Fet
         const std::uint32_t left[2] = {b[0], b[1]}, right[2] = {b[2], b[3]};
 #pragma unroll
         for (int i = 0; i < kMi; ++i) {
-          mma_16x8x16(sums[i][j], a[i], left, T());
-          mma_16x8x16(sums[i][j + 1], a[i], right, T());
+          mma(sums[i][j], a[i], left, T());
+          mma(sums[i][j + 1], a[i], right, T());
         }
       }
     }
   }
   // By way of shared memory: rows are whole there, and what follows is written once and not for each register.
   __syncthreads();
-  auto* const staged = reinterpret_cast<float*>(shared);
+  auto* const staged = reinterpret_cast<SumOf<T>*>(shared);
 #pragma unroll
   for (int i = 0; i < kMi; ++i)
 #pragma unroll
@@ -134,7 +143,7 @@ template <class T, class Shape, bool a_k_first, bool b_k_first>
 constexpr unsigned gemm_shared() {
   constexpr int kTiles = Tile<T, Shape::kRows, a_k_first>::kElements + Tile<T, Shape::kColumns, b_k_first>::kElements;
   constexpr auto kFetched = static_cast<unsigned>(Shape::kStages * kTiles * static_cast<int>(sizeof(T)));
-  constexpr auto kSums = static_cast<unsigned>(Shape::kRows * Shape::kColumns * static_cast<int>(sizeof(float)));
+  constexpr auto kSums = static_cast<unsigned>(Shape::kRows * Shape::kColumns * static_cast<int>(sizeof(SumOf<T>)));
   return kFetched > kSums ? kFetched : kSums;
 }
 

@@ -65,10 +65,21 @@ __device__ inline void read(const T* from, float (&to)[N]) {
   for (int i = 0; i < N; ++i) to[i] = static_cast<float>(pack.of[i]);
 }
 
+/// As it is stored; of 8 bits the nearest, ties to even, NaN as the least.
+template <class T>
+__device__ inline T stored(float x) {
+  if constexpr (sizeof(T) == 1) {
+    const float nearest = rintf(x);
+    return static_cast<T>(nearest > 0 ? nearest < 255 ? nearest : 255.0F : 0.0F);
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
 template <class T, int N>
 __device__ inline void write(const float (&from)[N], T* to) {
   Pack<T, N> pack;
-  for (int i = 0; i < N; ++i) pack.of[i] = static_cast<T>(from[i]);
+  for (int i = 0; i < N; ++i) pack.of[i] = stored<T>(from[i]);
   *reinterpret_cast<Pack<T, N>*>(to) = pack;
 }
 
@@ -81,7 +92,20 @@ __device__ inline float rounded(float x) {
 /// True when `at` (null too) may be read `bytes` at a time.
 inline bool aligned(const void* at, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; }
 
-/// f(T()) with the type that `number` stands for.
+/// The number that a step stands for, and the step of a number (QuantizeLinear).
+__device__ inline float number_of(const Steps& steps, float step) {
+  return (step - static_cast<float>(steps.zero_point)) * steps.scale;
+}
+__device__ inline float step_of(const Steps& steps, float number) {
+  return rintf(number / steps.scale) + static_cast<float>(steps.zero_point);
+}
+
+/// The sum of both, which wrap around and come back.
+__device__ inline std::int32_t shifted(std::int32_t sum, std::int32_t shift) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + static_cast<std::uint32_t>(shift));
+}
+
+/// f(T()) with the type of float that `number` stands for.
 template <class F>
 const char* with_type(Number number, F f) {
   switch (number) {
@@ -91,8 +115,16 @@ const char* with_type(Number number, F f) {
       return f(Half());
     case Number::bf16:
       return f(BFloat16());
+    case Number::u8:
+      break;
   }
   return "an unknown type of numbers";
+}
+
+/// The same where steps of 8 bits are numbers too.
+template <class F>
+const char* with_type_or_bytes(Number number, F f) {
+  return number == Number::u8 ? f(std::uint8_t()) : with_type(number, f);
 }
 
 }  // namespace modelflow::cuda

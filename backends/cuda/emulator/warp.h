@@ -63,39 +63,57 @@ float half_of(std::uint32_t word, unsigned i) {
   return static_cast<float>(number);
 }
 
+template <class Sum>
 struct Product {
-  float (*d)[4];
+  Sum (*d)[4];
   const std::uint32_t (*a)[4];
   const std::uint32_t (*b)[2];
 };
 
-/// D += A B, m16n8k16, A row-major, B column-major; element (row, column) of the fragments by group = lane / 4 and
-/// in = lane % 4.
-template <class T>
-void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  Product mine{&d, &a, &b};
+/// D += A B on one warp, A row-major, B column-major, `in_word` numbers in a register; element (row, column) of the
+/// fragments by group = lane / 4 and in = lane % 4. left_of(word, i) and right_of(word, i) read one of A and one of B.
+template <unsigned in_word, auto left_of, auto right_of, class Sum>
+void mma(Sum (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  Product<Sum> mine{&d, &a, &b};
   const auto combine = [](void* const* lanes, unsigned) {
-    float left[16][16], right[16][8];
+    constexpr unsigned kHalf = 4 * in_word, kDeep = 2 * kHalf;
+    Sum left[16][kDeep], right[kDeep][8];
     for (unsigned lane = 0; lane < 32; ++lane) {
-      const auto& part = *static_cast<Product*>(lanes[lane]);
+      const auto& part = *static_cast<Product<Sum>*>(lanes[lane]);
       const unsigned group = lane / 4, in = lane % 4;
       for (unsigned r = 0; r < 4; ++r)
-        for (unsigned i = 0; i < 2; ++i)
-          left[group + 8 * (r & 1U)][in * 2 + i + 8 * (r >> 1)] = half_of<T>((*part.a)[r], i);
+        for (unsigned i = 0; i < in_word; ++i)
+          left[group + 8 * (r & 1U)][in * in_word + i + kHalf * (r >> 1)] = left_of((*part.a)[r], i);
       for (unsigned r = 0; r < 2; ++r)
-        for (unsigned i = 0; i < 2; ++i) right[in * 2 + i + 8 * r][group] = half_of<T>((*part.b)[r], i);
+        for (unsigned i = 0; i < in_word; ++i) right[in * in_word + i + kHalf * r][group] = right_of((*part.b)[r], i);
     }
     for (unsigned lane = 0; lane < 32; ++lane) {
-      auto& out = *static_cast<Product*>(lanes[lane])->d;
+      auto& out = *static_cast<Product<Sum>*>(lanes[lane])->d;
       for (unsigned r = 0; r < 4; ++r) {
         const unsigned row = lane / 4 + 8 * (r >> 1), column = lane % 4 * 2 + (r & 1U);
-        float sum = 0;
-        for (unsigned k = 0; k < 16; ++k) sum += left[row][k] * right[k][column];
+        Sum sum = 0;
+        for (unsigned k = 0; k < kDeep; ++k) sum += left[row][k] * right[k][column];
         out[r] += sum;
       }
     }
   };
   meet(~0U, combine, &mine, "mma");
+}
+
+/// m16n8k16 of 16-bit numbers.
+template <class T>
+void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  mma<2, half_of<T>, half_of<T>>(d, a, b);
+}
+
+template <class T>
+std::int32_t byte_of(std::uint32_t word, unsigned i) {
+  return static_cast<T>(static_cast<std::uint8_t>(word >> (8 * i)));
+}
+
+/// m16n8k32 of bytes, those of A without and those of B with a sign.
+inline void mma_16x8x32(std::int32_t (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
+  mma<4, byte_of<std::uint8_t>, byte_of<std::int8_t>>(d, a, b);
 }
 
 struct Rows {

@@ -66,9 +66,11 @@ struct CopyLaunch {
   void* y;
 };
 
-/// x * gate(w2 activation(w1 mean + b1) + b2) for each channel; plus x with `skip`.
+/// x * gate(w2 activation(w1 mean + b1) + b2) for each channel; plus x with `skip`. Where x and y are steps of 8 bits,
+/// the weights are float32.
 struct ExciteLaunch {
   Image image;
+  Steps x_steps, y_steps;
   std::int64_t squeezed;
   ActivationSpec activation, gate;
   bool skip;

@@ -59,10 +59,12 @@ struct ConvLaunch {
   const void *x, *w;
   const void *pre_scale, *pre_shift;  ///< by channel: the filter sees Relu(x * scale + shift); null: x
   void* y;
-  bool direct;                  ///< each result by itself: groups
-  bool tensor_cores, large;     ///< as in MatMulLaunch; x has its channels last
-  bool wide_x, wide_w, wide_y;  ///< may be moved 16 bytes at a time; the launcher sets them
-  EpilogueLaunch epilogue;      ///< the residual lies as y does
+  bool direct;               ///< each result by itself: groups
+  bool tensor_cores, large;  ///< as in MatMulLaunch; x has its channels last
+  std::int32_t step_x;       ///< channels that are moved at once; the launcher sets it, and what follows
+  bool wide_w, wide_y;       ///< may be moved 16 bytes at a time
+  std::uint8_t outside;      ///< of 8-bit numbers: what the image is surrounded by
+  EpilogueLaunch epilogue;   ///< the residual lies as y does
 };
 
 /// y = epilogue(transposed conv(x, w)) over images of `width` pixels a row, channels last, whose windows do not

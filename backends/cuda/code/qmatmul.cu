@@ -1,0 +1,85 @@
+// Products of 8-bit numbers on tensor cores, and rows of floats brought into 8 bits in front of them.
+#include "backends/cuda/code/launchers.h"
+#include "backends/cuda/device/epilogue.h"
+#include "backends/cuda/device/gemm.h"
+#include "backends/cuda/device/grid.h"
+
+namespace modelflow::cuda {
+namespace {
+
+using Byte = std::uint8_t;
+
+constexpr float kLargest = 127, kTiny = 1e-30F;  // as the body has them
+
+__global__ void row_steps(const RowStepsLaunch a) {
+  __shared__ float partial[32];
+  for (std::int64_t row = first_row(); row < a.rows; row += rows_of_grid()) {
+    const float* const x = a.x + row * a.n;
+    Byte* const y = a.y + row * a.stride;
+    Steps steps = a.known;
+    float inverse = 0;
+    if (a.scales) {
+      float largest = 0, total = 0;
+      for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) largest = Max()(largest, fabsf(x[i]));
+      const float range = Max()(block_reduce(largest, Max(), partial), kTiny);
+      inverse = kLargest / range;
+      for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) total += x[i] * inverse;
+      total = block_reduce(total, Sum(), partial);
+      // A row with NaN or an infinity is NaN.
+      if (threadIdx.x == 0) a.scales[row] = range / kLargest + total * 0.0F;
+    }
+    for (std::int64_t i = threadIdx.x; i < a.stride; i += blockDim.x) {
+      constexpr float kMiddle = 128;
+      const float step = i >= a.n ? 0 : a.scales ? rintf(x[i] * inverse) + kMiddle : step_of(steps, x[i]);
+      y[i] = stored<Byte>(step);
+    }
+  }
+}
+
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads) tensor_qmatmul(const __grid_constant__ QMatMulLaunch g) {
+  MF_DYNAMIC_SHARED(Byte, shared);
+  const LargeGrid here = LargeGrid{ceil_div(g.m, Shape::kRows), ceil_div(g.n, Shape::kColumns), 1}.here();
+  if (here.z > 0) return;
+  const std::int64_t row0 = here.x * Shape::kRows, column0 = here.y * Shape::kColumns;
+  const auto fetch_a = [&](Byte* tile, std::int64_t k0) {
+    fetch_tile<Byte, Tile<Byte, Shape::kRows, false>, Shape::kThreads>(tile, g.a, g.stride, row0, k0, g.m, g.stride,
+                                                                       true);
+  };
+  const auto fetch_b = [&](Byte* tile, std::int64_t k0) {
+    fetch_tile<Byte, Tile<Byte, Shape::kColumns, false>, Shape::kThreads>(tile, g.b, g.stride, column0, k0, g.n,
+                                                                          g.stride, true);
+  };
+  gemm_block<Byte, Shape, false, false>(g.stride, shared, fetch_a, fetch_b, [&](int r, int c, std::int32_t* sums) {
+    const std::int64_t row = row0 + r, column = column0 + c;
+    if (row >= g.m || column >= g.n) return;
+    float products[8] = {};
+    const int here_n = g.n - column < 8 ? static_cast<int>(g.n - column) : 8;
+    const float by_row = g.a_scales ? g.a_scales[row] : 1;
+    for (int i = 0; i < 8; ++i)
+      if (i < here_n)
+        products[i] = static_cast<float>(shifted(sums[i], g.shift[column + i])) * by_row * g.b_scales[column + i];
+    store_row(g.epilogue, products, g.y, row, column, g.m, g.n, 0, g.wide_y);
+  });
+}
+
+template <class Shape>
+const char* start(const QMatMulLaunch& g, void* stream) {
+  const LargeGrid grid{ceil_div(g.m, Shape::kRows), ceil_div(g.n, Shape::kColumns), 1};
+  return launch(tensor_qmatmul<Shape>, grid.launch(Shape::kThreads, gemm_shared<Byte, Shape, false, false>(), stream),
+                g);
+}
+
+}  // namespace
+
+const char* start_row_steps(const RowStepsLaunch& a, void* stream) {
+  return launch(row_steps, over_rows(a.rows, a.stride, stream), a);
+}
+
+const char* start_qmatmul(const QMatMulLaunch& launched, void* stream) {
+  QMatMulLaunch g = launched;
+  g.wide_y = g.n % 8 == 0 && aligned(g.y, 32);
+  return g.large ? start<LargeGemm>(g, stream) : start<SmallGemm>(g, stream);
+}
+
+}  // namespace modelflow::cuda

@@ -1,0 +1,112 @@
+// QMatMul on a GPU: rows become steps of 8 bits in scratch memory, which tensor cores multiply with the weights.
+#include "backends/cuda/bytes.h"
+#include "backends/cuda/epilogue.h"
+#include "backends/cuda/invocation.h"
+#include "backends/cuda/kernels.h"
+#include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
+#include "backends/ops/qmatmul_attrs.h"
+
+namespace modelflow::cuda {
+namespace {
+
+using ops::QMatMulAttrs;
+
+constexpr const char* kOp = "QMatMul";
+constexpr std::int32_t kMiddle = 128;  ///< the zero point of rows with scales of their own
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
+}
+
+class QMatMul : public Implementation {
+ public:
+  QMatMul(const Call& call, const DeviceLibrary& library, const Target& target)
+      : library_(library), target_(target), attrs_(call), activation_(activation_of(call)) {
+    const Tensor& b = *call.in(1).constant;
+    const Tensor rows = attrs_.trans_b ? b : transposed(b);
+    n_ = rows.dims()[0];
+    k_ = rows.dims()[1];
+    b_.push_back(uploaded(library, padded(rows)));
+    b_.push_back(uploaded(library, scaled(*call.in(2).constant, attrs_.by_row() ? 1 : attrs_.a_scale)));
+    b_.push_back(uploaded(library, shifts(rows, nullptr, attrs_.by_row() ? kMiddle : attrs_.a_zero_point)));
+  }
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
+    const View a = call.input(0);
+    if (a.dtype != DType::f32 || a.dims.size() < 2 || a.dims.back() != k_) fail("a does not fit b");
+    Dims y(a.dims.begin(), a.dims.end());
+    y.back() = n_;
+    QMatMulLaunch g = {};
+    g.m = element_count(a.dims.first(a.dims.size() - 1));
+    g.n = n_;
+    g.epilogue = epilogue_of(kOp, call, attrs_, activation_, n_, y);
+    g.y = static_cast<float*>(call.output(0, y));
+    if (element_count(y) == 0) return;
+    const RowStepsLaunch rows = steps(call, a, g.m);
+    check(kOp, library_.row_steps(rows, call.stream()));
+    g.stride = rows.stride;
+    g.a = rows.y;
+    g.a_scales = rows.scales;
+    g.b = static_cast<const std::uint8_t*>(b_[0].data());
+    g.b_scales = static_cast<const float*>(b_[1].data());
+    g.shift = static_cast<const std::int32_t*>(b_[2].data());
+    g.large = large_tiles(g.m, g.n, 1, target_);
+    check(kOp, library_.qmatmul(g, call.stream()));
+  }
+
+ private:
+  RowStepsLaunch steps(Invocation& call, const View& a, std::int64_t m) const {
+    RowStepsLaunch rows = {m, k_, (k_ + 15) / 16 * 16, static_cast<const float*>(a.data), nullptr, nullptr, {}};
+    rows.y = reinterpret_cast<std::uint8_t*>(call.scratch(static_cast<std::size_t>(m * rows.stride)));
+    if (attrs_.by_row())
+      rows.scales = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(m) * sizeof(float)));
+    else
+      rows.known = {attrs_.a_scale, attrs_.a_zero_point};
+    return rows;
+  }
+
+  const DeviceLibrary& library_;
+  Target target_;
+  QMatMulAttrs attrs_;
+  ActivationSpec activation_;
+  std::int64_t n_ = 0, k_ = 0;
+  std::vector<DeviceMemory> b_;  ///< weights, their scales, what is added to sums
+};
+
+Verdict accepts(const Call& call, const Target&) {
+  const QMatMulAttrs attrs(call);
+  if (call.inputs.size() != attrs.inputs()) return no("the attributes ask for other inputs");
+  if (attrs.per_tensor) return no("has one scale for all of a, which is known at run time only", call.in(0).name);
+  if (attrs.has_zero_point) return no("has zero points", call.in(1).name);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const DType type = i == 1 ? DType::i8 : DType::f32;
+    if (call.in(i).dtype != type) return no("is not " + std::string(name(type)), call.in(i).name);
+  }
+  const Operand &b = call.in(1), &scale = call.in(2);
+  for (const Operand* operand : {&b, &scale})
+    if (!operand->constant) return no("is not constant", operand->name);
+  if (b.constant->rank() != 2 || b.constant->elements() == 0) return no("is no matrix", b.name);
+  const Tensor rows = attrs.trans_b ? *b.constant : transposed(*b.constant);
+  return accepts_rows({b.name, DType::i8, {}, &rows}, scale, nullptr);
+}
+
+double cost(const Call& call, const Target& target) {
+  const double a = 4 * call.in(0).shape.known_elements();
+  return byte_product_seconds(call, target) + target.launch + target.stream(a + a / 2);
+}
+
+}  // namespace
+
+const Kernel qmatmul = {
+    .op = kOp,
+    .name = "cuda.qmatmul",
+    .device = Device::cuda,
+    .sm = kTensorCores,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create<QMatMul>,
+};
+
+}  // namespace modelflow::cuda
