@@ -42,7 +42,9 @@ def environment(folder):
             "MODELFLOW_CUDA_LIBRARY": str(BUILD / "libmodelflow_ort_cuda_emulated.so")}
 
 
-def plan(model, target, precision, out, *more):
+def plan(model, target, precision, out, *more, calibration=None):
+    if precision == "int8" and calibration:
+        more = (*more, "--calibration", calibration)
     done = subprocess.run([BUILD / "optimize", model, "-o", out, "--target", target, "--precision", precision, "--no-measure", "--json",
                            "--threads", "1", *more], capture_output=True, text=True)
     return Plan(out, json.loads(done.stdout) if done.returncode == 0 else {}, done.stderr.strip() if done.returncode else "")
@@ -89,7 +91,7 @@ HEAD = ["model", "plan", "exported", "ORT CUDA", "of these on the CPU", "planned
         "planned, predicted us", "floor us"]
 
 
-def zoo_rows(models, ways, env, folder, problems):
+def zoo_rows(models, ways, env, folder, problems, calibration):
     import onnx
 
     for model in models:
@@ -99,7 +101,7 @@ def zoo_rows(models, ways, env, folder, problems):
         if stock.error:
             problems.append(f"{model.name} in ONNX Runtime: {stock.error}")
         for target, precision in ways:
-            found = plan(model, target, precision, folder / f"{model.stem}.planned.onnx")
+            found = plan(model, target, precision, folder / f"{model.stem}.planned.onnx", calibration=calibration)
             if found.error:
                 problems.append(f"{model.name} {target} {precision}: {found.error}")
                 continue
@@ -156,6 +158,7 @@ def main():
     parser.add_argument("--models", nargs="+", type=pathlib.Path)
     parser.add_argument("--targets", default="cuda:sm_80,cuda:sm_90")
     parser.add_argument("--precisions", default="fp16,bf16")
+    parser.add_argument("--calibration", type=pathlib.Path)
     parser.add_argument("--no-corpus", action="store_true")
     parser.add_argument("--no-zoo", action="store_true")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -169,7 +172,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         env = environment(folder)
-        parts = ([] if wanted.no_zoo else [zoo_rows(models, ways, env, folder, problems)]) + (
+        parts = ([] if wanted.no_zoo else [zoo_rows(models, ways, env, folder, problems, wanted.calibration)]) + (
             [] if wanted.no_corpus else [corpus_rows(ways, env, folder, wanted.jobs, problems)])
         for row in (row for part in parts for row in part):
             rows.append("| " + " | ".join(map(str, row)) + " |")

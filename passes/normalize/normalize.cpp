@@ -18,6 +18,7 @@ Stage normalize(const Options&) {
                   normalize_activations(),  // decomposed activations -> one node: standard where the opset has it
                   drop_unit_axes(),         // convolutions over more axes than they work along -> over those alone
                   lift_activations(),       // activations behind the views of a convolution -> in front of them
+                  pad_constant_rows(),      // class tokens in front of patches, and positions -> Pad and one sum
                   sum_stacked(),            // sums over stacked values -> sums of products, without the stack
                   normalize_linear(),       // products between reshapes and transposes -> on all dims, without these
                   normalize_einsum(),       // Einsum that is a matrix product -> Transpose and MatMul

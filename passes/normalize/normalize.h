@@ -16,6 +16,7 @@ Pass normalize_spectra();
 /// Gelu from 20), else modelflow.Activation.
 Pass normalize_activations();
 Pass lift_activations();
+Pass pad_constant_rows();
 Pass normalize_linear();
 Pass normalize_einsum();
 Pass selective_scan();

@@ -77,9 +77,11 @@ def test_wide_kernels_load_and_store_128_bits():
         assert wide, f"sm_{arch}: no kernel of that kind"
 
 
-def test_products_in_halves_use_tensor_cores():
-    """Every kernel that says mma in its name."""
-    for arch in architectures():
-        for name, code in functions(arch).items():
-            if "mma" in name:
-                assert re.search(r"\bHMMA\.|\bIMMA\.", code), f"sm_{arch}: {name[:160]}"
+@pytest.mark.parametrize(("numbers", "instruction"), [("16 bits", "HMMA"), ("8 bits", "IMMA")])
+def test_products_use_tensor_cores(numbers, instruction):
+    """Every kernel that says so in its name."""
+    for arch in (arch for arch in architectures() if int(re.match(r"\d+", arch)[0]) >= 80):
+        found = [(name, code) for name, code in functions(arch).items() if "tensor_" in name and ("tensor_q" in name) == (numbers == "8 bits")]
+        assert found, f"sm_{arch}: no kernel of that kind"
+        for name, code in found:
+            assert re.search(rf"\b{instruction}\.", code), f"sm_{arch}: {name[:160]}"

@@ -250,6 +250,44 @@ def pixels():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def residual_network():
+    """What networks of pictures have: a stem, a depthwise convolution, a sum, poolings and a classifier."""
+    rng = np.random.default_rng(8)
+    weights = {"stem": (16, 3, 3, 3), "wide": (32, 16, 1, 1), "deep": (32, 1, 3, 3), "back": (16, 32, 1, 1), "class": (16, 10)}
+    weights = {name: (rng.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype(np.float32) for name, shape in weights.items()}
+    node = helper.make_node
+    nodes = [node("Conv", ["x", "stem"], ["a0"], pads=[1] * 4, strides=[2, 2]), node("Relu", ["a0"], ["a"]),
+             node("Conv", ["a", "wide"], ["b0"]), node("Relu", ["b0"], ["b"]), node("Conv", ["b", "deep"], ["c0"], pads=[1] * 4, group=32),
+             node("Relu", ["c0"], ["c"]), node("Conv", ["c", "back"], ["d0"]), node("Add", ["d0", "a"], ["d1"]), node("Relu", ["d1"], ["d"]),
+             node("MaxPool", ["d"], ["e"], kernel_shape=[2, 2], strides=[2, 2]), node("GlobalAveragePool", ["e"], ["f0"]),
+             node("Flatten", ["f0"], ["f"]), node("MatMul", ["f", "class"], ["y"])]
+    graph = helper.make_graph(nodes, "network", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3, 24, 20])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 10])],
+                              [onnx.numpy_helper.from_array(w, name) for name, w in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@needs_provider
+def test_a_network_in_eight_bits_runs_on_the_device(cuda, optimize, tmp_path):
+    onnx.save(residual_network(), tmp_path / "network.onnx")
+    (tmp_path / "samples").mkdir()
+    for i in range(4):
+        np.savez(tmp_path / f"samples/{i}.npz", x=np.random.default_rng(i).standard_normal((1, 3, 24, 20), np.float32))
+    done = optimize(tmp_path / "network.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--precision", "int8", "--calibration", tmp_path / "samples",
+                    "--target", "cuda:sm_80", "--max-drop", "20")
+    assert done.code == 0, done.err
+    ops = [node.op_type.rpartition("_")[0] for node in onnx.load(tmp_path / "fast.onnx").graph.node if node.domain == "modelflow"]
+    assert ops.count("QConv") == 4 and ops.count("Quantize") == 1, ops
+    np.savez(tmp_path / "x.npz", x=np.random.default_rng(9).standard_normal((3, 3, 24, 20), np.float32))
+    outputs = []
+    for providers in ([CPU], [CUDA, CPU]):
+        said = in_session(cuda, tmp_path / "fast.onnx", feeds=str(tmp_path / "x.npz"), out=str(tmp_path / "y.npz"), providers=providers)
+        assert "error" not in said, said
+        outputs.append(np.load(tmp_path / "y.npz")["arr_0"])
+    assert list(said["placed"]) == [CUDA], said["placed"]
+    assert np.abs(outputs[0] - outputs[1]).max() <= 0.01 * np.abs(outputs[0]).max()
+
+
 @pytest.fixture(params=[(made, target) for made in (perceptron, pixels) for target in ("cpu:amx", "cuda:sm_90")],
                 ids=lambda wanted: f"{wanted[0].__name__} for {wanted[1]}")
 def in_bfloat16(request, optimize, tmp_path):
