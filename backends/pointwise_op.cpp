@@ -18,8 +18,8 @@ constexpr std::array kNames = {Name{"Add", PointwiseOp::add},          Name{"Sub
                                Name{"AtLeast", PointwiseOp::at_least}, Name{"AtMost", PointwiseOp::at_most},
                                Name{"Neg", PointwiseOp::neg},          Name{"Abs", PointwiseOp::abs},
                                Name{"Sqrt", PointwiseOp::sqrt},        Name{"Reciprocal", PointwiseOp::reciprocal},
-                               Name{"Log", PointwiseOp::log},          Name{"Sin", PointwiseOp::sin},
-                               Name{"Cos", PointwiseOp::cos}};
+                               Name{"Exp", PointwiseOp::exp},          Name{"Log", PointwiseOp::log},
+                               Name{"Sin", PointwiseOp::sin},          Name{"Cos", PointwiseOp::cos}};
 
 }  // namespace
 

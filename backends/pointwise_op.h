@@ -21,6 +21,7 @@ enum class PointwiseOp : std::uint8_t {
   abs,
   sqrt,
   reciprocal,
+  exp,
   log,
   sin,
   cos,

@@ -73,6 +73,7 @@ std::vector<Call> samples() {
     add(all, "SiLU x0; Mish t0; Relu t1; Mul t2 t2; Sigmoid t3; Reciprocal t4; Add t5 x1", {{33}, {}}, true);
     add(all, "Abs x0; Max t0 x1; Log t1; Mul t2 x2", {{2, 80, 300}, {}, {}}, true);
     add(all, "Mul x0 x1; Sin t0; Mul t1 t1; Mul x2 t2; Add x0 t3", {{1, 96, 700}, {96, 1}, {96, 1}}, true);  // Snake
+    add(all, "Sub x0 x1; Exp t0; Mul t1 x2", {{2, 7, 300}, {300}, {2, 7, 300}});
     add(all, "Cos x0; Sin x0; Add t0 t1", {{3, 5, 7}});
     add(all, "AtLeast x0 x1; AtMost t0 x2; Mul t1 x0", {{3, 5, 7}, {}, {}}, true);
     add(all, "Mul x0 x0; Add t0 x0", {{}});

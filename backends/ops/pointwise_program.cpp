@@ -52,7 +52,7 @@ std::size_t pointwise_arity(std::string_view op) {
 
 bool is_reduction(std::string_view op) { return std::ranges::find(kReduce, op) != std::end(kReduce); }
 
-std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs) {
+std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs, const Ints& results) {
   std::vector<Instruction> program;
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line, ';');) program.push_back(line_of(line, text));
@@ -64,7 +64,11 @@ std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs
       (from.input ? read : used)[from.index] = true;
     }
   }
-  used.back() = true;
+  for (const std::int64_t line : results) {
+    if (line < 0 || line >= std::ssize(program)) refuse(text, "a result is no line");
+    used[static_cast<std::size_t>(line)] = true;
+  }
+  if (results.empty()) used.back() = true;
   for (const auto& list : {read, used}) {
     if (std::find(list.begin(), list.end(), false) != list.end()) refuse(text, "something is never read");
   }
@@ -93,14 +97,15 @@ std::string clip_text(const std::string& y, const std::string& op, const std::st
 
 }  // namespace
 
-std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes) {
+std::string program_text(const std::vector<Instruction>& program, int opset, const Ints& axes,
+                         const std::function<std::string(const Instruction::Source&)>& name) {
   const std::vector<std::string>& activations = activation_names();
-  std::string text = "{\n";
+  std::string text;
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Instruction& line = program[i];
-    const std::string y = i + 1 == program.size() ? "y" : "t" + std::to_string(i);
+    const std::string y = name({false, i});
     std::vector<std::string> from;
-    for (const auto& source : line.from) from.push_back((source.input ? "x" : "t") + std::to_string(source.index));
+    for (const Instruction::Source& source : line.from) from.push_back(name(source));
     if (is_reduction(line.op)) {
       text += reduce_text(y, line.op, from[0], axes, opset);
     } else if (line.op == "AtLeast" || line.op == "AtMost") {
@@ -111,7 +116,17 @@ std::string program_body(const std::vector<Instruction>& program, int opset, con
       text += y + " = " + line.op + " (" + from[0] + (from.size() == 2 ? ", " + from[1] : "") + ")\n";
     }
   }
-  return text + "}";
+  return text;
+}
+
+std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes) {
+  return "{\n" +
+         program_text(program, opset, axes,
+                      [&](const Instruction::Source& source) -> std::string {
+                        if (!source.input && source.index + 1 == program.size()) return "y";
+                        return (source.input ? "x" : "t") + std::to_string(source.index);
+                      }) +
+         "}";
 }
 
 }  // namespace modelflow::ops

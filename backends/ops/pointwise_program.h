@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,12 @@ bool is_reduction(std::string_view op);
 
 /// "Mul x0 x1; Add t0 x2; SiLU t1": each line's result is named after its place, the last one is y. Throws
 /// Error(invalid_input) when the text is none, reads what does not exist or leaves a line or an input unread.
-std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs);
+/// `results`: lines that are read outside; none: the last one.
+std::vector<Instruction> parse_program(std::string_view text, std::size_t inputs, const Ints& results = {});
 /// The function body. `axes`: of a reduction, whose keepdims is @keepdims.
 std::string program_body(const std::vector<Instruction>& program, int opset, const Ints& axes = {});
+/// The lines as ONNX text, with these names of their operands and results.
+std::string program_text(const std::vector<Instruction>& program, int opset, const Ints& axes,
+                         const std::function<std::string(const Instruction::Source&)>& name);
 
 }  // namespace modelflow::ops

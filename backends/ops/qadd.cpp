@@ -80,7 +80,7 @@ std::vector<Call> samples() {
 extern const FusedOp qadd_op = {
     .kind = "QAdd",
     .doc = "The sum of two tensors of 8-bit numbers with scales of their own, then Relu where asked for.",
-    .names = 2,
+    .names = 1,
     .min_inputs = 2,
     .max_inputs = 2,
     .input_types = {DType::u8},

@@ -10,6 +10,7 @@ namespace modelflow::passes {
 Stage fuse(const Options&) {
   return {.name = "fuse",
           .passes = {
+              fuse_pointwise_scan(),     // steps of a recurrence, before anything else takes a part of one
               fuse_rotary(),             // rotary position embedding, which attention then leaves outside
               fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
               normalized_heads(),        // what would keep attention from reading heads where they are made

@@ -14,7 +14,7 @@ namespace modelflow::passes {
 namespace {
 
 constexpr std::array kArithmetic = {"Add",  "Sub",        "Mul", "Div", "Neg", "Abs",
-                                    "Sqrt", "Reciprocal", "Log", "Sin", "Cos"};
+                                    "Sqrt", "Reciprocal", "Exp", "Log", "Sin", "Cos"};
 constexpr std::array kPlainActivations = {"Relu", "Sigmoid", "Tanh", "SiLU", "Mish", "Gelu", "GeluTanh"};
 
 template <class List>

@@ -47,29 +47,56 @@ std::optional<double> number_beside(const Value* value, std::size_t rank) {
 
 namespace {
 
-/// `seen`: what is looked at already, and is zeros or has ended the search.
-bool is_zero(const Value& value, int steps, std::set<const Value*>& seen) {
-  if (!seen.insert(&value).second) return true;
-  if (const Tensor* constant = value.constant()) return constant->elements() == 0 || const_number(&value) == 0.0;
-  const Node* node = value.producer();
-  if (!node || steps == 0) return false;
-  if (node->is("ConstantOfShape")) {
-    const Tensor* filler = node->attrs.tensor("value");
-    return !filler || (filler->elements() == 1 && filler->to_doubles().front() == 0);
-  }
-  const auto zero = [&](const Value* input) { return input && is_zero(*input, steps - 1, seen); };
-  if (node->is("Concat")) return std::ranges::all_of(node->inputs(), zero);
+/// What only moves or repeats elements of its first input.
+bool is_moving(const Node& node) {
   static constexpr std::array kMoving = {"Expand", "Tile",     "Slice",     "Reshape", "Squeeze",
                                          "Gather", "Identity", "Unsqueeze", "Cast",    "Transpose"};
-  return std::ranges::any_of(kMoving, [&](const char* op) { return node->is(op); }) && zero(node->input(0));
+  return std::ranges::any_of(kMoving, [&](const char* op) { return node.is(op); });
+}
+
+std::optional<double> number_of_shape(const Node& constant_of_shape) {
+  const Tensor* filler = constant_of_shape.attrs.tensor("value");
+  if (!filler) return 0;
+  return filler->elements() == 1 ? std::optional(filler->to_doubles().front()) : std::nullopt;
+}
+
+constexpr int kMostSteps = 16;
+
+/// `seen`: what is looked at already, and is filled or has ended the search.
+bool is_filled(const Value& value, double number, int steps, std::set<const Value*>& seen) {
+  if (!seen.insert(&value).second) return true;
+  if (const Tensor* constant = value.constant()) return constant->elements() == 0 || const_number(&value) == number;
+  const Node* node = value.producer();
+  if (!node || steps == 0) return false;
+  if (node->is("ConstantOfShape")) return number_of_shape(*node) == number;
+  const auto filled = [&](const Value* input) { return input && is_filled(*input, number, steps - 1, seen); };
+  if (node->is("Concat")) return std::ranges::all_of(node->inputs(), filled);
+  if (node->is("Cast") && number != 0 && number != 1) return false;  // another number in another type
+  return is_moving(*node) && filled(node->input(0));
+}
+
+bool is_filled(const Value& value, double number) {
+  std::set<const Value*> seen;
+  return is_filled(value, number, kMostSteps, seen);
 }
 
 }  // namespace
 
-bool is_zero(const Value& value) {
-  constexpr int kMostSteps = 16;
-  std::set<const Value*> seen;
-  return is_zero(value, kMostSteps, seen);
+bool is_zero(const Value& value) { return is_filled(value, 0); }
+
+std::optional<double> fill_of(const Value& value) {
+  std::optional<double> number;
+  const Value* source = &value;
+  for (int i = 0; i < kMostSteps && source && !number; ++i) {
+    const Node* node = source->producer();
+    if (source->constant()) {
+      number = const_number(source);
+    } else if (node && node->is("ConstantOfShape")) {
+      number = number_of_shape(*node);
+    }
+    source = node && (node->is("Concat") || is_moving(*node)) ? node->input(0) : nullptr;
+  }
+  return number && is_filled(value, *number) ? number : std::nullopt;
 }
 
 std::optional<float> scaled(const Node& node, Value*& value) {

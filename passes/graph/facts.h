@@ -23,6 +23,8 @@ std::optional<double> const_number(const Value* value);
 std::optional<double> number_beside(const Value* value, std::size_t rank);
 /// Nothing but zeros, however many: a constant, or one that was blown up and moved around.
 bool is_zero(const Value& value);
+/// The number that every element is, likewise.
+std::optional<double> fill_of(const Value& value);
 /// The setting that old opsets keep in attribute `name` and newer ones in input `index`: the attribute if present, else
 /// the constant input; `otherwise` when neither is there; nullopt when the input is not constant.
 std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t index, Ints otherwise = {});

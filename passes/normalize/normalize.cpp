@@ -22,6 +22,7 @@ Stage normalize(const Options&) {
                   sum_stacked(),            // sums over stacked values -> sums of products, without the stack
                   normalize_linear(),       // products between reshapes and transposes -> on all dims, without these
                   normalize_einsum(),       // Einsum that is a matrix product -> Transpose and MatMul
+                  scattered_rows(),         // rows that are written one behind the other -> Concat
                   selective_scan(),         // steps of a selective state space model -> SelectiveScan (ours)
                   normalize_norms(),        // layer, RMS, group, instance normalization -> LayerNorm, GroupNorm (ours)
                   normalize_softmax(),      // exponentials over their sum, their logarithms -> Softmax, LogSoftmax

@@ -19,6 +19,7 @@ Pass lift_activations();
 Pass pad_constant_rows();
 Pass normalize_linear();
 Pass normalize_einsum();
+Pass scattered_rows();
 Pass selective_scan();
 Pass normalize_norms();
 Pass normalize_softmax();

@@ -7,9 +7,11 @@ namespace modelflow::cpu {
 
 // A tile is free again behind its last reader. Buffers start behind those of the inputs.
 PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs,
-                               const PointwiseLoops& loops)
+                               const PointwiseLoops& loops, const std::vector<std::size_t>& results)
     : inputs_(inputs), buffers_(inputs), loops_(loops) {
   std::vector<std::size_t> last(lines.size()), place(lines.size()), free;
+  for (std::size_t i = 0; i < results.size(); ++i) place[results[i]] = kTiles + i;
+  if (results.empty() && !lines.empty()) place.back() = kTiles;
   for (std::size_t i = 0; i < lines.size(); ++i)
     for (const auto& from : lines[i].from)
       if (!from.input) last[from.index] = i;
@@ -21,12 +23,15 @@ PointwiseTiles::PointwiseTiles(const std::vector<ops::Instruction>& lines, std::
       if (source->input) continue;
       const std::size_t index = source->index;
       source->index = place[index];
-      if (last[index] == i && std::find(free.begin(), free.end(), place[index]) == free.end())
+      if (place[index] < kTiles && last[index] == i && std::find(free.begin(), free.end(), place[index]) == free.end())
         free.push_back(place[index]);  // a line may write where it reads
     }
-    if (free.empty()) free.push_back(buffers_++);
-    step.to = place[i] = free.back();
-    free.pop_back();
+    if (place[i] < kTiles) {
+      if (free.empty()) free.push_back(buffers_++);
+      place[i] = free.back();
+      free.pop_back();
+    }
+    step.to = place[i];
     steps_.push_back(step);
   }
 }
@@ -57,12 +62,13 @@ PointwiseTiles::Inputs PointwiseTiles::fetch(const Broadcast& shape, const Input
   return x;
 }
 
-void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const {
-  if (steps_.empty()) std::copy_n(x[inputs_ - 1], n, y);
+void PointwiseTiles::run(const Inputs& x, std::size_t n, Buffers& buffers, std::span<float* const> results) const {
+  if (steps_.empty()) std::copy_n(x[inputs_ - 1], n, results[0]);
+  const auto at = [&](std::size_t i) { return i < kTiles ? buffers[i] : results[i - kTiles]; };
   for (const Step& step : steps_) {
-    const float* a = step.a.input ? x[step.a.index] : buffers[step.a.index];
-    const float* b = step.b.input ? x[step.b.index] : buffers[step.b.index];
-    float* to = &step == &steps_.back() ? y : buffers[step.to];
+    const float* a = step.a.input ? x[step.a.index] : at(step.a.index);
+    const float* b = step.b.input ? x[step.b.index] : at(step.b.index);
+    float* to = at(step.to);
     if (step.op == PointwiseOp::activation) {
       loops_.activate(step.activation, a, to, n);
     } else {

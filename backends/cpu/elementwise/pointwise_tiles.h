@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -19,8 +20,10 @@ class PointwiseTiles {
   using Inputs = std::array<const float*, kInputs>;
   using Buffers = float[kTiles][kTile];
 
-  /// Without lines the result is the last input. May need more than kTiles buffers(), then it must not run.
-  PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseLoops& loops);
+  /// Without lines the result is the last input. May need more than kTiles buffers(), then it must not run. `results`:
+  /// the lines that are read outside; none: the last one.
+  PointwiseTiles(const std::vector<ops::Instruction>& lines, std::size_t inputs, const PointwiseLoops& loops,
+                 const std::vector<std::size_t>& results = {});
 
   std::size_t buffers() const { return buffers_; }
   /// Fills buffers, once, for the inputs that have one element for all.
@@ -29,10 +32,12 @@ class PointwiseTiles {
   /// keeps which element a buffer is full of from one tile of the same shape to the next.
   Inputs fetch(const Broadcast& shape, const Inputs& data, std::size_t first, std::size_t n, Buffers& buffers,
                Inputs* filled = nullptr) const;
-  void run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const;
+  void run(const Inputs& x, std::size_t n, Buffers& buffers, float* y) const { run(x, n, buffers, {&y, 1}); }
+  /// One place for each line that is read outside: no input, and none of `buffers`.
+  void run(const Inputs& x, std::size_t n, Buffers& buffers, std::span<float* const> results) const;
 
  private:
-  /// Reads operands and tiles, writes tile `to`; the last one writes the result itself.
+  /// Reads operands and tiles, writes tile `to`. Tiles behind kTiles are the results themselves.
   struct Step {
     PointwiseOp op;
     ActivationSpec activation;

@@ -47,6 +47,8 @@ MODELFLOW_FLAT void step(PointwiseOp op, const float* a, const float* b, float* 
       return each(a, y, n, [](Floats p) { return sqrt(p); });
     case PointwiseOp::reciprocal:
       return each(a, y, n, [](Floats p) { return 1.0f / p; });
+    case PointwiseOp::exp:
+      return each(a, y, n, [](Floats p) { return exp_of_any(p); });
     case PointwiseOp::log:
       return each(a, y, n, [](Floats p) { return log(p); });
     case PointwiseOp::sin:

@@ -42,6 +42,8 @@ __device__ inline void run_line(const Program::Line& line, float (&a)[N], const 
       return each(a, [](float p) { return sqrtf(p); });
     case PointwiseOp::reciprocal:
       return each(a, [](float p) { return 1.0F / p; });
+    case PointwiseOp::exp:
+      return each(a, [](float p) { return expf(p); });
     case PointwiseOp::log:
       return each(a, [](float p) { return logf(p); });
     case PointwiseOp::sin:
