@@ -7,6 +7,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/unrolled_loop.h"
+#include "passes/graph/depends.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 
@@ -40,27 +41,6 @@ Ints moved_axis(std::size_t rank, std::size_t from, std::size_t to) {
     if (i != from) perm.push_back(static_cast<std::int64_t>(i));
   perm.insert(perm.begin() + static_cast<std::ptrdiff_t>(to), static_cast<std::int64_t>(from));
   return perm;
-}
-
-/// Whether one of the values is computed from a result of these nodes.
-bool depends(std::vector<const Value*> values, const std::unordered_set<const Node*>& nodes) {
-  std::unordered_set<const Node*> seen;
-  const auto visit = [&](const Node& node, const auto& self) -> void {
-    for (const Value* input : node.inputs())
-      if (input) values.push_back(input);
-    for (const Graph* graph : node.subgraphs()) {
-      for (const auto& inner : graph->nodes()) self(*inner, self);
-      for (const Value* output : graph->outputs()) values.push_back(output);
-    }
-  };
-  while (!values.empty()) {
-    const Node* node = values.back()->producer();
-    values.pop_back();
-    if (!node || !seen.insert(node).second) continue;
-    if (nodes.contains(node)) return true;
-    visit(*node, visit);
-  }
-  return false;
 }
 
 class Fusing {

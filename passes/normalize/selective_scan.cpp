@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/depends.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
@@ -160,6 +161,8 @@ class Fusing {
     if (Verdict v = stacked_along(found); !v) return v;
     const bool has_state = !is_zero(*found.first);
     if (has_state && found.first->shape() != found.last->shape()) return no("may be repeated", found.first->name());
+    if (depends({found.kept.all, found.added.all, found.c.all}, {found.last->producer()}))
+      return no("a sequence is computed from the steps");
     return build(found, operands, has_state);
   }
 

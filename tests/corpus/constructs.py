@@ -175,6 +175,70 @@ class Selective_scan_sequential(StateSpace):
         return (torch.stack(ys, dim=-1) + u * self.through[None, :, None]).transpose(1, 2)
 
 
+@construct({"MatMul": 4, "PointwiseScan": 1}, x=(B, 6, E))
+class Rwkv_attention(nn.Module):
+    """RWKV without its kernel, as transformers writes it: an average that fades, over the exponential of the largest key."""
+
+    def __init__(self):
+        super().__init__()
+        self.key, self.value, self.receptance, self.output = (nn.Linear(E, E, bias=False) for _ in range(4))
+        self.time_first, self.time_decay = nn.Parameter(torch.ones(E)), nn.Parameter(torch.ones(E))
+
+    def forward(self, x):
+        key, value, gate = self.key(x), self.value(x), torch.sigmoid(self.receptance(x))
+        output, decay = torch.zeros_like(key), -torch.exp(self.time_decay)
+        num = torch.zeros_like(key[:, 0])
+        den, most = torch.zeros_like(num), torch.zeros_like(num) - 1e38
+        for i in range(6):
+            k, v = key[:, i], value[:, i]
+            now = torch.maximum(most, k + self.time_first)
+            kept, new = torch.exp(most - now), torch.exp(k + self.time_first - now)
+            output[:, i] = (kept * num + new * v) / (kept * den + new)
+            now = torch.maximum(most + decay, k)
+            kept, new = torch.exp(most + decay - now), torch.exp(k - now)
+            num, den, most = kept * num + new * v, kept * den + new, now
+        return self.output(gate * output)
+
+
+@construct({"MatMul": 1, "Pointwise": 1, "PointwiseScan": 1}, ["Mul", "Sigmoid", "Tanh"], x=(B, 6, E))
+class Forget_mult(nn.Module):
+    """QRNN's pooling (arXiv 1611.01576) with an output gate; the first step has no state."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.Linear(E, 3 * E)
+
+    def forward(self, x):
+        z, f, o = self.parts(x).chunk(3, dim=-1)
+        z, f, o = torch.tanh(z), torch.sigmoid(f), torch.sigmoid(o)
+        c, hs = (1 - f[:, 0]) * z[:, 0], []
+        hs.append(o[:, 0] * c)
+        for i in range(1, 6):
+            c = f[:, i] * c + (1 - f[:, i]) * z[:, i]
+            hs.append(o[:, i] * c)
+        return torch.stack(hs, dim=1)
+
+
+@construct({"MatMul": 1, "PointwiseScan": 1}, x=(B, 6, E), c=(B, E))
+class Simple_recurrent_unit(nn.Module):
+    """SRU (arXiv 1709.02755), time in front, with a first and a last state."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.Linear(E, 3 * E)
+        self.of_forget, self.of_reset = nn.Parameter(torch.ones(E)), nn.Parameter(torch.ones(E))
+
+    def forward(self, x, c):
+        x = x.transpose(0, 1)
+        u, f, r = self.parts(x).split(E, dim=-1)
+        hs = []
+        for t in range(6):
+            forget, reset = torch.sigmoid(f[t] + self.of_forget * c), torch.sigmoid(r[t] + self.of_reset * c)
+            c = forget * c + (1 - forget) * u[t]
+            hs.append(reset * torch.tanh(c) + (1 - reset) * x[t])
+        return torch.stack(hs), c
+
+
 @construct({"Conv": 5}, **IMAGE)
 class Gated_convolutions(nn.Module):
     """StarNet's product of two convolutions, and what a large kernel saw as the factor of what it read (VAN, SegNeXt)."""
