@@ -119,11 +119,11 @@ std::optional<Row> read_row(const Node& node) {
     if (!axis || !at) return {};
     row.axis = static_cast<std::size_t>(axis->front());
     row.at = static_cast<std::int64_t>(*at);
-    if (indices.shape() != shape_of(row)) return {};  // what is written has the same extents, or the node is refused
-  } else if (!read_places(row, indices) || update != shape_of(row)) {
+    if (indices.shape() != update) return {};
+  } else if (!read_places(row, indices)) {
     return {};
   }
-  return update[row.axis].number() == 1 ? std::optional(row) : std::nullopt;
+  return update == shape_of(row) ? std::optional(row) : std::nullopt;
 }
 
 /// Rows 0, 1, ... of a blank tensor, the last one first.
