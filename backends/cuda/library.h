@@ -12,6 +12,7 @@
 #include "backends/cuda/launches/elements.h"
 #include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
+#include "backends/cuda/launches/recurrent.h"
 #include "backends/cuda/launches/rows.h"
 #include "modelflow/error.h"
 
@@ -52,6 +53,7 @@ struct DeviceLibrary {
   const char* (*pool)(const PoolLaunch& launch, void* stream);
   const char* (*reduce)(const ReduceLaunch& launch, void* stream);
   const char* (*rotary)(const RotaryLaunch& launch, void* stream);
+  const char* (*selective_scan)(const SelectiveScanLaunch& launch, void* stream);
   const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
   const char* (*quantize)(const QuantizeLaunch& launch, void* stream);

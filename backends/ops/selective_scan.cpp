@@ -136,6 +136,7 @@ extern const FusedOp selective_scan_op = {
                  {"scales_b", std::int64_t{0}},
                  {"has_state", std::int64_t{0}},
                  {"keep_state", std::int64_t{0}}},
+    .family = Family::recurrence,
     .flops = selective_scan_flops,
 };
 

@@ -112,6 +112,7 @@ Verdict HalfPlaces::fits(const Tensor& constant, const Node& node) const {
 Verdict HalfPlaces::can_fused(const Node& node) const {
   const FusedOp& op = *fused_op(node);
   if (op.form != Form::f32 || op.output_type != DType::f32) return no("is in lower precision already");
+  if (place_of(node, "initial_h")) return no("its state goes on from call to call");
   for (const auto& [attribute, value] : node.attrs)
     if (const auto* number = std::get_if<float>(&value); number && attribute != "epsilon")
       if (!holds(*number, bounds(node, attribute, *number)))

@@ -15,9 +15,9 @@ bool takes_any(const Node& node);
 bool multiplies(const Node& node);
 
 /// The choice for the main graph of a model. In float32 stays what has no kernel for the smaller type, what the plan
-/// keeps, whose numbers do not fit, what is computed of whole numbers (positions, ranges, masks, as far as it is
-/// computed of nothing else) or leads to a sine of them, and squares on the way to a sum; and whatever only moves or
-/// changes single elements where that saves Casts.
+/// keeps, whose numbers do not fit, what takes a state that another call left (its roundings would add up), what is
+/// computed of whole numbers (positions, ranges, masks, as far as it is computed of nothing else) or leads to a sine of
+/// them, and squares on the way to a sum; and whatever only moves or changes single elements where that saves Casts.
 class HalfPlaces {
  public:
   HalfPlaces(Graph& graph, Context& context, DType half);

@@ -63,6 +63,7 @@ int run(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, Family::recurrence, Form::f32);
   int changes = 0;
   for (Node* node : nodes) {
+    if (!in_form(*fused_op(*node), Form::i8)) continue;
     if (const Verdict verdict = check(*node, context); verdict) {
       changes += quantize(*node, context);
     } else {

@@ -117,6 +117,8 @@ class TypedBody {
 
   /// The sums and what cannot be of the type, what follows them element by element, and what only they read.
   void find_wide() {
+    const FusedOp* op = find_fused_op(call_.op);
+    if (op && op->family == Family::recurrence) return find_all();
     for (const auto& node : body_.nodes()) {
       const auto is_wide = [&](const Value* value) { return value && wide_.contains(value->producer()); };
       const bool follows = is_one_of(*node, kElementwise) && std::ranges::any_of(node->inputs(), is_wide);
@@ -130,6 +132,14 @@ class TypedBody {
       if (!node.output()->is_graph_output() && std::ranges::all_of(node.output()->uses(), read_wide))
         wide_.insert(&node);
     }
+  }
+
+  /// Of a recurrence: what one step rounds would go on in all that follow.
+  void find_all() {
+    const auto is_float = [&](const Value* value) { return floats_.contains(value); };
+    for (const auto& node : body_.nodes())
+      if (std::ranges::any_of(node->outputs(), is_float) && !node->is("Cast") && !makes_number(*node))
+        wide_.insert(node.get());
   }
 
   void change(Node& node) {

@@ -73,8 +73,8 @@ std::vector<Domain> recurrent_domains() {
           {"QLSTM", axes(true), recurrent, {Special::tiny}},
           {"QGRU", axes(false), recurrent, {Special::tiny}},
           {"SelectiveScan",
-           {numbers("steps", {1, 2, 5, 13}), numbers("more", {0, 0, 3}), numbers("batch", {0, 1, 2, 3}),
-            numbers("channels", {1, 7, 16, 33, 64, 65, 130}), numbers("states", {1, 3, 16}), flag("scales_b"),
+           {numbers("steps", {1, 2, 5, 13, 70}), numbers("more", {0, 0, 3}), numbers("batch", {0, 1, 2, 3}),
+            numbers("channels", {1, 7, 16, 33, 64, 65, 130}), numbers("states", {1, 3, 16, 37}), flag("scales_b"),
             flag("has_state"), flag("keep_state"), flag("constant")},
            selective_scan,
            {Special::nan, Special::infinite, Special::huge, Special::tiny}}};

@@ -7,6 +7,7 @@
 #include "backends/cuda/launches/elements.h"
 #include "backends/cuda/launches/pixels.h"
 #include "backends/cuda/launches/products.h"
+#include "backends/cuda/launches/recurrent.h"
 #include "backends/cuda/launches/rows.h"
 
 namespace modelflow::cuda {
@@ -26,6 +27,7 @@ const char* start_pointwise(const PointwiseLaunch& launch, void* stream);
 const char* start_pool(const PoolLaunch& launch, void* stream);
 const char* start_reduce(const ReduceLaunch& launch, void* stream);
 const char* start_rotary(const RotaryLaunch& launch, void* stream);
+const char* start_selective_scan(const SelectiveScanLaunch& launch, void* stream);
 const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
 const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
 const char* start_quantize(const QuantizeLaunch& launch, void* stream);

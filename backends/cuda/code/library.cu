@@ -30,6 +30,7 @@ constexpr DeviceLibrary kLibrary = {
     .pool = start_pool,
     .reduce = start_reduce,
     .rotary = start_rotary,
+    .selective_scan = start_selective_scan,
     .softmax = start_softmax,
     .squeeze_excite = start_squeeze_excite,
     .quantize = start_quantize,
