@@ -70,7 +70,6 @@ Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
   const ConvAttrs conv(call);
   const Operand& w = call.in(1);
-  if (conv.has_slopes) return no("has a slope for each channel");
   // Each window makes its own: those that overlap would repeat it.
   if (conv.has_pre && !(conv.kernel == Ints(conv.rank(), 1) && conv.pads == Ints(2 * conv.rank(), 0)))
     return no("activates its operand first, and is no product of pixels", call.in(0).name);

@@ -8,17 +8,26 @@
 
 namespace modelflow::cuda {
 
-/// Bias, residual and activation behind a result of these dims with `columns` numbers of bias; throws
+/// Bias, slopes, residual and activation behind a result of these dims with `columns` numbers of bias; throws
 /// Error(invalid_input) naming the op where the operands do not fit.
 template <class OpAttrs>
 EpilogueLaunch epilogue_of(const char* op, const Invocation& call, const OpAttrs& attrs,
                            const ActivationSpec& activation, std::int64_t columns, const Dims& y) {
   const auto fail = [op](const char* why) { throw Error(ErrorKind::invalid_input, std::string(op) + ": " + why); };
-  EpilogueLaunch epilogue = {nullptr, nullptr, static_cast<EpilogueLaunch::Residual>(attrs.residual), 1, activation};
+  EpilogueLaunch epilogue = {nullptr, nullptr,   nullptr, static_cast<EpilogueLaunch::Residual>(attrs.residual),
+                             1,       activation};
   if (attrs.has_bias) {
     const View bias = call.input(attrs.bias_index());
     if (bias.dims.size() != 1 || bias.dims[0] != columns) fail("bias does not fit the result");
     epilogue.bias = bias.data;
+  }
+  if constexpr (requires { attrs.has_slopes; }) {
+    if (attrs.has_slopes) {
+      const View slopes = call.input(attrs.slopes_index());
+      if (slopes.dims.size() != 1 || slopes.dims[0] != columns) fail("slopes do not fit the result");
+      epilogue.slopes = slopes.data;
+      epilogue.activation.kind = Activation::none;
+    }
   }
   if (epilogue.use != EpilogueLaunch::Residual::none) {
     const View residual = call.input(attrs.residual_index());

@@ -33,7 +33,7 @@ Verdict fits(const Node& bn, const Context& context) {
   if (!leads_to_convolution(*bn.output())) return no("no convolution follows", bn.output()->name());
   // 8 bits, and bfloat16 beside float32, would round what keeps its digits now, and cost as much time. On a GPU all of
   // it is in 16 bits anyway.
-  const bool rounds = lowers_convolutions(context.options) && half_type(context.options) == DType::undefined;
+  const bool rounds = replaces_convolutions(context.options);
   return rounds ? no("a lower precision is asked for") : yes();
 }
 

@@ -85,7 +85,7 @@ class Epilogue {
     const std::optional<std::int64_t> filters = weights_in(fused_)->shape()[0].number();
     if (!filters || !along_channels(slopes, *filters)) return {};
     const Node* before = fused_.input(0)->producer();
-    if (lowers_convolutions(context_.options) || (before && before->is("DequantizeLinear"))) {
+    if (replaces_convolutions(context_.options) || (before && before->is("DequantizeLinear"))) {
       miss("-slopes", "there are no slopes of channels in lower precision");
       return {};
     }

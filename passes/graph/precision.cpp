@@ -18,6 +18,10 @@ bool lowers_convolutions(const Options& options) {
   }
 }
 
+bool replaces_convolutions(const Options& options) {
+  return lowers_convolutions(options) && half_type(options) == DType::undefined;
+}
+
 bool quantizes_convolutions(const Options& options) {
   return options.precision == Precision::i8 || options.precision == Precision::automatic;
 }

@@ -1,4 +1,4 @@
-// What follows a product or a convolution before its result is stored: scale, bias, residual, activation.
+// What follows a product or a convolution before its result is stored: scale, bias, residual, slopes, activation.
 #pragma once
 
 #include "backends/cuda/device/activation.h"
@@ -15,6 +15,7 @@ __device__ inline float finished(const EpilogueLaunch& e, float sum, std::int64_
   if (e.bias) x += static_cast<float>(static_cast<const T*>(e.bias)[column]);
   const float residual = e.residual ? static_cast<float>(static_cast<const T*>(e.residual)[at]) : 0;
   if (e.use == Use::before) x += residual;
+  if (e.slopes && x < 0.0F) x *= static_cast<float>(static_cast<const T*>(e.slopes)[column]);
   x = activated(e.activation, x);
   if (e.use == Use::after) x += residual;
   if (e.use == Use::times) x *= residual;

@@ -6,10 +6,11 @@
 
 namespace modelflow::cuda {
 
-/// activation(sum * scale + bias, the residual before) and the residual after it, added or multiplied.
+/// activation(sum * scale + bias, the residual before) and the residual after it, added or multiplied. In front of the
+/// activation, what is negative is multiplied by the slope of its column: PRelu, where the activation is none.
 struct EpilogueLaunch {
   enum class Residual : std::int32_t { none, before, after, times };
-  const void *bias, *residual;  ///< null where there is none
+  const void *bias, *residual, *slopes;  ///< null where there is none
   Residual use;
   float scale;
   ActivationSpec activation;
