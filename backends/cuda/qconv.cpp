@@ -92,7 +92,8 @@ class QConv : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   const QConvAttrs attrs(call);
-  if (call.inputs.size() != attrs.inputs()) return no("the attributes ask for other inputs");
+  if (attrs.conv.has_slopes || call.inputs.size() != attrs.inputs())
+    return no("the attributes ask for other inputs");
   constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::i32, DType::u8};
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
