@@ -85,8 +85,9 @@ std::vector<Index> read_indices(const Value& indices) {
 bool read_places(Row& row, const Value& indices) {
   const Shape &shape = indices.shape(), &data = row.data->shape();
   if (!shape.has_rank() || shape.rank() < 2 || shape.rank() - 1 > data.rank()) return false;
+  if (shape.back().number() != std::ssize(shape.dims()) - 1) return false;
   const std::vector<Index> found = read_indices(indices);
-  if (found.size() != shape.rank() - 1 || shape.back().number() != std::ssize(found)) return false;
+  if (found.size() != shape.rank() - 1) return false;
   std::size_t rows = 0;
   for (std::size_t j = 0; j < found.size(); ++j) {
     const bool whole = shape[j] == data[j] && (found[j].is_place || (data[j].number() == 1 && found[j].number == 0.0));
@@ -145,6 +146,9 @@ struct Rows {
       if (node && !node->is("ScatterElements") && !node->is("ScatterND")) node = nullptr;
     }
     if (rows.size() < 2 || rows.back().at != 0) return no("");
+    constexpr std::int64_t kMostRows = 1LL << 32;  // of an empty tensor there may be more than Pad counts
+    if (last.output()->shape().has_rank() && last.output()->shape()[rows.front().axis].number() > kMostRows)
+      return no("has too many rows");
     const std::optional<double> filled = fill_of(*rows.back().data);
     if (!filled) return no("is not known to be blank", rows.back().data->name());
     blank = *filled;
