@@ -96,7 +96,8 @@ std::vector<Call> samples() {
                                                          {2, 5, 4, 37, 3, false, true, true},
                                                          {3, 1, 1, 8, 16, true, true, true},
                                                          {1, 7, 7, 100, 1, false, false, true},
-                                                         {2, 3, 3, 5, 64, true, true, false}}) {
+                                                         {2, 3, 3, 5, 64, true, true, false},
+                                                         {3, 9, 9, 130, 20, true, false, true}}) {
       Call call{"SelectiveScan", {}, {}, {}};
       call.attrs.set("steps", s.steps)
           .set("scales_b", s.scales_b ? 1 : 0)
