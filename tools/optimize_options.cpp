@@ -212,9 +212,10 @@ void convert_precision(const Raw& raw, bool list, Options& options) {
     throw Error(ErrorKind::usage,
                 "--observer, --metric, --score and --max-drop are for low precision: add --precision int8 or another");
   if (options.precision == Precision::i8 && raw.calibration.empty() && !list)
-    throw Error(ErrorKind::usage,
-                "--precision int8 needs typical inputs: add --calibration DIR (of .npz files), or use "
-                "--precision int8-dynamic, which needs none");
+    throw Error(
+        ErrorKind::usage,
+        std::string("--precision int8 needs typical inputs: add --calibration DIR (of .npz files)") +
+            (options.target.device == Device::cpu ? ", or use --precision int8-dynamic, which needs none" : ""));
   const bool reads_samples = options.precision == Precision::i8 || options.precision == Precision::i4_weights ||
                              options.precision == Precision::automatic;
   if (!raw.calibration.empty() && !reads_samples)
@@ -272,9 +273,9 @@ void check_paths(const Raw& raw, Arguments& out) {
 void convert(const Raw& raw, Arguments& out) {
   check_paths(raw, out);
   Options& options = out.options;
+  options.target = Target::parse(raw.target);
   convert_precision(raw, out.list, options);
   options.level = parse_level(raw);
-  options.target = Target::parse(raw.target);
   options.measure = !raw.no_measure && !raw.fast;
   options.profile = out.json || !out.report_file.empty();  // nothing else tells of nodes
   options.verify = !raw.no_verify;

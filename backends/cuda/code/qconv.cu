@@ -41,17 +41,16 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_qconv(const __grid_con
     if (pixel >= pixels || filter >= c.filters) return;
     const std::int64_t at = Window(c, pixel).y + filter * c.y_strides.channel;
     const int count = c.filters - filter < 8 ? static_cast<int>(c.filters - filter) : 8;
-    float steps[8] = {};
 #pragma unroll 1
-    for (int i = 0; i < count; ++i) {
-      const std::int64_t place = at + i * c.y_strides.channel;
-      const float step = finished(q.epilogue, sums[i], filter + i, place);
-      if (!c.wide_y) y[place] = stored<Byte>(step);
-      sums[i] = static_cast<std::int32_t>(stored<Byte>(step));
+    for (int i = 0; i < count; ++i)
+      sums[i] = stored<Byte>(finished(q.epilogue, sums[i], filter + i, at + i * c.y_strides.channel));
+    if (c.wide_y) {
+      Pack<Byte, 8> pack;
+      for (int i = 0; i < 8; ++i) pack.of[i] = static_cast<Byte>(sums[i]);
+      *reinterpret_cast<Pack<Byte, 8>*>(y + at) = pack;
+      return;
     }
-    if (!c.wide_y) return;
-    for (int i = 0; i < 8; ++i) steps[i] = static_cast<float>(sums[i]);
-    write<Byte, 8>(steps, y + at);
+    for (int i = 0; i < count; ++i) y[at + i * c.y_strides.channel] = static_cast<Byte>(sums[i]);
   });
 }
 

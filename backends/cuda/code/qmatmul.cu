@@ -53,12 +53,13 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_qmatmul(const __grid_c
   gemm_block<Byte, Shape, false, false>(g.stride, shared, fetch_a, fetch_b, [&](int r, int c, std::int32_t* sums) {
     const std::int64_t row = row0 + r, column = column0 + c;
     if (row >= g.m || column >= g.n) return;
-    float products[8] = {};
-    const int here_n = g.n - column < 8 ? static_cast<int>(g.n - column) : 8;
+    const int count = g.n - column < 8 ? static_cast<int>(g.n - column) : 8;
     const float by_row = g.a_scales ? g.a_scales[row] : 1;
-    for (int i = 0; i < 8; ++i)
-      if (i < here_n)
-        products[i] = static_cast<float>(shifted(sums[i], g.shift[column + i])) * by_row * g.b_scales[column + i];
+    auto* const products = reinterpret_cast<float*>(sums);  // in their place: an array of its own would lie in memory
+    for (int i = 0; i < count; ++i) {
+      const float product = static_cast<float>(shifted(sums[i], g.shift[column + i])) * by_row * g.b_scales[column + i];
+      memcpy(products + i, &product, sizeof product);
+    }
     store_row(g.epilogue, products, g.y, row, column, g.m, g.n, 0, g.wide_y);
   });
 }
