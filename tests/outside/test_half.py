@@ -165,10 +165,13 @@ def test_float32_is_planned_too(plan):
 @pytest.mark.parametrize("arguments, why", [(["--precision", "fp16"], "float16 would not pay"),
                                             (["--precision", "int8-dynamic", "--target", "cuda:sm_90"], "a GPU takes fp16, bf16, int8, int8-weights and int4-weights"),
                                             (["--precision", "bf16", "--target", "cuda:sm_75"], "does not compute in bfloat16"),
-                                            (["--precision", "int8", "--calibration", ".", "--target", "cuda:sm_75"], "has no kernels for int8"),
+                                            (["--precision", "int8", "--calibration", "SAMPLES", "--target", "cuda:sm_75"], "has no kernels for int8"),
                                             (["--target", "cuda"], "needs the kind of the device")])
 def test_refusals(optimize, tmp_path, arguments, why):
     onnx.save(convnet(), tmp_path / "in.onnx")
+    (tmp_path / "samples").mkdir()
+    np.savez(tmp_path / "samples/0.npz", **feeds("convnet"))
+    arguments = [tmp_path / "samples" if word == "SAMPLES" else word for word in arguments]
     done = optimize(tmp_path / "in.onnx", "-o", tmp_path / "out.onnx", *arguments)
     assert done.code in (2, 4) and why in done.err and not (tmp_path / "out.onnx").exists()
 
