@@ -86,7 +86,8 @@ Verdict accepts_rows(const Operand& w, const Operand& scale, const Tensor* bias)
   for (std::int64_t r = 0; bias && r < bias->elements(); ++r)
     largest = std::max(largest, std::abs(static_cast<double>(bias->as<std::int32_t>()[static_cast<std::size_t>(r)])));
   constexpr double kProduct = 255.0 * 128, kMost = 2e9;
-  const bool fits = largest + kProduct * static_cast<double>(bytes.elements() / rows) < kMost;
+  const std::int64_t depth = bytes.elements() / rows;
+  const bool fits = largest + kProduct * static_cast<double>(depth) < kMost;
   return fits ? yes() : no("sums may leave the range of 32 bits", w.name);
 }
 

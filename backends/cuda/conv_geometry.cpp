@@ -22,7 +22,7 @@ Dims read_geometry(const char* op, const ops::ConvAttrs& conv, const Dims& weigh
   if (x.size() != rank + 2) fail("x is not of the rank of the weights");
   const std::int64_t channels = x[conv.x_last ? rank + 1 : 1];
   if (channels != weights[1] * conv.group) fail("x has other channels than the weights");
-  const Dims y = conv.output_dims(x, weights[0]);
+  Dims y = conv.output_dims(x, weights[0]);
   const std::size_t first_y = conv.y_last ? 1 : 2;
   const auto small = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
   c.batch = x[0], c.channels = small(channels), c.filters = small(weights[0]), c.group = small(conv.group);

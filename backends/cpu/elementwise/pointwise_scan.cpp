@@ -114,7 +114,7 @@ class PointwiseScan : public Implementation {
 
 Verdict accepts(const Call& call, const Target& target) {
   if (call.inputs.size() > kInputs) return no("takes eight inputs at most");
-  if (const Verdict v = accepts_float32(call, target); !v) return v;
+  if (Verdict v = accepts_float32(call, target); !v) return v;
   try {
     const PointwiseScanAttrs scan(call);
     const PointwiseTiles tiles(scan.program, scan.inputs(), vector_code_any.pointwise, scan.written());
