@@ -34,6 +34,10 @@ const char* const kModels[] = {
     R"((float[2,1,3] a, float[2,1,3] b) => (float[] y) <float[2,2,3] blank = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, int64[2,1,3] i = {0, 0, 0, 1, 0, 0}, int64[2,1,3] j = {0, 1, 0, 1, 1, 0}> {
       p = ScatterND(blank, i, a)  y = ScatterND(p, j, b)
     })",
+    // a number among rows
+    R"((float x) => (float[] y) <float[1,1,2] token = {1, 2}, float[1,2,2] positions = {10, 20, 30, 40}> {
+      c = Concat<axis = 1>(token, x)  y = Add(c, positions)
+    })",
     // weights of a GRU that are a number
     R"((float[2,3,1] x) => (float[2,3,1,4] y) <float w = {-0.25}, float[1,12,4] r = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48}> {
       s = Transpose<perm = [1, 0, 2]>(x)  a = GRU<hidden_size = 4>(s, w, r)  y = Transpose<perm = [2, 0, 1, 3]>(a)

@@ -49,7 +49,8 @@ Verdict read(const Node& concat, Rows& rows) {
       continue;
     }
     const Shape& shape = operand->shape();
-    if (rows.x || operand->dtype() != DType::f32 || !shape.has_rank() || !shape[rows.axis].number())
+    const bool known = rank_of(operand) == *rank && shape[rows.axis].number();
+    if (rows.x || operand->dtype() != DType::f32 || !known)
       return no("more than one operand is not constant, or its rows are not known", operand->name());
     rows.x = operand;
     rows.own = *shape[rows.axis].number();
