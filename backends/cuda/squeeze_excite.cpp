@@ -30,7 +30,7 @@ class Excite : public Implementation {
         skip_(CallAttrs(call).flag("skip")) {}
 
  protected:
-  /// `biases`: their places among the inputs, each right behind its weights or their scales; launch has the weights.
+  /// `launch` has the weights; b1, w2 and b2 are places among the inputs, as is 1 for w1.
   void excite(Invocation& call, ExciteLaunch& launch, std::size_t b1, std::size_t w2, std::size_t b2) const {
     const View x = call.input(0);
     launch.image = image_of(kOp, x, last_);
