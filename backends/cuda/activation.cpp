@@ -3,6 +3,7 @@
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -35,8 +36,6 @@ Verdict accepts(const Call& call, const Target&) {
   return accepts_numbers(call);
 }
 
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
-
 }  // namespace
 
 const Kernel activation = {
@@ -45,7 +44,7 @@ const Kernel activation = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Elementwise>,
 };
 

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/cuda/places.h"
-#include "backends/cuda/work.h"
-
 namespace modelflow::cuda {
 namespace {
 
@@ -29,18 +26,10 @@ Steps steps_of(const CallAttrs& attrs, const std::string& of) {
 
 Tensor padded(const Tensor& w) {
   const Rows from = rows_of(w);
-  const std::int64_t stride = (from.depth + 15) / 16 * 16;
+  const std::int64_t stride = row_bytes(from.depth);
   return Tensor::make(DType::i8, {from.rows, stride}, [&](std::byte* to) {
     std::fill_n(to, from.rows * stride, std::byte{0});
     for (std::int64_t r = 0; r < from.rows; ++r) std::copy_n(w.data() + r * from.depth, from.depth, to + r * stride);
-  });
-}
-
-Tensor transposed(const Tensor& w) {
-  const std::int64_t rows = w.dims()[0], columns = w.dims()[1];
-  return Tensor::make(DType::i8, {columns, rows}, [&](std::byte* to) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t c = 0; c < columns; ++c) to[c * rows + r] = w.data()[r * columns + c];
   });
 }
 
@@ -75,12 +64,12 @@ Tensor dequantized(const Tensor& w, const Tensor& scale) {
   });
 }
 
-Verdict accepts_rows(const Operand& w, const Operand& scale, const Tensor* bias) {
+Verdict accepts_rows(const Operand& w, std::size_t axis, const Operand& scale, const Tensor* bias) {
   for (const Operand* operand : {&w, &scale})
     if (!operand->constant) return no("is not constant", operand->name);
   const Tensor& bytes = *w.constant;
   if (bytes.dtype() != DType::i8 || bytes.elements() == 0) return no("is not of numbers in 8 bits", w.name);
-  const std::int64_t rows = bytes.dims()[0];
+  const std::int64_t rows = bytes.dims()[axis];
   if (scale.constant->dims() != Dims{rows}) return no("has not one entry per filter", scale.name);
   double largest = 0;
   for (std::int64_t r = 0; bias && r < bias->elements(); ++r)
@@ -89,12 +78,6 @@ Verdict accepts_rows(const Operand& w, const Operand& scale, const Tensor* bias)
   const std::int64_t depth = bytes.elements() / rows;
   const bool fits = largest + kProduct * static_cast<double>(depth) < kMost;
   return fits ? yes() : no("sums may leave the range of 32 bits", w.name);
-}
-
-double byte_product_seconds(const Call& call, const Target& target) {
-  const FusedOp& op = *find_fused_op(call.op);
-  return target.launch +
-         std::max(target.compute(DType::i8, op.flops(call), kTensorShare), target.stream(operand_bytes(call)));
 }
 
 }  // namespace modelflow::cuda

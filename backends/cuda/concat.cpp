@@ -4,6 +4,7 @@
 #include "backends/call_attrs.h"
 #include "backends/cuda/image.h"
 #include "backends/cuda/kernels.h"
+#include "backends/cuda/work.h"
 #include "backends/ops/repeats.h"
 
 namespace modelflow::cuda {
@@ -119,10 +120,8 @@ Verdict accepts_upsample(const Call& call, const Target&) {
 
 Verdict accepts_qupsample(const Call& call, const Target&) {
   if (Verdict verdict = repeats(call); !verdict) return verdict;
-  return accepts_only(call, DType::u8);
+  return accepts_declared_types(call);
 }
-
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
 
 }  // namespace
 
@@ -132,7 +131,7 @@ const Kernel concat = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts_concat,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Concat>,
 };
 
@@ -142,7 +141,7 @@ const Kernel qupsample = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts_qupsample,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Upsample>,
 };
 
@@ -152,7 +151,7 @@ const Kernel upsample = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts_upsample,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Upsample>,
 };
 

@@ -7,6 +7,7 @@
 #include "backends/cuda/launches/shared_memory.h"
 #include "backends/cuda/library.h"
 #include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -80,8 +81,6 @@ Verdict accepts(const Call& call, const Target& target) {
   return fits_shared(4 * n, target.l1) ? yes() : no("a row does not fit into shared memory", call.in(0).name);
 }
 
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
-
 }  // namespace
 
 const Kernel layer_norm = {
@@ -90,7 +89,7 @@ const Kernel layer_norm = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<LayerNorm>,
 };
 

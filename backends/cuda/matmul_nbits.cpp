@@ -82,7 +82,7 @@ double cost(const Call& call, const Target& target) {
   const double columns = static_cast<double>(call.in(1).shape[0].number().value_or(1));
   const double rows = call.outputs.at(0).shape.known_elements() / std::max(columns, 1.0);
   const double weights = call.in(1).shape.known_elements() * 8 / static_cast<double>(MatMulNBitsAttrs(call).bits);
-  return product_seconds_beside(kEach * weights * std::ceil(rows / kTileRows), call, target);
+  return product_seconds_in(call.in(0).dtype, kEach * weights * std::ceil(rows / kTileRows), call, target);
 }
 
 }  // namespace

@@ -44,9 +44,12 @@ Verdict accepts_numbers(const Call& call) {
   return yes();
 }
 
-Verdict accepts_only(const Call& call, DType dtype) {
-  for (const Operand& operand : call.inputs)
-    if (operand.dtype != dtype) return no("is not of the type " + std::string(name(dtype)), operand.name);
+Verdict accepts_declared_types(const Call& call) {
+  const std::vector<DType>& types = find_fused_op(call.op)->input_types;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const DType declared = types[std::min(i, types.size() - 1)];
+    if (call.in(i).dtype != declared) return no("is not " + std::string(name(declared)), call.in(i).name);
+  }
   return yes();
 }
 

@@ -79,7 +79,7 @@ class Pool : public Implementation {
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
-  return call.op == kBytes ? accepts_only(call, DType::u8) : accepts_numbers(call);
+  return call.op == kBytes ? accepts_declared_types(call) : accepts_numbers(call);
 }
 
 double cost(const Call& call, const Target& target) {

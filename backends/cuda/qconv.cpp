@@ -52,7 +52,7 @@ class QConv : public Implementation {
     c.direct = !dense(attrs_.conv);
     q.four =
         attrs_.conv.x_last && attrs_.conv.y_last && c.group == c.channels && c.group == c.filters && c.group % 4 == 0;
-    q.w_stride = (element_count(weights_) / weights_[0] + 15) / 16 * 16;
+    q.w_stride = row_bytes(element_count(weights_) / weights_[0]);
     c.large = large_tiles(c.batch * c.rows * c.columns, c.filters, 1, target_);
     check(kOp, library_.qconv(q, call.stream()));
   }
@@ -92,22 +92,17 @@ class QConv : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   const QConvAttrs attrs(call);
-  if (attrs.conv.has_slopes || call.inputs.size() != attrs.inputs())
-    return no("the attributes ask for other inputs");
-  constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::i32, DType::u8};
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
+  if (attrs.conv.has_slopes || call.inputs.size() != attrs.inputs()) return no("the attributes ask for other inputs");
+  if (Verdict v = accepts_declared_types(call); !v) return v;
   const Operand &w = call.in(1), &bias = call.in(QConvAttrs::kBias);
   if (Verdict v = accepts_filters(w, attrs.conv); !v) return v;
   if (!bias.constant) return no("is not constant", bias.name);
   if (bias.constant->dims() != Dims{w.constant->dims()[0]}) return no("has not one entry per filter", bias.name);
-  return accepts_rows(w, call.in(QConvAttrs::kScale), bias.constant);
+  return accepts_rows(w, 0, call.in(QConvAttrs::kScale), bias.constant);
 }
 
 double cost(const Call& call, const Target& target) {
-  if (dense(ConvAttrs(call))) return byte_product_seconds(call, target);
-  const double flops = find_fused_op(kOp)->flops(call);
-  return target.launch + std::max(target.compute(flops, kPlainShare), target.stream(operand_bytes(call)));
+  return product_seconds_in(dense(ConvAttrs(call)) ? DType::u8 : DType::f32, 0, call, target);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // QMatMul on a GPU: rows become steps of 8 bits in scratch memory, which tensor cores multiply with the weights.
 #include "backends/cuda/bytes.h"
 #include "backends/cuda/epilogue.h"
+#include "backends/cuda/filters.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
@@ -24,7 +25,7 @@ class QMatMul : public Implementation {
   QMatMul(const Call& call, const DeviceLibrary& library, const Target& target)
       : library_(library), target_(target), attrs_(call), activation_(activation_of(call)) {
     const Tensor& b = *call.in(1).constant;
-    const Tensor rows = attrs_.trans_b ? b : transposed(b);
+    const Tensor rows = attrs_.trans_b ? b : turned(b, true).reshaped({b.dims()[1], b.dims()[0]});
     n_ = rows.dims()[0];
     k_ = rows.dims()[1];
     b_.push_back(uploaded(library, padded(rows)));
@@ -58,7 +59,7 @@ class QMatMul : public Implementation {
 
  private:
   RowStepsLaunch steps(Invocation& call, const View& a, std::int64_t m) const {
-    RowStepsLaunch rows = {m, k_, (k_ + 15) / 16 * 16, static_cast<const float*>(a.data), nullptr, nullptr, {}};
+    RowStepsLaunch rows = {m, k_, row_bytes(k_), static_cast<const float*>(a.data), nullptr, nullptr, {}};
     rows.y = reinterpret_cast<std::uint8_t*>(call.scratch(static_cast<std::size_t>(m * rows.stride)));
     if (attrs_.by_row())
       rows.scales = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(m) * sizeof(float)));
@@ -80,21 +81,15 @@ Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != attrs.inputs()) return no("the attributes ask for other inputs");
   if (attrs.per_tensor) return no("has one scale for all of a, which is known at run time only", call.in(0).name);
   if (attrs.has_zero_point) return no("has zero points", call.in(1).name);
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const DType type = i == 1 ? DType::i8 : DType::f32;
-    if (call.in(i).dtype != type) return no("is not " + std::string(name(type)), call.in(i).name);
-  }
-  const Operand &b = call.in(1), &scale = call.in(2);
-  for (const Operand* operand : {&b, &scale})
-    if (!operand->constant) return no("is not constant", operand->name);
-  if (b.constant->rank() != 2 || b.constant->elements() == 0) return no("is no matrix", b.name);
-  const Tensor rows = attrs.trans_b ? *b.constant : transposed(*b.constant);
-  return accepts_rows({b.name, DType::i8, {}, &rows}, scale, nullptr);
+  if (Verdict v = accepts_declared_types(call); !v) return v;
+  const Operand& b = call.in(1);
+  if (b.constant && b.constant->rank() != 2) return no("is no matrix", b.name);
+  return accepts_rows(b, attrs.trans_b ? 0 : 1, call.in(2), nullptr);
 }
 
 double cost(const Call& call, const Target& target) {
   const double a = 4 * call.in(0).shape.known_elements();
-  return byte_product_seconds(call, target) + target.launch + target.stream(a + a / 2);
+  return product_seconds_in(DType::i8, 0, call, target) + target.launch + target.stream(a + a / 2);
 }
 
 }  // namespace

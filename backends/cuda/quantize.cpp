@@ -4,6 +4,7 @@
 #include "backends/cuda/bytes.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -85,7 +86,7 @@ class QAdd : public Implementation {
   QAddLaunch sum_ = {};
 };
 
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
+Verdict accepts(const Call& call, const Target&) { return accepts_declared_types(call); }
 
 }  // namespace
 
@@ -94,8 +95,8 @@ const Kernel quantize = {
     .name = "cuda.quantize",
     .device = Device::cuda,
     .sm = 75,
-    .accepts = [](const Call& call, const Target&) { return accepts_only(call, DType::f32); },
-    .cost = cost,
+    .accepts = accepts,
+    .cost = moving_seconds,
     .create = create<Convert>,
 };
 
@@ -104,8 +105,8 @@ const Kernel dequantize = {
     .name = "cuda.dequantize",
     .device = Device::cuda,
     .sm = 75,
-    .accepts = [](const Call& call, const Target&) { return accepts_only(call, DType::u8); },
-    .cost = cost,
+    .accepts = accepts,
+    .cost = moving_seconds,
     .create = create<Convert>,
 };
 
@@ -114,8 +115,8 @@ const Kernel qadd = {
     .name = "cuda.qadd",
     .device = Device::cuda,
     .sm = 75,
-    .accepts = [](const Call& call, const Target&) { return accepts_only(call, DType::u8); },
-    .cost = cost,
+    .accepts = accepts,
+    .cost = moving_seconds,
     .create = create<QAdd>,
 };
 

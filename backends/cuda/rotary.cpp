@@ -3,6 +3,7 @@
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
 #include "backends/ops/rotary_attrs.h"
 
 namespace modelflow::cuda {
@@ -79,8 +80,6 @@ Verdict accepts(const Call& call, const Target&) {
   return accepts_numbers(call);
 }
 
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
-
 }  // namespace
 
 const Kernel rotary = {
@@ -89,7 +88,7 @@ const Kernel rotary = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Rotary>,
 };
 

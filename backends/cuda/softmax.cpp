@@ -3,6 +3,7 @@
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
+#include "backends/cuda/work.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/softmax_attrs.h"
 
@@ -69,8 +70,6 @@ Verdict accepts(const Call& call, const Target&) {
   return yes();
 }
 
-double cost(const Call& call, const Target& target) { return target.launch + target.stream(operand_bytes(call)); }
-
 }  // namespace
 
 const Kernel softmax = {
@@ -79,7 +78,7 @@ const Kernel softmax = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = cost,
+    .cost = moving_seconds,
     .create = create<Softmax>,
 };
 

@@ -111,11 +111,9 @@ Verdict accepts(const Call& call, const Target&) {
 
 Verdict accepts_bytes(const Call& call, const Target&) {
   if (call.inputs.size() != 7) return no("takes x and two convolutions with scales and bias");
-  constexpr DType kTypes[] = {DType::u8, DType::i8, DType::f32, DType::f32, DType::i8, DType::f32, DType::f32};
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.in(i).dtype != kTypes[i]) return no("is not " + std::string(name(kTypes[i])), call.in(i).name);
+  if (Verdict v = accepts_declared_types(call); !v) return v;
   for (const std::size_t i : {1, 4})
-    if (Verdict v = accepts_rows(call.in(i), call.in(i + 1), nullptr); !v) return v;
+    if (Verdict v = accepts_rows(call.in(i), 0, call.in(i + 1), nullptr); !v) return v;
   return accepts_activation(call);
 }
 

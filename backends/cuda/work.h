@@ -7,12 +7,13 @@ namespace modelflow::cuda {
 
 /// The oldest devices whose tensor cores kernels use.
 inline constexpr int kTensorCores = 80;
-/// What hand-written tiles are expected to reach of the peak. Not measured on a device yet.
-inline constexpr double kTensorShare = 0.4, kPlainShare = 0.5;
 
+/// Seconds of a call that waits for memory alone: operands and results move once.
+double moving_seconds(const Call& call, const Target& target);
 /// Seconds of a call whose work FusedOp::flops counts.
 double product_seconds(const Call& call, const Target& target);
-/// And so many operations in plain arithmetic, which do not overlap with them.
-double product_seconds_beside(double flops, const Call& call, const Target& target);
+/// The same where factors are of this type, whatever x is, and with so many operations in plain arithmetic beside them,
+/// which do not overlap.
+double product_seconds_in(DType factors, double beside, const Call& call, const Target& target);
 
 }  // namespace modelflow::cuda

@@ -10,6 +10,7 @@
 #include "passes/graph/depends.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/stacks.h"
 
 namespace modelflow::passes {
 namespace {
@@ -238,20 +239,14 @@ class Fusing {
 };
 
 int run(Graph& graph, Context& context) {
-  int changes = 0;
   if (context.model.opset() < 13) return 0;
-  for (Node* stack : nodes_of(graph, {"Concat"})) {
-    Verdict verdict = Fusing(graph, context, *stack).fuse(0);
-    if (!verdict) {  // the first step may leave out what it would multiply by a state of zeros
-      const Verdict behind = Fusing(graph, context, *stack).fuse(1);
-      if (behind || verdict.reason.empty()) verdict = behind;
-    }
-    if (!verdict && !verdict.reason.empty()) context.miss(kRule, stack, verdict.reason);
-    changes += verdict.ok;
-  }
-  graph.prune();
-  if (changes) graph.sort();  // the last state may be read in front of where the results are stacked
-  return changes;
+  return fuse_stacks(graph, context, kRule, [&](Node& stack) {
+    Verdict all = Fusing(graph, context, stack).fuse(0);
+    if (all) return all;
+    // The first step may leave out what it would multiply by a state of zeros.
+    Verdict behind = Fusing(graph, context, stack).fuse(1);
+    return behind || all.reason.empty() ? behind : all;
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "passes/graph/depends.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/stacks.h"
 #include "passes/normalize/normalize.h"
 #include "passes/normalize/scan_factors.h"
 
@@ -216,16 +217,10 @@ class Fusing {
 };
 
 int run(Graph& graph, Context& context) {
-  int changes = 0;
-  for (Node* stack : nodes_of(graph, {"Concat"})) {
-    if (stack->inputs().size() < 2 || context.model.opset() < 13) continue;
-    const Verdict verdict = Fusing(graph, context, *stack).fuse();
-    if (!verdict && !verdict.reason.empty()) context.miss(kRule, stack, verdict.reason);
-    changes += verdict.ok;
-  }
-  graph.prune();
-  if (changes) graph.sort();  // the last state may be read in front of where the results are stacked
-  return changes;
+  return fuse_stacks(graph, context, kRule, [&](Node& stack) {
+    const bool may = stack.inputs().size() >= 2 && context.model.opset() >= 13;
+    return may ? Fusing(graph, context, stack).fuse() : no("");
+  });
 }
 
 }  // namespace
