@@ -50,6 +50,7 @@ struct DeviceLibrary {
   const char* (*conv_transpose)(const ConvTransposeLaunch& launch, void* stream);
   const char* (*attention)(const AttentionLaunch& launch, void* stream);
   const char* (*pointwise)(const PointwiseLaunch& launch, void* stream);
+  const char* (*pointwise_scan)(const PointwiseScanLaunch& launch, void* stream);
   const char* (*pool)(const PoolLaunch& launch, void* stream);
   const char* (*reduce)(const ReduceLaunch& launch, void* stream);
   const char* (*rotary)(const RotaryLaunch& launch, void* stream);

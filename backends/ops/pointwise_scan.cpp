@@ -68,6 +68,15 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
+/// A first state that is no constant may be the last one of another call.
+std::vector<std::string> roles(const Call& call) {
+  std::vector<std::string> names = inputs(call);
+  const PointwiseScanAttrs scan(call);
+  for (std::size_t i = scan.first_state(); i < names.size(); ++i)
+    if (!call.in(i).constant) names[i] = "initial_h";
+  return names;
+}
+
 /// What the values of step `step` are called in the body: operands of the program and its lines.
 std::string name_of(const PointwiseScanAttrs& scan, const Instruction::Source& source, std::int64_t step) {
   if (!source.input) return fmt::format("t{}_{}", source.index, step);
@@ -180,6 +189,15 @@ std::vector<Call> samples() {
               0,
               6,
               true},
+             {"Mul x0 x3; Add t0 x1; Mul t1 x2",
+              2,
+              {1},
+              {{2, 9, 1024}, {2, 9, 1024}},
+              {{1024}, {2, 1024}},
+              1,
+              0,
+              9,
+              true},
              {"Add x0 x1; Mul t0 x2; Max t1 x3", 1, {2, 1}, {{600, 3}}, {{600}, {600}, {}}, 1, 0, 3, true}}) {
       Call call{"PointwiseScan", {}, {}, {{"y", DType::f32, {}}}};
       call.attrs.set("program", std::string(s.program))
@@ -228,6 +246,8 @@ extern const FusedOp pointwise_scan_op = {
                  {"first", std::int64_t{0}},
                  {"steps", std::int64_t{1}},
                  {"keep_state", std::int64_t{0}}},
+    .family = Family::recurrence,
+    .roles = roles,
 };
 
 }  // namespace modelflow::ops

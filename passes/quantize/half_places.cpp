@@ -42,12 +42,32 @@ bool is_short(const Node& node) {
   return depth.known() && depth.value() < kLeastDepth;
 }
 
+/// A program that takes the larger of it and something else, or the smaller: RWKV's first maximum is -1e38.
+bool bounds_program(const std::string& program, float number) {
+  const auto has = [&](const char* op) { return program.find(op) != std::string::npos; };
+  return number < 0 ? has("Max ") || has("AtLeast ") : has("Min ") || has("AtMost ");
+}
+
 /// Whose constants bound or hide: what is beyond all numbers of a type is as good as its largest one.
 bool bounds(const Node& node, std::string_view attribute, float number) {
   if (node.is("Add")) return number < 0;
   if (node.domain() != kDomain) return is_one_of(node, {"Where", "Clip", "Min", "Max", "Pad"});
+  if (attribute.empty()) return bounds_program(node.attrs.text("program"), number);
   const bool clips = node.attrs.text("activation") == "Clip" && (attribute == "alpha" || attribute == "beta");
   return clips || attribute.starts_with("mask_") || attribute == "causal_number";
+}
+
+/// Whether a state comes from outside of the model, as it is or moved: the last one of an earlier call.
+bool takes_state_of_another_call(const Node& node) {
+  const FusedOp& op = *fused_op(node);
+  const std::vector<std::string> roles = op.roles ? op.roles(call_of(node)) : op.inputs(call_of(node));
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    if (roles[i] != "initial_h" && roles[i] != "initial_c") continue;
+    const Value* state = node.input(i);
+    while (state && state->producer() && is_view(*state->producer())) state = state->producer()->input(0);
+    if (state && !state->producer() && !state->constant()) return true;
+  }
+  return false;
 }
 
 /// By itself or as a line of a program.
@@ -112,7 +132,7 @@ Verdict HalfPlaces::fits(const Tensor& constant, const Node& node) const {
 Verdict HalfPlaces::can_fused(const Node& node) const {
   const FusedOp& op = *fused_op(node);
   if (op.form != Form::f32 || op.output_type != DType::f32) return no("is in lower precision already");
-  if (place_of(node, "initial_h")) return no("its state goes on from call to call");
+  if (takes_state_of_another_call(node)) return no("its state goes on from call to call");
   for (const auto& [attribute, value] : node.attrs)
     if (const auto* number = std::get_if<float>(&value); number && attribute != "epsilon")
       if (!holds(*number, bounds(node, attribute, *number)))

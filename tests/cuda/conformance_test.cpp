@@ -57,7 +57,7 @@ TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
   const Kernel& kernel = *std::get<const Kernel*>(GetParam());
   const std::set<std::string_view> ops = {"Activation", "Pointwise",     "Softmax",      "Reduce",
                                           "Rotary",     "GroupNorm",     "Concat",       "Upsample",
-                                          "Pool",       "SqueezeExcite", "SelectiveScan"};
+                                          "Pool",       "SqueezeExcite", "SelectiveScan", "PointwiseScan"};
   if (!kernel.fits(target_) || !ops.contains(kernel.op)) return;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const Call& sample : find_fused_op(kernel.op)->samples()) {

@@ -119,7 +119,7 @@ std::vector<Domain> elementwise_domains() {
       {"PointwiseScan",
        {words("begins", {"Add", "Mul", "Exp", "Sigmoid", "Max"}), numbers("lines", {1, 2, 5, 9}),
         numbers("sequences", {1, 2, 3}), numbers("constants", {0, 1, 2}), numbers("states", {1, 2, 3}),
-        words("step", {"", "0", "1", "17", "2,33", "3,64", "2,3,65", "1,1030", "0,5", "4,0"}),
+        words("step", {"", "0", "1", "17", "2,33", "3,64", "2,3,65", "1,1030", "3,1024", "0,5", "4,0"}),
         numbers("axis", {0, 1, 2}), numbers("steps", {1, 2, 3, 7}), numbers("first", {0, 0, 1}),
         numbers("more", {0, 0, 2}), flag("keep_state")},
        pointwise_scan,

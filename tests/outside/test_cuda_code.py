@@ -12,7 +12,7 @@ from conftest import BUILD
 LIBRARY = BUILD / "libmodelflow_ort_cuda.so"
 CUOBJDUMP = os.environ.get("MODELFLOW_CUOBJDUMP") or shutil.which("cuobjdump") or ""
 # A kernel with more than one of sinf and cosf gets this much stack, whatever else is in it: digits of 2/pi for arguments beyond 1e5.
-PROGRAMS, DIGITS = re.compile("run_elements|reduce_rows|reduce_columns"), 32
+PROGRAMS, DIGITS = re.compile("run_elements|run_steps|reduce_rows|reduce_columns"), 32
 ELEMENT = {"float": 4, "__half": 2, "__nv_bfloat16": 2}
 pytestmark = [pytest.mark.skipif(not LIBRARY.exists(), reason="no libmodelflow_ort_cuda.so: built without a CUDA compiler"),
               pytest.mark.skipif(not CUOBJDUMP, reason="no cuobjdump: tools/setup --cuda brings it")]

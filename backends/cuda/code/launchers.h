@@ -24,6 +24,7 @@ const char* start_conv(const ConvLaunch& launch, void* stream);
 const char* start_conv_transpose(const ConvTransposeLaunch& launch, void* stream);
 const char* start_attention(const AttentionLaunch& launch, void* stream);
 const char* start_pointwise(const PointwiseLaunch& launch, void* stream);
+const char* start_pointwise_scan(const PointwiseScanLaunch& launch, void* stream);
 const char* start_pool(const PoolLaunch& launch, void* stream);
 const char* start_reduce(const ReduceLaunch& launch, void* stream);
 const char* start_rotary(const RotaryLaunch& launch, void* stream);

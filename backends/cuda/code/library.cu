@@ -27,6 +27,7 @@ constexpr DeviceLibrary kLibrary = {
     .conv_transpose = start_conv_transpose,
     .attention = start_attention,
     .pointwise = start_pointwise,
+    .pointwise_scan = start_pointwise_scan,
     .pool = start_pool,
     .reduce = start_reduce,
     .rotary = start_rotary,

@@ -55,9 +55,11 @@ __device__ inline void run_line(const Program::Line& line, float (&a)[N], const 
   }
 }
 
-/// read(i, v) gives input `i`. The result is in `v`; `shared` has room for what is kept of all threads.
-template <int N, class Read>
-__device__ inline void run_program(const Program& program, const Read& read, float* shared, float (&v)[N]) {
+/// read(i, v) gives input `i`; wrote(i, v) gets the result of line `i`. The last one is in `v`; `shared` has room for
+/// what is kept of all threads.
+template <int N, class Read, class Wrote>
+__device__ inline void run_program(const Program& program, const Read& read, const Wrote& wrote, float* shared,
+                                   float (&v)[N]) {
   Kept<N> kept(shared);
   const auto get = [&](std::uint8_t from, float(&to)[N]) {
     if (from == Program::kBefore) {
@@ -76,7 +78,14 @@ __device__ inline void run_program(const Program& program, const Read& read, flo
     if (line.a != Program::kBefore) get(line.a, v);
     run_line<N>(line, v, b);
     if (line.keep != Program::kBefore) kept.put(line.keep - Program::kFirstKept, v);
+    wrote(i, v);
   }
+}
+
+template <int N, class Read>
+__device__ inline void run_program(const Program& program, const Read& read, float* shared, float (&v)[N]) {
+  run_program<N>(
+      program, read, [](int, const float(&)[N]) {}, shared, v);
 }
 
 }  // namespace modelflow::cuda
