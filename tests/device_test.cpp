@@ -102,7 +102,7 @@ TEST(Device, AKernelOfEachIsChosenByTheTarget) {
   Call long_rows = layer_norm();
   long_rows.inputs[0].shape = Shape({Dim(2), Dim(1 << 20)});
   EXPECT_NE(choose_kernel(long_rows, gpu).reason.find("shared memory"), std::string::npos);
-  EXPECT_NE(choose_kernel(find_fused_op("LSTM")->samples()[0], gpu).reason.find("another device"), std::string::npos);
+  EXPECT_NE(choose_kernel(find_fused_op("QLSTM")->samples()[0], gpu).reason.find("another device"), std::string::npos);
 }
 
 /// What a kernel shares beside the row counts too.

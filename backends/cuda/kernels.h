@@ -30,17 +30,41 @@ std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
 }
 
 extern const Kernel attention, conv, conv_transpose, matmul, matmul_nbits;
+extern const Kernel gru, lstm;
 extern const Kernel activation, concat, embedding, group_norm, layer_norm, pointwise, pointwise_scan, pool, reduce,
     rotary, selective_scan, softmax, squeeze_excite, upsample;
 extern const Kernel dequantize, qadd, qconv, qmatmul, qpool, qsqueeze_excite, quantize, qupsample;
 
 inline constexpr std::array kKernels = {
-    &attention,      &matmul,         &matmul_nbits,   &conv,       &conv_transpose,
-    &activation,     &concat,         &embedding,      &group_norm, &layer_norm,
-    &pointwise,      &pointwise_scan, &pool,           &reduce,     &rotary,
-    &selective_scan, &softmax,        &squeeze_excite, &upsample,   &dequantize,
-    &qadd,           &qconv,          &qmatmul,        &qpool,      &qsqueeze_excite,
-    &quantize,       &qupsample,
+    &attention,
+    &matmul,
+    &matmul_nbits,
+    &conv,
+    &conv_transpose,
+    &activation,
+    &concat,
+    &embedding,
+    &group_norm,
+    &layer_norm,
+    &pointwise,
+    &pointwise_scan,
+    &pool,
+    &reduce,
+    &rotary,
+    &selective_scan,
+    &softmax,
+    &squeeze_excite,
+    &upsample,
+    &dequantize,
+    &qadd,
+    &qconv,
+    &qmatmul,
+    &qpool,
+    &qsqueeze_excite,
+    &gru,
+    &lstm,
+    &quantize,
+    &qupsample,
 };
 
 }  // namespace modelflow::cuda

@@ -52,6 +52,7 @@ struct DeviceLibrary {
   const char* (*pointwise)(const PointwiseLaunch& launch, void* stream);
   const char* (*pointwise_scan)(const PointwiseScanLaunch& launch, void* stream);
   const char* (*pool)(const PoolLaunch& launch, void* stream);
+  const char* (*recurrent)(const RecurrentLaunch& launch, void* stream);
   const char* (*reduce)(const ReduceLaunch& launch, void* stream);
   const char* (*rotary)(const RotaryLaunch& launch, void* stream);
   const char* (*selective_scan)(const SelectiveScanLaunch& launch, void* stream);

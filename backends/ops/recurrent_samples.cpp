@@ -38,6 +38,7 @@ std::vector<Sample> layers(bool lstm) {
       {5, 3, 18, 17, with(both, with(of("x_layout", "BSI"), of("y_layout", "BSH")))},
       {4, 3, 18, 17, with(bias, with(of("y_layout", "SBH"), of("outputs", all)))},
       {3, 1, 256, 300, with(bias, batch_first)},
+      {2, 9, 8, 180, with(state, of("outputs", all))},
   };
 }
 

@@ -117,7 +117,8 @@ double seconds_of(const Node& node, const Target& target) {
   if (costs_nothing(node)) return 0;
   // Stock kernels reach about half of the peak, as plain_seconds() has it.
   const double products = target.compute(type_of(node), work_of(node).operations, 0.5);
-  return target.launch + std::max(products, target.stream(bytes_moved(node)));
+  const double steps = node.input(0) ? step_launches(node.op(), node.attrs, node.input(0)->shape()) : 0;
+  return (1 + steps) * target.launch + std::max(products, target.stream(bytes_moved(node)));
 }
 
 bool extents_known(const Node& node) {

@@ -57,5 +57,8 @@ double flops(const Call& call);
 /// Seconds of the plain ops that a fused call stands for, by roofline: the arithmetic at the rate that stock kernels
 /// reach and one more pass over the output per epilogue step. Unknown dims count as 1.
 double plain_seconds(const Call& call, const Target& target);
+/// Launches beside the first of LSTM, GRU or RNN in standard ops, of this x: on a GPU ONNX Runtime has cuDNN take the
+/// steps one behind the other (CUDNN_RNN_ALGO_STANDARD), each of them a product and what follows it. 0 for other ops.
+double step_launches(std::string_view op, const Attrs& attrs, const Shape& x);
 
 }  // namespace modelflow

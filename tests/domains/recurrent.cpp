@@ -46,11 +46,13 @@ bool selective_scan(const Chosen& c, Operands& made) {
 
 // Neither empty batches, which end the process in ONNX Runtime, nor sequences without a step, of which it makes zeros
 // or the initial state.
-std::vector<Axis> axes(bool lstm) {
+// The most units are more than a multiprocessor of a GPU has room for.
+std::vector<Axis> axes(bool lstm, bool quantized) {
   std::vector<Axis> axes = {numbers("seq", {1, 2, 5, 13}),
                             numbers("batch", {1, 2, 3, 7, 9}),
                             numbers("input", {1, 7, 16, 33, 64}),
-                            numbers("hidden_size", {1, 13, 16, 17, 33, 48}),
+                            quantized ? numbers("hidden_size", {1, 13, 16, 17, 33, 48})
+                                      : numbers("hidden_size", {1, 13, 16, 17, 33, 48, 181, 184}),
                             words("direction", {"forward", "reverse", "bidirectional"}),
                             flag("has_bias"),
                             flag("has_lengths"),
@@ -68,10 +70,10 @@ std::vector<Axis> axes(bool lstm) {
 
 // ONNX Runtime's gates make numbers of NaN; here it stays.
 std::vector<Domain> recurrent_domains() {
-  return {{"LSTM", axes(true), recurrent, {Special::tiny}},
-          {"GRU", axes(false), recurrent, {Special::tiny}},
-          {"QLSTM", axes(true), recurrent, {Special::tiny}},
-          {"QGRU", axes(false), recurrent, {Special::tiny}},
+  return {{"LSTM", axes(true, false), recurrent, {Special::tiny}},
+          {"GRU", axes(false, false), recurrent, {Special::tiny}},
+          {"QLSTM", axes(true, true), recurrent, {Special::tiny}},
+          {"QGRU", axes(false, true), recurrent, {Special::tiny}},
           {"SelectiveScan",
            {numbers("steps", {1, 2, 5, 13, 70}), numbers("more", {0, 0, 3}), numbers("batch", {0, 1, 2, 3}),
             numbers("channels", {1, 7, 16, 33, 64, 65, 130}), numbers("states", {1, 3, 16, 37}), flag("scales_b"),

@@ -26,6 +26,7 @@ const char* start_attention(const AttentionLaunch& launch, void* stream);
 const char* start_pointwise(const PointwiseLaunch& launch, void* stream);
 const char* start_pointwise_scan(const PointwiseScanLaunch& launch, void* stream);
 const char* start_pool(const PoolLaunch& launch, void* stream);
+const char* start_recurrent(const RecurrentLaunch& launch, void* stream);
 const char* start_reduce(const ReduceLaunch& launch, void* stream);
 const char* start_rotary(const RotaryLaunch& launch, void* stream);
 const char* start_selective_scan(const SelectiveScanLaunch& launch, void* stream);

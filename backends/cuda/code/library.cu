@@ -29,6 +29,7 @@ constexpr DeviceLibrary kLibrary = {
     .pointwise = start_pointwise,
     .pointwise_scan = start_pointwise_scan,
     .pool = start_pool,
+    .recurrent = start_recurrent,
     .reduce = start_reduce,
     .rotary = start_rotary,
     .selective_scan = start_selective_scan,

@@ -1,9 +1,33 @@
-// What goes from the host to kernels that go along time step by step: scans of programs and of selective state spaces.
+// What goes from the host to kernels that go along time step by step: LSTM and GRU, scans of programs and of selective
+// state spaces.
 #pragma once
 
 #include "backends/cuda/launches/elements.h"
 
 namespace modelflow::cuda {
+
+/// LSTM or GRU over whole sequences; weights and their gates as ONNX has them. The gates of x come first, for all steps
+/// at once, then each step is a launch, and two where the reset of GRU comes before its product; or `walks`: one
+/// launch, in which a block takes all steps of a few sequences.
+struct RecurrentLaunch {
+  static constexpr int kWalkRows = 4, kStepRows = 8;  ///< sequences that share one reading of r
+  Number number;
+  bool lstm, linear_before_reset, reverse;  ///< reverse: the only direction is the second one
+  bool walks;
+  bool tensor_cores, large;  ///< as in MatMulLaunch
+  bool wide_x, wide_r;       ///< x and w may be moved 16 bytes at a time, r four numbers; the launcher sets them
+  std::int64_t seq, batch, input, hidden, dirs;
+  std::int64_t x_step, x_row;  ///< from one step and from one sequence to the next, in rows of x
+  const void *x, *w, *r;
+  const void *bias, *lengths, *first_h, *first_c;  ///< null where there is none
+  float clip;                                      ///< infinity: none
+  void *y, *last_h, *last_c;                       ///< null where nobody asks for it
+  std::int64_t y_step, y_row, y_dir;               ///< in elements
+  float* gates;                                    ///< of x and the biases: [dirs, rows of x, gates * hidden]
+  float* h;                                        ///< [2, dirs, batch, hidden]: in front of even steps, of odd ones
+  float* c;                                        ///< [dirs, batch, hidden], of LSTM
+  float* reset;                                    ///< the same of r * h, where the reset comes first
+};
 
 /// A program for every step of sequences of [outer, length, inner], with states that go on from step to step in
 /// float32. Its inputs: sequences, what is the same in all steps, states. The last two lie in places of a step, [outer,
