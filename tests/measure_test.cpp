@@ -139,6 +139,28 @@ TEST(Select, CostsAreThoseOfTypicalInputs) {
   EXPECT_EQ(decided(512).reason.find("not predicted"), std::string::npos);
 }
 
+/// On a GPU steps follow one another as launches, in the standard op as well: a layer is no single product.
+TEST(Select, RecurrentLayersOfAGpuCountTheirSteps) {
+  const auto decided = [](std::int64_t steps) {
+    Model fused = Model::from_text(R"(
+        <ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+        g (float[s, 1, 300] x, float[1, 900, 300] w, float[1, 900, 300] r) => (float[s, 1, 1, 300] y) {
+          y = modelflow.GRU <hidden_size = 300, linear_before_reset = 1> (x, w, r)
+        })");
+    name_fused_nodes(fused);
+    SelectTools tools;
+    tools.lay_out = tools.emit = [](Model model) { return model; };
+    tools.typical = {{"x", {steps, 1, 300}}};
+    Report report;
+    select_by_cost(fused, fused, tools, Target::parse("cuda:sm_90"), report);
+    return report.regions.at(0);
+  };
+  const double launch = Target::parse("cuda:sm_90").launch;
+  EXPECT_TRUE(decided(10).kept && decided(1000).kept);
+  EXPECT_GT(decided(1000).stock_seconds, 2000 * launch);
+  EXPECT_GT(decided(1000).fused_seconds, 1000 * launch);
+}
+
 SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   SelectTools tools;
   tools.lay_out = [](Model model) { return model; };
