@@ -167,7 +167,7 @@ __host__ __device__ LargeGrid grid_of_walk(const RecurrentLaunch& a) {
 
 /// All steps of a few sequences by one block, whose threads can wait for one another.
 template <class T, int kRows, class... Passes>
-__global__ void __launch_bounds__(kWalkThreads) walk(const RecurrentLaunch a) {
+__global__ void __launch_bounds__(kWalkThreads, 1) walk(const RecurrentLaunch a) {
   const LargeGrid here = grid_of_walk<kRows>(a).here();
   if (here.z > 0) return;
   const auto pass = [&]<class Step>(std::int64_t step, Step) {
