@@ -70,8 +70,9 @@ extern const RecurrentCode recurrent_code_any, recurrent_code_avx2, recurrent_co
 extern const RecurrentCode recurrent_code_steps, recurrent_code_vnni;
 extern const RecurrentCode recurrent_code_pairs_avx2, recurrent_code_quads_avx2;
 
-/// Packing for the float32 code: [blocks, depth, gates, kUnits].
+/// Packing for the float32 code: [blocks, depth, gates, kUnits], or [blocks, gates, depth, kUnits].
 std::size_t packed_float_bytes(const RecurrentMatrix& matrix);
 void pack_floats(const RecurrentMatrix& matrix, const void* weights, std::byte* packed);
+void pack_floats_by_gate(const RecurrentMatrix& matrix, const void* weights, std::byte* packed);
 
 }  // namespace modelflow::cpu

@@ -124,7 +124,6 @@ double cost_at(const Call& call, const Target& target, double share) {
 }
 
 double vector_cost(const Call& call, const Target& target) { return cost_at(call, target, 0.6); }
-double plain_cost(const Call& call, const Target& target) { return cost_at(call, target, 0.3); }
 
 std::unique_ptr<Implementation> create_avx512(const Call& call, const Target& target) {
   return std::make_unique<Recurrent>(call, recurrent_code_avx512, target);
@@ -168,7 +167,7 @@ const Kernel lstm_any = {.op = "LSTM",
                          .name = "cpu.lstm_any",
                          .needs = Isa::avx2,
                          .accepts = accepts_recurrent,
-                         .cost = plain_cost,
+                         .cost = vector_cost,
                          .create = create_any};
 const Kernel gru_avx512 = {.op = "GRU",
                            .name = "cpu.gru_avx512",
@@ -180,7 +179,7 @@ const Kernel gru_any = {.op = "GRU",
                         .name = "cpu.gru_any",
                         .needs = Isa::avx2,
                         .accepts = accepts_recurrent,
-                        .cost = plain_cost,
+                        .cost = vector_cost,
                         .create = create_any};
 
 const Kernel qlstm_vnni = {.op = "QLSTM",

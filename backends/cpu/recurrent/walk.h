@@ -25,11 +25,12 @@ __attribute__((noinline)) void tile(const RecurrentPart& part, const RecurrentRo
 
 using TileFunction = void (*)(const RecurrentPart&, const RecurrentRow*, std::size_t);
 
-/// Rows that share one reading of the weights: as many as their sums fit in 24 of 32 registers, or one.
+/// Rows that share one reading of the weights: as many as their sums of all gates fit in 24 of 32 registers, or those
+/// of one gate in 12 of 16; or one.
 template <class Product, class Step>
-constexpr std::size_t kRowsOf = !Product::kManyRows ? 1
-                                : Step::kGates == 4 ? 6
-                                                    : 8;
+constexpr std::size_t kRowsOf = !Product::kManyRows                ? 1
+                                : Step::kGates == 4 || kPieces > 1 ? 6
+                                                                   : 8;
 
 template <class Product, class Step>
 constexpr TileFunction tile_of(std::size_t rows) {

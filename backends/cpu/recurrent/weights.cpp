@@ -20,6 +20,23 @@ void place_units(const RecurrentMatrix& matrix, const float* from, float* to) {
 
 std::size_t placed_floats(const RecurrentMatrix& matrix) { return unit_blocks(matrix.hidden) * matrix.gates * kUnits; }
 
+/// The weights of a block, its units side by side: those of a gate `of_gate` places behind the gate before, those of a
+/// step of depth `of_step` behind the step before.
+void pack(const RecurrentMatrix& matrix, const void* weights, std::byte* packed, std::size_t of_gate,
+          std::size_t of_step) {
+  const auto* from = static_cast<const float*>(weights) + matrix.first * matrix.hidden * matrix.depth;
+  for (std::size_t block = 0; block < unit_blocks(matrix.hidden); ++block) {
+    float* to = reinterpret_cast<float*>(packed) + block * matrix.gates * matrix.depth * kUnits;
+    for (std::size_t g = 0; g < matrix.gates; ++g) {
+      for (std::size_t i = 0; i < kUnits; ++i) {
+        const std::size_t unit = block * kUnits + i;
+        const float* row = unit < matrix.hidden ? from + (g * matrix.hidden + unit) * matrix.depth : nullptr;
+        for (std::size_t k = 0; k < matrix.depth; ++k) to[(g * of_gate + k * of_step) * kUnits + i] = row ? row[k] : 0;
+      }
+    }
+  }
+}
+
 RecurrentProduct make_product(const RecurrentAttrs& attrs, const RecurrentCode& code, const Tensor& weights,
                               const Tensor* scale, std::size_t first, std::size_t gates) {
   RecurrentProduct product;
@@ -71,16 +88,11 @@ std::size_t packed_float_bytes(const RecurrentMatrix& matrix) {
 }
 
 void pack_floats(const RecurrentMatrix& matrix, const void* weights, std::byte* packed) {
-  const auto* from = static_cast<const float*>(weights) + matrix.first * matrix.hidden * matrix.depth;
-  auto* to = reinterpret_cast<float*>(packed);
-  for (std::size_t block = 0; block < unit_blocks(matrix.hidden); ++block) {
-    for (std::size_t k = 0; k < matrix.depth; ++k) {
-      for (std::size_t g = 0; g < matrix.gates; ++g) {
-        for (std::size_t unit = block * kUnits; unit < (block + 1) * kUnits; ++unit)
-          *to++ = unit < matrix.hidden ? from[(g * matrix.hidden + unit) * matrix.depth + k] : 0;
-      }
-    }
-  }
+  pack(matrix, weights, packed, 1, matrix.gates);
+}
+
+void pack_floats_by_gate(const RecurrentMatrix& matrix, const void* weights, std::byte* packed) {
+  pack(matrix, weights, packed, matrix.depth, 1);
 }
 
 RecurrentPart RecurrentProduct::part(std::size_t dir) const {
