@@ -20,6 +20,7 @@ Stage layout(const Options& options) {
                   fuse_layer_norm(),     // sums between which and a LayerNorm a Transpose stood
                   absorb_pre_activations(),  // what stands in front of a convolution of single pixels
                   absorb_upsamples(),        // repeated pixels that a Concat reads
+                  plain_concats(),           // more kinds of them than their op has names
                   unit_transposes(),         // Transposes that move nothing
                   pick_slices(),             // Slice and Squeeze that pick one element
               }};

@@ -15,6 +15,7 @@ Pass absorb_transposes();
 Pass absorb_activations();
 Pass absorb_pre_activations();
 Pass absorb_upsamples();
+Pass plain_concats();
 Pass unit_transposes();
 Pass pick_slices();
 
