@@ -124,7 +124,7 @@ TEST(CraftedCall, FactorsBeyond64BitsAreAnError) {
 }
 
 TEST(CraftedCall, HeadsBeyond64BitsAreAnError) {
-  for (const char* op : {"Attention", "ChannelAttention"}) {
+  for (const char* op : {"Attention", "ChannelAttention", "TalkingHeads"}) {
     constexpr std::int64_t heads = 6148914691236517206;  // three times as many are 2 in 64 bits
     Call call{op, find_fused_op(op)->defaults, {}, {}};
     call.attrs.set("packed", std::int64_t{1}).set("num_heads", heads);

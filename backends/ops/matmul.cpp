@@ -14,6 +14,7 @@ MatMulAttrs::MatMulAttrs(const CallAttrs& attrs)
     : trans_a(attrs.flag("trans_a")),
       trans_b(attrs.flag("trans_b")),
       has_bias(attrs.flag("has_bias")),
+      row_bias(has_bias && attrs.flag("row_bias")),
       scale(attrs.number("scale")),
       residual(residual_of(attrs)) {}
 
@@ -66,15 +67,36 @@ std::string swapped(std::string_view name, const Operand& operand) {
   return std::string(name) + "_swapped = Transpose <perm = [" + perm + "]> (" + std::string(name) + ")\n";
 }
 
+/// Whether `a` is one matrix of weights for a batch that may be empty. They took the place of weights on the right,
+/// which every batch has; ONNX Runtime repeats no operand for an empty one.
+bool repeats_weights(const Call& call, int opset) {
+  const Shape &a = call.in(0).shape, &b = call.in(1).shape;
+  if (!CallAttrs(call).flag("row_bias") || opset < 13 || !a.has_rank() || a.rank() != 2 || !b.has_rank()) return false;
+  for (std::size_t i = 0; i + 2 < b.rank(); ++i)
+    if (b[i].number().value_or(0) == 0) return true;
+  return false;
+}
+
+/// a_wide: `a` as often as `b` has matrices.
+std::string repeated_text(const std::string& a) {
+  return "b_shape = Shape (b)\nfront = Constant <value = int64[1] {0}> ()\nrows = Constant <value = int64[1] {-2}> ()\n"
+         "batch = Slice (b_shape, front, rows)\nmatrix = Constant <value = int64[2] {1, 1}> ()\n"
+         "wide = Concat <axis = 0> (batch, matrix)\na_wide = Expand (" +
+         a + ", wide)\n";
+}
+
 std::string body(const Call& call, int opset) {
   const MatMulAttrs matmul(call);
-  std::string text = "{\n";
+  std::string text = "{\n", a = matmul.trans_a ? "a_swapped" : "a";
   if (matmul.trans_a) text += swapped("a", call.in(0));
+  if (repeats_weights(call, opset)) {
+    text += repeated_text(a);
+    a = "a_wide";
+  }
   if (matmul.trans_b) text += swapped("b", call.in(1));
   const bool more = has_epilogue(call), scaled = matmul.scale != 1;
   std::string at = scaled || more ? "product" : "y";
-  text +=
-      at + " = MatMul (" + (matmul.trans_a ? "a_swapped" : "a") + ", " + (matmul.trans_b ? "b_swapped" : "b") + ")\n";
+  text += at + " = MatMul (" + a + ", " + (matmul.trans_b ? "b_swapped" : "b") + ")\n";
   if (scaled) {
     text += opset < 12 ? constant_text("factor", matmul.scale) : "factor = Constant <value_float: float = @scale> ()\n";
     at = more ? "scaled" : "y";
@@ -105,13 +127,20 @@ Verdict batch_dims(const Call& call, std::vector<Dim>& y) {
   return yes();
 }
 
+/// [n], or [m, 1] where it is one of rows.
+Verdict check_bias(const Operand& bias, bool of_rows, const std::vector<Dim>& y) {
+  const Shape& shape = bias.shape;
+  const Dim& wanted = of_rows ? y[y.size() - 2] : y.back();
+  if (shape.rank() != (of_rows ? 2 : 1) || (of_rows && shape[1].known() && !(shape[1] == Dim(1))))
+    return no(of_rows ? "bias is not [m, 1]" : "bias is not of rank 1", bias.name);
+  if (!shape[0].known() || !wanted.known() || shape[0] == wanted) return yes();
+  const std::string what = of_rows ? " rows" : " columns";
+  return no("bias has " + shape[0].str() + " entries, the result " + wanted.str() + what, bias.name);
+}
+
 Verdict check_extra(const Call& call, const MatMulAttrs& matmul, std::vector<Dim>& y) {
   if (matmul.has_bias && call.in(2).shape.has_rank()) {
-    const Shape& bias = call.in(2).shape;
-    if (bias.rank() != 1) return no("bias is not of rank 1", call.in(2).name);
-    if (bias[0].known() && y.back().known() && !(bias[0] == y.back())) {
-      return no("bias has " + bias[0].str() + " entries, the result " + y.back().str() + " columns", call.in(2).name);
-    }
+    if (Verdict v = check_bias(call.in(2), matmul.row_bias, y); !v) return v;
   }
   if (matmul.residual == Residual::none) return yes();
   const Operand& residual = call.in(matmul.residual_index());
@@ -159,7 +188,9 @@ Verdict infer(Call& call) {
 
 extern const FusedOp matmul_op = {
     .kind = "MatMul",
-    .doc = "Matrix product with batch broadcasting, scale, bias, activation and residual sum or factor.",
+    .doc =
+        "Matrix product with batch broadcasting, scale, bias of columns or rows, activation and residual sum or "
+        "factor.",
     .names = 7,
     .min_inputs = 2,
     .max_inputs = 4,
@@ -172,6 +203,7 @@ extern const FusedOp matmul_op = {
     .defaults = with_activation({{"trans_a", std::int64_t{0}},
                                  {"trans_b", std::int64_t{0}},
                                  {"has_bias", std::int64_t{0}},
+                                 {"row_bias", std::int64_t{0}},
                                  {"scale", 1.0f},
                                  {"residual", std::string("none")}}),
     .family = Family::product,

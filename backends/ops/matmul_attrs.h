@@ -16,6 +16,9 @@ struct MatMulAttrs {
   explicit MatMulAttrs(const CallAttrs& attrs);
 
   bool trans_a = false, trans_b = false, has_bias = false;
+  /// There is a bias and it is [m, 1], a number for each row, not [n]. The attribute says, with and without one, that
+  /// the weights stand on the left: the body has them for each matrix of b.
+  bool row_bias = false;
   float scale = 1;
   Residual residual = Residual::none;
 

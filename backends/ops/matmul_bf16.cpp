@@ -13,8 +13,8 @@ namespace modelflow::ops {
 
 MatMulBf16Attrs::MatMulBf16Attrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
-  if (matmul.trans_a || matmul.scale != 1)
-    throw Error(ErrorKind::invalid_input, "MatMulBf16 has neither trans_a nor scale");
+  if (matmul.trans_a || matmul.scale != 1 || matmul.row_bias)
+    throw Error(ErrorKind::invalid_input, "MatMulBf16 has neither trans_a nor scale nor a bias of rows");
   trans_b = matmul.trans_b;
   has_bias = matmul.has_bias;
   residual = matmul.residual;

@@ -14,8 +14,8 @@ namespace modelflow::ops {
 MatMulNBitsAttrs::MatMulNBitsAttrs(const CallAttrs& attrs)
     : bits(attrs.integer("bits")), block(attrs.integer("block")) {
   const MatMulAttrs matmul(attrs);
-  if (matmul.trans_a || matmul.trans_b || matmul.scale != 1)
-    throw Error(ErrorKind::invalid_input, "MatMulNBits has neither trans_a nor trans_b nor scale");
+  if (matmul.trans_a || matmul.trans_b || matmul.scale != 1 || matmul.row_bias)
+    throw Error(ErrorKind::invalid_input, "MatMulNBits has neither trans_a nor trans_b nor scale nor a bias of rows");
   if (bits != 4 && bits != 8)
     throw Error(ErrorKind::invalid_input, "bits is " + std::to_string(bits) + ", neither 4 nor 8");
   if (block < 32 || block > 256 || (block & (block - 1)) != 0)

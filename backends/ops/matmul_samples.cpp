@@ -13,6 +13,7 @@ struct Sample {
 };
 
 const Attrs kBias = {{"has_bias", std::int64_t{1}}};
+const Attrs kRowBias = {{"has_bias", std::int64_t{1}}, {"row_bias", std::int64_t{1}}};
 const Attrs kTransA = {{"trans_a", std::int64_t{1}}};
 const Attrs kTransB = {{"trans_b", std::int64_t{1}}};
 
@@ -46,6 +47,9 @@ std::vector<Sample> samples() {
       {{1, 20, 64}, {64, 172}, with(dense("SiLU"), times)},
       {{3, 70}, {70, 33}, times, false},
       {{2, 7, 0}, {0, 48}, times, false},
+      {{196, 196}, {1, 196, 768}, with(kRowBias, times), false},  // tokens of gMLP and MLP-Mixer
+      {{256, 49}, {1, 49, 512}, with(kRowBias, activation_sample("Gelu")), false},
+      {{2, 9, 40}, {40, 70}, with(kRowBias, before)},
   };
   for (const std::string& activation : activation_names()) {
     all.push_back({{3, 11, 40}, {40, 50}, with(dense(activation), before)});
@@ -70,7 +74,7 @@ Call matmul_call(const Dims& a, const Dims& b, const Attrs& attrs) {
   const auto operand = [](const char* name, const Dims& dims) { return Operand{name, DType::f32, Shape::of(dims)}; };
   call.inputs = {operand("a", a), operand("b", b)};
   call.outputs = {operand("y", y)};
-  if (matmul.has_bias) call.inputs.push_back(operand("bias", {y.back()}));
+  if (matmul.has_bias) call.inputs.push_back(operand("bias", matmul.row_bias ? Dims{y[rank - 2], 1} : Dims{y.back()}));
   if (matmul.residual != Residual::none) call.inputs.push_back(operand("residual", y));
   return call;
 }

@@ -13,7 +13,8 @@ namespace modelflow::ops {
 
 QMatMulAttrs::QMatMulAttrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
-  if (matmul.trans_a || matmul.scale != 1) throw Error(ErrorKind::invalid_input, "QMatMul has no trans_a and no scale");
+  if (matmul.trans_a || matmul.scale != 1 || matmul.row_bias)
+    throw Error(ErrorKind::invalid_input, "QMatMul has no trans_a, no scale and no bias of rows");
   trans_b = matmul.trans_b;
   has_bias = matmul.has_bias;
   has_zero_point = attrs.flag("has_zero_point");

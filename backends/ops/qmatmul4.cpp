@@ -12,8 +12,8 @@ namespace modelflow::ops {
 
 QMatMul4Attrs::QMatMul4Attrs(const CallAttrs& attrs) {
   const MatMulAttrs matmul(attrs);
-  if (matmul.trans_a || matmul.trans_b || matmul.scale != 1)
-    throw Error(ErrorKind::invalid_input, "QMatMul4 has neither trans_a nor trans_b nor scale");
+  if (matmul.trans_a || matmul.trans_b || matmul.scale != 1 || matmul.row_bias)
+    throw Error(ErrorKind::invalid_input, "QMatMul4 has neither trans_a nor trans_b nor scale nor a bias of rows");
   has_bias = matmul.has_bias;
   residual = matmul.residual;
   has_zero_point = attrs.flag("has_zero_point");

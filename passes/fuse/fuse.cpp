@@ -13,6 +13,7 @@ Stage fuse(const Options&) {
               fuse_pointwise_scan(),     // steps of a recurrence, before anything else takes a part of one
               fuse_rotary(),             // rotary position embedding, which attention then leaves outside
               fuse_channel_attention(),  // attention over channels, which would be one of tokens behind Transposes
+              fuse_talking_heads(),      // attention whose heads are mixed, before its projections are split
               normalized_heads(),        // what would keep attention from reading heads where they are made
               fuse_attention(),          // products around a softmax and their projections, before these are products
               split_products(),          // of which no attention took the whole
@@ -20,6 +21,7 @@ Stage fuse(const Options&) {
               fuse_conv(),               // Conv, then what follows it: bias, activation, residual
               fuse_batch_norm(),         // what no weights took, in front of these convolutions
               fuse_matmul(),             // MatMul and Gemm, their transposes and scale, then the same epilogue
+              left_products(),           // a layer over tokens, which stands between Transposes
               fuse_recurrent(),          // LSTM and GRU over whole sequences
               fuse_squeeze_excite(),     // the block around two 1x1 convolutions, which are fused already
               fuse_embedding(),          // looked up rows, their sum and its LayerNorm, before that takes the sum

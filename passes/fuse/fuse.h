@@ -11,12 +11,14 @@ namespace modelflow::passes {
 
 Pass fuse_rotary();
 Pass fuse_channel_attention();
+Pass fuse_talking_heads();
 Pass normalized_heads();
 Pass fuse_attention();
 Pass split_products();
 Pass fuse_conv();
 Pass fuse_batch_norm();
 Pass fuse_matmul();
+Pass left_products();
 Pass fuse_recurrent();
 Pass fuse_squeeze_excite();
 Pass fuse_embedding();

@@ -6,28 +6,17 @@
 #include "passes/graph/epilogue.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
+#include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
 namespace {
-
-/// Swaps the last two dims and nothing else.
-bool swaps_last_two(const Node& node) {
-  if (!node.is("Transpose")) return false;
-  const Ints perm = node.attrs.ints("perm");
-  const auto rank = static_cast<std::int64_t>(perm.size());
-  if (rank == 0) return node.input(0)->shape().has_rank() && node.input(0)->shape().rank() == 2;
-  if (rank < 2) return false;
-  for (std::int64_t i = 0; i + 2 < rank; ++i) {
-    if (perm[static_cast<std::size_t>(i)] != i) return false;
-  }
-  return perm[perm.size() - 1] == rank - 2 && perm[perm.size() - 2] == rank - 1;
-}
 
 /// What the product of one node looks like once everything in front of it is read through.
 struct Product {
   Value* a;
   Value* b;
   bool trans_a = false, trans_b = false;
+  bool left = false;  ///< a holds weights for all matrices of b
   float scale = 1;
   Value* bias = nullptr;
   int folded = 0;  ///< nodes read through
@@ -82,12 +71,25 @@ std::optional<Product> read_gemm(const Node& gemm) {
   return product;
 }
 
+/// Weights on the left that are there for each matrix of a product, as its body has them for an empty batch: once is
+/// enough for the fused op. Null where it is anything else.
+Value* repeated_weights(const Node& product, Extents& extents) {
+  const Node* expand = product.is("MatMul") ? made_by(product.input(0), "Expand") : nullptr;
+  if (!expand || !expand->input(0)->constant() || rank_of(expand->input(0)) != 2) return nullptr;
+  const Shape a = extents.of(*product.input(0)), b = extents.of(*product.input(1)), &w = expand->input(0)->shape();
+  if (!a.has_rank() || !b.has_rank() || a.rank() != b.rank() || a.rank() < 3) return nullptr;
+  for (std::size_t i = 0; i + 2 < a.rank(); ++i)
+    if (!(a[i] == b[i])) return nullptr;
+  return a[a.rank() - 2] == w[0] && a.back() == w[1] ? expand->input(0) : nullptr;
+}
+
 Attrs fused_attrs(const Product& product) {
   Attrs attrs;
   attrs.set("trans_a", product.trans_a ? 1 : 0)
       .set("trans_b", product.trans_b ? 1 : 0)
       .set("scale", Attr(product.scale))
-      .set("has_bias", product.bias ? 1 : 0);
+      .set("has_bias", product.bias ? 1 : 0)
+      .set("row_bias", product.left ? 1 : 0);
   return attrs;
 }
 
@@ -113,6 +115,7 @@ Node* convert(Node& node, Context& context, Extents& extents) {
   Graph& graph = node.graph();
   std::optional<Product> product = node.is("Gemm") ? read_gemm(node) : Product{node.input(0), node.input(1)};
   if (product) {
+    if (Value* weights = repeated_weights(node, extents)) product->a = weights, product->left = true;
     // In front of weights a Transpose of x is better left to layout, where it often costs nothing.
     if (!product->b->constant()) product->look_through(product->a, product->trans_a);
     product->look_through(product->b, product->trans_b);

@@ -11,6 +11,8 @@
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/last_axis.h"
 #include "passes/fuse/projection.h"
+#include "passes/graph/epilogue.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/imported_weights.h"
 
@@ -30,15 +32,21 @@ struct Part {
 
 class Parts {
  public:
-  Parts(Value& y, std::size_t least, Context& context) : y_(y), least_(least), context_(context) {}
+  Parts(Value& y, std::size_t least, Context& context)
+      : y_(y),
+        activation_(activation_behind(y)),
+        top_(activation_ ? *activation_->output() : y),
+        least_(least),
+        context_(context) {}
 
   bool split() {
     const std::optional<Projection> product = read_projection(y_);
-    if (!product || imported_weights(*product->product->input(1), 1) || !collect(y_) || !are_apart()) return false;
+    if (!product || imported_weights(*product->product->input(1), 1) || !collect(top_) || !are_apart()) return false;
     const std::string name = product->product->name.empty() ? "part" : product->product->name + "_part";
     for (const Part& part : parts_) {
       Build build(y_.graph(), *y_.producer(), context_);
       Value* made = &product_of(*product->x, {{&*product, &part.columns}}, name, build);
+      if (activation_) made = &activated(*made, build);
       if (part.heads) {
         made = &build.op("Reshape", {made, &build.constant(tensor_of({0, 0, part.heads, part.size}), "heads")});
         made = &build.op("Transpose", {made}, {{"perm", part.transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3}}});
@@ -49,10 +57,23 @@ class Parts {
   }
 
  private:
+  /// An activation that alone reads the product, as gMLP has it in front of the Split.
+  static Node* activation_behind(const Value& y) {
+    Node* reader = only_reader(y);
+    return reader && reader->input(0) == &y && activation_of(*reader) ? reader : nullptr;
+  }
+
+  Value& activated(Value& part, Build& build) const {
+    std::vector<Value*> inputs = activation_->inputs();
+    inputs[0] = &part;
+    const std::string domain = activation_->domain().empty() ? "" : activation_->domain() + ".";
+    return build.op(domain + activation_->op(), std::move(inputs), activation_->attrs);
+  }
+
   /// The parts that are read on each way from `value`; false where it is read in another way.
   bool collect(Value& value) {
     if (value.is_graph_output()) return false;
-    if (value.uses().empty() || (&value != &y_ && (add_columns(value) || add_heads(value)))) return true;
+    if (value.uses().empty() || (&value != &top_ && (add_columns(value) || add_heads(value)))) return true;
     const bool moved = std::ranges::all_of(value.uses(), [&](const Use& use) {
       return use.index == 0 && &use.node->graph() == &y_.graph() && moves(*use.node);
     });
@@ -71,7 +92,7 @@ class Parts {
 
   bool add_columns(Value& value) {
     const std::optional<LastAxisPart> part = read_part(value);
-    if (!part || part->x != &y_ || part->step != 1) return false;
+    if (!part || part->x != &top_ || part->step != 1) return false;
     Ints columns(static_cast<std::size_t>(part->length));
     std::iota(columns.begin(), columns.end(), part->start);
     parts_.push_back({&value, std::move(columns)});
@@ -83,7 +104,7 @@ class Parts {
     for (const bool transposed : {false, true})
       for (const Heads& heads : read_heads(value, transposed)) {
         const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
-        if (heads.value != &y_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
+        if (heads.value != &top_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
         parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), transposed});
         return true;
       }
@@ -102,6 +123,8 @@ class Parts {
   }
 
   Value& y_;
+  Node* activation_;
+  Value& top_;  ///< what is taken apart: y, or what the activation makes of it
   std::size_t least_;
   Context& context_;
   std::vector<Part> parts_;

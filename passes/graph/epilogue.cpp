@@ -129,6 +129,8 @@ class Epilogue {
     const Tensor* constant = other.constant();
     if (!constant || constant->dtype() != DType::f32 || active() || residual() != "none") return {};
     if (!fused_.attrs.has("has_bias") || fused_.attrs.integer("has_bias")) return {};
+    if (std::optional<Step> step = take_row_bias(other)) return step;
+    if (fused_.attrs.integer("row_bias")) return {};
     const Shape& w = weights_in(fused_)->shape();
     if (!w.known()) return {};
     // Conv is channels second here, MatMul and ConvTranspose have their channels last.
@@ -145,6 +147,20 @@ class Epilogue {
     Step step{"-bias", nullptr, true, fused_.attrs};
     step.input = &user_.graph().add_constant(constant->reshaped({channels}), other.name());
     step.attrs.set("has_bias", 1);
+    return step;
+  }
+
+  /// A number for each row, [M, 1], of a product that no weights multiply from the right: those of tokens.
+  std::optional<Step> take_row_bias(const Value& other) {
+    if (!fused_.is("modelflow.MatMul") || fused_.input(1)->constant()) return {};
+    const Shape y = extents_.of(*fused_.output());
+    Dims dims = other.constant()->dims();
+    if (!y.has_rank() || dims.size() > y.rank()) return {};
+    while (dims.size() > 2 && dims[0] == 1) dims.erase(dims.begin());
+    if (dims.size() != 2 || dims[1] != 1 || y[y.rank() - 2].number() != dims[0]) return {};
+    Step step{"-row-bias", nullptr, true, fused_.attrs};
+    step.input = &user_.graph().add_constant(other.constant()->reshaped(dims), other.name());
+    step.attrs.set("has_bias", 1).set("row_bias", 1);
     return step;
   }
 

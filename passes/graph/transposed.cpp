@@ -1,4 +1,4 @@
-// The transposition of a constant.
+// The transposition of a constant, and which Transpose swaps two axes.
 #include "passes/graph/transposed.h"
 
 #include <algorithm>
@@ -95,6 +95,18 @@ Tensor transposed(const Tensor& source, const Ints& perm) {
       }
     }
   });
+}
+
+bool swaps_last_two(const Node& node) {
+  if (!node.is("Transpose")) return false;
+  const Ints perm = node.attrs.ints("perm");
+  const auto rank = static_cast<std::int64_t>(perm.size());
+  if (rank == 0) return node.input(0)->shape().has_rank() && node.input(0)->shape().rank() == 2;
+  if (rank < 2) return false;
+  for (std::int64_t i = 0; i + 2 < rank; ++i) {
+    if (perm[static_cast<std::size_t>(i)] != i) return false;
+  }
+  return perm[perm.size() - 1] == rank - 2 && perm[perm.size() - 2] == rank - 1;
 }
 
 }  // namespace modelflow::passes

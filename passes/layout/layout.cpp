@@ -14,6 +14,7 @@ Stage layout(const Options& options) {
                   channels_last(),   // chooses the islands by minimum cut and rewrites them
                   innermost_axis(),  // Transposes that take rows of pixels apart and put them together again
                   views(),  // before a convolution absorbs a Transpose that rows of pixels (SegFormer) need no more
+                  left_products(),       // layers over tokens behind Transposes that layout made
                   quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
                   absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute
                   absorb_activations(),  // what follows an op that only layout makes

@@ -365,3 +365,52 @@ class Qk_norm(Packed_heads):
 
     def attend(self, q, k, v):
         return F.scaled_dot_product_attention(q, k, v)
+
+
+class Mixed_heads(Packed_qkv):
+    """Attention whose heads are mixed before the softmax and behind it."""
+
+    def forward(self, x):
+        b, n, c = x.shape
+        q, k, v = self.qkv(x).reshape(b, n, 3, H, D).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = self.after(torch.softmax(self.before(q * D**-0.5 @ k.transpose(-2, -1)), -1))
+        return self.o((weights @ v).transpose(1, 2).reshape(b, n, c))
+
+
+@construct({"TalkingHeads": 1, "MatMul": 2}, x=(B, S, E))
+class Talking_heads(Mixed_heads):
+    """CaiT (timm): by linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.proj_l, self.proj_w = nn.Linear(H, H), nn.Linear(H, H)
+
+    def before(self, scores):
+        return self.proj_l(scores.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    def after(self, weights):
+        return self.proj_w(weights.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+@construct({"TalkingHeads": 1, "MatMul": 2}, x=(B, S, E))
+class Talking_heads_conv(Mixed_heads):
+    """vit-pytorch: by convolutions of single pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Conv2d(H, H, 1, bias=False), nn.Conv2d(H, H, 1, bias=False)
+
+
+@construct({"TalkingHeads": 1, "MatMul": 2}, x=(B, S, E))
+class Talking_heads_einsum(Mixed_heads):
+    """As the paper writes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Parameter(torch.ones(H, H)), nn.Parameter(torch.ones(H, H))
+
+    def before(self, scores):
+        return torch.einsum("bhij,hg->bgij", scores, self.left)
+
+    def after(self, weights):
+        return torch.einsum("bhij,hg->bgij", weights, self.right)

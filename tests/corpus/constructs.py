@@ -705,3 +705,42 @@ class Global_response_norm(nn.Module):
         g = y.norm(p=2, dim=(2, 3), keepdim=True)
         n = g / (g.mean(dim=1, keepdim=True) + 1e-6)
         return self.down(y + torch.addcmul(self.bias.view(1, -1, 1, 1), self.weight.view(1, -1, 1, 1), y * n))
+
+
+@construct({"LayerNorm": 1, "MatMul": 2}, x=(B, 6, 64))
+class Token_mixing(nn.Module):
+    """MLP-Mixer: layers over the tokens of each channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(6, 12), nn.Linear(12, 6)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x).transpose(1, 2)))).transpose(1, 2)
+
+
+@construct({"LayerNorm": 1, "MatMul": 4}, x=(B, 6, E))
+class Spatial_gate(nn.Module):
+    """gMLP: half of the channels are mixed over the tokens and gate the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.tokens, self.down = nn.Linear(E, 128), nn.LayerNorm(64), nn.Linear(6, 6), nn.Linear(64, E)
+
+    def forward(self, x):
+        u, v = F.gelu(self.up(x)).chunk(2, dim=-1)
+        return x + self.down(u * self.tokens(self.norm(v).transpose(-1, -2)).transpose(-1, -2))
+
+
+@construct({"MatMul": 1, "Pointwise": 2}, x=(B, 6, 64))
+class Token_layer(nn.Module):
+    """ResMLP: one layer over the tokens, between a scale and a shift of the channels and a scale of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.alpha, self.beta, self.scale = (nn.Parameter(torch.ones(*s)) for s in ((1, 1, 64), (1, 1, 64), (64,)))
+        self.tokens = nn.Linear(6, 6)
+
+    def forward(self, x):
+        mixed = self.tokens(torch.addcmul(self.beta, self.alpha, x).transpose(1, 2)).transpose(1, 2)
+        return x + self.scale * mixed

@@ -1,4 +1,5 @@
 // Attention in every layout, mask and precision.
+#include <cmath>
 #include <limits>
 
 #include "backends/ops/attention_attrs.h"
@@ -124,6 +125,20 @@ bool channels(const Chosen& c, Operands& made) {
   return true;
 }
 
+/// Heads that are mixed: tokens in whole blocks and not.
+bool talking_heads(const Chosen& c, Operands& made) {
+  const std::int64_t batch = c.number("batch"), tokens = c.number("tokens"), heads = c.number("num_heads"),
+                     width = heads * c.number("size");
+  made.call.attrs.set("scale", Attr(c.real("sharpness") / std::sqrt(static_cast<float>(c.number("size")))));
+  if (c.is("packed")) made.feed("qkv", made.normal({batch, tokens, 3 * width}));
+  for (const char* name : {"q", "k", "v"})
+    if (!c.is("packed")) made.feed(name, made.normal({batch, tokens, width}));
+  for (const char* name : {"before", "after"})
+    made.constant(name, made.weights({heads, heads}, heads), c.is("constant"));
+  if (c.is("has_bias")) made.constant("bias", made.uniform({heads}, -1, 1), c.is("constant"));
+  return true;
+}
+
 }  // namespace
 
 std::vector<Domain> attention_domains() {
@@ -166,6 +181,12 @@ std::vector<Domain> attention_domains() {
         numbers("size", {1, 3, 8, 16, 17, 24, 32, 50}), flag("packed"), flag("normalize"), flag("clips"),
         flag("has_temperature"), flag("constant"), reals("least", {1e-12f, 1e-5f, 4}), reals("sharpness", {1, 3, -2})},
        channels,
+       {Special::nan, Special::infinite, Special::tiny}},
+      {"TalkingHeads",
+       {numbers("batch", {0, 1, 2, 3}), numbers("tokens", {1, 5, 49, 130, 333}), numbers("num_heads", {1, 2, 3, 8, 17}),
+        numbers("size", {1, 3, 8, 16, 17, 24, 32, 50}), flag("packed"), flag("has_bias"), flag("constant"),
+        reals("sharpness", {1, 3, -2})},
+       talking_heads,
        {Special::nan, Special::infinite, Special::tiny}}};
 }
 

@@ -25,7 +25,8 @@ Dims joined(Dims batch, std::int64_t a, std::int64_t b) {
 /// What follows the product in all of them. `y`: batch dims and rows.
 void epilogue(const Chosen& c, Dims y, Operands& made) {
   const std::int64_t n = c.number("n");
-  if (c.is("has_bias")) made.constant("bias", made.uniform({n}, -1, 1), c.is("constant"));
+  const Dims bias = c.is("has_bias") && c.is("row_bias") ? Dims{y.back(), 1} : Dims{n};
+  if (c.is("has_bias")) made.constant("bias", made.uniform(bias, -1, 1), c.is("constant"));
   y.push_back(n);
   if (c.word("residual") != "none") made.feed("residual", made.normal(y));
 }
@@ -36,6 +37,8 @@ bool matmul(const Chosen& c, Operands& made) {
   const std::int64_t m = c.number("m"), k = empty ? 0 : c.number("k"), n = c.number("n");
   const std::string batches = c.word("batches");  // of a, of b
   const std::size_t bar = batches.find('|');
+  // Nor does it repeat an operand for an empty batch: the body does for weights on the left.
+  if (batches == "|0" && !c.is("row_bias")) return false;
   const Dims left = Chosen::numbers_in(batches.substr(0, bar)), right = Chosen::numbers_in(batches.substr(bar + 1));
   const bool turned_a = c.is("trans_a"), turned_b = c.is("trans_b");
   made.feed("a", made.normal(turned_a ? joined(left, k, m) : joined(left, m, k)));
@@ -143,8 +146,8 @@ std::vector<Domain> product_domains() {
   const std::vector<Axis> narrow = axes({flag("trans_b"), batch, words("a_type", {"f32", "rounded", "bf16"})});
   return {
       {"MatMul",
-       axes({flag("trans_a"), flag("trans_b"), reals("scale", {1, 1, 0.125, -2}),
-             words("batches", {"|", "|", "2|2", "2|", "|3", "2,1|3", "0|", "1|4", "5|1", "2,3|1,1", "3|3"})}),
+       axes({flag("trans_a"), flag("trans_b"), flag("row_bias"), reals("scale", {1, 1, 0.125, -2}),
+             words("batches", {"|", "|", "2|2", "2|", "|3", "2,1|3", "0|", "1|4", "|0", "5|1", "2,3|1,1", "3|3"})}),
        matmul, all},
       {"MatMulBf16", narrow, matmul_bf16, all},
       {"MatMulToBf16", narrow, matmul_bf16, all},

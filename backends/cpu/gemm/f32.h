@@ -27,7 +27,8 @@ struct Gemm {
   float* c = nullptr;
   std::size_t ldc = 0;
   float scale = 1;
-  const float* bias = nullptr;  ///< [n]
+  const float* bias = nullptr;      ///< [n]
+  const float* row_bias = nullptr;  ///< [m]
   const float* residual = nullptr;
   std::size_t ldr = 0;
   ops::Residual residual_use = ops::Residual::before;  ///< where there is one

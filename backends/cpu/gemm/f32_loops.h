@@ -52,6 +52,7 @@ struct Tile {
   Rest last;   // what there is of the last register
   bool whole;  // all of it
   const float* bias;
+  const float* row_bias;
   const float* base;  // added to the product: residual or what C holds so far
   std::size_t base_ld;
   float scale;
@@ -150,6 +151,14 @@ MODELFLOW_INLINE void store_tile(const Tile& t, Floats (&acc)[MR][NV], Last last
     const Floats add = bias ? load_part(bias + kLanes * v, v) : Floats{};
 #pragma GCC unroll 6
     for (int r = 0; r < MR; ++r) acc[r][v] = acc[r][v] * scale + add;
+  }
+  if (t.row_bias) {
+#pragma GCC unroll 6
+    for (int r = 0; r < MR; ++r) {
+      const Floats add = all(t.row_bias[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) acc[r][v] += add;
+    }
   }
   if (base) {
 #pragma GCC unroll 6
@@ -290,6 +299,7 @@ void block(const Gemm& g, const Depth& depth, const float* packed, std::size_t m
          Rest(last),
          last == kLanes,
          depth.first && g.bias ? g.bias + n : nullptr,
+         depth.first && g.row_bias ? g.row_bias + m : nullptr,
          nullptr,
          0,
          g.scale,
@@ -332,24 +342,6 @@ std::size_t packed_a_floats(const Gemm& g, std::size_t rows, std::size_t columns
   if (!kPacksA || rows <= kMaxRows || columns < kWorthPackingA) return 0;
   return (rows < g.blocks.rows ? rows : g.blocks.rows) * (g.k < g.blocks.depth ? g.k : g.blocks.depth) + kLanes;
 }
-
-/// Tiles of about the same height: 32 rows are 5 + 5 + 6 + 5 + 5 + 6.
-class Heights {
- public:
-  explicit Heights(std::size_t rows)
-      : tiles_((rows + kMaxRows - 1) / kMaxRows), least_(tiles_ ? rows / tiles_ : 0), more_(rows - least_ * tiles_) {}
-
-  std::size_t tiles() const { return tiles_; }
-  std::size_t next() {
-    rest_ += more_;
-    if (rest_ < tiles_) return least_;
-    rest_ -= tiles_;
-    return least_ + 1;
-  }
-
- private:
-  std::size_t tiles_, least_, more_, rest_ = 0;
-};
 
 void pack_tiles(const Gemm& g, const Depth& depth, std::size_t m, Heights heights, float* to) {
   for (std::size_t tile = 0; tile < heights.tiles(); ++tile) {

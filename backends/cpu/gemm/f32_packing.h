@@ -12,6 +12,24 @@ constexpr std::size_t kPanel = 2 * kLanes;
 // that are a multiple of 4 KiB apart do not fit in an 8-way L1, and few rows want wide tiles.
 constexpr std::size_t kMaxRows = 6;
 
+/// Tiles of about the same height: 32 rows are 5 + 5 + 6 + 5 + 5 + 6.
+class Heights {
+ public:
+  explicit Heights(std::size_t rows)
+      : tiles_((rows + kMaxRows - 1) / kMaxRows), least_(tiles_ ? rows / tiles_ : 0), more_(rows - least_ * tiles_) {}
+
+  std::size_t tiles() const { return tiles_; }
+  std::size_t next() {
+    rest_ += more_;
+    if (rest_ < tiles_) return least_;
+    rest_ -= tiles_;
+    return least_ + 1;
+  }
+
+ private:
+  std::size_t tiles_, least_, more_, rest_ = 0;
+};
+
 /// MR rows of A side by side: all numbers of a step of k, then those of the next. Up to a vector behind them is written
 /// as well.
 template <std::size_t MR>

@@ -79,6 +79,7 @@ class MatMul : public Implementation {
     g.ldc = g.ldr = p.n;
     g.scale = attrs_.scale;
     g.bias = p.bias;
+    g.row_bias = p.row_bias;
     if (p.residual) g.residual_use = attrs_.residual;
     g.activation = activation_;
     g.blocks = machine_.blocks;

@@ -1,6 +1,8 @@
 // Reads and checks calls of MatMul, and estimates their work.
 #include "backends/cpu/gemm/matmul_problem.h"
 
+#include <algorithm>
+
 #include "backends/activation.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/ops/work.h"
@@ -63,9 +65,9 @@ MatMulProblem::MatMulProblem(const MatMulAttrs& attrs, const Invocation& call) {
   y[y.size() - 1] = static_cast<std::int64_t>(n);
   if (attrs.has_bias) {
     const View view = call.input(2);
-    bias = floats(view, "bias");
-    if (view.dims.size() != 1 || view.dims[0] != y.back())
-      fail("bias is " + text(view.dims) + ", the result " + text(y));
+    (attrs.row_bias ? row_bias : bias) = floats(view, "bias");
+    const Dims wanted = attrs.row_bias ? Dims{y[y.size() - 2], 1} : Dims{y.back()};
+    if (!std::ranges::equal(view.dims, wanted)) fail("bias is " + text(view.dims) + ", the result " + text(y));
   }
   if (attrs.residual != ops::Residual::none) {
     const View view = call.input(attrs.residual_index());
@@ -73,7 +75,7 @@ MatMulProblem::MatMulProblem(const MatMulAttrs& attrs, const Invocation& call) {
     if (text(view.dims) != text(y)) fail("residual is " + text(view.dims) + ", the result " + text(y));
   }
   batch = static_cast<std::size_t>(element_count(batches));
-  if (element_count(bv.dims.first(rb - 2)) == 1 && !attrs.trans_a) {
+  if (element_count(bv.dims.first(rb - 2)) == 1 && !attrs.trans_a && !attrs.row_bias) {
     m *= batch;
     batch = batch ? 1 : 0;
     if (batch) offsets.emplace_back(0, 0);

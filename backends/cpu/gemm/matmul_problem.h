@@ -10,8 +10,8 @@
 
 namespace modelflow::cpu {
 
-/// A MatMul call in numbers: `batch` products of [m, k] by [k, n] (before trans_*). When b is one matrix and a is not
-/// transposed, all rows of a are one product.
+/// A MatMul call in numbers: `batch` products of [m, k] by [k, n] (before trans_*). When b is one matrix, a is not
+/// transposed and no bias tells rows apart, all rows of a are one product.
 struct MatMulProblem {
   /// Checks types and shapes; throws Error(invalid_input).
   MatMulProblem(const ops::MatMulAttrs& attrs, const Invocation& call);
@@ -20,7 +20,7 @@ struct MatMulProblem {
   std::size_t batch = 1, m = 0, n = 0, k = 0;
   /// Where the matrices of product i begin, in floats from the start of a and b.
   std::vector<std::pair<std::size_t, std::size_t>> offsets;
-  const float *a = nullptr, *b = nullptr, *bias = nullptr, *residual = nullptr;
+  const float *a = nullptr, *b = nullptr, *bias = nullptr, *row_bias = nullptr, *residual = nullptr;
 };
 
 /// The one matrix of constant b as this code reads it; null where b is not constant, empty or more than one matrix.

@@ -133,6 +133,7 @@ Verdict accepts_f32(const Call& call, const Target& target) {
   const Tensor* b = call.in(1).constant;
   if (!b || b->rank() != 2 || b->elements() == 0) return no("is no constant matrix", call.in(1).name);
   if (MatMulAttrs(call).trans_a) return no("is transposed", call.in(0).name);
+  if (MatMulAttrs(call).row_bias) return no("is a bias of rows", call.in(2).name);
   constexpr std::int64_t kLeastDepth = 32, kLeastColumns = 16;
   const bool trans_b = MatMulAttrs(call).trans_b;
   if (b->dims()[trans_b] < kLeastDepth || b->dims()[1 - trans_b] < kLeastColumns)

@@ -132,6 +132,11 @@ class OnednnMatMul : public Implementation {
   mutable PreparedFor<std::array<std::size_t, 3>, Prepared> prepared_;
 };
 
+Verdict accepts(const Call& call, const Target& target) {
+  if (Verdict v = accepts_matmul(call, target); !v) return v;
+  return MatMulAttrs(call).row_bias ? no("is a bias of rows", call.in(2).name) : yes();
+}
+
 double cost(const Call& call, const Target& target) {
   return std::max(target.compute(matmul_flops(call), 0.6), target.stream(matmul_bytes(call)));
 }
@@ -142,7 +147,7 @@ const Kernel onednn_matmul = {
     .op = "MatMul",
     .name = "cpu.onednn_matmul",
     .needs = Isa::avx2,
-    .accepts = accepts_matmul,
+    .accepts = accepts,
     .cost = cost,
     .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
       return std::make_unique<OnednnMatMul>(call);
