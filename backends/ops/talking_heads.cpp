@@ -75,10 +75,12 @@ std::string body(const Call& call, int opset) {
   }
   text += turned_text("q", "[0, 2, 1, 3]") + turned_text("k", "[0, 2, 3, 1]") + turned_text("v", "[0, 2, 1, 3]") +
           "scale = Constant <value_float: float = @scale> ()\nq_scaled = Mul (q_heads, scale)\n"
-          "scores = MatMul (q_scaled, k_heads)\nshape = Shape (scores)\n"
-          "tokens = Gather <axis = 0> (shape, two)\npairs = Mul (tokens, tokens)\n"
-          "rows = Concat <axis = 0> (copied, pairs)\nfirst = Constant <value = int64[1] {0}> ()\n"
-          "batch = Gather <axis = 0> (shape, first)\nimages = Concat <axis = 0> (batch, one, one)\n" +
+          "scores = MatMul (q_scaled, k_heads)\nextents = Shape (" +
+          (attention.packed ? "qkv" : "q") +
+          ")\nfirst = Constant <value = int64[1] {0}> ()\nbatch = Gather <axis = 0> (extents, first)\n"
+          "tokens = Gather <axis = 0> (extents, one)\npairs = Mul (tokens, tokens)\n"
+          "rows = Concat <axis = 0> (copied, pairs)\nshape = Concat <axis = 0> (batch, n, tokens, tokens)\n"
+          "images = Concat <axis = 0> (batch, one, one)\n" +
           mixed_text("scores", "before", "scores") +
           "talking = Reshape (scores_mixed, shape)\nweights = Softmax <axis = -1> (talking)\n" +
           mixed_text("weights", "after", "weights");

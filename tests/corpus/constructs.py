@@ -707,18 +707,6 @@ class Global_response_norm(nn.Module):
         return self.down(y + torch.addcmul(self.bias.view(1, -1, 1, 1), self.weight.view(1, -1, 1, 1), y * n))
 
 
-@construct({"LayerNorm": 1, "MatMul": 2}, x=(B, 6, 64))
-class Token_mixing(nn.Module):
-    """MLP-Mixer: layers over the tokens of each channel."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm, self.up, self.down = nn.LayerNorm(64), nn.Linear(6, 12), nn.Linear(12, 6)
-
-    def forward(self, x):
-        return x + self.down(F.gelu(self.up(self.norm(x).transpose(1, 2)))).transpose(1, 2)
-
-
 @construct({"LayerNorm": 1, "MatMul": 4}, x=(B, 6, E))
 class Spatial_gate(nn.Module):
     """gMLP: half of the channels are mixed over the tokens and gate the others."""
