@@ -71,7 +71,7 @@ std::string swapped(std::string_view name, const Operand& operand) {
 /// which every batch has; ONNX Runtime repeats no operand for an empty one.
 bool repeats_weights(const Call& call, int opset) {
   const Shape &a = call.in(0).shape, &b = call.in(1).shape;
-  if (!CallAttrs(call).flag("row_bias") || opset < 13 || !a.has_rank() || a.rank() != 2 || !b.has_rank()) return false;
+  if (!CallAttrs(call).flag("row_bias") || opset < 10 || !a.has_rank() || a.rank() != 2 || !b.has_rank()) return false;
   for (std::size_t i = 0; i + 2 < b.rank(); ++i)
     if (b[i].number().value_or(0) == 0) return true;
   return false;

@@ -64,8 +64,8 @@ int rewrite(const Chain& chain, Context& context, Extents& extents) {
 }
 
 int run(Graph& graph, Context& context) {
-  // In lower precision weights stand on the right.
-  if (context.options.precision != Precision::f32) return 0;
+  // In lower precision weights stand on the right; before opset 10 no body says how often they are there.
+  if (context.options.precision != Precision::f32 || context.model.opset() < 10) return 0;
   const std::uint64_t version = graph.version();
   Extents extents;
   int changes = 0;

@@ -115,7 +115,8 @@ Node* convert(Node& node, Context& context, Extents& extents) {
   Graph& graph = node.graph();
   std::optional<Product> product = node.is("Gemm") ? read_gemm(node) : Product{node.input(0), node.input(1)};
   if (product) {
-    if (Value* weights = repeated_weights(node, extents)) product->a = weights, product->left = true;
+    Value* weights = context.model.opset() < 10 ? nullptr : repeated_weights(node, extents);
+    if (weights) product->a = weights, product->left = true;
     // In front of weights a Transpose of x is better left to layout, where it often costs nothing.
     if (!product->b->constant()) product->look_through(product->a, product->trans_a);
     product->look_through(product->b, product->trans_b);

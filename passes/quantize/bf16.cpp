@@ -42,6 +42,7 @@ Verdict check(const Node& node, const Context& context) {
   if (is_conv(node) ? weights->elements() == 0 : weights->rank() != 2)
     return no("is empty, or not of rank 2", w.name());
   if (node.attrs.integer("trans_a")) return no("a is transposed");
+  if (node.attrs.integer("row_bias")) return no("the weights stand on the left");
   if (!w.metadata.empty()) return no("arrived quantized", w.name());
   const std::int64_t depth = depth_of(node, weights->dims());
   return depth < kLeastDepth ? no("a sum over " + std::to_string(depth) + " is too short", w.name()) : yes();
@@ -51,7 +52,7 @@ std::string bf16_kind(const Node& node) { return std::string(in_form(*fused_op(n
 
 Attrs attrs_of(const Node& node, const Context& context) {
   Attrs attrs = node.attrs;
-  for (const char* name : {"scale", "trans_a", "pre_activation"}) attrs.erase(name);
+  for (const char* name : {"scale", "trans_a", "row_bias", "pre_activation"}) attrs.erase(name);
   if (is_conv(node)) return attrs;
   attrs.set("round_a", rounds_activations(context) ? 1 : 0);
   return attrs;

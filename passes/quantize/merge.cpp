@@ -76,12 +76,13 @@ bool merge_product(Node& product, Context& context) {
   const auto a = rounded(product.input(0));
   const Attrs& old = product.attrs;
   const Value& b = *weights_in(product);
-  if (!a || !b.constant() || old.integer("trans_a") || old.number("scale") != 1) return false;
+  if (!a || !b.constant() || old.integer("trans_a") || old.integer("row_bias") || old.number("scale") != 1)
+    return false;
   const auto w = imported_weights(b, old.integer("trans_b") ? 0 : 1);
   if (!w) return false;
   Graph& graph = product.graph();
   Attrs attrs = old;
-  for (const char* name : {"trans_a", "scale"}) attrs.erase(name);
+  for (const char* name : {"trans_a", "row_bias", "scale"}) attrs.erase(name);
   set(attrs, "a", a->q);
   if (a->q.scale == 0) attrs.set("a_per_tensor", 1);
   const std::string stem = b.name();

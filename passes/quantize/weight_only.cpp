@@ -32,6 +32,7 @@ Verdict check(const Node& node, const Context& context) {
     return no("is no constant of " + std::string(name(half_type(context.options))), b.name());
   if (weights->rank() != 2) return no("is not of rank 2", b.name());
   if (node.attrs.integer("trans_a")) return no("a is transposed");
+  if (node.attrs.integer("row_bias")) return no("the weights stand on the left");
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   if (weights->dims()[trans_b] == 0 || weights->dims()[trans_b] % kBlock != 0)
     return no("the depth is no multiple of " + std::to_string(kBlock), b.name());
@@ -50,7 +51,7 @@ bool replaced(Node& node, Context& context) {
   const BlockedWeights weights = blocked_weights(floats, node.attrs.integer("trans_b") != 0,
                                                  {.block = kBlock, .bits = bits, .scales = half_type(context.options)});
   Attrs attrs = node.attrs;
-  for (const char* name : {"scale", "trans_a", "trans_b"}) attrs.erase(name);
+  for (const char* name : {"scale", "trans_a", "trans_b", "row_bias"}) attrs.erase(name);
   attrs.set("bits", bits).set("block", kBlock);
   std::vector<Value*> inputs = {node.input(0), &graph.add_constant(weights.values, b.name() + "_steps"),
                                 &graph.add_constant(weights.scales, b.name() + "_scale")};

@@ -26,6 +26,7 @@ Verdict check(const Node& node, const Context& context) {
   if (!weights || weights->dtype() != DType::f32) return no("is no constant of float32", b.name());
   if (weights->rank() != 2) return no("is not of rank 2", b.name());
   if (node.attrs.integer("trans_a")) return no("a is transposed");
+  if (node.attrs.integer("row_bias")) return no("the weights stand on the left");
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   const std::int64_t k = weights->dims()[trans_b], n = weights->dims()[1 - trans_b];
   if (k < kLeastDepth) return no("a depth of " + std::to_string(k) + " does not pay for the steps", b.name());
@@ -42,7 +43,7 @@ struct Rest {
 
 Rest rest_of(const Node& node) {
   Rest rest{{node.inputs().begin() + 2, node.inputs().end()}, node.attrs, node.attrs.number("scale")};
-  for (const char* name : {"scale", "trans_a"}) rest.attrs.erase(name);
+  for (const char* name : {"scale", "trans_a", "row_bias"}) rest.attrs.erase(name);
   return rest;
 }
 
