@@ -13,6 +13,7 @@ LIBRARY = BUILD / "libmodelflow_ort_cuda.so"
 CUOBJDUMP = os.environ.get("MODELFLOW_CUOBJDUMP") or shutil.which("cuobjdump") or ""
 # A kernel with more than one of sinf and cosf gets this much stack, whatever else is in it: digits of 2/pi for arguments beyond 1e5.
 PROGRAMS, DIGITS = re.compile("run_elements|run_steps|reduce_rows|reduce_columns"), 32
+COUNTS_OTHERS = re.compile("MatMulNBits|Recurrent")  # N of these: bits of a weight, sequences
 ELEMENT = {"float": 4, "__half": 2, "__nv_bfloat16": 2}
 pytestmark = [pytest.mark.skipif(not LIBRARY.exists(), reason="no libmodelflow_ort_cuda.so: built without a CUDA compiler"),
               pytest.mark.skipif(not CUOBJDUMP, reason="no cuobjdump: tools/setup --cuda brings it")]
@@ -69,7 +70,7 @@ def test_wide_kernels_load_and_store_128_bits():
         wide = 0
         for name, code in functions(arch).items():
             template = re.search(r"<(float|__half|__nv_bfloat16), (?:\(int\))?(\d+)\b", name)
-            if not template or "MatMulNBits" in name or ELEMENT[template[1]] * int(template[2]) != 16:  # N of that one: bits of a weight
+            if not template or COUNTS_OTHERS.search(name) or ELEMENT[template[1]] * int(template[2]) != 16:
                 continue
             wide += 1
             assert re.search(r"LDG\S*\.128", code), f"sm_{arch}: {name[:160]}"
