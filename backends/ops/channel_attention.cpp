@@ -8,6 +8,7 @@
 #include "backends/ops/broadcast.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/split_heads.h"
 
 namespace modelflow::ops {
 
@@ -37,16 +38,9 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-/// [batch, tokens, heads * size] -> x_heads, [batch, heads, size, tokens]. A size without a name is computed.
-std::string heads_text(const std::string& x, const std::string& count, std::string size) {
-  std::string text;
-  if (size.empty()) {
-    size = x + "_size";
-    text = x + "_shape = Shape (" + x + ")\n" + x + "_width = Gather <axis = 0> (" + x + "_shape, two)\n" + size +
-           " = Div (" + x + "_width, " + count + ")\n";
-  }
-  return text + x + "_target = Concat <axis = 0> (copied, " + count + ", " + size + ")\n" + x + "_split = Reshape (" +
-         x + ", " + x + "_target)\n" + x + "_heads = Transpose <perm = [0, 2, 3, 1]> (" + x + "_split)\n";
+/// x_heads, [batch, heads, size, tokens].
+std::string heads_text(const std::string& x, const std::string& count, const std::string& size) {
+  return split_heads_text(x, count, size) + x + "_heads = Transpose <perm = [0, 2, 3, 1]> (" + x + "_split)\n";
 }
 
 /// Rows divided by their lengths, at least epsilon.
@@ -60,13 +54,8 @@ std::string body(const Call& call, int opset) {
   const ChannelAttentionAttrs attention(call);
   if (opset < 13)
     throw Error(ErrorKind::unsupported, "ChannelAttention needs opset 13 or later, not " + std::to_string(opset));
-  std::string text =
-      "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
-      "copied = Constant <value = int64[2] {0, 0}> ()\nn_number = Constant <value_int: int = @num_heads> ()\n"
-      "n = Reshape (n_number, one)\n";
   const std::string size = attention.head_dim != 0 ? "head_dim" : "";
-  if (!size.empty())
-    text += "head_dim_number = Constant <value_int: int = @head_dim> ()\nhead_dim = Reshape (head_dim_number, one)\n";
+  std::string text = "{\n" + head_numbers_text(!size.empty());
   if (attention.packed) {
     text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + heads_text("qkv", "all", size) +
             "parts = Concat <axis = 0> (n, n, n)\nq_heads, k_heads, v_heads = Split <axis = 1> (qkv_heads, parts)\n";
@@ -105,29 +94,14 @@ std::vector<std::string> attributes(const Call& call, int) {
   return names;
 }
 
-/// One operand of `heads` heads: its extents join those of the others.
-Verdict read(const Operand& x, std::int64_t heads, Dim& batch, Dim& tokens, Dim& size) {
-  if (!x.shape.has_rank()) return yes();
-  if (x.shape.rank() != 3) return no("is not of rank 3", x.name);
-  const Dim found = x.shape[2].divided_by(Dim(heads));
-  if (x.shape[2].known() && found.unknown())
-    return no(x.shape[2].str() + " channels do not divide into " + std::to_string(heads) + " heads", x.name);
-  const auto merge = [](Dim& dim, const Dim& other) {
-    if (dim.known() && other.known() && !(dim == other)) return false;
-    if (!dim.known() && !other.unknown() && (dim.unknown() || other.known())) dim = other;
-    return true;
-  };
-  const bool fits = merge(batch, x.shape[0]) && merge(tokens, x.shape[1]) && merge(size, found);
-  return fits ? yes() : no("is " + x.shape.str() + " and does not fit the others", x.name);
-}
-
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<ChannelAttentionAttrs> attention = read_attrs<ChannelAttentionAttrs>(call, why);
   if (!attention) return why;
-  Dim batch, tokens, size = attention->head_dim ? Dim(attention->head_dim) : Dim();
+  HeadExtents extents;
+  if (attention->head_dim) extents.size = attention->head_dim;
   for (std::size_t i = 0; i < (attention->packed ? 1u : 3u); ++i)
-    if (Verdict v = read(call.in(i), attention->heads * (attention->packed ? 3 : 1), batch, tokens, size); !v) return v;
+    if (Verdict v = join_extents(call.in(i), attention->heads * (attention->packed ? 3 : 1), extents); !v) return v;
   if (attention->has_temperature) {
     const Operand& t = call.in(attention->temperature_index());
     if (t.shape.has_rank() && (t.shape.rank() != 1 || (t.shape[0].known() && !(t.shape[0] == Dim(attention->heads)))))
@@ -135,8 +109,8 @@ Verdict infer(Call& call) {
   }
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
-  call.outputs[0].shape = Shape({batch, tokens, size * Dim(attention->heads)});
-  if (size.known()) call.attrs.set("head_dim", size.value());
+  call.outputs[0].shape = Shape({extents.batch, extents.tokens, extents.size * Dim(attention->heads)});
+  if (extents.size.known()) call.attrs.set("head_dim", extents.size.value());
   return yes();
 }
 

@@ -5,8 +5,10 @@
 #include <optional>
 
 #include "backends/ops/attention_attrs.h"
+#include "backends/ops/fits.h"
 #include "backends/ops/read_attrs.h"
 #include "backends/ops/sample_weights.h"
+#include "backends/ops/split_heads.h"
 
 namespace modelflow::ops {
 
@@ -33,18 +35,6 @@ std::vector<std::string> inputs(const Call& call) {
   return names;
 }
 
-/// [batch, tokens, heads * size] -> x_split, [batch, tokens, heads, size]. A size without a name is computed.
-std::string split_text(const std::string& x, const std::string& count, std::string size) {
-  std::string text;
-  if (size.empty()) {
-    size = x + "_size";
-    text = x + "_shape = Shape (" + x + ")\n" + x + "_width = Gather <axis = 0> (" + x + "_shape, two)\n" + size +
-           " = Div (" + x + "_width, " + count + ")\n";
-  }
-  return text + x + "_target = Concat <axis = 0> (copied, " + count + ", " + size + ")\n" + x + "_split = Reshape (" +
-         x + ", " + x + "_target)\n";
-}
-
 std::string turned_text(const std::string& x, const char* perm) {
   return x + "_heads = Transpose <perm = " + perm + "> (" + x + "_split)\n";
 }
@@ -60,18 +50,14 @@ std::string body(const Call& call, int opset) {
   const TalkingHeadsAttrs attention(call);
   if (opset < 13)
     throw Error(ErrorKind::unsupported, "TalkingHeads needs opset 13 or later, not " + std::to_string(opset));
-  std::string text =
-      "{\none = Constant <value = int64[1] {1}> ()\ntwo = Constant <value = int64[1] {2}> ()\n"
-      "copied = Constant <value = int64[2] {0, 0}> ()\nn_number = Constant <value_int: int = @num_heads> ()\n"
-      "n = Reshape (n_number, one)\n";
   const std::string size = attention.head_dim != 0 ? "head_dim" : "";
-  if (!size.empty())
-    text += "head_dim_number = Constant <value_int: int = @head_dim> ()\nhead_dim = Reshape (head_dim_number, one)\n";
+  std::string text = "{\n" + head_numbers_text(!size.empty());
   if (attention.packed) {
-    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" + split_text("qkv", "all", size) +
+    text += "three = Constant <value = int64[1] {3}> ()\nall = Mul (n, three)\n" +
+            split_heads_text("qkv", "all", size) +
             "parts = Concat <axis = 0> (n, n, n)\nq_split, k_split, v_split = Split <axis = 2> (qkv_split, parts)\n";
   } else {
-    for (const char* x : {"q", "k", "v"}) text += split_text(x, "n", size);
+    for (const char* x : {"q", "k", "v"}) text += split_heads_text(x, "n", size);
   }
   text += turned_text("q", "[0, 2, 1, 3]") + turned_text("k", "[0, 2, 3, 1]") + turned_text("v", "[0, 2, 1, 3]") +
           "scale = Constant <value_float: float = @scale> ()\nq_scaled = Mul (q_heads, scale)\n"
@@ -103,44 +89,21 @@ std::vector<std::string> attributes(const Call& call, int) {
   return names;
 }
 
-/// Takes over what `other` says of `dim`; false where the two contradict each other.
-bool merge(Dim& dim, const Dim& other) {
-  if (dim.known() && other.known() && !(dim == other)) return false;
-  if (!dim.known() && !other.unknown() && (dim.unknown() || other.known())) dim = other;
-  return true;
-}
-
-/// One operand of `heads` heads: its extents join those of the others.
-Verdict read(const Operand& x, std::int64_t heads, Dim& batch, Dim& tokens, Dim& size) {
-  if (!x.shape.has_rank()) return yes();
-  if (x.shape.rank() != 3) return no("is not of rank 3", x.name);
-  const Dim found = x.shape[2].divided_by(Dim(heads));
-  if (x.shape[2].known() && found.unknown())
-    return no(x.shape[2].str() + " channels do not divide into " + std::to_string(heads) + " heads", x.name);
-  const bool fits = merge(batch, x.shape[0]) && merge(tokens, x.shape[1]) && merge(size, found);
-  return fits ? yes() : no("is " + x.shape.str() + " and does not fit the others", x.name);
-}
-
-Verdict of_heads(const Operand& x, std::size_t rank, std::int64_t heads) {
-  bool fits = !x.shape.has_rank() || x.shape.rank() == rank;
-  for (std::size_t i = 0; fits && x.shape.has_rank() && i < rank; ++i)
-    fits = !x.shape[i].known() || x.shape[i] == Dim(heads);
-  return fits ? yes() : no("is " + x.shape.str() + ", not a number for each head", x.name);
-}
-
 Verdict infer(Call& call) {
   Verdict why;
   const std::optional<TalkingHeadsAttrs> attention = read_attrs<TalkingHeadsAttrs>(call, why);
   if (!attention) return why;
-  Dim batch, tokens, size = attention->head_dim ? Dim(attention->head_dim) : Dim();
+  HeadExtents extents;
+  if (attention->head_dim) extents.size = attention->head_dim;
   for (std::size_t i = 0; i < attention->operands(); ++i)
-    if (Verdict v = read(call.in(i), attention->heads * (attention->packed ? 3 : 1), batch, tokens, size); !v) return v;
+    if (Verdict v = join_extents(call.in(i), attention->heads * (attention->packed ? 3 : 1), extents); !v) return v;
   for (std::size_t i = attention->operands(); i < attention->inputs(); ++i)
-    if (Verdict v = of_heads(call.in(i), i == attention->bias_index() ? 1 : 2, attention->heads); !v) return v;
+    if (Verdict v = fits(call.in(i), std::vector<Dim>(i == attention->bias_index() ? 1 : 2, attention->heads)); !v)
+      return v;
   call.outputs.resize(1);
   call.outputs[0].dtype = call.in(0).dtype;
-  call.outputs[0].shape = Shape({batch, tokens, size * Dim(attention->heads)});
-  if (size.known()) call.attrs.set("head_dim", size.value());
+  call.outputs[0].shape = Shape({extents.batch, extents.tokens, extents.size * Dim(attention->heads)});
+  if (extents.size.known()) call.attrs.set("head_dim", extents.size.value());
   return yes();
 }
 

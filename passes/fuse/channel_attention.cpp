@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "modelflow/modelflow.h"
-#include "passes/fuse/attention_heads.h"
-#include "passes/fuse/attention_pack.h"
+#include "passes/fuse/attention_flat.h"
 #include "passes/fuse/attention_result.h"
 #include "passes/fuse/fuse.h"
 #include "passes/graph/edits.h"
@@ -54,20 +53,15 @@ class Finder {
     Value* from = softmax_.input(0);
     while (Node* node = factor(*from)) from = &take(*node);
     scores_ = from->producer();
-    if (!scores_ || !is_product(*scores_) || !only_reader(*from)) return no("");
+    if (!scores_ || !is_product_of_heads(*scores_) || !only_reader(*from)) return no("");
     gone_.insert(scores_);
     Node* context = only_reader(*softmax_.output());
-    if (!context || !is_product(*context) || context->input(0) != softmax_.output()) return no("");
+    if (!context || !is_product_of_heads(*context) || context->input(0) != softmax_.output()) return no("");
     context_node_ = context;
     gone_.insert(context);
     read_side(*scores_->input(0), false, q_);
     read_side(*scores_->input(1), true, k_);
     return yes();
-  }
-
-  static bool is_product(const Node& node) {
-    return node.is("MatMul") && !node.input(0)->constant() && !node.input(1)->constant() &&
-           rank_of(node.input(0)) == 4 && rank_of(node.input(1)) == 4;
   }
 
   /// The node that multiplies by a number, or by one for each head; its result has no other reader.
@@ -158,18 +152,10 @@ class Finder {
     return true;
   }
 
-  /// The readings of heads that lie beside each other in the last axis of [batch, tokens, channels].
-  std::vector<Heads> flat(Value& value, bool turned) const {
-    std::vector<Heads> all = read_heads(value, !turned);
-    std::erase_if(all, [](const Heads& heads) {
-      return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known() || heads.windows();
-    });
-    return all;
-  }
-
   Verdict build() {
-    const std::vector<Heads> qs = flat(*q_.heads, q_.turned), ks = flat(*k_.heads, k_.turned),
-                             vs = flat(*context_node_->input(1), false);
+    const std::vector<Heads> qs = heads_side_by_side(*q_.heads, !q_.turned),
+                             ks = heads_side_by_side(*k_.heads, !k_.turned),
+                             vs = heads_side_by_side(*context_node_->input(1), true);
     std::string why = "queries, keys and values are no heads of channels that lie side by side";
     for (const Heads& q : qs)
       for (const Heads& k : ks)
@@ -181,33 +167,17 @@ class Finder {
     return qs.empty() || ks.empty() || vs.empty() ? no("") : no(why);
   }
 
-  static bool alike(const Operands& o) {
-    Extents extents;
-    const Shape q = extents.of(*o.q->value), k = extents.of(*o.k->value), v = extents.of(*o.v->value);
-    return q == k && q == v;
-  }
-
   bool put(const Operands& o, std::string& why) {
     Node& end = *context_node_;
     const std::optional<Continuation> to = read_continuation(*end.output(), o.q->heads, true);
     if (!to || to->layout() != "BSH") return why = "the result is not [batch, tokens, channels]", false;
-    std::set<const Node*> gone = gone_;
-    for (const Heads* heads : {o.q, o.k, o.v})
-      for (const Value* value : heads->passed) gone.insert(value->producer());
-    for (const Heads* heads : {o.q, o.k, o.v})
-      if (!heads->read_only_by(gone)) return why = "the heads are read elsewhere too", false;
-    std::vector<Value*> inputs = {pack(o, gone, end, context_, why)};
+    std::vector<Value*> inputs = flat_operands(o, gone_, end, context_, why);
+    if (inputs.empty()) return false;
     Attrs attrs;
-    attrs.set("num_heads", o.q->heads).set("packed", inputs[0] ? 1 : 0).set("normalize", q_.epsilon ? 1 : 0);
+    attrs.set("num_heads", o.q->heads).set("packed", inputs.size() == 1 ? 1 : 0).set("normalize", q_.epsilon ? 1 : 0);
     attrs.set("clips", q_.clips ? 1 : 0).set("epsilon", Attr(q_.epsilon.value_or(0)));
     attrs.set("has_temperature", factors_.temperature ? 1 : 0);
     attrs.set("scale", Attr(factors_.scale * o.q->factor * o.k->factor));
-    if (!inputs[0]) {
-      for (const Heads* heads : {o.q, o.k, o.v})
-        if (!heads->whole()) return false;
-      if (!alike(o)) return why = "queries, keys and values may have unlike batches or tokens", false;
-      inputs = {o.q->value, o.k->value, o.v->value};
-    }
     Graph& graph = end.graph();
     if (factors_.temperature)
       inputs.push_back(

@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
-#include "passes/fuse/attention_heads.h"
-#include "passes/fuse/attention_pack.h"
+#include "passes/fuse/attention_flat.h"
 #include "passes/fuse/attention_result.h"
 #include "passes/fuse/fuse.h"
 #include "passes/graph/edits.h"
@@ -158,7 +157,7 @@ class Finder {
     take(before_, *std::move(mixing));
     value = &unscaled(*before_.from);
     scores_ = value->producer();
-    if (!scores_ || !is_product(*scores_) || !only_reader(*value)) return false;
+    if (!scores_ || !is_product_of_heads(*scores_) || !only_reader(*value)) return false;
     gone_.insert(scores_);
     return true;
   }
@@ -170,7 +169,7 @@ class Finder {
     if (!mixing) return false;
     take(after_, *std::move(mixing));
     context_node_ = only_reader(*y);
-    if (!context_node_ || !is_product(*context_node_) || context_node_->input(0) != y) return false;
+    if (!context_node_ || !is_product_of_heads(*context_node_) || context_node_->input(0) != y) return false;
     gone_.insert(context_node_);
     return true;
   }
@@ -192,22 +191,13 @@ class Finder {
     return unscaled(*x);
   }
 
-  static bool is_product(const Node& node) {
-    return node.is("MatMul") && !node.input(0)->constant() && !node.input(1)->constant() &&
-           rank_of(node.input(0)) == 4 && rank_of(node.input(1)) == 4;
-  }
-
   static bool ordinary_or_zero(const Tensor& bias) {
     return ordinary(bias) || std::ranges::all_of(bias.as<float>(), [](float number) { return number == 0; });
   }
 
-  /// The readings of heads that lie beside each other in the last axis of [batch, tokens, channels].
-  std::vector<Heads> flat(Value& value, bool turned) const {
-    std::vector<Heads> all = read_heads(value, turned);
-    std::erase_if(all, [&](const Heads& heads) {
-      return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known() || heads.windows() ||
-             heads.heads != before_.matrix.dims()[0];
-    });
+  std::vector<Heads> flat(Value& value, bool transposed) const {
+    std::vector<Heads> all = heads_side_by_side(value, transposed);
+    std::erase_if(all, [&](const Heads& heads) { return heads.heads != before_.matrix.dims()[0]; });
     return all;
   }
 
@@ -222,31 +212,15 @@ class Finder {
     return no(why);
   }
 
-  static bool alike(const Operands& o) {
-    Extents extents;
-    const Shape q = extents.of(*o.q->value), k = extents.of(*o.k->value), v = extents.of(*o.v->value);
-    return q == k && q == v;
-  }
-
   bool put(const Operands& o, std::string& why) {
     Node& end = *context_node_;
     const std::optional<Continuation> to = read_continuation(*end.output(), o.q->heads, false);
     if (!to || to->layout() != "BSH") return why = "the result is not [batch, tokens, channels]", false;
-    std::set<const Node*> gone = gone_;
-    for (const Heads* heads : {o.q, o.k, o.v})
-      for (const Value* value : heads->passed) gone.insert(value->producer());
-    for (const Heads* heads : {o.q, o.k, o.v})
-      if (!heads->read_only_by(gone)) return why = "the heads are read elsewhere too", false;
-    std::vector<Value*> inputs = {pack(o, gone, end, context_, why)};
+    std::vector<Value*> inputs = flat_operands(o, gone_, end, context_, why);
+    if (inputs.empty()) return false;
     Attrs attrs;
-    attrs.set("num_heads", o.q->heads).set("packed", inputs[0] ? 1 : 0).set("has_bias", after_.bias ? 1 : 0);
+    attrs.set("num_heads", o.q->heads).set("packed", inputs.size() == 1 ? 1 : 0).set("has_bias", after_.bias ? 1 : 0);
     attrs.set("scale", Attr(scale_ * o.q->factor * o.k->factor));
-    if (!inputs[0]) {
-      for (const Heads* heads : {o.q, o.k, o.v})
-        if (!heads->whole()) return false;
-      if (!alike(o)) return why = "queries, keys and values may have unlike batches or tokens", false;
-      inputs = {o.q->value, o.k->value, o.v->value};
-    }
     Graph& graph = end.graph();
     for (const Mixing* mixing : {&before_, &after_})
       inputs.push_back(&graph.add_constant(mixing->matrix, mixing->weights->name()));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/attention/side_by_side.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"
@@ -21,11 +22,9 @@ namespace {
 constexpr std::size_t kPadded = 16;
 
 /// A call in numbers.
-struct Problem {
-  std::size_t batch = 0, tokens = 0, heads = 0, size = 0, width = 0;
-  const float *q = nullptr, *k = nullptr, *v = nullptr, *temperature = nullptr;
+struct Problem : SideBySide {
+  const float* temperature = nullptr;
   float* y = nullptr;
-  std::size_t row = 0;     ///< floats from token to token of q, k and v
   std::size_t splits = 1;  ///< shares of the tokens of a head
 
   std::size_t step() const { return (size + kPadded - 1) / kPadded * kPadded; }
@@ -69,29 +68,14 @@ class ChannelAttention : public Implementation {
  private:
   Problem read(Invocation& call) const {
     if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
-    for (std::size_t i = 0; i < call.inputs(); ++i)
-      if (call.input(i).dtype != DType::f32) fail("an input is not float32");
-    const View x = call.input(0);
-    if (x.dims.size() != 3) fail("an operand is not of rank 3");
-    for (std::size_t i = 1; !attrs_.packed && i < 3; ++i)
-      if (!std::ranges::equal(call.input(i).dims, x.dims)) fail("queries, keys and values differ in their extents");
-    const std::int64_t all = attrs_.heads * (attrs_.packed ? 3 : 1);
-    if (x.dims[2] % all != 0) fail("the channels do not divide into the heads");
-    Problem p;
-    p.batch = static_cast<std::size_t>(x.dims[0]), p.tokens = static_cast<std::size_t>(x.dims[1]);
-    p.row = static_cast<std::size_t>(x.dims[2]);
-    p.heads = static_cast<std::size_t>(attrs_.heads), p.size = static_cast<std::size_t>(x.dims[2] / all);
-    p.width = p.heads * p.size;
-    const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
-    p.q = floats(0);
-    p.k = attrs_.packed ? p.q + p.width : floats(1);
-    p.v = attrs_.packed ? p.k + p.width : floats(2);
+    Problem p{read_side_by_side("ChannelAttention", call, attrs_.heads, attrs_.packed)};
     if (attrs_.has_temperature) {
       const View t = call.input(attrs_.temperature_index());
       if (t.dims.size() != 1 || t.dims[0] != attrs_.heads) fail("temperature is no number for each head");
       p.temperature = static_cast<const float*>(t.data);
     }
-    p.y = static_cast<float*>(call.output(0, Dims{x.dims[0], x.dims[1], static_cast<std::int64_t>(p.width)}));
+    p.y = static_cast<float*>(
+        call.output(0, Dims{call.input(0).dims[0], call.input(0).dims[1], static_cast<std::int64_t>(p.width)}));
     return p;
   }
 
@@ -156,19 +140,13 @@ class ChannelAttention : public Implementation {
   const VectorCode& code_;
 };
 
-double cost(const Call& call, const Target& target) {
-  double elements = call.outputs.at(0).shape.known_elements();
-  for (const Operand& operand : call.inputs) elements += operand.shape.known_elements();
-  return std::max(target.compute(find_fused_op("ChannelAttention")->flops(call), 0.4), target.stream(4 * elements));
-}
-
 }  // namespace
 
 const Kernel channel_attention = {
     .op = "ChannelAttention",
     .name = "cpu.channel_attention",
     .accepts = accepts_float32,
-    .cost = cost,
+    .cost = cost_side_by_side,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<ChannelAttention>(call, vector_code(target));
     },

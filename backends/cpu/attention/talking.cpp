@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/attention/kernels.h"
+#include "backends/cpu/attention/side_by_side.h"
 #include "backends/cpu/frame/near.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/typed_input.h"
@@ -25,12 +26,9 @@ constexpr std::size_t kTileRows = 6;  ///< of products
 std::size_t padded(std::size_t floats) { return (floats + kPadded - 1) / kPadded * kPadded; }
 
 /// A call in numbers.
-struct Problem {
-  std::size_t batch = 0, tokens = 0, heads = 0, size = 0, width = 0;
-  const float *q = nullptr, *k = nullptr, *v = nullptr;
+struct Problem : SideBySide {
   const float *before = nullptr, *after = nullptr, *bias = nullptr;
   float* y = nullptr;
-  std::size_t row = 0;               ///< floats from token to token of q, k and v
   std::size_t queries = 0;           ///< in a block
   std::size_t keys = 0, values = 0;  ///< floats of a head when they are packed
   const float* packed = nullptr;     ///< keys and values of each head
@@ -77,30 +75,16 @@ class TalkingHeads : public Implementation {
  private:
   Problem read(Invocation& call) const {
     if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
-    for (std::size_t i = 0; i < call.inputs(); ++i)
-      if (call.input(i).dtype != DType::f32) fail("an input is not float32");
-    const View x = call.input(0);
-    if (x.dims.size() != 3) fail("an operand is not of rank 3");
-    for (std::size_t i = 1; i < attrs_.operands(); ++i)
-      if (!std::ranges::equal(call.input(i).dims, x.dims)) fail("queries, keys and values differ in their extents");
+    Problem p{read_side_by_side("TalkingHeads", call, attrs_.heads, attrs_.packed)};
     const Dims square = {attrs_.heads, attrs_.heads};
     for (std::size_t i = attrs_.operands(); i < attrs_.inputs(); ++i)
       if (!std::ranges::equal(call.input(i).dims, i == attrs_.bias_index() ? Dims{attrs_.heads} : square))
         fail("what mixes the heads is of other extents than they");
-    const std::int64_t all = attrs_.heads * (attrs_.packed ? 3 : 1);
-    if (x.dims[2] % all != 0) fail("the channels do not divide into the heads");
-    Problem p;
-    p.batch = static_cast<std::size_t>(x.dims[0]), p.tokens = static_cast<std::size_t>(x.dims[1]);
-    p.row = static_cast<std::size_t>(x.dims[2]);
-    p.heads = static_cast<std::size_t>(attrs_.heads), p.size = static_cast<std::size_t>(x.dims[2] / all);
-    p.width = p.heads * p.size;
     const auto floats = [&](std::size_t i) { return static_cast<const float*>(call.input(i).data); };
-    p.q = floats(0);
-    p.k = attrs_.packed ? p.q + p.width : floats(1);
-    p.v = attrs_.packed ? p.k + p.width : floats(2);
     p.before = floats(attrs_.before_index()), p.after = floats(attrs_.after_index());
     if (attrs_.has_bias) p.bias = floats(attrs_.bias_index());
-    p.y = static_cast<float*>(call.output(0, Dims{x.dims[0], x.dims[1], static_cast<std::int64_t>(p.width)}));
+    p.y = static_cast<float*>(
+        call.output(0, Dims{call.input(0).dims[0], call.input(0).dims[1], static_cast<std::int64_t>(p.width)}));
     return p;
   }
 
@@ -170,12 +154,6 @@ class TalkingHeads : public Implementation {
   std::size_t near_;
 };
 
-double cost(const Call& call, const Target& target) {
-  double elements = call.outputs.at(0).shape.known_elements();
-  for (const Operand& operand : call.inputs) elements += operand.shape.known_elements();
-  return std::max(target.compute(find_fused_op("TalkingHeads")->flops(call), 0.4), target.stream(4 * elements));
-}
-
 }  // namespace
 
 const Kernel talking_heads_avx512 = {
@@ -183,7 +161,7 @@ const Kernel talking_heads_avx512 = {
     .name = "cpu.talking_heads_avx512",
     .needs = Isa::avx512,
     .accepts = accepts_float32,
-    .cost = cost,
+    .cost = cost_side_by_side,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<TalkingHeads>(call, target, f32_avx512, mix_heads_avx512);
     },
@@ -194,7 +172,7 @@ const Kernel talking_heads_avx2 = {
     .name = "cpu.talking_heads_avx2",
     .needs = Isa::avx2,
     .accepts = accepts_float32,
-    .cost = cost,
+    .cost = cost_side_by_side,
     .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
       return std::make_unique<TalkingHeads>(call, target, f32_avx2, mix_heads_avx2);
     },
