@@ -9,11 +9,12 @@ from catalogue import MODELS
 
 
 def larger(arguments, axes):
-    """The same with other extents along the dynamic axes: 3 of a batch, 5 more of others."""
+    """The same with other extents along the dynamic axes: 3 of a batch, 5 more of others. Whole numbers that keep their extents stay."""
     made = []
     for argument, dynamic in zip(arguments, axes):
         shape = [3 if dynamic.get(i) == "batch" else extent + (5 if i in dynamic else 0) for i, extent in enumerate(argument.shape)]
-        made.append(torch.randn(shape) if argument.is_floating_point() else torch.ones(shape, dtype=argument.dtype))
+        whole = torch.ones(shape, dtype=argument.dtype) if dynamic else argument
+        made.append(torch.randn(shape) if argument.is_floating_point() else whole)
     return tuple(made)
 
 
@@ -27,7 +28,7 @@ def learn_statistics(module, arguments):
         norm.momentum = 1.0
         norm.train()
     with torch.no_grad():
-        module(*(torch.randn(2, *argument.shape[1:]) for argument in arguments))
+        module(*(torch.randn(2, *argument.shape[1:]) if argument.is_floating_point() else argument for argument in arguments))
     module.eval()
 
 
