@@ -9,7 +9,8 @@ DECODERS = "GPT2Model GPTNeoModel GPTJModel OPTModel BloomModel BioGptModel".spl
 WIDE_DECODERS = """LlamaModel MistralModel Qwen2Model Qwen3Model GemmaModel Gemma2Model PhiModel Phi3Model StableLmModel OlmoModel
     GraniteModel SmolLM3Model GPTNeoXModel FalconModel CohereModel NemotronModel Gemma3TextModel Olmo2Model Glm4Model Ernie4_5Model
     HunYuanDenseV1Model ApertusModel XGLMModel""".split()
-NARROWED = {"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
+NARROWED = {"hidden_size": 512, "intermediate_size": 1376, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
+            "ffn_hidden_size": 1376}
 EXPERTS = {**NARROWED, "num_local_experts": 4, "n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "n_group": 1,
            "topk_group": 1, "first_k_dense_replace": 1}
 TRANSLATED = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 8, "decoder_attention_heads": 8,
@@ -31,8 +32,8 @@ MODELS = [
     *(transformers(name, words(), settings=NARROWED) for name in WIDE_DECODERS),
     transformers("Lfm2Model", words(), settings={**NARROWED, "layer_types": ["conv", "full_attention"]}),
     transformers("Exaone4Model", words(), settings={**NARROWED, "layer_types": ["sliding_attention", "full_attention"]}),
-    transformers("MixtralModel", words(), settings=EXPERTS),
-    transformers("DeepseekV3Model", words(), settings={**EXPERTS, "num_key_value_heads": 8}),
+    transformers("MixtralModel", words(), settings=EXPERTS, exporter="torchscript"),
+    transformers("DeepseekV3Model", words(), settings={**EXPERTS, "num_key_value_heads": 8}, exporter="torchscript"),
     transformers("FunnelModel", words(), settings={"block_sizes": [1, 1, 1]}),
     transformers("XLNetModel", words(), exporter="torchscript"),
     *(transformers(name, words(mask=False)) for name in ("FNetModel", "MambaModel")),
