@@ -18,13 +18,36 @@ def config(name, **settings):
     return made
 
 
-def transformers(name, inputs, kind="language", settings=None, config_name=None, part="", exporter=""):
-    """`inputs()`: arguments by name, and their dynamic axes. `part`: the one module of the model that is exported."""
+def all_experts(net):
+    """Each expert of a mixture is asked, of whatever rows chose it. No exporter takes the loop over those that some row chose."""
+    import functools
+
+    import torch
+
+    def forward(block, states):
+        rows = states.reshape(-1, states.shape[-1])
+        logits = block.gate(rows)
+        weights, chosen = logits.softmax(-1).topk(block.top_k, dim=-1)
+        weights = weights / weights.sum(-1, keepdim=True)
+        total = torch.zeros_like(rows)
+        for i, expert in enumerate(block.experts):
+            row, place = torch.where(chosen == i)
+            total = total.index_add(0, row, expert(rows[row]) * weights[row, place, None])
+        return total.reshape(states.shape), logits
+    for block in net.modules():
+        if hasattr(block, "experts") and hasattr(block, "gate"):
+            block.forward = functools.partial(forward, block)
+
+
+def transformers(name, inputs, kind="language", settings=None, config_name=None, part="", exporter="", prepare=None):
+    """`inputs()`: arguments by name, and their dynamic axes. `part`: the one module of the model that is exported; `prepare(net)` changes the model first."""
     def make():
         import transformers as library
 
         wanted = config(config_name or name.replace("Model", "Config"), **(settings or {}))
         net = getattr(library, name)._from_config(wanted)
+        if prepare:
+            prepare(net)
         made, axes = inputs()
 
         def call(net, *arguments):

@@ -27,7 +27,7 @@ TIMM = """efficientvit_b0 efficientvit_m0 ghostnetv2_100 repvgg_a0 repghostnet_0
     ese_vovnet19b_dw coat_tiny focalnet_tiny_srf inception_next_atto efficientformerv2_s0 mambaout_femto
     swiftformer_xs tf_efficientnet_lite0 mixnet_s dla34 visformer_tiny davit_tiny cs3darknet_s regnetz_005 skresnet18
     eca_resnet33ts eva02_tiny_patch14_224 beit_base_patch16_224 tiny_vit_5m_224 hgnetv2_b0 repvit_m0_9 fasternet_t0 shvit_s1
-    gernet_s nfnet_l0 nextvit_small mvitv2_tiny coatnet_0_rw_224 gcvit_xxtiny volo_d1_224 swinv2_cr_tiny_ns_224""".split()
+    nfnet_l0 nextvit_small mvitv2_tiny coatnet_0_rw_224 gcvit_xxtiny volo_d1_224 swinv2_cr_tiny_ns_224""".split()
 TIMM_OTHER_SIZES = {"crossvit_tiny_240": 240, "fastvit_t8": 256, "botnet26t_256": 256, "halonet26t": 256, "mobilevit_xxs": 256,
                     "mobilevitv2_050": 256, "vit_small_patch14_dinov2": 518, "lambda_resnet26t": 256, "vit_small_patch16_dinov3": 256}
 

@@ -2,7 +2,7 @@
 from .configured import features, transformers, translation, wave
 from .entry import BATCH, Entry, random_of, wrapped
 
-WAVES = "Wav2Vec2Model HubertModel WavLMModel SEWModel UniSpeechModel UniSpeechSatModel Data2VecAudioModel Wav2Vec2ConformerModel".split()
+WAVES = "Wav2Vec2Model HubertModel WavLMModel SEWModel UniSpeechModel Data2VecAudioModel Wav2Vec2ConformerModel".split()
 MEL = features((1, 80, 3000), "input_features")
 
 
