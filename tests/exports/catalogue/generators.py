@@ -42,7 +42,7 @@ DC = {f"{side}_{key}": value for side in ("encoder", "decoder") for key, value i
 
 MODELS = [
     diffusers("UNet2DCondition", "UNet2DConditionModel", lambda net, latent, step, text: net(latent, step, text),
-              [(2, 4, 32, 32), [3, 5], (2, 77, 768)], BATCH, cross_attention_dim=768, attention_head_dim=8,
+              [(2, 4, 24, 24), [3, 5], (2, 77, 768)], BATCH, cross_attention_dim=768, attention_head_dim=8,
               down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"), up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"), **UNET),
     diffusers("UNet2DCondition-XL", "UNet2DConditionModel", lambda net, latent, step, text: net(latent, step, text),
               [(1, 4, 32, 32), [3], (1, 77, 1024)], cross_attention_dim=1024, use_linear_projection=True, transformer_layers_per_block=2,

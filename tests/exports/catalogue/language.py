@@ -33,7 +33,7 @@ MODELS = [
     transformers("Exaone4Model", words(), settings={**NARROWED, "layer_types": ["sliding_attention", "full_attention"]}),
     *(transformers(name, words(), settings=EXPERTS, prepare=all_experts) for name in ("MixtralModel", "Qwen3MoeModel")),
     transformers("FunnelModel", words(), settings={"block_sizes": [1, 1, 1]}),
-    *(transformers(name, words(), exporter="torchscript") for name in ("XLNetModel", "LongformerModel")),
+    transformers("XLNetModel", words(), exporter="torchscript"),
     *(transformers(name, words(mask=False)) for name in ("FNetModel", "MambaModel")),
     transformers("RwkvModel", words(mask=False), settings={"hidden_size": 768, "attention_hidden_size": 768, "intermediate_size": 3072}),
     transformers("Mamba2Model", words(mask=False), settings={"hidden_size": 256, "num_heads": 8, "n_groups": 1, "state_size": 32, "chunk_size": 16}),
