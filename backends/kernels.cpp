@@ -58,8 +58,8 @@ Verdict Kernel::takes(const Call& call, const Target& target) const {
 }
 
 bool takes_any_float(const FusedOp& op) {
-  const bool floats = op.output_type == DType::f32 && std::ranges::count(op.input_types, DType::f32) > 0;
-  return floats && (op.form == Form::f32 || op.form == Form::weight_only);
+  const bool floats = std::ranges::count(op.input_types, DType::f32) > 0;
+  return floats && (op.form == Form::f32 || op.form == Form::weight_only || !op.single.empty());
 }
 
 Choice choose_kernel(const Call& call, const Target& target) {

@@ -27,13 +27,19 @@ std::string_view name(Form form) {
   return kNames.at(static_cast<std::size_t>(form));
 }
 
+DType input_type(const FusedOp& op, std::size_t i, DType floats) {
+  const DType declared = op.input_types.at(std::min(i, op.input_types.size() - 1));
+  const bool any = declared == DType::f32 && std::ranges::count(op.single, i) == 0;
+  return any ? floats : declared;
+}
+
 DType float_type(const Call& call) {
   const FusedOp* op = find_fused_op(call.op);
   DType found = DType::undefined;
   for (std::size_t i = 0; op && i < call.inputs.size(); ++i) {
     const DType type = call.inputs[i].dtype;
-    const bool counts = op->input_types.at(std::min(i, op->input_types.size() - 1)) == DType::f32;
-    if (!counts || type == DType::undefined) continue;
+    const bool counts = input_type(*op, i, DType::f16) == DType::f16;  // not what is of another type or single
+    if (!counts || !is_float(type)) continue;
     if (found != DType::undefined && type != found) return DType::undefined;
     found = type;
   }

@@ -21,23 +21,6 @@ using domains::Domain;
 using domains::Operands;
 using domains::setting;
 
-/// The case with its floats in this type, and what they are exactly.
-Case in_type(const Operands& operands, DType type) {
-  Case made{operands.call, {}, {}};
-  for (const Tensor& value : operands.values()) {
-    made.operands.push_back(in_type(value, type));
-    made.exact.push_back(in_float32(made.operands.back()));
-  }
-  for (std::size_t i = 0; i < made.call.inputs.size(); ++i) {
-    Operand& in = made.call.inputs[i];
-    if (in.dtype == DType::f32) in.dtype = type;
-    if (in.constant) in.constant = &made.operands[i];
-  }
-  for (Operand& out : made.call.outputs)
-    if (out.dtype == DType::f32) out.dtype = type;
-  return made;
-}
-
 /// What docs/gpu.md leaves open: keys that a causal mask hides from a whole tile of queries are not read, whatever they
 /// hold, and weights that vanish in 16 bits make NaN of an infinity.
 bool is_left_open(const Operands& operands, DType type) {
@@ -75,7 +58,7 @@ TEST_P(DeviceGenerated, EqualsTheBody) {
   int taken = 0, wrong = 0, refused = 0;
   for (std::size_t i = 0; i < cases.size(); i += stride) {
     const std::unique_ptr<Operands> operands = domains::made(domain, cases[i]);
-    const Case made = in_type(*operands, type);
+    const Case made = typed_case(operands->call, operands->values(), type);
     if (!kernel->takes(made.call, target_) || too_much_to_emulate(made.call, *library_)) continue;
     if (is_left_open(*operands, type)) continue;
     std::vector<Tensor> want;

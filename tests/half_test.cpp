@@ -124,7 +124,11 @@ TEST(Half, BeforeOpset13NothingIsBfloat16) {
   EXPECT_FALSE(can_write(in_type(call, DType::bf16), 12));
 }
 
-bool is_recurrence(const Call& call) { return find_fused_op(call.op)->family == Family::recurrence; }
+/// What one step of a recurrence rounds would go on in all that follow; steps of 8 bits are those of float32.
+bool is_float32_inside(const Call& call) {
+  const FusedOp& op = *find_fused_op(call.op);
+  return op.family == Family::recurrence || op.form == Form::i8 || op.output_type == DType::u8;
+}
 
 class HalfBodies : public testing::Test {
  protected:
@@ -242,18 +246,18 @@ TEST_F(HalfBodies, StayInFloat16WhereNothingIsSummed) {
     infer_types(half);
     const bool sums =
         std::ranges::any_of(half.graph().nodes(), [](const auto& node) { return node->op().starts_with("Reduce"); });
-    if (is_recurrence(call)) continue;
+    if (is_float32_inside(call)) continue;
     for (const auto& node : half.graph().nodes())
       EXPECT_TRUE(sums || !node->is("Cast") || node->attrs.integer("to") != 1 || node->input(0)->dtype() == DType::i64)
           << describe(call);
   }
 }
 
-/// What one step of a recurrence rounds would go on in all that follow: a state of bfloat16 that is to lose less than
-/// 1/512 in each would stay for good.
-TEST_F(HalfBodies, OfRecurrencesAreFloat32Inside) {
+/// A state of bfloat16 that is to lose less than 1/512 in each step would stay for good, and sums of steps of 8 bits
+/// are beyond float16.
+TEST_F(HalfBodies, OfRecurrencesAndStepsAreFloat32Inside) {
   for (const Call& call : float_samples()) {
-    if (!is_recurrence(call)) continue;
+    if (!is_float32_inside(call)) continue;
     for (const DType type : {DType::f16, DType::bf16}) {
       std::list<Tensor> constants;
       Model half = inline_functions(model_of(typed(call, type, constants), 17));

@@ -27,7 +27,7 @@ struct DeviceNumbers {
 
 /// Functions give null, or what went wrong. All work goes into `stream` (a cudaStream_t, null for the default one).
 struct DeviceLibrary {
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
   std::uint32_t version;
   std::uint32_t size;  ///< of this structure, which grows with each kernel: both sides are built together
   const char* built;   ///< "CUDA 13.0" or "emulated"

@@ -45,9 +45,10 @@ Verdict accepts_numbers(const Call& call) {
 }
 
 Verdict accepts_declared_types(const Call& call) {
-  const std::vector<DType>& types = find_fused_op(call.op)->input_types;
+  const FusedOp& op = *find_fused_op(call.op);
+  const DType floats = takes_any_float(op) && number_of(float_type(call)) ? float_type(call) : DType::f32;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    const DType declared = types[std::min(i, types.size() - 1)];
+    const DType declared = input_type(op, i, floats);
     if (call.in(i).dtype != declared) return no("is not " + std::string(name(declared)), call.in(i).name);
   }
   return yes();

@@ -19,8 +19,8 @@ std::size_t bytes_of(Number number);
 Number shared_number(const char* op, const Invocation& call);
 /// A no for operands that are not all float32, all float16 or all bfloat16.
 Verdict accepts_numbers(const Call& call);
-/// A no for operands that are of other types than their op declares: what computes in 8 bits has float32 around it
-/// alone.
+/// A no for operands that are of other types than their op declares, its floats all alike; of 16 bits, where it takes
+/// any.
 Verdict accepts_declared_types(const Call& call);
 /// A no for an activation that kernels do not know.
 Verdict accepts_activation(const Call& call);

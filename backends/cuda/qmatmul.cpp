@@ -36,16 +36,18 @@ class QMatMul : public Implementation {
   void run(Invocation& call) const override {
     if (call.inputs() != attrs_.inputs()) fail("takes " + std::to_string(attrs_.inputs()) + " inputs");
     const View a = call.input(0);
-    if (a.dtype != DType::f32 || a.dims.size() < 2 || a.dims.back() != k_) fail("a does not fit b");
+    const std::optional<Number> number = number_of(a.dtype);
+    if (!number || a.dims.size() < 2 || a.dims.back() != k_) fail("a does not fit b");
     Dims y(a.dims.begin(), a.dims.end());
     y.back() = n_;
     QMatMulLaunch g = {};
+    g.number = *number;
     g.m = element_count(a.dims.first(a.dims.size() - 1));
     g.n = n_;
     g.epilogue = epilogue_of(kOp, call, attrs_, activation_, n_, y);
-    g.y = static_cast<float*>(call.output(0, y));
+    g.y = call.output(0, y);
     if (element_count(y) == 0) return;
-    const RowStepsLaunch rows = steps(call, a, g.m);
+    const RowStepsLaunch rows = steps(call, a, g);
     check(kOp, library_.row_steps(rows, call.stream()));
     g.stride = rows.stride;
     g.a = rows.y;
@@ -58,11 +60,11 @@ class QMatMul : public Implementation {
   }
 
  private:
-  RowStepsLaunch steps(Invocation& call, const View& a, std::int64_t m) const {
-    RowStepsLaunch rows = {m, k_, row_bytes(k_), static_cast<const float*>(a.data), nullptr, nullptr, {}};
-    rows.y = reinterpret_cast<std::uint8_t*>(call.scratch(static_cast<std::size_t>(m * rows.stride)));
+  RowStepsLaunch steps(Invocation& call, const View& a, const QMatMulLaunch& g) const {
+    RowStepsLaunch rows = {g.number, g.m, k_, row_bytes(k_), a.data, nullptr, nullptr, {}};
+    rows.y = reinterpret_cast<std::uint8_t*>(call.scratch(static_cast<std::size_t>(g.m * rows.stride)));
     if (attrs_.by_row())
-      rows.scales = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(m) * sizeof(float)));
+      rows.scales = reinterpret_cast<float*>(call.scratch(static_cast<std::size_t>(g.m) * sizeof(float)));
     else
       rows.known = {attrs_.a_scale, attrs_.a_zero_point};
     return rows;
@@ -88,8 +90,9 @@ Verdict accepts(const Call& call, const Target&) {
 }
 
 double cost(const Call& call, const Target& target) {
-  const double a = 4 * call.in(0).shape.known_elements();
-  return product_seconds_in(DType::i8, 0, call, target) + target.launch + target.stream(a + a / 2);
+  const double floats = call.in(0).shape.known_elements() * element_bytes(call),
+               steps = 2 * call.in(0).shape.known_elements();  // written and read
+  return product_seconds_in(DType::i8, 0, call, target) + target.launch + target.stream(floats + steps);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ QuantizeLaunch matrices_of(std::span<const std::int64_t> x, int turn) {
   return launch;
 }
 
-/// Both ways.
+/// Both ways; back to float32 only.
 class Convert : public Implementation {
  public:
   Convert(const Call& call, const DeviceLibrary& library)
@@ -38,12 +38,14 @@ class Convert : public Implementation {
   void run(Invocation& call) const override {
     const char* op = into_ ? "Quantize" : "Dequantize";
     const View x = call.input(0);
-    if (call.inputs() != 1 || x.dtype != (into_ ? DType::f32 : DType::u8) || (turn_ != 0 && x.dims.size() < 3))
+    const std::optional<Number> number = into_ ? number_of(x.dtype) : Number::f32;
+    if (call.inputs() != 1 || !number || (!into_ && x.dtype != DType::u8) || (turn_ != 0 && x.dims.size() < 3))
       throw Error(ErrorKind::invalid_input, std::string(op) + ": x is of another type or rank");
     Dims y(x.dims.begin(), x.dims.end());
     if (turn_ > 0) std::rotate(y.begin() + 1, y.begin() + 2, y.end());
     if (turn_ < 0) std::rotate(y.begin() + 1, y.end() - 1, y.end());
     QuantizeLaunch launch = matrices_of(x.dims, turn_);
+    launch.number = *number;
     launch.steps = steps_;
     launch.x = x.data;
     launch.y = call.output(0, y);

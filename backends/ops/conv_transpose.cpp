@@ -90,7 +90,7 @@ Verdict infer_conv_transpose(Call& call, bool last, DType result) {
 extern const FusedOp conv_transpose_op = {
     .kind = "ConvTranspose",
     .doc = "Transposed convolution whose windows do not overlap, with bias and activation, channels last.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 2,
     .max_inputs = 3,
     .input_types = {DType::f32},

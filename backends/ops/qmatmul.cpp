@@ -128,6 +128,7 @@ extern const FusedOp qmatmul_op = {
     .min_inputs = 3,
     .max_inputs = 6,
     .input_types = {DType::f32, DType::i8, DType::f32},
+    .single = {2},  // b_scale, behind which zero points of 8 bits may come
     .body = body,
     .inputs = inputs,
     .attributes = attributes,

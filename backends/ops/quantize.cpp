@@ -17,9 +17,11 @@ int turn(const Call& call) { return last(call, "y_layout") - last(call, "x_layou
 std::vector<std::string> inputs(const Call&) { return {"x"}; }
 std::vector<std::string> attributes(const Call&, int) { return {"scale", "zero_point"}; }
 
+/// The Cast changes nothing in float32: floats of 16 bits have the same body, hence the same name.
 std::string quantize_body(const Call& call, int) {
   const bool moves = turn(call) != 0;
-  std::string text = "{\n" + quantization_text("") + (moves ? "plain" : "y") + " = QuantizeLinear (x, scale, zero)\n";
+  std::string text = "{\n" + quantization_text("") + "x_float = Cast <to = 1> (x)\n" + (moves ? "plain" : "y") +
+                     " = QuantizeLinear (x_float, scale, zero)\n";
   if (moves) text += transpose_text("y", "plain", call.in(0).shape.rank(), turn(call) > 0);
   return text + "}";
 }
@@ -88,7 +90,7 @@ Attrs defaults() {
 extern const FusedOp quantize_op = {
     .kind = "Quantize",
     .doc = "QuantizeLinear to 8-bit numbers with one scale, which may move the channels to the end.",
-    .names = 1,
+    .names = 2,
     .min_inputs = 1,
     .max_inputs = 1,
     .input_types = {DType::f32},

@@ -193,16 +193,14 @@ OrtCustomOpInputOutputCharacteristic output_kind(const OrtCustomOp*, std::size_t
 template <class TypeOf>
 ONNXTensorElementDataType common_type(const OrtCustomOp* op, TypeOf type_of) {
   const std::vector<const FusedOp*>& ops = self(op).taken;
-  DType type = type_of(*ops.front());
+  const DType type = type_of(*ops.front());
   const bool same = std::ranges::all_of(ops, [&](const FusedOp* other) { return type_of(*other) == type; });
-  if (type == DType::f32) type = self(op).floats;
   return static_cast<ONNXTensorElementDataType>(same ? type : DType::undefined);
 }
 
 ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
   const auto at = [op](std::size_t place) {
-    return common_type(
-        op, [place](const FusedOp& fused) { return fused.input_types[std::min(place, fused.input_types.size() - 1)]; });
+    return common_type(op, [&](const FusedOp& fused) { return modelflow::input_type(fused, place, self(op).floats); });
   };
   const ONNXTensorElementDataType type = at(i);
   for (std::size_t next = i + 1; i == required(op) && next < most_inputs(op); ++next)
@@ -213,7 +211,8 @@ ONNXTensorElementDataType input_type(const OrtCustomOp* op, std::size_t i) {
 /// Undefined: that of the one input, which is undefined then; where none is, that which the model gives the value.
 ONNXTensorElementDataType output_type(const OrtCustomOp* op, std::size_t) {
   if (!self(op).runs) return ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
-  return common_type(op, [](const FusedOp& fused) { return fused.output_type; });
+  return common_type(
+      op, [op](const FusedOp& fused) { return fused.output_type == DType::f32 ? self(op).floats : fused.output_type; });
 }
 
 int one(const OrtCustomOp*) { return 1; }

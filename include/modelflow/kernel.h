@@ -111,6 +111,9 @@ struct FusedOp {
   /// the quantized form of an op is an op of its own. Where float32 stands here (and as output_type) a GPU takes
   /// float16 and bfloat16 as well, all such operands of a call alike: see float_type.
   std::vector<DType> input_types;
+  /// Inputs of float32 that stay it whatever type of float the others have: what has a scale for each row of weights
+  /// in 8 bits has these here, and then floats of 16 bits around it on a GPU.
+  std::vector<std::size_t> single = {};
   /// The function body for this call at this opset of the default domain, in ONNX text between the braces:
   /// "{ t = Conv <strides: ints = @strides> (x, w, b)  y = Relu (t) }". Formal inputs: `inputs`; outputs: y, y1, ...
   std::function<std::string(const Call&, int opset)> body;
@@ -171,9 +174,12 @@ struct Kernel {
 std::span<const FusedOp* const> fused_ops();
 std::span<const Kernel* const> kernels();
 const FusedOp* find_fused_op(std::string_view kind);
-/// Whether it computes in whatever type of float its operands have: not in lower precision, nor where numbers of 8 bits
-/// come or go.
+/// Whether it takes floats of any type: not in lower precision, but for what says which of its inputs stay float32, nor
+/// where it only makes floats of 8 bits (a runtime could not tell of which type).
 bool takes_any_float(const FusedOp& op);
+/// What input `i` is where an op computes in `floats`: the type that is declared, with `floats` for float32 unless it
+/// is single.
+DType input_type(const FusedOp& op, std::size_t i, DType floats);
 /// The same op in this form; null where there is none.
 const FusedOp* in_form(const FusedOp& op, Form form);
 /// The first kernel for this call that fits this target and accepts it, or why none of them.
@@ -182,8 +188,8 @@ struct Choice {
   std::string reason;
 };
 Choice choose_kernel(const Call& call, const Target& target);
-/// The type that a call computes in, and its body: that of the operands which its op has as float32, as far as their
-/// types are known. Undefined where two of them differ.
+/// The type that a call computes in, and its body: that of the operands which its op has as float32 and which are not
+/// single, as far as their types are known. Undefined where two of them differ.
 DType float_type(const Call& call);
 /// The op under whose names this one goes into files: itself, or its base where both give one type (a runtime knows one
 /// type for each name); then the attribute kPrecision says which of them is called.

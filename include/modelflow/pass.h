@@ -104,7 +104,7 @@ Pass rewrite(std::string name, std::string doc, std::vector<Rule> rules);
 
 /// The Call of a fused node (domain modelflow), for kernels.
 Call call_of(const Node& node);
-/// The same call with `type` for every operand of float32.
+/// The same call with `type` for every operand of float32 that is not single.
 Call in_type(Call call, DType type);
 /// What values become in the precision that is asked for: f16, or bf16 on a GPU; undefined where they stay float32.
 DType half_type(const Options& options);

@@ -79,6 +79,20 @@ Shape TypicalSizes::of(const Value& value) {
   return found == shapes_.end() ? value.shape() : found->second;
 }
 
+Call TypicalSizes::call(const Node& node) {
+  Call call = call_of(node);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (node.input(i)) call.inputs[i].shape = of(*node.input(i));
+  for (std::size_t i = 0; i < call.outputs.size(); ++i)
+    if (node.output(i)) call.outputs[i].shape = of(*node.output(i));
+  return call;
+}
+
+void TypicalSizes::replace(const Value& value, const Value& replaced) {
+  shapes_[&value] = of(replaced);
+  shapes_.erase(&replaced);
+}
+
 double TypicalSizes::bytes(const Value& value) {
   const Shape shape = of(value);
   return shape.has_rank() ? (value.dtype() == DType::u8 ? 1 : 4) * shape.known_elements() : 0;

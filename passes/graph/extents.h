@@ -31,6 +31,10 @@ class TypicalSizes {
  public:
   explicit TypicalSizes(const Context& context) : context_(context) {}
   Shape of(const Value& value);
+  /// The call of a fused node with these sizes.
+  Call call(const Node& node);
+  /// The first takes the place of the second, which is about to go.
+  void replace(const Value& value, const Value& replaced);
   /// Bytes of a tensor of that shape, float32 unless it is uint8; dims that no number is known for count as one.
   double bytes(const Value& value);
 

@@ -19,7 +19,8 @@ bool lowers_convolutions(const Options& options) {
 }
 
 bool replaces_convolutions(const Options& options) {
-  return lowers_convolutions(options) && half_type(options) == DType::undefined;
+  const bool all_in_16_bits = half_type(options) != DType::undefined && !quantizes_convolutions(options);
+  return lowers_convolutions(options) && !all_in_16_bits;
 }
 
 bool quantizes_convolutions(const Options& options) {

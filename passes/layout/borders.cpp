@@ -69,6 +69,15 @@ std::string layout_of(const Node& node) {
   return back || turns(node.input(0), to_last(shape.rank())) ? "NHWC" : "NCHW";
 }
 
+/// What it reads: floats of 16 bits where only a Cast of a GPU's model stands in front.
+Value& operand_of(const Node& border, const Context& context) {
+  const DType half = half_type(context.options);
+  Value& x = *border.input(0);
+  const bool widened = half != DType::undefined && made_by(&x, "Cast") && x.dtype() == DType::f32 &&
+                       x.producer()->input(0)->dtype() == half;
+  return widened ? *x.producer()->input(0) : x;
+}
+
 int run(Graph& graph, Context& context) {
   if (context.model.opset() < 13) return 0;  // see raise-opset, which says why
   std::vector<Node*> borders;
@@ -82,7 +91,7 @@ int run(Graph& graph, Context& context) {
     if (!attrs) continue;
     attrs->set("x_layout", layout_of(*node)).set("y_layout", layout_of(*node));
     const char* op = node->is("QuantizeLinear") ? "modelflow.Quantize" : "modelflow.Dequantize";
-    Node* made = make_fused(graph, context, "quantized-borders", op, {node->input(0)}, *attrs, *node);
+    Node* made = make_fused(graph, context, "quantized-borders", op, {&operand_of(*node, context)}, *attrs, *node);
     if (!made) continue;
     made->name = node->name;
     made->doc = node->doc;

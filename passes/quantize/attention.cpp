@@ -22,13 +22,14 @@ Verdict check(const Node& node, Precision precision, const Context& context) {
 
 int lower(Graph& graph, Context& context, const char* rule, const char* op, Precision precision) {
   if (!context.plan) return 0;
+  TypicalSizes sizes(context);
   int changes = 0;
   for (Node* node : nodes_of(graph, Family::attention, Form::f32)) {
     if (const Verdict verdict = check(*node, precision, context); !verdict) {
       context.miss(rule, node, verdict.reason);
       continue;
     }
-    if (!make_faster(graph, context, rule, op, node->inputs(), node->attrs, *node)) continue;
+    if (!make_faster(graph, context, rule, op, node->inputs(), node->attrs, *node, sizes)) continue;
     context.hit(rule);
     ++changes;
   }

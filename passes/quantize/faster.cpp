@@ -20,17 +20,24 @@ Costs costs_of(const Call& before, const Call& after, const Target& target) {
 }
 
 Node* make_faster(Graph& graph, Context& context, std::string_view rule, std::string_view op,
-                  std::vector<Value*> inputs, Attrs attrs, Node& node) {
+                  std::vector<Value*> inputs, Attrs attrs, Node& node, TypicalSizes& sizes) {
   const std::size_t outputs = node.outputs().size();
   Node* made = make_fused(graph, context, rule, op, std::move(inputs), std::move(attrs), node, outputs);
   if (!made) return nullptr;
-  if (const Costs costs = costs_of(call_of(node), call_of(*made), context.target); costs.after >= costs.before) {
+  const DType half = half_type(context.options);
+  Call before = sizes.call(node), after = sizes.call(*made);
+  after.outputs = before.outputs;
+  if (half != DType::undefined) before = in_type(before, half), after = in_type(after, half);
+  if (const Costs costs = costs_of(before, after, context.target); costs.after >= costs.before) {
     context.miss(rule, &node, "is not faster in low precision on this target");
     graph.erase(*made);
     return nullptr;
   }
   made->doc = node.doc;
-  for (std::size_t i = 0; i < outputs; ++i) graph.replace(*node.output(i), *made->output(i));
+  for (std::size_t i = 0; i < outputs; ++i) {
+    sizes.replace(*made->output(i), *node.output(i));
+    graph.replace(*node.output(i), *made->output(i));
+  }
   graph.erase(node);
   return made;
 }

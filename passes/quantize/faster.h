@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "modelflow/pass.h"
+#include "passes/graph/extents.h"
 
 namespace modelflow::passes {
 
@@ -18,9 +19,9 @@ struct Costs {
 Costs costs_of(const Call& before, const Call& after, const Target& target);
 
 /// Puts `op` with these inputs and attributes in the place of `node`, where some kernel of the target takes it and is
-/// faster than the one that `node` has; else leaves the graph as it was, notes the refusal as a miss of `rule` and
-/// returns null.
+/// faster at typical sizes than the one that `node` has (both on floats of 16 bits, where values become that); else
+/// leaves the graph as it was, notes the refusal as a miss of `rule` and returns null.
 Node* make_faster(Graph& graph, Context& context, std::string_view rule, std::string_view op,
-                  std::vector<Value*> inputs, Attrs attrs, Node& node);
+                  std::vector<Value*> inputs, Attrs attrs, Node& node, TypicalSizes& sizes);
 
 }  // namespace modelflow::passes

@@ -9,7 +9,6 @@
 #include "passes/quantize/half_masks.h"
 #include "passes/quantize/half_places.h"
 #include "passes/quantize/quantize.h"
-#include "src/core/half_ops.h"
 
 namespace modelflow::passes {
 namespace {
@@ -57,12 +56,9 @@ class ToHalf {
   }
 
   void read(Node& node, bool half) {
-    std::string why;
-    const HalfOp* row =
-        half && node.domain().empty() ? half_op(node.op(), half_, context_.model.opset(), why) : nullptr;
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
-      const bool half_operand = half && !(row && row->single == i);
+      const bool half_operand = half && !stays_single(node, i, half_);
       if (half_operand && is_single(value))
         graph_.set_input(node, i, value->constant() ? &constant(*value) : &narrowed(*value, node, i));
       else if (!half_operand && value && value->dtype() == half_ && changed_.contains(value))

@@ -1,4 +1,4 @@
-// The choice between float32 and floats of 16 bits, node by node, then as few Casts as that leaves.
+// The choice between float32 and floats of 16 bits, node by node.
 #include "passes/quantize/half_places.h"
 
 #include <algorithm>
@@ -27,10 +27,10 @@ bool is_whole(DType dtype) {
          dtype == DType::i16 || dtype == DType::u16;
 }
 
-bool varies(const Value* value) { return is_single(value) && !value->constant(); }
-
 /// Below so many products a sum may be exact for a reason: positions by frequencies.
 constexpr std::int64_t kLeastDepth = 32;
+/// What is float32 all the same is it at every opset.
+constexpr std::int64_t kAnyOpset = 99;
 
 /// As many products as are summed, where that is known.
 bool is_short(const Node& node) {
@@ -81,11 +81,20 @@ bool is_sine(const Node& node) {
 
 bool is_single(const Value* value) { return value && value->type.is_tensor() && value->dtype() == DType::f32; }
 
+bool varies(const Value* value) { return is_single(value) && !value->constant(); }
+
 bool takes_any(const Node& node) { return is_one_of(node, {"Cast", "Shape", "Size"}); }
+
+bool stays_single(const Node& node, std::size_t i, DType half) {
+  if (const FusedOp* op = fused_op(node)) return std::ranges::count(op->single, i) > 0;
+  std::string why;
+  const HalfOp* row = half_op(node.op(), half, kAnyOpset, why);
+  return row && row->single == i;
+}
 
 bool multiplies(const Node& node) {
   if (const FusedOp* op = fused_op(node)) {
-    if (op->elementwise) return false;
+    if (op->elementwise || op->output_type == DType::u8) return false;
     return op->family != Family::product || !is_short(node);
   }
   if (is_one_of(node, {"MatMul", "Gemm"})) return !is_short(node);
@@ -110,6 +119,7 @@ HalfPlaces::HalfPlaces(Graph& graph, Context& context, DType half) : graph_(grap
   keep_squares();
   keep_roots();
   save_casts();
+  if (context.options.precision == Precision::i8) save_islands();
   save_output_casts();
 }
 
@@ -131,7 +141,7 @@ Verdict HalfPlaces::fits(const Tensor& constant, const Node& node) const {
 
 Verdict HalfPlaces::can_fused(const Node& node) const {
   const FusedOp& op = *fused_op(node);
-  if (op.form != Form::f32 || op.output_type != DType::f32) return no("is in lower precision already");
+  if (!takes_any_float(op) || op.form == Form::weight_only) return no("is in lower precision already");
   if (takes_state_of_another_call(node)) return no("its state goes on from call to call");
   for (const auto& [attribute, value] : node.attrs)
     if (const auto* number = std::get_if<float>(&value); number && attribute != "epsilon")
@@ -148,7 +158,6 @@ Verdict HalfPlaces::can(const Node& node) const {
   if (!context_.plan->allows(node.name, precision)) return no("is to stay in float32");
   if (!node.subgraphs().empty()) return no("holds graphs of its own");
   if (half_ == DType::bf16 && context_.model.opset() < kFirstWithBf16) return no("bfloat16 needs opset 13");
-  std::optional<std::size_t> single;
   if (fused_op(node)) {
     if (Verdict v = can_fused(node); !v) return v;
   } else if (node.is("Cast")) {
@@ -161,14 +170,13 @@ Verdict HalfPlaces::can(const Node& node) const {
     std::string why;
     const HalfOp* row = half_op(node.op(), half_, context_.model.opset(), why);
     if (!row) return no(why);
-    single = row->single;
     if (node.is("ReduceMean") && node.input(0)->producer() && squares(*node.input(0)->producer()))
       return no("is a mean of squares");
     if (is_one_of(node, {"LayerNormalization", "BatchNormalization"}) && node.outputs().size() > 1)
       return no("its statistics are float32");
   }
   for (std::size_t i = 0; i < node.inputs().size(); ++i)
-    if (const Value* value = node.input(i); i != single && is_single(value) && value->constant())
+    if (const Value* value = node.input(i); is_single(value) && value->constant() && !stays_single(node, i, half_))
       if (Verdict v = fits(*value->constant(), node); !v) return v;
   const Tensor* value = node.attrs.tensor("value");
   return value && value->dtype() == DType::f32 ? fits(*value, node) : yes();
@@ -222,90 +230,6 @@ void HalfPlaces::keep_roots() {
     if (follows || (node->op().starts_with("Reduce") && !computes(*node)))
       for (const Value* value : node->outputs())
         if (is_single(value)) sums.insert(value);
-  }
-}
-
-/// Whether another reader takes the value as this node would, so that a Cast is there anyway.
-bool HalfPlaces::read_elsewhere(const Value& value, const Node& node, bool half) const {
-  return std::ranges::any_of(value.uses(), [&](const Use& use) {
-    return use.node != &node && !takes_any(*use.node) && computes(*use.node) == half;
-  });
-}
-
-/// How many there are for the sake of this node alone.
-int HalfPlaces::casts(const Node& node, bool half) const {
-  int count = 0;
-  for (std::size_t i = 0; i < node.inputs().size() && !takes_any(node); ++i) {
-    const Value* value = node.input(i);
-    if (!varies(value) ||
-        std::ranges::find(node.inputs(), value) - node.inputs().begin() != static_cast<std::ptrdiff_t>(i))
-      continue;
-    const bool comes_half = value->producer() && computes(*value->producer());
-    count += comes_half != half && !read_elsewhere(*value, node, half);
-  }
-  for (const Value* value : node.outputs()) {
-    if (!is_single(value)) continue;
-    count += (half && value->is_graph_output()) || read_elsewhere(*value, node, !half);
-  }
-  return count;
-}
-
-/// What does not multiply goes back where that takes fewer Casts. Each step saves one, so there is an end.
-void HalfPlaces::save_casts() {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (const auto& node : graph_.nodes()) {
-      const bool free = computes(*node) && !multiplies(*node) && (!fused_op(*node) || fused_op(*node)->elementwise);
-      if (!free || casts(*node, false) >= casts(*node, true)) continue;
-      halves_.erase(node.get());
-      changed = true;
-    }
-  }
-}
-
-/// The nodes between another output of the model and this one, the last first; none where they read or are read by
-/// anything else.
-std::vector<const Node*> HalfPlaces::way_from_output(const Value& output) const {
-  std::vector<const Node*> way;
-  for (const Value* value = &output; value;) {
-    const Node* node = value->producer();
-    const bool was_cast = node && takes_any(*node) && node->input(0)->dtype() == half_;
-    if (!node || !(computes(*node) || was_cast)) return {};
-    if (value != &output && value->is_graph_output()) return way;
-    if (was_cast) return {};
-    if (value->uses().size() != (value == &output ? 0 : 1) || node->outputs().size() != 1) return {};
-    way.push_back(node);
-    const Value* read = nullptr;
-    for (const Value* input : node->inputs()) {
-      if (!varies(input)) continue;
-      if (read && read != input) return {};
-      read = input;
-    }
-    value = read;
-  }
-  return {};
-}
-
-/// Both outputs need a Cast, but for where the second goes on in float32 from that of the first: so it does where that
-/// costs less than a Cast.
-void HalfPlaces::save_output_casts() {
-  TypicalSizes sizes(context_);
-  const auto seconds = [&](const Node& node, DType type) {
-    Call call = in_type(call_of(node), type);
-    for (std::size_t i = 0; i < call.inputs.size(); ++i)
-      if (node.input(i)) call.inputs[i].shape = sizes.of(*node.input(i));
-    call.outputs[0].shape = sizes.of(*node.output());
-    const Choice choice = fused_op(node) ? choose_kernel(call, context_.target) : Choice();
-    if (choice.kernel) return choice.kernel->cost(call, context_.target);
-    const double elements = call.outputs[0].shape.known_elements();
-    return context_.target.launch + context_.target.stream(elements * 2 * bits(type) / 8);
-  };
-  for (const Value* output : graph_.outputs()) {
-    double more = 0;
-    const std::vector<const Node*> way = is_single(output) ? way_from_output(*output) : std::vector<const Node*>();
-    for (const Node* node : way) more += seconds(*node, DType::f32) - seconds(*node, half_);
-    if (more >= context_.target.launch) continue;
-    for (const Node* node : way) halves_.erase(node);
   }
 }
 

@@ -215,7 +215,8 @@ int run(Graph& graph, Context& context) {
     if (node->is("QuantizeLinear")) activations.push_back(node.get());
   }
   // A bias goes with the weights beside it.
-  std::stable_partition(weights.begin(), weights.end(), [](const Node* node) { return node->input(0)->dtype() != DType::i32; });
+  std::stable_partition(weights.begin(), weights.end(),
+                        [](const Node* node) { return node->input(0)->dtype() != DType::i32; });
   int changes = 0;
   for (Node* node : weights) {
     const Verdict verdict = import_one(*node, context);

@@ -9,22 +9,32 @@
 namespace modelflow::passes {
 namespace {
 
+std::vector<Pass> in_8_bits() {
+  return {
+      place_quantizers(),    // QuantizeLinear and DequantizeLinear around what gains from them
+      fuse_quantized(),      // DequantizeLinear, op, QuantizeLinear -> the quantized op
+      quantize_products(),   // products by constants, activations quantized row by row
+      quantize_recurrent(),  // LSTM and GRU in the same way
+      quantize_attention(),  // attention: queries, keys and values as they come
+      correct_bias(),        // by what rounding costs the means of the ops above
+  };
+}
+
+/// On a GPU, where what is not in fewer bits is in 16.
+std::vector<Pass> beside_half(Precision precision, DType half) {
+  std::vector<Pass> passes;
+  if (precision == Precision::i8) passes = in_8_bits();
+  passes.push_back(to_half(half));
+  if (precision == Precision::i8_weights || precision == Precision::i4_weights) passes.push_back(weight_only());
+  if (precision == Precision::i4_weights) passes.push_back(compensate_rounding());
+  return passes;
+}
+
 std::vector<Pass> quantizing(Precision precision, const Options& options) {
-  if (const DType half = half_type(options); half != DType::undefined) {
-    if (!in_weights_alone(options)) return {to_half(half)};
-    if (precision == Precision::i8_weights) return {to_half(half), weight_only()};
-    return {to_half(half), weight_only(), compensate_rounding()};
-  }
+  if (const DType half = half_type(options); half != DType::undefined) return beside_half(precision, half);
   switch (precision) {
     case Precision::i8:
-      return {
-          place_quantizers(),    // QuantizeLinear and DequantizeLinear around what gains from them
-          fuse_quantized(),      // DequantizeLinear, op, QuantizeLinear -> the quantized op
-          quantize_products(),   // products by constants, activations quantized row by row
-          quantize_recurrent(),  // LSTM and GRU in the same way
-          quantize_attention(),  // attention: queries, keys and values as they come
-          correct_bias(),        // by what rounding costs the means of the ops above
-      };
+      return in_8_bits();
     case Precision::i8_dynamic:
       return {quantize_products(), quantize_recurrent(), quantize_attention()};
     case Precision::i8_weights:

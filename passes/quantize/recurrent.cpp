@@ -42,7 +42,7 @@ QuantizedWeights quantized_rows(const Tensor& weights) {
   return {rows.values.reshaped(dims), rows.scales.reshaped({dims[0], dims[1]})};
 }
 
-bool quantize(Node& node, Context& context) {
+bool quantize(Node& node, Context& context, TypicalSizes& sizes) {
   Graph& graph = node.graph();
   const QuantizedWeights w = quantized_rows(*node.input(1)->constant()), r = quantized_rows(*node.input(2)->constant());
   const std::string &w_name = node.input(1)->name(), &r_name = node.input(2)->name();
@@ -50,7 +50,7 @@ bool quantize(Node& node, Context& context) {
       node.input(0), &graph.add_constant(w.values, w_name + "_steps"), &graph.add_constant(r.values, r_name + "_steps"),
       &graph.add_constant(w.scales, w_name + "_scale"), &graph.add_constant(r.scales, r_name + "_scale")};
   inputs.insert(inputs.end(), node.inputs().begin() + 3, node.inputs().end());
-  if (!make_faster(graph, context, "quantize-recurrent", "modelflow.Q" + node.op(), inputs, node.attrs, node)) {
+  if (!make_faster(graph, context, "quantize-recurrent", "modelflow.Q" + node.op(), inputs, node.attrs, node, sizes)) {
     for (std::size_t i = 1; i < 5; ++i) graph.erase(*inputs[i]);
     return false;
   }
@@ -61,11 +61,12 @@ bool quantize(Node& node, Context& context) {
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   const std::vector<Node*> nodes = nodes_of(graph, Family::recurrence, Form::f32);
+  TypicalSizes sizes(context);
   int changes = 0;
   for (Node* node : nodes) {
     if (!in_form(*fused_op(*node), Form::i8)) continue;
     if (const Verdict verdict = check(*node, context); verdict) {
-      changes += quantize(*node, context);
+      changes += quantize(*node, context, sizes);
     } else {
       context.miss("quantize-recurrent", node, verdict.reason);
     }

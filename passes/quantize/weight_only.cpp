@@ -39,7 +39,7 @@ Verdict check(const Node& node, const Context& context) {
   return yes();
 }
 
-bool replaced(Node& node, Context& context) {
+bool replaced(Node& node, Context& context, TypicalSizes& sizes) {
   Graph& graph = node.graph();
   const int bits = context.options.precision == Precision::i4_weights ? 4 : 8;
   const Value& b = *weights_in(node);
@@ -56,19 +56,21 @@ bool replaced(Node& node, Context& context) {
   std::vector<Value*> inputs = {node.input(0), &graph.add_constant(weights.values, b.name() + "_steps"),
                                 &graph.add_constant(weights.scales, b.name() + "_scale")};
   inputs.insert(inputs.end(), node.inputs().begin() + 2, node.inputs().end());
-  if (make_faster(graph, context, "weight-only", "modelflow.MatMulNBits", inputs, std::move(attrs), node)) return true;
+  if (make_faster(graph, context, "weight-only", "modelflow.MatMulNBits", inputs, std::move(attrs), node, sizes))
+    return true;
   for (const std::size_t i : {1, 2}) graph.erase(*inputs[i]);
   return false;
 }
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
+  TypicalSizes sizes(context);
   int changes = 0;
   for (Node* node : nodes_of(graph, Family::product, Form::f32)) {
     if (const Verdict verdict = check(*node, context); !verdict)
       context.miss("weight-only", node, verdict.reason);
     else
-      changes += replaced(*node, context);
+      changes += replaced(*node, context, sizes);
   }
   if (changes) graph.prune();
   if (changes) context.hit("weight-only", changes);

@@ -55,20 +55,20 @@ Tensor times(const Tensor& scales, float factor) {
 }
 
 /// The node with other weights, where that is faster.
-Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tensor& scales, Rest rest,
-               Context& context) {
+Node* replaced(Node& node, std::string_view op, const Tensor& values, const Tensor& scales, Rest rest, Context& context,
+               TypicalSizes& sizes) {
   Graph& graph = node.graph();
   const std::string& stem = weights_in(node)->name();
   std::vector<Value*> inputs = {node.input(0), &graph.add_constant(values, stem + "_steps"),
                                 &graph.add_constant(times(scales, rest.scale), stem + "_scale")};
   inputs.insert(inputs.end(), rest.inputs.begin(), rest.inputs.end());
-  Node* made = make_faster(graph, context, "quantize-products", op, inputs, std::move(rest.attrs), node);
+  Node* made = make_faster(graph, context, "quantize-products", op, inputs, std::move(rest.attrs), node, sizes);
   if (!made)
     for (std::size_t i : {1, 2}) graph.erase(*inputs[i]);
   return made;
 }
 
-bool in_4_bits(Node& node, Context& context) {
+bool in_4_bits(Node& node, Context& context, TypicalSizes& sizes) {
   const Tensor& weights = *weights_in(node)->constant();
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   if (weights.dims()[trans_b] % kBlock != 0) {
@@ -79,10 +79,10 @@ bool in_4_bits(Node& node, Context& context) {
   rest.attrs.erase("trans_b");
   rest.attrs.set("block", kBlock);
   const BlockedWeights packed = blocked_weights(weights, trans_b, {.block = kBlock});
-  return replaced(node, "modelflow.QMatMul4", packed.values, packed.scales, std::move(rest), context) != nullptr;
+  return replaced(node, "modelflow.QMatMul4", packed.values, packed.scales, std::move(rest), context, sizes) != nullptr;
 }
 
-bool in_8_bits(Node& node, Context& context) {
+bool in_8_bits(Node& node, Context& context, TypicalSizes& sizes) {
   const bool trans_b = node.attrs.integer("trans_b") != 0;
   Rest rest = rest_of(node);
   const std::size_t columns = trans_b ? 0 : 1;
@@ -92,12 +92,14 @@ bool in_8_bits(Node& node, Context& context) {
                                        ? *arrived
                                        : quantize_weights(*weights_in(node)->constant(), columns,
                                                           {.bounded_pairs = adds_pairs_in_16_bits(context.target)});
-  return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context) != nullptr;
+  return replaced(node, "modelflow.QMatMul", weights.values, weights.scales, std::move(rest), context, sizes) !=
+         nullptr;
 }
 
 int run(Graph& graph, Context& context) {
   if (!context.plan) return 0;
   const std::vector<Node*> products = nodes_of(graph, Family::product, Form::f32);
+  TypicalSizes sizes(context);
   int changes = 0;
   for (Node* node : products) {
     if (const Verdict verdict = check(*node, context); !verdict) {
@@ -105,7 +107,7 @@ int run(Graph& graph, Context& context) {
       continue;
     }
     const bool four = context.options.precision == Precision::i4_weights;
-    if (!(four && in_4_bits(*node, context)) && !in_8_bits(*node, context)) continue;
+    if (!(four && in_4_bits(*node, context, sizes)) && !in_8_bits(*node, context, sizes)) continue;
     context.hit("quantize-products");
     ++changes;
   }

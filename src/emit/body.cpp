@@ -55,7 +55,7 @@ std::string body_text(const FusedOp& op, const Call& call, int opset) {
   const std::string text = float_body_text(op, call, opset);
   const DType type = float_type(call);
   if (!takes_any_float(op) || type == DType::f32) return text;
-  if ((type != DType::f16 && type != DType::bf16) || op.output_type != DType::f32)
+  if (type != DType::f16 && type != DType::bf16)
     throw Error(ErrorKind::unsupported,
                 "its operands are of " + (type == DType::undefined ? "several float types" : std::string(name(type))));
   Function body = make_function("body", text, opset);

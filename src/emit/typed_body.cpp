@@ -118,7 +118,7 @@ class TypedBody {
   /// The sums and what cannot be of the type, what follows them element by element, and what only they read.
   void find_wide() {
     const FusedOp* op = find_fused_op(call_.op);
-    if (op && op->family == Family::recurrence) return find_all();
+    if (op && (op->family == Family::recurrence || rounds_to_steps(*op))) return find_all();
     for (const auto& node : body_.nodes()) {
       const auto is_wide = [&](const Value* value) { return value && wide_.contains(value->producer()); };
       const bool follows = is_one_of(*node, kElementwise) && std::ranges::any_of(node->inputs(), is_wide);
@@ -134,20 +134,25 @@ class TypedBody {
     }
   }
 
-  /// Of a recurrence: what one step rounds would go on in all that follow.
+  static bool rounds_to_steps(const FusedOp& op) { return op.form == Form::i8 || op.output_type == DType::u8; }
+
+  /// Of a recurrence: what one step rounds would go on in all that follow. Of 8 bits: steps are those of float32, and
+  /// their sums are larger than float16 knows.
   void find_all() {
     const auto is_float = [&](const Value* value) { return floats_.contains(value); };
     for (const auto& node : body_.nodes())
-      if (std::ranges::any_of(node->outputs(), is_float) && !node->is("Cast") && !makes_number(*node))
+      if ((std::ranges::any_of(node->outputs(), is_float) || std::ranges::any_of(node->inputs(), is_float)) &&
+          !makes_number(*node))
         wide_.insert(node.get());
   }
 
   void change(Node& node) {
-    if (node.is("Cast") && node.attrs.integer("to") == 1 && floats_.contains(node.output()))
-      node.attrs.set("to", static_cast<std::int64_t>(type_));
-    if (makes_number(node)) return;  // changed where it is read
-    const proto::OpSchema* schema = schema_of(node);
     const bool wide = wide_.contains(&node);
+    if (!wide && node.is("Cast") && node.attrs.integer("to") == 1 && floats_.contains(node.output()))
+      node.attrs.set("to", static_cast<std::int64_t>(type_));
+    if (makes_number(node)) return;       // changed where it is read
+    if (wide && node.is("Cast")) return;  // of any type
+    const proto::OpSchema* schema = schema_of(node);
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
       if (!floats_.contains(value) || type_of(schema->inputs(), i) == "tensor(float)") continue;

@@ -109,9 +109,11 @@ Value* weight_scales_in(const Node& node) {
 }
 
 Call in_type(Call call, DType type) {
-  for (auto* operands : {&call.inputs, &call.outputs})
-    for (Operand& operand : *operands)
-      if (operand.dtype == DType::f32) operand.dtype = type;
+  const FusedOp* op = find_fused_op(call.op);
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.inputs[i].dtype == DType::f32 && !(op && std::ranges::count(op->single, i))) call.inputs[i].dtype = type;
+  for (Operand& output : call.outputs)
+    if (output.dtype == DType::f32) output.dtype = type;
   return call;
 }
 

@@ -38,11 +38,11 @@ Trial Chooser::choose(Trial lowest) {
 }
 
 /// What ops that do not go as low as is asked for run in, where that is not float32: bfloat16 on CPUs that multiply it,
-/// float16 around weights of fewer bits on a GPU.
+/// float16 around what has fewer bits on a GPU.
 std::optional<Precision> Chooser::half_precision() const {
   if (passes::mixes_bf16(options_)) return Precision::bf16;
-  const bool weights = passes::in_weights_alone(options_) && half_type(options_) == DType::f16;
-  return weights ? std::optional(Precision::f16) : std::nullopt;
+  const bool fewer = options_.precision != Precision::f16 && half_type(options_) == DType::f16;
+  return fewer ? std::optional(Precision::f16) : std::nullopt;
 }
 
 /// The form with nothing below 16 bits; what it settles is what fewer bits have to beat.

@@ -47,7 +47,10 @@ T parse_in(const std::array<Named<T>, n>& names, std::string_view what, std::str
 DType half_type(const Options& options) {
   if (options.precision == Precision::f16) return DType::f16;
   if (options.target.device != Device::cuda) return DType::undefined;
-  if (options.precision == Precision::i8_weights || options.precision == Precision::i4_weights) return DType::f16;
+  // What does not go into fewer bits than that.
+  if (options.precision == Precision::i8 || options.precision == Precision::i8_weights ||
+      options.precision == Precision::i4_weights)
+    return DType::f16;
   return options.precision == Precision::bf16 ? DType::bf16 : DType::undefined;
 }
 

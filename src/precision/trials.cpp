@@ -25,18 +25,19 @@ Precision precision_of(const Node& node, Precision asked) {
   return by_rows ? Precision::i8_dynamic : Precision::i8;
 }
 
-/// Of a model whose values are in 16 bits: what computes in them, less what moves them only, and what reads weights of
-/// fewer.
+/// Of a model whose values are in 16 bits: what computes in them, less what moves them only, and what computes in fewer
+/// or reads weights of fewer.
 std::map<std::string, Precision> half_nodes(const Model& made, const Model& base, Precision asked, DType half) {
   std::map<std::string, const Node*> before;
   for (const auto& node : base.graph().nodes()) before.emplace(node->name, node.get());
   std::map<std::string, Precision> found;
   for (const auto& node : made.graph().nodes()) {
     const auto was = before.find(node->name);
-    const bool changed = node->output() && node->output()->dtype() == half && was != before.end() &&
-                         was->second->output() && was->second->output()->dtype() != half;
-    if (!changed || passes::is_view(*node) || node->is("Cast")) continue;
-    const bool fewer = computes(*node, Family::product, Form::weight_only);
+    if (was == before.end() || !was->second->output() || !node->output()) continue;
+    const FusedOp* op = fused_op(*node);
+    const bool fewer = op && op->form != Form::f32 && was->second->op() != node->op();
+    const bool changed = node->output()->dtype() == half && was->second->output()->dtype() != half;
+    if (!(fewer || changed) || passes::is_view(*node) || node->is("Cast")) continue;
     found.emplace(node->name, fewer ? asked : half == DType::f16 ? Precision::f16 : Precision::bf16);
   }
   return found;

@@ -40,25 +40,29 @@ inline Tensor normal_numbers(const Dims& dims, unsigned seed, DType dtype, float
   });
 }
 
+/// The call on these operands in this type, but for those that are single.
+template <class Tensors>
+Case typed_case(const Call& call, const Tensors& values, DType type) {
+  Case made{in_type(call, type), {}, {}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    made.operands.push_back(in_type(values[i], made.call.inputs[i].dtype));
+    made.exact.push_back(in_float32(made.operands.back()));
+  }
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (Operand& in = made.call.inputs[i]; in.constant) in.constant = &made.operands[i];
+  return made;
+}
+
 /// `spoiled`: a number in the first operand that is no constant.
 inline Case case_of(const Call& sample, DType type, float spoiled = 0) {
-  Case made{sample, {}, {}};
+  std::vector<Tensor> values;
   unsigned seed = 1;
-  for (Operand& in : made.call.inputs) {
-    const Tensor values =
-        in.constant ? *in.constant : normal_numbers(in.shape.values(), seed, in.dtype, seed == 1 ? spoiled : 0);
+  for (const Operand& in : sample.inputs) {
+    values.push_back(in.constant ? *in.constant
+                                 : normal_numbers(in.shape.values(), seed, in.dtype, seed == 1 ? spoiled : 0));
     if (!in.constant) ++seed;
-    made.operands.push_back(in_type(values, type));
-    made.exact.push_back(in_float32(made.operands.back()));
-    if (values.dtype() == DType::f32) in.dtype = type;
   }
-  for (std::size_t i = 0; i < made.call.inputs.size(); ++i) {
-    Operand& in = made.call.inputs[i];
-    if (in.constant) in.constant = &made.operands[i];
-  }
-  for (Operand& out : made.call.outputs)
-    if (out.dtype == DType::f32) out.dtype = type;
-  return made;
+  return typed_case(sample, values, type);
 }
 
 /// Layers of real models take the emulator minutes; smaller samples have the same options.

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from conftest import session
+from conftest import PLUGIN, session
 from onnx import TensorProto, helper, inliner, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
@@ -91,10 +91,10 @@ def feeds(kind, rng=np.random.default_rng(5)):
 
 @pytest.fixture
 def plan(optimize, tmp_path):
-    def run(what, *arguments):
+    def run(what, *arguments, target="cuda:sm_90"):
         source, out, report = tmp_path / "in.onnx", tmp_path / "out.onnx", tmp_path / "report.json"
         onnx.save(what, source)
-        done = optimize(source, "-o", out, "--report", report, "--target", "cuda:sm_90", *arguments)
+        done = optimize(source, "-o", out, "--report", report, "--target", target, *arguments)
         assert (done.code, done.err) == (0, "")
         return source, out, json.loads(report.read_text())
     return run
@@ -149,6 +149,56 @@ def test_many_rows_keep_their_weights_in_float16(plan):
     model = made([helper.make_node("MatMul", ["x", "w"], ["y"])], ports[:1], ports[1:], {"w": rng.standard_normal((256, 256)) / 16})
     _, out, _ = plan(model, "--precision", "int4-weights")
     assert not [i for i in onnx.load(out).graph.initializer if i.data_type == TensorProto.UINT8]
+
+
+def tokens_between_convolutions(side=32, width=256):
+    """Convolutions, a layer over all pixels as tokens, convolutions again: 8 bits, float16, 8 bits."""
+    rng, nodes = np.random.default_rng(8), []
+    weights = {"rows": np.array([0, width, -1]), "image": np.array([0, width, side, side])}
+
+    def op(kind, inputs, output, **attributes):
+        nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        return output
+
+    def weight(name, shape, fan):
+        weights[name] = rng.standard_normal(shape) / fan**0.5
+        return name
+
+    def conv(x, y, c):
+        return op("Relu", [op("Conv", [x, weight(f"{y}_w", (width, c, 3, 3), 5 * c), weight(f"{y}_b", width, 9)], f"{y}_c", pads=[1] * 4)], y)
+
+    h = conv(conv("x", "a", 64), "b", width)
+    t = op("Transpose", [op("Reshape", [h, "rows"], "r")], "t", perm=[0, 2, 1])
+    n = op("LayerNormalization", [t, weight("s", width, 1), weight("o", width, 9)], "n")
+    u = op("Sigmoid", [op("MatMul", [n, weight("u_w", (width, 4 * width), width)], "u")], "g")
+    m = op("MatMul", [u, weight("m_w", (4 * width, width), 4 * width)], "m")
+    back = op("Reshape", [op("Transpose", [op("Add", [m, t], "sum")], "turned", perm=[0, 2, 1]), "image"], "again")
+    nodes.append(helper.make_node("Identity", [conv(conv(back, "c", width), "d", width)], ["y"]))
+    return made(nodes, [INFO("x", TensorProto.FLOAT, [4, 64, side, side])], [INFO("y", TensorProto.FLOAT, [4, width, side, side])], weights)
+
+
+def test_eight_bits_have_float16_around_them(plan, tmp_path):
+    """Sums of 8 bits take and give it, scales stay float32, and so does what is too small to pay for Casts."""
+    rng, samples = np.random.default_rng(9), tmp_path / "samples"
+    samples.mkdir()
+    for i in range(4):
+        np.savez(samples / f"{i}.npz", x=rng.standard_normal((4, 64, 32, 32), dtype=np.float32))
+    source, out, report = plan(tokens_between_convolutions(), "--precision", "int8", "--calibration", samples, target="cuda:sm_80")
+    written = onnx.load(out)
+    used = {op["precision"] for op in report["quantization"]["ops"]}
+    assert used >= {"int8", "fp16"} and report["verified"]
+    products = [n for n in written.graph.node if n.op_type.startswith("MatMul") and any(a.s == b"int8" for a in n.attribute)]
+    constants = {i.name: i.data_type for i in written.graph.initializer}
+    types = {v.name: v.type.tensor_type.elem_type for v in written.graph.value_info}
+    assert products and all([types[n.input[0]], constants[n.input[1]], constants[n.input[2]], types[n.output[0]]] ==
+                            [TensorProto.FLOAT16, TensorProto.INT8, TensorProto.FLOAT, TensorProto.FLOAT16] for n in products)
+    assert any(n.op_type.startswith("Quantize") and types.get(n.input[0]) == TensorProto.FLOAT16 for n in written.graph.node)
+    given = dict(np.load(samples / "0.npz"))
+    want = session(source, optimized=False).run(None, given)[0]
+    for options in ({}, {"plugin": PLUGIN}):
+        got = session(out, **options).run(None, given)[0]
+        # Steps of 8 bits through six layers, as --max-drop allows them and no more.
+        assert 1e-4 < np.linalg.norm(want - got) / np.linalg.norm(want) < 0.1
 
 
 def test_the_same_bytes_every_time(plan):

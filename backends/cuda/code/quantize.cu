@@ -73,7 +73,9 @@ __global__ void add_steps(const __grid_constant__ QAddLaunch a) {
 
 }  // namespace
 
-const char* start_quantize(const QuantizeLaunch& a, void* stream) { return start<float, Byte>(a, stream); }
+const char* start_quantize(const QuantizeLaunch& a, void* stream) {
+  return with_type(a.number, [&](auto type) { return start<decltype(type), Byte>(a, stream); });
+}
 const char* start_dequantize(const QuantizeLaunch& a, void* stream) { return start<Byte, float>(a, stream); }
 
 const char* start_qadd(const QAddLaunch& a, void* stream) {

@@ -27,28 +27,31 @@ struct QConvLaunch {
 /// Rows of floats as steps, with a scale of its own for each row and a zero point of 128, or by `known`. Rows of y have
 /// `stride` bytes, zeros behind the last step.
 struct RowStepsLaunch {
+  Number number;  ///< of x
   std::int64_t rows, n, stride;
-  const float* x;
+  const void* x;
   std::uint8_t* y;
   float* scales;  ///< by row; null: known
   Steps known;
 };
 
-/// y = epilogue(a b) in float32: a [m, stride] as RowStepsLaunch writes them, b [n, stride] with signs, zeros behind
+/// y = epilogue(a b): a [m, stride] as RowStepsLaunch writes them, b [n, stride] with signs, zeros behind
 /// the k that count.
 struct QMatMulLaunch {
+  Number number;  ///< of y and the epilogue
   std::int64_t m, n, stride;
   const std::uint8_t *a, *b;
   const float* a_scales;      ///< by row; null: in b_scales
   const float* b_scales;      ///< by column
   const std::int32_t* shift;  ///< by column, added to a sum
-  float* y;
+  void* y;
   bool large, wide_y;  ///< as in MatMulLaunch
   EpilogueLaunch epilogue;
 };
 
 /// Matrices of [rows, columns] from floats into steps or back; `turned`: y is [columns, rows].
 struct QuantizeLaunch {
+  Number number;  ///< of the floats
   std::int64_t matrices, rows, columns;
   bool turned;
   Steps steps;
