@@ -26,7 +26,7 @@ const FusedOp* form_to_bf16(const Node& node) {
 bool only_renames(const Node& node) { return node.is("Identity") || (is_view(node) && !node.is("Transpose")); }
 
 bool takes_any_type(const FusedOp& op, std::size_t input) {
-  return op.input_types.at(std::min(input, op.input_types.size() - 1)) == DType::undefined;
+  return input_type(op, input, DType::f32) == DType::undefined;
 }
 
 class Bf16Values {

@@ -58,7 +58,7 @@ class ToHalf {
   void read(Node& node, bool half) {
     for (std::size_t i = 0; i < node.inputs().size(); ++i) {
       Value* value = node.input(i);
-      const bool half_operand = half && !stays_single(node, i, half_);
+      const bool half_operand = half && !stays_single(node, i);
       if (half_operand && is_single(value))
         graph_.set_input(node, i, value->constant() ? &constant(*value) : &narrowed(*value, node, i));
       else if (!half_operand && value && value->dtype() == half_ && changed_.contains(value))

@@ -3,7 +3,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "passes/graph/extents.h"
 #include "passes/quantize/half_places.h"
 
 namespace modelflow::passes {
@@ -90,7 +89,7 @@ void HalfPlaces::save_islands() {
     for (const Node* node : nodes) {
       saved += gain(*node, sizes);
       for (std::size_t i = 0; i < node->inputs().size(); ++i)
-        if (const Value* value = node->input(i); varies(value) && !stays_single(*node, i, half_))
+        if (const Value* value = node->input(i); varies(value) && !stays_single(*node, i))
           if (!value->producer() || !computes(*value->producer())) casts.insert(value);
       for (const Value* value : node->outputs())
         if (is_single(value) && (value->is_graph_output() || std::ranges::any_of(value->uses(), is_outside)))

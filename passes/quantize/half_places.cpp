@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "src/core/half.h"
 #include "src/core/half_ops.h"
@@ -29,8 +28,6 @@ bool is_whole(DType dtype) {
 
 /// Below so many products a sum may be exact for a reason: positions by frequencies.
 constexpr std::int64_t kLeastDepth = 32;
-/// What is float32 all the same is it at every opset.
-constexpr std::int64_t kAnyOpset = 99;
 
 /// As many products as are summed, where that is known.
 bool is_short(const Node& node) {
@@ -85,11 +82,10 @@ bool varies(const Value* value) { return is_single(value) && !value->constant();
 
 bool takes_any(const Node& node) { return is_one_of(node, {"Cast", "Shape", "Size"}); }
 
-bool stays_single(const Node& node, std::size_t i, DType half) {
+bool stays_single(const Node& node, std::size_t i) {
   if (const FusedOp* op = fused_op(node)) return std::ranges::count(op->single, i) > 0;
-  std::string why;
-  const HalfOp* row = half_op(node.op(), half, kAnyOpset, why);
-  return row && row->single == i;
+  const auto row = std::ranges::find(half_ops(), node.op(), &HalfOp::op);
+  return row != half_ops().end() && row->single == i;
 }
 
 bool multiplies(const Node& node) {
@@ -176,7 +172,7 @@ Verdict HalfPlaces::can(const Node& node) const {
       return no("its statistics are float32");
   }
   for (std::size_t i = 0; i < node.inputs().size(); ++i)
-    if (const Value* value = node.input(i); is_single(value) && value->constant() && !stays_single(node, i, half_))
+    if (const Value* value = node.input(i); is_single(value) && value->constant() && !stays_single(node, i))
       if (Verdict v = fits(*value->constant(), node); !v) return v;
   const Tensor* value = node.attrs.tensor("value");
   return value && value->dtype() == DType::f32 ? fits(*value, node) : yes();

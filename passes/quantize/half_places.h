@@ -15,8 +15,8 @@ bool is_single(const Value* value);
 bool varies(const Value* value);
 /// Takes a value of any type as it is: a Cast, or what looks at extents only.
 bool takes_any(const Node& node);
-/// Whether input `i` is float32 where the node computes in `half` as well.
-bool stays_single(const Node& node, std::size_t i, DType half);
+/// Whether input `i` is float32 where the node computes in 16 bits as well.
+bool stays_single(const Node& node, std::size_t i);
 /// Makes new numbers of many: what comes out is no position any more.
 bool multiplies(const Node& node);
 
