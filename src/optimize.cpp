@@ -4,6 +4,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/passes.h"
 #include "src/compose/specialize.h"
+#include "src/emit/emit.h"
 #include "src/emit/foreign.h"
 #include "src/fastest.h"
 #include "src/measure/describe.h"
@@ -82,6 +83,7 @@ Result optimize(Model arrived, const Options& asked) {
   Report report;
   Options given = asked;
   arrived = specialized(std::move(arrived), given, report.notes);
+  if (given.level != Level::O0) drop_uncalled(arrived);  // else every session and form of the model would carry them
   const std::optional<Model> plain = without_foreign_functions(arrived);
   const Model& model = plain ? *plain : arrived;
   const Options options = accepted(std::move(given), model);

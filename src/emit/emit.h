@@ -13,4 +13,7 @@ void emit_functions(Model& model);
 /// The inverse: calls of functions of our domain are written out as the standard ops they stand for.
 void absorb_functions(Model& model);
 
+/// Takes out the functions that nothing calls.
+void drop_uncalled(Model& model);
+
 }  // namespace modelflow

@@ -157,14 +157,6 @@ void count_calls(const Graph& graph, const Model& model, std::set<const Function
   }
 }
 
-void drop_uncalled(Model& model, const Wanted& wanted) {
-  const std::set<const Function*> called = called_functions(model);
-  std::vector<Function> kept;
-  for (Function& function : model.functions)
-    if (!wanted(function) || called.contains(&function)) kept.push_back(std::move(function));
-  model.functions = std::move(kept);
-}
-
 }  // namespace
 
 std::set<const Function*> called_functions(const Model& model) { return called_functions(model, model.graph()); }
@@ -175,12 +167,20 @@ std::set<const Function*> called_functions(const Model& model, const Graph& grap
   return called;
 }
 
+void drop_uncalled(Model& model) {
+  const std::set<const Function*> called = called_functions(model);
+  std::vector<Function> kept;
+  for (Function& function : model.functions)
+    if (called.contains(&function)) kept.push_back(std::move(function));
+  model.functions = std::move(kept);
+}
+
 void inline_call(Node& call, const Function& function, InnerNames names) { Inliner(call, function, names).run(); }
 
 Model inline_functions(Model model) {
   const Wanted all = [](const Function&) { return true; };
   inline_calls(model.graph(), model, all);
-  drop_uncalled(model, all);
+  drop_uncalled(model);
   if (model.functions.empty()) model.opsets.erase(std::string(kDomain));
   return model;
 }
@@ -191,7 +191,7 @@ void absorb_functions(Model& model) {
     for (Function& function : model.functions)
       if (!ours(function)) inline_calls(*function.body, model, ours);
     inline_calls(model.graph(), model, ours);
-    drop_uncalled(model, ours);
+    drop_uncalled(model);
   }
   const auto left = std::ranges::find_if(model.functions, ours);
   if (left == model.functions.end()) {

@@ -174,7 +174,8 @@ bool looks_like_an_image(const Value& input) {
 }
 
 bool has_word(std::string text, std::initializer_list<std::string_view> words) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');  // tolower costs a call, and a name may be long
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }
