@@ -21,7 +21,7 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   tools.lay_out = [&](Model fused) { return pipeline.lay_out(std::move(fused), corrected.disabled, scratch); };
   tools.emit = Pipeline::emit;
   tools.typical = pipeline.typical();
-  tools.budget = std::min(options.max_seconds, 6.0);
+  tools.budget = std::min(options.max_seconds, 5.0);
   const auto by_cost = [&] {
     return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
   };

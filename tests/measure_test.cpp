@@ -167,25 +167,42 @@ SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   tools.emit = [](Model model) { return model; };
   tools.time = [speedups, &asked](const std::vector<const Model*>&, double) {
     const double s = speedups.at(asked++);
-    return std::vector<Timing>{{1, 1, 1, 1, 1, {}, {1, 1, 1}},
-                               {1 / s, s, s * 0.99, s * 1.01, s, {}, {1 / s, 1 / s, 1 / s}}};
+    return std::vector<Timing>{{1, 1, 1, 1, {}, {{1, 1, 1}}},
+                               {1 / s, s, s * 0.99, s * 1.01, {}, {{1 / s, 1 / s, 1 / s}}}};
   };
   return tools;
 }
 
-TEST(Timing, RoundsOfTwoTimingsCountTogether) {
-  const auto timed = [](double speedup) {
-    std::vector<Timing> timings(2);
-    for (int i = 0; i < 8; ++i) timings[0].rounds.push_back(1 + i % 3 * 0.1);
-    for (const double stock : timings[0].rounds) timings[1].rounds.push_back(stock / speedup);
-    return timings;
-  };
+/// Stock and another side in one session.
+std::vector<Timing> one_session(const Rounds& speedups) {
+  std::vector<Timing> timings(2);
+  for (Timing& timing : timings) timing.sessions.resize(1);
+  for (std::size_t i = 0; i < speedups.size(); ++i) {
+    const double stock = 1 + static_cast<double>(i % 3) * 0.1;
+    timings[0].sessions[0].push_back(stock);
+    timings[1].sessions[0].push_back(stock / speedups[i]);
+  }
+  return timings;
+}
+
+TEST(Timing, SessionsOfTwoTimingsCountTogether) {
+  const auto timed = [](double speedup) { return one_session(Rounds(8, speedup)); };
   const std::vector<Timing> both = joined(timed(2), timed(2));
-  EXPECT_EQ(both[1].rounds.size(), 16U);
+  EXPECT_EQ(both[1].sessions.size(), 2U);
   EXPECT_NEAR(both[1].speedup, 2, 1e-9);
   const std::vector<Timing> unlike = joined(timed(1), timed(1.2));
   EXPECT_NEAR(unlike[1].low, 1, 1e-9);
   EXPECT_NEAR(unlike[1].high, 1.2, 1e-9);
+}
+
+TEST(Timing, WhatSessionsDisagreeOnIsNotSure) {
+  const auto width = [](const std::vector<Timing>& timings) { return timings[1].high - timings[1].low; };
+  Rounds mixed;
+  for (const double speedup : {0.9, 1.0, 1.1, 1.2}) mixed.insert(mixed.end(), 12, speedup);
+  std::vector<Timing> apart = one_session(Rounds(12, 0.9));
+  for (const double speedup : {1.0, 1.1, 1.2}) apart = joined(apart, one_session(Rounds(12, speedup)));
+  EXPECT_GT(width(apart), 1.5 * width(one_session(mixed))) << "the same rounds";
+  EXPECT_LT(apart[1].low, 1.0);
 }
 
 TEST(Select, TimeIsSpentOnHopeAlone) {
@@ -196,11 +213,8 @@ TEST(Select, TimeIsSpentOnHopeAlone) {
     tools.time = [&](const std::vector<const Model*>&, double) {
       ++asked;
       std::vector<Timing> timings(2);
-      for (const double s : {low, speedup, speedup, high}) {
-        timings[0].rounds.push_back(1);
-        timings[1].rounds.push_back(1 / s);
-      }
-      timings[1] = {1 / speedup, speedup, low, high, speedup, {}, timings[1].rounds};
+      timings[0].sessions = {{1, 1, 1, 1}};
+      timings[1] = {1 / speedup, speedup, low, high, {}, {{1 / low, 1 / speedup, 1 / speedup, 1 / high}}};
       return timings;
     };
     Report report;
@@ -271,7 +285,7 @@ TEST(Select, StandardOpsWhereTheFusedOnesLoseToTheirOwnBodies) {
     for (const Model* model : models) {  // stock, the form in question, its fallback
       const bool is_fused = model->opsets.contains(std::string(kDomain)) && timings.size() == 1;
       const double s = is_fused ? 1.5 : timings.empty() ? 1 : 2;
-      timings.push_back({1 / s, s, s * 0.99, s * 1.01, s, {}, {1 / s, 1 / s, 1 / s}});
+      timings.push_back({1 / s, s, s * 0.99, s * 1.01, {}, {{1 / s, 1 / s, 1 / s}}});
     }
     return timings;
   };

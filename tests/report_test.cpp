@@ -80,8 +80,11 @@ TEST(Report, NodesInAnotherLayoutAreKnownByName) {
 }
 
 TEST(Report, IntervalsHoldTheMedianAndFollowThePairs) {
+  Rounds stock, ours;
+  for (int i = 0; i < 20; ++i) stock.push_back(0.010 + 0.0001 * i), ours.push_back(0.005 + 0.00005 * i);
   Timing base, side;
-  for (int i = 0; i < 20; ++i) base.rounds.push_back(0.010 + 0.0001 * i), side.rounds.push_back(0.005 + 0.00005 * i);
+  base.sessions = {stock};
+  side.sessions = {ours};
   const SideReport report = side_report("optimized", "after", base, side);
   EXPECT_DOUBLE_EQ(report.speedup, 2) << "of pairs, whatever the drift";
   EXPECT_NEAR(report.speedup_low, 2, 1e-9);

@@ -17,7 +17,7 @@ namespace {
 /// Blocks are what takes turns.
 Timing timing_of(const Side& side) {
   Timing timing;
-  timing.rounds = side.medians;
+  timing.sessions = {side.medians};
   return timing;
 }
 

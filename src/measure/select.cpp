@@ -23,22 +23,29 @@ constexpr double kClearly = 1.05;
 /// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
 constexpr double kWorthwhile = 1.03;
 
-/// A form must not be measurably slower than stock.
-bool is_faster(const Timing& timing) { return timing.speedup > kWorthwhile && timing.low > 0.98; }
-bool is_unsure(const Timing& timing) { return !is_faster(timing) && timing.high > kWorthwhile; }
-/// Worth more time: halfway to what is possible it would be worth a plugin, or it is when nobody disturbs, and it may
-/// still be none.
+/// Not measurably slower than stock, or noise hides that and the regions have said so: `foreseen`.
+bool is_faster(const Timing& timing, double foreseen = 0) {
+  return timing.speedup > kWorthwhile && (timing.low > 0.98 || foreseen > kWorthwhile);
+}
+
+/// So clear a win that a few more rounds in other sessions confirm it.
+bool is_clear(const Timing& timing) { return is_sure(timing) && timing.low > 1.08; }
+
+/// Worth more time: halfway to what is possible it would be worth a plugin, and it may still be none.
 bool is_open(const Timing& timing) {
-  if (timing.high <= kWorthwhile || (timing.speedup > kWorthwhile && timing.low > 1.0)) return false;
-  return (timing.speedup + timing.high) / 2 > kWorthwhile || (timing.speedup > 1.0 && timing.best > kWorthwhile);
+  if ((timing.speedup + timing.high) / 2 <= kWorthwhile || is_clear(timing)) return false;
+  return timing.sessions.size() < kSessionsToBeSure || timing.speedup <= kWorthwhile || timing.low <= 1.0;
+}
+
+/// No answer for a report yet, which is to hold elsewhere: open, or known to less than a part of the gain.
+bool is_vague(const Timing& timing) {
+  return is_open(timing) || (timing.speedup > kWorthwhile &&
+                             timing.high - timing.low > std::max(0.04, (timing.speedup - 1) / 2));
 }
 
 /// Bytes of weights whose sessions take seconds to open; where in memory they lie is little to runs that long.
 constexpr double kLarge = 512 << 20;
 bool is_large(const Report& report) { return report.before.weight_bytes > kLarge; }
-
-/// So clear a win that a few more rounds in other sessions confirm it.
-bool is_clear(const Timing& timing) { return is_sure(timing) && timing.low > 1.08; }
 
 /// Seconds for a first look at each trial, and as many for all of them together where noise hides the answer. Opening
 /// the sessions of a large model takes longer than its rounds, and counts.
@@ -57,15 +64,13 @@ class Clock {
   double share_, left_;
 };
 
-/// Again while noise hides the answer, in sessions of their own, and all rounds count; in the end the fastest blocks of
-/// both sides decide.
-std::vector<Timing> time_until_sure(const SelectTools& tools, const std::vector<const Model*>& models, Clock& clock,
-                                    bool& faster) {
+/// Again while noise hides the answer, in sessions of their own, and all of them count.
+std::vector<Timing> time_while(const std::function<bool(const Timing&)>& more, const SelectTools& tools,
+                               const std::vector<const Model*>& models, Clock& clock) {
   constexpr int kMostTimes = 5;  // what lies at the edge stays there
   std::vector<Timing> timing = clock.look(tools, models);
-  for (int i = 1; i < kMostTimes && is_open(timing[1]) && clock.has_more(); ++i)
+  for (int i = 1; i < kMostTimes && more(timing[1]) && clock.has_more(); ++i)
     timing = joined(timing, clock.look(tools, models));
-  faster = is_faster(timing[1]) || (is_unsure(timing[1]) && timing[1].speedup > kWorthwhile && timing[1].best > 1.0);
   return timing;
 }
 
@@ -179,20 +184,33 @@ struct Sides {
   std::vector<const Model*> all;
 };
 
+/// How many times faster than stock the whole is where its regions are as fast as alone; 0: not all have been timed.
+double foreseen(const Trial& trial, const Measured& measured, const Report& report, const Timing& stock) {
+  if (!measured.complete || measured.regions.size() < 2) return 0;
+  const std::set<std::string> reverted(trial.reverted.begin(), trial.reverted.end());
+  double left = stock.seconds;
+  for (std::size_t i = 0; i < measured.regions.size(); ++i)
+    if (!reverted.contains(measured.regions[i].fused.front()))
+      left -= report.regions[i].stock_seconds - report.regions[i].fused_seconds;
+  return left > 0 ? stock.seconds / left : 0;
+}
+
 /// The best of several trials is partly the luckiest: it is timed once more, in sessions of its own, and that counts.
-bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& clock, Report& report) {
-  bool faster = false;
+/// What the report says holds elsewhere as well, so it is timed until that is known.
+bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& clock, const Measured& measured,
+           Report& report) {
   const bool clear = !best.timing.empty() && is_clear(best.timing[1]);
   if (clear && is_large(report)) return true;
   const Sides sides(original, best.model);
   if (clear) {
-    const std::vector<Timing> again = tools.time(sides.all, 0);  // as few rounds as there are
-    if (is_faster(again[1])) {
-      best.timing = joined(again, best.timing);
+    const std::vector<Timing> again = joined(tools.time(sides.all, 0), best.timing);  // as few rounds as there are
+    if (is_clear(again[1])) {
+      best.timing = again;
       return true;
     }
   }
-  best.timing = time_until_sure(tools, sides.all, clock, faster);
+  best.timing = time_while(is_vague, tools, sides.all, clock);
+  const bool faster = is_faster(best.timing[1], foreseen(best.trial, measured, report, best.timing[0]));
   if (!faster) report.notes.push_back(best.trial.name + ": not faster a second time, " + describe(best.timing[1]));
   return faster;
 }
@@ -239,21 +257,20 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
     Model model = portable ? tools.emit(std::move(fused)) : tools.emit(tools.lay_out(std::move(fused)));
-    bool faster = false;
     const Sides sides(forms.original, model, is_large(report));
-    const std::vector<Timing> timing = time_until_sure(tools, sides.all, clock, faster);
+    const std::vector<Timing> timing = time_while(is_open, tools, sides.all, clock);
     stock = timing[0];
     if (trial.name == kEverything) tell_of_single(timing, report.regions);
-    if (!faster) {
+    if (!is_faster(timing[1], foreseen(trial, measured, report, stock))) {
       report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
     } else if (!best || timing[1].speedup > best->timing[1].speedup * kClearly) {
       best = {std::move(model), timing, trial};
     }
   }
-  if (best && holds(*best, forms.original, tools, clock, report)) {
+  if (best && holds(*best, forms.original, tools, clock, measured, report)) {
     if (beaten_by_its_fallback(*best)) {
       Best plain{tools.emit(Model(forms.portable)), {}, {kStandard, all}};
-      if (holds(plain, forms.original, tools, clock, report) &&
+      if (holds(plain, forms.original, tools, clock, measured, report) &&
           plain.timing[1].speedup > best->timing[1].speedup * kClearly)
         best = std::move(plain);
     }

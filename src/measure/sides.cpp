@@ -52,9 +52,9 @@ void profile_side(const Sessions& sessions, const Model& model, const Feeds& fee
 
 SideReport side_report(std::string name, std::string graph, const Timing& base, const Timing& side) {
   SideReport report{.name = std::move(name), .graph = std::move(graph), .nodes = {}};
-  const bool paired = !base.rounds.empty() && base.rounds.size() == side.rounds.size();
+  const bool paired = !base.sessions.empty() && base.sessions.size() == side.sessions.size();
   const Timing timing = paired ? against(base, side) : side;
-  const Interval interval = interval_of_median(side.rounds);
+  const Interval interval = interval_of_median(side.sessions);
   report.ms = timing.seconds * 1e3;
   report.low_ms = paired ? interval.low * 1e3 : report.ms;
   report.high_ms = paired ? interval.high * 1e3 : report.ms;

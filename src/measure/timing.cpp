@@ -20,43 +20,58 @@ double block(const Runner& run, std::size_t runs) {
   return fastest;
 }
 
-Timing summarize(const std::vector<double>& base, const std::vector<double>& side) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < side.size(); ++i) ratios.push_back(base[i] / side[i]);
-  const Interval sure = interval_of_median(ratios);
-  const double best = *std::min_element(base.begin(), base.end()) / *std::min_element(side.begin(), side.end());
-  return {median(side), median(ratios), sure.low, sure.high, best, {}, side};
+Rounds ratios(const Rounds& base, const Rounds& side) {
+  Rounds result;
+  for (std::size_t i = 0; i < side.size(); ++i) result.push_back(base.at(i) / side[i]);
+  return result;
 }
 
-std::vector<Timing> summaries(const std::vector<std::vector<double>>& rounds) {
-  std::vector<Timing> timings;
-  for (const std::vector<double>& side : rounds) timings.push_back(summarize(rounds[0], side));
+Rounds all_of(const std::vector<Rounds>& sessions) {
+  Rounds all;
+  for (const Rounds& rounds : sessions) all.insert(all.end(), rounds.begin(), rounds.end());
+  return all;
+}
+
+/// What this process measured: side by side, one session of each.
+std::vector<Timing> summaries(std::vector<Rounds> sides) {
+  std::vector<Timing> timings(sides.size());
+  for (std::size_t i = 0; i < sides.size(); ++i) timings[i].sessions.push_back(std::move(sides[i]));
+  for (std::size_t i = sides.size(); i-- > 0;) timings[i] = against(timings[0], timings[i]);
   return timings;
 }
 
 }  // namespace
 
-Interval interval_of_median(const std::vector<double>& values) {
-  if (values.empty()) return {};
+Interval interval_of_median(const std::vector<Rounds>& sessions) {
+  if (all_of(sessions).empty()) return {};
   std::mt19937 random(0);
   std::vector<double> medians;
   for (int i = 0; i < 500; ++i) {
-    std::vector<double> sample;
-    for (std::size_t k = 0; k < values.size(); ++k) sample.push_back(values[random() % values.size()]);
+    Rounds sample;
+    for (std::size_t k = 0; k < sessions.size(); ++k) {
+      const Rounds& rounds = sessions[random() % sessions.size()];
+      for (std::size_t n = 0; n < rounds.size(); ++n) sample.push_back(rounds[random() % rounds.size()]);
+    }
     medians.push_back(median(std::move(sample)));
   }
   std::sort(medians.begin(), medians.end());
   return {medians[12], medians[487]};
 }
 
-Timing against(const Timing& base, const Timing& side) { return summarize(base.rounds, side.rounds); }
+Timing against(const Timing& base, const Timing& side) {
+  std::vector<Rounds> of_sessions;
+  for (std::size_t i = 0; i < side.sessions.size(); ++i)
+    of_sessions.push_back(ratios(base.sessions.at(i), side.sessions[i]));
+  const Interval sure = interval_of_median(of_sessions);
+  return {median(all_of(side.sessions)), median(all_of(of_sessions)), sure.low, sure.high, {}, side.sessions};
+}
 
 std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second) {
-  std::vector<std::vector<double>> rounds;
-  for (const Timing& side : first) rounds.push_back(side.rounds);
+  std::vector<Timing> both = first;
   for (std::size_t i = 0; i < second.size(); ++i)
-    rounds.at(i).insert(rounds[i].end(), second[i].rounds.begin(), second[i].rounds.end());
-  return summaries(rounds);
+    both.at(i).sessions.insert(both[i].sessions.end(), second[i].sessions.begin(), second[i].sessions.end());
+  for (std::size_t i = both.size(); i-- > 0;) both[i] = against(both[0], both[i]);
+  return both;
 }
 
 bool is_sure(const Timing& timing) {
@@ -76,17 +91,17 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
     run();
     double once = run();
     if (once < kLong) once = std::min(once, run());
-    const double fewest = once > 5 * kLong ? 1 : once > kLong ? 2 : 4;
+    const double fewest = once > kLong ? 1 : 4;
     runs.push_back(
         static_cast<std::size_t>(std::clamp(std::ceil(effort.block / std::max(once, 1e-7)), fewest, 2000.0)));
     first.push_back(once);
   }
-  std::vector<std::vector<double>> blocks(sides.size());
+  std::vector<Rounds> blocks(sides.size());
   if (std::ranges::all_of(runs, [](std::size_t n) { return n == 1; }))  // these runs are the first round
     for (std::size_t k = 0; k < sides.size(); ++k) blocks[k].push_back(first[k]);
   for (std::size_t round = blocks[0].size();
        round < kMaxRounds && (round < kMinRounds || watch.seconds() < effort.budget); ++round) {
-    if (effort.enough && round >= kRoundsToBeSure && effort.enough(summarize(blocks[0], blocks[1]))) break;
+    if (effort.enough && round >= kRoundsToBeSure && effort.enough(summaries({blocks[0], blocks[1]})[1])) break;
     for (std::size_t k = 0; k < sides.size(); ++k) {
       const std::size_t side = round % 2 ? sides.size() - 1 - k : k;
       blocks[side].push_back(block(sides[side], runs[side]));
@@ -101,17 +116,45 @@ SessionOptions timing_session(const Options& options) {
       .threads = options.threads, .device = options.target.device, .config = {{"session.force_spinning_stop", "1"}}};
 }
 
-std::vector<Timing> time_models(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
-                                const Options& options, const std::filesystem::path& plugin, const Effort& effort) {
-  std::vector<std::unique_ptr<Session>> opened;
-  std::vector<Runner> runners;
+namespace {
+
+struct Opened {
+  std::vector<std::unique_ptr<Session>> sessions;
+  double seconds = 0;  ///< that opening them took
+};
+
+Opened open_all(const Sessions& sessions, const std::vector<const Model*>& models, const Options& options,
+                const std::filesystem::path& plugin) {
+  const Stopwatch watch;
+  Opened opened;
   for (const Model* model : models) {
     SessionOptions session = timing_session(options);
     if (uses_our_domain(*model)) session.plugin = plugin;
-    opened.push_back(open_session(sessions, *model, session));
-    runners.push_back([&feeds, s = opened.back().get()] { return s->timed_run(feeds); });
+    opened.sessions.push_back(open_session(sessions, *model, session));
   }
-  return time_interleaved(runners, effort);
+  opened.seconds = watch.seconds();
+  return opened;
+}
+
+}  // namespace
+
+std::vector<Timing> time_models(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
+                                const Options& options, const std::filesystem::path& plugin, const Effort& effort) {
+  constexpr double kSession = 0.25;  // seconds for the rounds of one, more where opening it takes longer
+  const Stopwatch watch;
+  std::vector<Timing> timings;
+  do {
+    const Opened opened = open_all(sessions, models, options, plugin);
+    std::vector<Runner> runners;
+    for (const auto& session : opened.sessions)
+      runners.push_back([&feeds, s = session.get()] { return s->timed_run(feeds); });
+    const double left = std::max(effort.budget - watch.seconds(), 0.0);
+    const double share = std::min(std::max(kSession, opened.seconds), left);
+    const std::vector<Timing> now = time_interleaved(runners, {.budget = share, .block = effort.block});
+    timings = timings.empty() ? now : joined(timings, now);
+  } while (watch.seconds() < effort.budget &&
+           !(timings[0].sessions.size() >= kSessionsToBeSure && effort.enough && effort.enough(timings.at(1))));
+  return timings;
 }
 
 }  // namespace modelflow

@@ -11,27 +11,35 @@
 
 namespace modelflow {
 
+/// Seconds of the fastest run of each round of one session, which took turns with those of the other sides.
+using Rounds = std::vector<double>;
+
 /// The time of one side, and how many times faster than side 0 it is: the median of the per-round ratios with its
-/// bootstrapped 95 % interval. On a noisy machine only ratios of neighbouring measurements mean anything.
+/// bootstrapped 95 % interval. On a noisy machine only ratios of neighbouring measurements mean anything, and where in
+/// memory a session has its tensors may make more of a difference than all noise within: what is sure of one session
+/// is not yet sure of the next one.
 struct Timing {
   double seconds = 0;
   double speedup = 1, low = 1, high = 1;
-  double best = 1;      ///< the ratio of the fastest blocks: what is left on a machine that others keep busy
-  std::string why_not;  ///< not empty: could not be timed
-  std::vector<double> rounds = {};  ///< seconds of the fastest run of each, beside those of the other sides
+  std::string why_not;                ///< not empty: could not be timed
+  std::vector<Rounds> sessions = {};  ///< one behind the other
 };
 
 /// Where a number is in 95 of 100 cases.
 struct Interval {
   double low = 0, high = 0;
 };
-/// Bootstrapped, of the median; the same for the same values.
-Interval interval_of_median(const std::vector<double>& values);
+/// Of the median over all rounds, bootstrapped in two stages: sessions are drawn, and rounds from each. The same for
+/// the same values.
+Interval interval_of_median(const std::vector<Rounds>& sessions);
 /// `side` with its speedup over `base`, which took turns with it.
 Timing against(const Timing& base, const Timing& side);
 
-/// What the rounds of two timings of the same sides say together; the second may lack the last ones.
+/// What the sessions of two timings of the same sides say together; the second may lack the last sides.
 std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second);
+
+/// Fewer may agree by chance.
+constexpr std::size_t kSessionsToBeSure = 3;
 
 /// One run of one side; gives its seconds.
 using Runner = std::function<double()>;
@@ -41,7 +49,7 @@ using Runner = std::function<double()>;
 struct Effort {
   double budget = 0;
   std::function<bool(const Timing&)> enough = {};
-  double block = 0.04;
+  double block = 0.02;
 };
 
 /// More rounds would not change what is decided: clearly faster, clearly not, or known to 2 %.
@@ -54,7 +62,8 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
 SessionOptions timing_session(const Options& options);
 
 /// Times runnable models on the same feeds, all loaded in this process; the first is the baseline. Idle sessions park
-/// their threads. `plugin` (may be empty) is registered for models that use our domain only.
+/// their threads. Sessions are opened anew as often as the budget allows, at least once, until `enough` says so of side
+/// 1 after three. `plugin` (may be empty) is registered for models that use our domain only.
 std::vector<Timing> time_models(const Sessions& sessions, const std::vector<const Model*>& models, const Feeds& feeds,
                                 const Options& options, const std::filesystem::path& plugin, const Effort& effort);
 
