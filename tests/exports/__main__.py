@@ -45,6 +45,7 @@ def arguments():
     parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
     parser.add_argument("--missing", action="store_true", help="only what no earlier run has measured")
+    parser.add_argument("--prepare", action="store_true", help="export and count nodes, time nothing; models stay in the folder")
     parser.add_argument("--list", action="store_true", help="only print the names")
     return parser.parse_args()
 
@@ -86,8 +87,8 @@ def everything_fused(options, file, result):
 
 
 def lacks(options, row):
-    """What of a row is to be measured: all that was asked for or, with --missing, what no earlier run gave."""
-    asked = ["speed", "eight_bits"] if options.eight_bits else ["speed"]
+    """What of a row is to be done: all that was asked for or, with --missing, what no earlier run gave."""
+    asked = ["nodes"] if options.prepare else ["nodes", "speed", "eight_bits"] if options.eight_bits else ["nodes", "speed"]
     return [part for part in asked if not options.missing or part not in row]
 
 
@@ -99,29 +100,41 @@ def measure(options, entry, row):
     wanted = lacks(options, row)
     try:
         export(entry, file, exporter)
-        row = in_float32(options, name, file) if "speed" in wanted else row
+        if "nodes" in wanted:
+            row = all_fused(options, name, file)
+        if "speed" in wanted:
+            row |= in_float32(options, name, file)
         if "eight_bits" in wanted:
             row["eight_bits"] = in_eight_bits(options, file, options.out / f"{name}.lower.onnx")
     finally:
-        if not options.keep:
+        if not (options.keep or options.prepare):
             for each in options.out.glob(f"{name}*.onnx*"):
                 each.unlink()
     return row
 
 
+def all_fused(options, name, file):
+    """What needs no quiet machine: nodes with everything fused, what is left then, and what changes when that is optimized again."""
+    other = options.out / f"{name}.other.onnx"
+    report = everything_fused(options, file, other)
+    row = {"nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report), "fused_verified": report["verified"],
+           "again": changed_again(options, name, other, report)}
+    if not options.keep:
+        for each in (each for end in ("other", "plain", "again") for each in options.out.glob(f"{name}.{end}.onnx*")):
+            each.unlink()
+    return row
+
+
 def in_float32(options, name, file):
-    """Speeds, seconds, nodes and what is left, of the model optimized with its usual options."""
-    fast, other = (options.out / f"{name}{end}.onnx" for end in (".fast", ".other"))
-    feeds = file.with_suffix(".0.npz")
+    """Speeds and seconds of the model optimized with its usual options."""
+    fast, feeds = options.out / f"{name}.fast.onnx", file.with_suffix(".0.npz")
     start = time.monotonic()
     report = optimized(options, file, fast, "--inputs", feeds)
     seconds = time.monotonic() - start
-    everything = everything_fused(options, file, other)
     stock, speed, fallback = timed(options, file, fast, feeds, OPTIMIZE_SECONDS)
     return {"machine": report["machine"], "flops": report["before"]["flops"], "stock_ms": stock, "speed": speed, "fallback": fallback, "said": report["speedup"],
-            "verified": report["verified"] and everything["verified"], "seconds": seconds, "nodes": (report["before"]["nodes"], everything["after"]["nodes"]), "left": left(everything),
-            "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
-            "again": changed_again(options, name, other, everything), "openvino": openvino_speed(options, file, feeds)}
+            "verified": report["verified"], "seconds": seconds, "unmeasured": sum("not measured" in region["reason"] for region in report["regions"]),
+            "openvino": openvino_speed(options, file, feeds)}
 
 
 def in_eight_bits(options, file, result):
@@ -155,9 +168,11 @@ def share_of_peak(row):
 def row_text(entry, row):
     if "why" in row:
         return f"| {entry.name} | {row['why']} |" + " |" * 9
+    before, after = row["nodes"]
+    if "speed" not in row:
+        return f"| {entry.name} | {before} -> {after} | {row['again'] or ''} | {row['left']} |"
     eight = row.get("eight_bits", {"why": ""})
     eight = eight["why"] if "why" in eight else f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %"
-    before, after = row["nodes"]
     peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
     share = share_of_peak(row)
     of_peak = f"{100 * share:.0f} -> {100 * share * row['speed']:.0f} %" if share else ""
@@ -186,6 +201,7 @@ def page(results):
     heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "of peak", "8 bits", "optimized in", "all fused", "changed again", "most frequent left"]
     rows = [row for _, row in results if "speed" in row]
     lines = [HEAD.format(machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    results = [(entry, row) for entry, row in results if "speed" in row or "why" in row]
     lines += [row_text(entry, row) for entry, row in results]
     lines += [f"\n{len(results)} of the {len(MODELS)} architectures have been run."]
     lines += mean_text([row["speed"] for row in rows], "", len(results))
@@ -203,8 +219,10 @@ def page(results):
 
 def is_wrong(row):
     """Slower than stock ONNX Runtime, in 8 bits than in float32, or not verified."""
+    if "speed" not in row:
+        return not row["fused_verified"]
     eight = row.get("eight_bits", {"speed": row["speed"], "verified": True})
-    return "why" in eight or row["speed"] < SLOWER or eight["speed"] < SLOWER * row["speed"] or not (row["verified"] and eight["verified"])
+    return "why" in eight or row["speed"] < SLOWER or eight["speed"] < SLOWER * row["speed"] or not (row["verified"] and row["fused_verified"] and eight["verified"])
 
 
 def main():
