@@ -20,12 +20,13 @@ bool only_moves(const Node& node) {
                           "Slice", "Transpose", "Tile"});
 }
 
-/// The smallest table that this value indexes (an embedding's vocabulary).
+/// The smallest table that this value indexes (an embedding's vocabulary, the nodes of a graph).
 std::int64_t index_limit(const Value& value, int depth = 0) {
   std::int64_t limit = INT64_MAX;
   for (const Use& use : value.uses()) {
     const Node& node = *use.node;
-    if (node.is("Gather") && use.index == 1 && node.input(0)->shape().has_rank()) {
+    const bool indexes = is_any_of(node, {"Gather", "GatherElements", "ScatterElements"}) && use.index == 1;
+    if (indexes && node.input(0)->shape().has_rank()) {
       const Shape& table = node.input(0)->shape();
       const std::int64_t axis = node.attrs.integer("axis", 0);
       const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(table.rank()) : axis);

@@ -108,6 +108,18 @@ bool embedding(const Chosen& c, Operands& made) {
   return true;
 }
 
+bool scatter_add(const Chosen& c, Operands& made) {
+  const Dims data = c.list("data");
+  const std::int64_t count = c.number("updates");
+  Dims updates = data, indices(data.size(), 1);
+  updates[0] = count;
+  indices[0] = c.is("one") ? 1 : count;
+  made.feed("data", made.normal(data));
+  made.constant("indices", made.ids(indices, data[0], c.is("narrow")), c.is("constant"));
+  made.feed("updates", made.normal(updates));
+  return true;
+}
+
 bool rotary(const Chosen& c, Operands& made) {
   const std::int64_t batch = c.number("batch"), heads = c.number("num_heads"), rows = c.number("rows"),
                      half = c.number("half"), rest = c.is("partial") ? c.number("rest") : 0;
@@ -164,6 +176,11 @@ std::vector<Domain> row_domains() {
        embedding,
        kAll,
        {"axis"}},
+      {"ScatterAdd",
+       {words("data", {"1", "30", "5,1", "7,3", "40,8", "9,33", "2,64", "3,2,17", "1,0", "300,100"}),
+        numbers("updates", {0, 1, 2, 9, 100, 1000}), flag("one"), flag("narrow"), flag("constant")},
+       scatter_add,
+       kAll},
       {"Rotary",
        {numbers("batch", {0, 1, 2, 3}), numbers("num_heads", {1, 2, 3}), numbers("rows", {0, 1, 2, 9, 17}),
         numbers("half", {1, 2, 7, 8, 15, 16, 20, 33}), numbers("rest", {0, 1, 2, 17, 32}),
