@@ -36,6 +36,10 @@ Verdict infer(Call& call) {
   return yes();
 }
 
+/// ONNX Runtime takes 9 ns (rows of 16) to 30 ns (rows of 128) for an element of the updates (1.31, Zen 3), as long as
+/// it takes to move so many bytes at 10 GB/s; and it spreads the indices before.
+double plain_bytes(const Call& call) { return 100 * call.in(2).shape.known_elements(); }
+
 /// Of each table, its rows are named from both ends, some again and again.
 Tensor indices_of(std::int64_t count, std::size_t rank, std::int64_t rows) {
   Dims dims(rank, 1);
@@ -89,6 +93,7 @@ extern const FusedOp scatter_add_op = {
     .attributes = [](const Call&, int) { return std::vector<std::string>(); },
     .infer = infer,
     .samples = samples,
+    .plain_bytes = plain_bytes,
 };
 
 }  // namespace modelflow::ops

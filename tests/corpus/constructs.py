@@ -563,6 +563,15 @@ def function(fused, name, fn, **shapes):
     construct(fused, **shapes)(named(name, Function))
 
 
+# Where each row belongs, of 20 places; as torch_geometric sums what comes along edges. No cells of TorchScript, which declares a shape of the
+# result that it has not: ONNX Runtime does not run these.
+EDGES = {"ids": (6,), "x": (6, E)}
+function({"ScatterAdd": 1}, "neighbour_sum",
+         lambda ids, x: x.new_zeros(20, E).scatter_reduce(0, ids.view(-1, 1).expand_as(x), x, "sum"), **EDGES)
+function({"ScatterAdd": 1}, "neighbour_sum_of_width",
+         lambda ids, x: x.new_zeros(20, E).scatter_reduce(0, ids.unsqueeze(-1).expand(-1, E), x, "sum"), **EDGES)
+
+
 def mean_pooling(x, keep):
     mask = keep.unsqueeze(-1).to(x.dtype)
     return (x * mask).sum(1) / mask.sum(1).clamp(min=1e-9)
