@@ -46,7 +46,8 @@ bool fuse(Node& node, Context& context, Extents& extents) {
     return false;
   }
   Graph& graph = node.graph();
-  Node* fused = make_fused(graph, context, kRule, "modelflow.ScatterAdd", {node.input(0), rows, node.input(2)}, {}, node);
+  Node* fused =
+      make_fused(graph, context, kRule, "modelflow.ScatterAdd", {node.input(0), rows, node.input(2)}, {}, node);
   if (!fused) return false;
   fused->doc = node.doc;
   extents.forget(*node.output());
@@ -69,9 +70,8 @@ int run(Graph& graph, Context& context) {
 }  // namespace
 
 Pass fuse_scatter_add() {
-  return {.name = "fuse-scatter-add",
-          .doc = "ScatterElements that adds to whole rows -> modelflow.ScatterAdd",
-          .run = run};
+  return {
+      .name = "fuse-scatter-add", .doc = "ScatterElements that adds to whole rows -> modelflow.ScatterAdd", .run = run};
 }
 
 }  // namespace modelflow::passes

@@ -19,9 +19,10 @@
 namespace modelflow {
 namespace {
 
-/// Sums of many numbers whose size has no bound.
-constexpr std::array<std::string_view, 8> kSums = {"ReduceSum", "ReduceMean",   "ReduceSumSquare", "ReduceL1",
-                                                   "ReduceL2",  "ReduceLogSum", "ReduceProd",      "ReduceLogSumExp"};
+/// Sums of many numbers whose size has no bound; ScatterElements adds in bodies, which a CPU does in float32 alone.
+constexpr std::array<std::string_view, 9> kSums = {"ReduceSum",  "ReduceMean",      "ReduceSumSquare",
+                                                   "ReduceL1",   "ReduceL2",        "ReduceLogSum",
+                                                   "ReduceProd", "ReduceLogSumExp", "ScatterElements"};
 /// What is computed element by element beside them.
 constexpr std::array<std::string_view, 27> kElementwise = {
     "Add",  "Sub",     "Mul",      "Div",  "Pow",   "Sqrt", "Reciprocal",  "Neg",       "Abs",

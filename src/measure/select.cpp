@@ -39,8 +39,8 @@ bool is_open(const Timing& timing) {
 
 /// No answer for a report yet, which is to hold elsewhere: open, or known to less than a part of the gain.
 bool is_vague(const Timing& timing) {
-  return is_open(timing) || (timing.speedup > kWorthwhile &&
-                             timing.high - timing.low > std::max(0.04, (timing.speedup - 1) / 2));
+  return is_open(timing) ||
+         (timing.speedup > kWorthwhile && timing.high - timing.low > std::max(0.04, (timing.speedup - 1) / 2));
 }
 
 /// Bytes of weights whose sessions take seconds to open; where in memory they lie is little to runs that long.

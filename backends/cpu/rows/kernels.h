@@ -12,9 +12,8 @@ extern const FusedOp layer_norm_op, group_norm_op, softmax_op, reduce_op, rotary
 
 namespace modelflow::cpu {
 
-inline constexpr std::array kRowOps = {&ops::layer_norm_op, &ops::group_norm_op, &ops::softmax_op,
-                                       &ops::reduce_op,     &ops::rotary_op,     &ops::embedding_op,
-                                       &ops::scatter_add_op};
+inline constexpr std::array kRowOps = {&ops::layer_norm_op, &ops::group_norm_op, &ops::softmax_op,    &ops::reduce_op,
+                                       &ops::rotary_op,     &ops::embedding_op,  &ops::scatter_add_op};
 
 extern const Kernel layer_norm, group_norm, softmax, reduce, rotary, embedding, scatter_add;
 
