@@ -92,11 +92,7 @@ Node* convert(Node& conv, Context& context, Extents& extents) {
                            fused_attrs(conv, std::move(kernel), std::move(pads)), conv);
   if (!fused) return nullptr;
   fused->name = conv.name;
-  fused->doc = conv.doc;
-  extents.forget(*conv.output());
-  graph.replace(*conv.output(), *fused->output());
-  graph.erase(conv);
-  context.hit("conv");
+  take_place(*fused, conv, context, "conv", extents);
   return fused;
 }
 

@@ -131,11 +131,7 @@ Node* convert(Node& node, Context& context, Extents& extents) {
       make_fused(graph, context, "matmul", "modelflow.MatMul", std::move(inputs), fused_attrs(*product), node);
   if (!fused) return nullptr;
   fused->name = node.name;
-  fused->doc = node.doc;
-  extents.forget(*node.output());
-  graph.replace(*node.output(), *fused->output());
-  graph.erase(node);
-  context.hit("matmul");
+  take_place(*fused, node, context, "matmul", extents);
   return fused;
 }
 

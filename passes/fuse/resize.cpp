@@ -72,12 +72,8 @@ bool fuse(Node& node, Context& context, Extents& extents) {
   Graph& graph = node.graph();
   Node* fused = make_fused(graph, context, "resize", "modelflow.Upsample", std::move(inputs), std::move(attrs), node);
   if (!fused) return false;
-  fused->doc = node.doc;
   fused->output()->type = node.output()->type;  // sizes that are computed say more to the inference of Resize
-  extents.forget(*node.output());
-  graph.replace(*node.output(), *fused->output());
-  graph.erase(node);
-  context.hit("resize");
+  take_place(*fused, node, context, "resize", extents);
   return true;
 }
 

@@ -49,11 +49,7 @@ bool fuse(Node& node, Context& context, Extents& extents) {
   Node* fused =
       make_fused(graph, context, kRule, "modelflow.ScatterAdd", {node.input(0), rows, node.input(2)}, {}, node);
   if (!fused) return false;
-  fused->doc = node.doc;
-  extents.forget(*node.output());
-  graph.replace(*node.output(), *fused->output());
-  graph.erase(node);
-  context.hit(kRule);
+  take_place(*fused, node, context, kRule, extents);
   return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "modelflow/function.h"
 #include "modelflow/modelflow.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
 namespace modelflow::passes {
@@ -18,6 +19,15 @@ Node* make_fused(Graph& graph, Context& context, std::string_view rule, std::str
   context.miss(rule, &before, verdict.reason);
   graph.erase(node);
   return nullptr;
+}
+
+void take_place(Node& fused, Node& node, Context& context, std::string_view rule, Extents& extents) {
+  fused.doc = node.doc;
+  extents.forget(*node.output());
+  Graph& graph = node.graph();
+  graph.replace(*node.output(), *fused.output());
+  graph.erase(node);
+  context.hit(rule);
 }
 
 Value& with_axes(Build& build, const char* op, Value& x, const Ints& axes) {

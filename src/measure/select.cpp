@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
-#include <set>
 
 #include "src/core/stopwatch.h"
 #include "src/measure/extract.h"
@@ -169,6 +168,10 @@ std::vector<Trial> trials(const Model& fused, const Measured& measured) {
   return list;
 }
 
+bool stays_fused(const Region& region, const Trial& trial) {
+  return std::ranges::find(trial.reverted, region.fused.front()) == trial.reverted.end();
+}
+
 struct Best {
   Model model;
   std::vector<Timing> timing;
@@ -187,10 +190,9 @@ struct Sides {
 /// How many times faster than stock the whole is where its regions are as fast as alone; 0: not all have been timed.
 double foreseen(const Trial& trial, const Measured& measured, const Report& report, const Timing& stock) {
   if (!measured.complete || measured.regions.size() < 2) return 0;
-  const std::set<std::string> reverted(trial.reverted.begin(), trial.reverted.end());
   double left = stock.seconds;
   for (std::size_t i = 0; i < measured.regions.size(); ++i)
-    if (!reverted.contains(measured.regions[i].fused.front()))
+    if (stays_fused(measured.regions[i], trial))
       left -= report.regions[i].stock_seconds - report.regions[i].fused_seconds;
   return left > 0 ? stock.seconds / left : 0;
 }
@@ -228,9 +230,7 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
   report.sides = {side_report("stock", "before", stock, stock)};
   if (best.timing.size() > 2) report.sides.push_back(side_report("fallback", "", stock, best.timing[2]));
   report.sides.push_back(side_report("optimized", "after", stock, best.timing[1]));
-  const std::set<std::string> reverted(best.trial.reverted.begin(), best.trial.reverted.end());
-  for (std::size_t i = 0; i < regions.size(); ++i)
-    report.regions[i].kept = !reverted.contains(regions[i].fused.front());
+  for (std::size_t i = 0; i < regions.size(); ++i) report.regions[i].kept = stays_fused(regions[i], best.trial);
   report.notes.push_back("chosen: " + best.trial.name + ", " + describe(best.timing[1]));
 }
 

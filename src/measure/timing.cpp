@@ -32,12 +32,17 @@ Rounds all_of(const std::vector<Rounds>& sessions) {
   return all;
 }
 
-/// What this process measured: side by side, one session of each.
-std::vector<Timing> summaries(std::vector<Rounds> sides) {
-  std::vector<Timing> timings(sides.size());
-  for (std::size_t i = 0; i < sides.size(); ++i) timings[i].sessions.push_back(std::move(sides[i]));
-  for (std::size_t i = sides.size(); i-- > 0;) timings[i] = against(timings[0], timings[i]);
-  return timings;
+/// One session of a side.
+Timing of_session(Rounds rounds) {
+  Timing timing;
+  timing.sessions.push_back(std::move(rounds));
+  return timing;
+}
+
+/// Each with its speedup over the first.
+std::vector<Timing> against_first(std::vector<Timing> sides) {
+  for (Timing& side : sides) side = against(sides[0], side);
+  return sides;
 }
 
 }  // namespace
@@ -70,8 +75,7 @@ std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<T
   std::vector<Timing> both = first;
   for (std::size_t i = 0; i < second.size(); ++i)
     both.at(i).sessions.insert(both[i].sessions.end(), second[i].sessions.begin(), second[i].sessions.end());
-  for (std::size_t i = both.size(); i-- > 0;) both[i] = against(both[0], both[i]);
-  return both;
+  return against_first(std::move(both));
 }
 
 bool is_sure(const Timing& timing) {
@@ -101,13 +105,17 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
     for (std::size_t k = 0; k < sides.size(); ++k) blocks[k].push_back(first[k]);
   for (std::size_t round = blocks[0].size();
        round < kMaxRounds && (round < kMinRounds || watch.seconds() < effort.budget); ++round) {
-    if (effort.enough && round >= kRoundsToBeSure && effort.enough(summaries({blocks[0], blocks[1]})[1])) break;
+    if (effort.enough && round >= kRoundsToBeSure &&
+        effort.enough(against(of_session(blocks[0]), of_session(blocks[1]))))
+      break;
     for (std::size_t k = 0; k < sides.size(); ++k) {
       const std::size_t side = round % 2 ? sides.size() - 1 - k : k;
       blocks[side].push_back(block(sides[side], runs[side]));
     }
   }
-  return summaries(blocks);
+  std::vector<Timing> timings;
+  for (Rounds& rounds : blocks) timings.push_back(of_session(std::move(rounds)));
+  return against_first(std::move(timings));
 }
 
 SessionOptions timing_session(const Options& options) {

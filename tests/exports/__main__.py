@@ -107,8 +107,8 @@ def measure(options, entry, row):
         if "eight_bits" in wanted:
             row["eight_bits"] = in_eight_bits(options, file, options.out / f"{name}.lower.onnx")
     finally:
-        if not (options.keep or options.prepare):
-            for each in options.out.glob(f"{name}*.onnx*"):
+        for each in [] if options.keep else options.out.glob(f"{name}*.onnx*"):
+            if not (options.prepare and each.name.startswith(file.name)):
                 each.unlink()
     return row
 
@@ -117,12 +117,8 @@ def all_fused(options, name, file):
     """What needs no quiet machine: nodes with everything fused, what is left then, and what changes when that is optimized again."""
     other = options.out / f"{name}.other.onnx"
     report = everything_fused(options, file, other)
-    row = {"nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report), "fused_verified": report["verified"],
-           "again": changed_again(options, name, other, report)}
-    if not options.keep:
-        for each in (each for end in ("other", "plain", "again") for each in options.out.glob(f"{name}.{end}.onnx*")):
-            each.unlink()
-    return row
+    return {"nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report), "fused_verified": report["verified"],
+            "again": changed_again(options, name, other, report)}
 
 
 def in_float32(options, name, file):

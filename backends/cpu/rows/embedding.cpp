@@ -8,6 +8,7 @@
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"
+#include "backends/cpu/rows/row_indices.h"
 #include "backends/ops/embedding_attrs.h"
 #include "backends/ops/read_attrs.h"
 
@@ -57,13 +58,11 @@ class Embedding : public Implementation {
  private:
   struct Table {
     View ids;
+    RowIndices named;  ///< by these
     const float* rows = nullptr;
     std::int64_t count = 0;
     std::int64_t id(std::size_t i) const {
-      if (!ids.data) return static_cast<std::int64_t>(i);
-      const std::int64_t id = ids.dtype == DType::i64 ? static_cast<const std::int64_t*>(ids.data)[i]
-                                                      : static_cast<const std::int32_t*>(ids.data)[i];
-      return id < 0 ? id + count : id;
+      return ids.data ? named[static_cast<std::int64_t>(i)] : static_cast<std::int64_t>(i);
     }
   };
   using Tables = std::array<Table, ops::EmbeddingAttrs::kTables>;
@@ -88,13 +87,9 @@ class Embedding : public Implementation {
       table.rows = typed_input<float>(call, kOp, embedding_.table(i), {{table.count, first[1]}});
       if (i >= embedding_.with_ids()) continue;
       table.ids = call.input(2 * i);
-      if (table.ids.dtype != DType::i64 && table.ids.dtype != DType::i32) fail("ids are neither int32 nor int64");
-      for (std::size_t j = 0; j < static_cast<std::size_t>(element_count(table.ids.dims)); ++j) {
-        const std::int64_t id = table.id(j);
-        if (id < 0 || id >= table.count)
-          fail("id " + std::to_string(id < 0 ? id - table.count : id) + " names none of " +
-               std::to_string(table.count) + " rows");
-      }
+      table.named = RowIndices(table.ids, table.count);
+      if (!table.named.whole()) fail("ids are neither int32 nor int64");
+      if (const std::string wrong = table.named.wrong(table.named.count()); !wrong.empty()) fail("id " + wrong);
     }
     return first[1];
   }

@@ -6,6 +6,7 @@
 #include "backends/cpu/frame/typed_input.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/rows/kernels.h"
+#include "backends/cpu/rows/row_indices.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -15,34 +16,16 @@ constexpr const char* kOp = "ScatterAdd";
   throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what);
 }
 
-/// Which row of the table each update is for.
-class Rows {
- public:
-  Rows(const View& indices, std::int64_t rows, std::int64_t updates) : indices_(indices), rows_(rows) {
-    if (indices.dtype != DType::i64 && indices.dtype != DType::i32) fail("indices are neither int32 nor int64");
-    const std::int64_t count = element_count(indices.dims);
-    if (indices.dims.empty() || count != indices.dims[0]) fail("an index is not for a whole row");
-    if (count != updates && count != 1) fail(std::to_string(count) + " indices for " + std::to_string(updates));
-    step_ = count == 1 ? 0 : 1;
-    for (std::int64_t i = 0; i < std::min(count, updates); ++i) {
-      const std::int64_t row = at(i);
-      if (row < 0 || row >= rows)
-        fail("index " + std::to_string(row < 0 ? row - rows : row) + " names none of " + std::to_string(rows) +
-             " rows");
-    }
-  }
-
-  std::int64_t at(std::int64_t update) const {
-    const std::int64_t i = update * step_;
-    const std::int64_t row = indices_.dtype == DType::i64 ? static_cast<const std::int64_t*>(indices_.data)[i]
-                                                          : static_cast<const std::int32_t*>(indices_.data)[i];
-    return row < 0 ? row + rows_ : row;
-  }
-
- private:
-  View indices_;
-  std::int64_t rows_, step_ = 1;
-};
+/// Which row each of the updates is for: one index for each, or one for all.
+RowIndices read_indices(const View& indices, std::int64_t rows, std::int64_t updates) {
+  const RowIndices read(indices, rows);
+  if (!read.whole()) fail("indices are neither int32 nor int64");
+  const std::int64_t count = read.count();
+  if (indices.dims.empty() || count != indices.dims[0]) fail("an index is not for a whole row");
+  if (count != updates && count != 1) fail(std::to_string(count) + " indices for " + std::to_string(updates));
+  if (const std::string wrong = read.wrong(std::min(count, updates)); !wrong.empty()) fail("index " + wrong);
+  return read;
+}
 
 class ScatterAdd : public Implementation {
  public:
@@ -56,7 +39,8 @@ class ScatterAdd : public Implementation {
     const float* data = typed_input<float>(call, kOp, 0, {wanted});
     wanted[0] = of_updates[0];
     const float* updates = typed_input<float>(call, kOp, 2, {wanted});
-    const Rows rows(call.input(1), dims[0], of_updates[0]);
+    const RowIndices rows = read_indices(call.input(1), dims[0], of_updates[0]);
+    const std::int64_t step = rows.count() == 1 ? 0 : 1;
     auto* y = static_cast<float*>(call.output(0, dims));
     const auto width = static_cast<std::size_t>(element_count(dims.subspan(1)));
     const auto count = static_cast<std::size_t>(dims[0]);
@@ -66,7 +50,7 @@ class ScatterAdd : public Implementation {
           [&](std::size_t begin, std::size_t end, std::size_t) {
             std::copy_n(data + begin * width, (end - begin) * width, y + begin * width);
             for (std::int64_t i = 0; i < of_updates[0]; ++i) {
-              const auto row = static_cast<std::size_t>(rows.at(i));
+              const auto row = static_cast<std::size_t>(rows[i * step]);
               const float* update = updates + static_cast<std::size_t>(i) * width;
               if (row >= begin && row < end) code_.channels.add_rows(update, 1, width, y + row * width);
             }
