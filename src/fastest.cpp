@@ -22,6 +22,7 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   tools.emit = Pipeline::emit;
   tools.typical = pipeline.typical();
   tools.budget = std::min(options.max_seconds, 5.0);
+  tools.max_seconds = options.max_seconds;
   const auto by_cost = [&] {
     return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
   };
@@ -40,6 +41,7 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   } catch (const Error&) {
     std::string why;
     if (verifier.original_loads(why)) throw;
+    report.regions.clear();
     report.notes.push_back("not measured: ONNX Runtime's own optimizations do not load the original (" + why + ")");
     return by_cost();
   }
@@ -60,6 +62,8 @@ Selected verified(Selected chosen, const Model& original, const Corrected& corre
     outcome = verifier.check(original);
     chosen = {.model = original, .original = true};
     report.speedup = 1;
+    report.stock_ms = report.optimized_ms = 0;
+    for (RegionReport& region : report.regions) region.kept = false;
     report.sides.resize(std::min<std::size_t>(report.sides.size(), 1));  // stock
   }
   for (std::size_t k = 0; k < outcome.diffs.size(); ++k) {

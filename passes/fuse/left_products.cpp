@@ -73,8 +73,8 @@ int run(Graph& graph, Context& context) {
   for (Node* first : nodes_of(graph, {"Transpose"})) {
     const std::optional<Chain> chain = gone.contains(first) ? std::nullopt : read(*first);
     if (!chain) continue;
-    const std::optional<std::int64_t> channels = first->input(0)->shape().back().number();
-    if (!channels || *channels < kLeastChannels) {
+    const Shape& x = first->input(0)->shape();
+    if (!x.has_rank() || x.back().number().value_or(0) < kLeastChannels) {
       context.miss(kRule, first, "few channels, or nobody knows how many");
       continue;
     }

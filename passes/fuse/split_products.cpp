@@ -19,8 +19,11 @@
 namespace modelflow::passes {
 namespace {
 
-/// Columns of a part: fewer would leave the widest tiles of products unused.
+/// Columns of a part: fewer would leave the widest tiles of products unused, which costs more than the copies of Split.
 constexpr std::size_t kWorthwhile = 64;
+/// What a node costs beside its work. Where the whole product takes less, nodes are counted: of two parts there are no
+/// more of them than before, and each may take what follows.
+constexpr double kNodeSeconds = 1e-6;
 
 /// A part of a product as its readers take it.
 struct Part {
@@ -130,9 +133,23 @@ class Parts {
   std::vector<Part> parts_;
 };
 
+/// Of each part, where `y` is a product.
+std::size_t least_columns(const Value& y, TypicalSizes& sizes, const Target& target) {
+  const std::optional<Projection> product = read_projection(y);
+  if (!product) return kWorthwhile;
+  const Dims& weight = product->weight->dims();
+  const double work = 2 * sizes.of(y).known_elements() * static_cast<double>(weight.front());
+  if (target.compute(work) >= kNodeSeconds) return kWorthwhile;
+  return std::min(kWorthwhile, static_cast<std::size_t>(weight.back() / 3 + 1));  // of which there are two at most
+}
+
 int run(Graph& graph, Context& context) {
+  TypicalSizes sizes(context);
   int changes = 0;
-  for (Node* node : nodes_of(graph, {"MatMul", "Add"})) changes += split_product(*node->output(), kWorthwhile, context);
+  for (Node* node : nodes_of(graph, {"MatMul", "Add"})) {
+    Value& y = *node->output();
+    changes += split_product(y, least_columns(y, sizes, context.target), context);
+  }
   if (changes) graph.prune();
   return changes;
 }

@@ -107,6 +107,7 @@ bool is_divisible(const Region& region) {
 /// The regions of the fully fused model, timed one by one.
 struct Measured {
   std::vector<Region> regions;  ///< without nodes: the model that they belonged to is gone
+  std::vector<double> gains;    ///< seconds that each saves fused, at least
   std::vector<std::string> slower;
   bool complete = true;
   bool divisible = false;  ///< one that is not clearly faster
@@ -114,7 +115,9 @@ struct Measured {
 
 Measured measure_regions(const Model& fused, const SelectTools& tools, Report& report) {
   const Model laid_out = tools.lay_out(fused);
-  Measured measured{.regions = find_regions(laid_out), .slower = {}};
+  Measured measured;
+  measured.regions = find_regions(laid_out);
+  measured.gains.resize(measured.regions.size());
   const bool single = measured.regions.size() == 1;  // timed as the whole model
   std::vector<Timing> timings;
   if (tools.time_regions && !single) timings = tools.time_regions(laid_out);
@@ -127,6 +130,7 @@ Measured measure_regions(const Model& fused, const SelectTools& tools, Report& r
     if (i < timings.size() && timings[i].seconds > 0) {
       row.fused_seconds = timings[i].seconds * region.copies;
       row.stock_seconds = row.fused_seconds * timings[i].speedup;
+      measured.gains[i] = row.fused_seconds * (timings[i].low - 1);
       row.reason = describe(timings[i]);
       // Only what is slower beyond doubt goes back here: the whole model is timed as well.
       if (timings[i].high < 1.0)
@@ -168,8 +172,11 @@ std::vector<Trial> trials(const Model& fused, const Measured& measured) {
   return list;
 }
 
-bool stays_fused(const Region& region, const Trial& trial) {
-  return std::ranges::find(trial.reverted, region.fused.front()) == trial.reverted.end();
+/// How many fused nodes of the region the trial leaves.
+std::size_t left_fused(const Region& region, const Trial& trial) {
+  return static_cast<std::size_t>(std::ranges::count_if(region.fused, [&](const std::string& name) {
+    return std::ranges::find(trial.reverted, name) == trial.reverted.end();
+  }));
 }
 
 struct Best {
@@ -187,13 +194,13 @@ struct Sides {
   std::vector<const Model*> all;
 };
 
-/// How many times faster than stock the whole is where its regions are as fast as alone; 0: not all have been timed.
-double foreseen(const Trial& trial, const Measured& measured, const Report& report, const Timing& stock) {
+/// How many times faster than stock the whole is at least where its regions are as fast as alone; 0: not all have been
+/// timed, or together they save more than there is.
+double foreseen(const Trial& trial, const Measured& measured, const Timing& stock) {
   if (!measured.complete || measured.regions.size() < 2) return 0;
   double left = stock.seconds;
   for (std::size_t i = 0; i < measured.regions.size(); ++i)
-    if (stays_fused(measured.regions[i], trial))
-      left -= report.regions[i].stock_seconds - report.regions[i].fused_seconds;
+    if (left_fused(measured.regions[i], trial) == measured.regions[i].fused.size()) left -= measured.gains[i];
   return left > 0 ? stock.seconds / left : 0;
 }
 
@@ -205,14 +212,17 @@ bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& c
   if (clear && is_large(report)) return true;
   const Sides sides(original, best.model);
   if (clear) {
-    const std::vector<Timing> again = joined(tools.time(sides.all, 0), best.timing);  // as few rounds as there are
-    if (is_clear(again[1])) {
-      best.timing = again;
+    const std::vector<Timing> again = tools.time(sides.all, 0);  // as few rounds as there are
+    const std::vector<Timing> both = joined(again, best.timing);
+    if (is_faster(again[1]) && is_clear(both[1])) {
+      best.timing = both;
       return true;
     }
   }
-  best.timing = time_while(is_vague, tools, sides.all, clock);
-  const bool faster = is_faster(best.timing[1], foreseen(best.trial, measured, report, best.timing[0]));
+  const std::vector<Timing> again = time_while(is_vague, tools, sides.all, clock);
+  const bool faster = is_faster(again[1], foreseen(best.trial, measured, again[0]));
+  const bool few = again[1].sessions.size() < kSessionsToBeSure;  // they took long to open
+  best.timing = faster && few ? joined(again, best.timing) : again;
   if (!faster) report.notes.push_back(best.trial.name + ": not faster a second time, " + describe(best.timing[1]));
   return faster;
 }
@@ -230,7 +240,7 @@ void record(Report& report, const Best& best, const std::vector<Region>& regions
   report.sides = {side_report("stock", "before", stock, stock)};
   if (best.timing.size() > 2) report.sides.push_back(side_report("fallback", "", stock, best.timing[2]));
   report.sides.push_back(side_report("optimized", "after", stock, best.timing[1]));
-  for (std::size_t i = 0; i < regions.size(); ++i) report.regions[i].kept = stays_fused(regions[i], best.trial);
+  for (std::size_t i = 0; i < regions.size(); ++i) report.regions[i].kept = left_fused(regions[i], best.trial) > 0;
   report.notes.push_back("chosen: " + best.trial.name + ", " + describe(best.timing[1]));
 }
 
@@ -248,11 +258,13 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
   }
   list.push_back({kStandard, all});
   Clock clock(tools.budget, list.size() + 1);
+  const Stopwatch watch;
   std::optional<Best> best;
   Timing stock;
   for (const Trial& trial : list) {
     // Where each region has had its own verdict, coarser splits are a last resort.
     if (best && (measured.complete || trial.name == kStandard || !clock.has_more())) break;
+    if (stock.seconds > 0 && watch.seconds() > tools.max_seconds) break;
     const bool portable = trial.name == kStandard;
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);
@@ -261,7 +273,7 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     const std::vector<Timing> timing = time_while(is_open, tools, sides.all, clock);
     stock = timing[0];
     if (trial.name == kEverything) tell_of_single(timing, report.regions);
-    if (!is_faster(timing[1], foreseen(trial, measured, report, stock))) {
+    if (!is_faster(timing[1], foreseen(trial, measured, stock))) {
       report.notes.push_back(trial.name + ": not faster, " + describe(timing[1]));
     } else if (!best || timing[1].speedup > best->timing[1].speedup * kClearly) {
       best = {std::move(model), timing, trial};

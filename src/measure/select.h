@@ -24,7 +24,8 @@ struct SelectTools {
   TimeModels time;  ///< whole models
   /// Seconds of the stock and of the fused form of each region (in this order); absent where it cannot be measured.
   std::function<std::vector<Timing>(const Model& laid_out)> time_regions;
-  double budget = 60;                        ///< seconds
+  double budget = 60;                        ///< seconds, where runs take little of it
+  double max_seconds = 600;                  ///< after which no other form is tried
   std::map<std::string, Dims> typical = {};  ///< extents of the inputs, for costs
 };
 

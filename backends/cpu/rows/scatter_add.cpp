@@ -46,7 +46,8 @@ class ScatterAdd : public Implementation {
     const auto count = static_cast<std::size_t>(dims[0]);
     if (count * width == 0) return;
     const std::size_t elements = (count + static_cast<std::size_t>(of_updates[0])) * width;
-    share(call, count, std::min(tasks_for(elements, call), count),
+    // Each task reads all indices, so there are no more of them than threads.
+    share(call, count, std::min({tasks_for(elements, call), call.threads(), count}),
           [&](std::size_t begin, std::size_t end, std::size_t) {
             std::copy_n(data + begin * width, (end - begin) * width, y + begin * width);
             for (std::int64_t i = 0; i < of_updates[0]; ++i) {
