@@ -256,6 +256,19 @@ Meaning meaning_in(const std::string& text, const std::string& input) {
   return meaning_of(*model.graph().find(input));
 }
 
+TEST(Roles, ColumnsOfATableMayBeIds) {
+  const Meaning ids = meaning_in(R"((int64[N,2] x, float[9,4] t, float[5,4] u) => (float[N,4] y)
+    <int64 i0 = {0}, int64 i1 = {1}> { a = Gather<axis = 1>(x, i0)  b = Gather<axis = 1>(x, i1)
+      p = Gather(t, a)  q = Gather(u, b)  y = Add(p, q) })",
+                                 "x");
+  EXPECT_TRUE(ids.role == Role::ids && ids.limit == 5);
+  const Meaning floats = meaning_in(R"((float[N,2] x, float[9,4] t, float[1,4] w) => (float[N,4] y)
+    <int64[2] sizes = {1, 1}, int64[1] axis = {1}> { a, b = Split<axis = 1>(x, sizes)  c = Squeeze(a, axis)
+      i = Cast<to = 7>(c)  p = Gather(t, i)  q = MatMul(b, w)  y = Add(p, q) })",
+                                    "x");
+  EXPECT_TRUE(floats.role == Role::ids && floats.limit == 9);
+}
+
 TEST(Roles, MasksAreKnownByTheirUse) {
   const Meaning hides = meaning_in(R"((bool[N,1,T] p, float[N,T,T] s) => (float[N,T,T] y)
     <float low = {-1e9}> { m = Where(p, low, s)  y = Softmax(m) })",

@@ -30,8 +30,13 @@ void run_one(void* data, std::size_t i) noexcept {
 
 OrtInvocation::OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
                              std::size_t threads)
-    : api_(api), context_(context), pool_(pool), known_(known), threads_(threads) {
-  if (known_.size() > kMostInputs) throw Error(ErrorKind::internal, "more inputs than any fused op takes");
+    : api_(api),
+      context_(context),
+      pool_(pool),
+      known_(known),
+      threads_(threads),
+      many_(known.size() > kUsual ? known.size() : 0),
+      inputs_(many_.empty() ? std::span<Input>(few_) : std::span<Input>(many_)) {
   for (std::size_t i = 0; i < known_.size(); ++i)
     if (!known_[i]) read_input(i);
 }

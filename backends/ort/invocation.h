@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backends/ort/api.h"
@@ -18,8 +19,6 @@ using Known = std::vector<std::optional<Tensor>>;
 /// One Compute call of the runtime: its tensors, its thread pool, its memory.
 class OrtInvocation : public Invocation {
  public:
-  static constexpr std::size_t kMostInputs = 10;
-
   /// `known` has an entry for every input of the node and outlives the call. `pool` gives scratch memory.
   OrtInvocation(const OrtApi& api, OrtKernelContext* context, ScratchPool& pool, const Known& known,
                 std::size_t threads);
@@ -40,6 +39,7 @@ class OrtInvocation : public Invocation {
     const void* data = nullptr;
     Dims dims;
   };
+  static constexpr std::size_t kUsual = 10;
   void read_input(std::size_t i);
 
   const OrtApi& api_;
@@ -47,7 +47,9 @@ class OrtInvocation : public Invocation {
   ScratchPool& pool_;
   const Known& known_;
   std::size_t threads_;
-  std::array<Input, kMostInputs> inputs_;
+  std::array<Input, kUsual> few_;
+  std::vector<Input> many_;  ///< in place of those, where a node has more
+  std::span<Input> inputs_;
   std::vector<ScratchPool::Block> scratch_;
 };
 

@@ -25,6 +25,7 @@ Stage fuse(const Options&) {
               fuse_recurrent(),          // LSTM and GRU over whole sequences
               fuse_squeeze_excite(),     // the block around two 1x1 convolutions, which are fused already
               fuse_embedding(),          // looked up rows, their sum and its LayerNorm, before that takes the sum
+              fuse_column_embedding(),   // categorical features, each with a table of its own
               fuse_scatter_add(),        // sums over the neighbours of graph networks
               fuse_layer_norm(),         // a residual sum in front of LayerNorm that no convolution or product took
               fuse_group_norm(),         // an activation behind GroupNorm

@@ -22,6 +22,7 @@ Pass left_products();
 Pass fuse_recurrent();
 Pass fuse_squeeze_excite();
 Pass fuse_embedding();
+Pass fuse_column_embedding();
 Pass fuse_scatter_add();
 Pass fuse_layer_norm();
 Pass fuse_group_norm();

@@ -20,7 +20,7 @@ bool only_moves(const Node& node) {
                           "Slice", "Transpose", "Tile"});
 }
 
-/// The smallest table that this value indexes (an embedding's vocabulary, the nodes of a graph).
+/// The smallest table that this value, or a part of it, indexes (an embedding's vocabulary, the nodes of a graph).
 std::int64_t index_limit(const Value& value, int depth = 0) {
   std::int64_t limit = INT64_MAX;
   for (const Use& use : value.uses()) {
@@ -31,8 +31,9 @@ std::int64_t index_limit(const Value& value, int depth = 0) {
       const std::int64_t axis = node.attrs.integer("axis", 0);
       const auto at = static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(table.rank()) : axis);
       if (at < table.rank() && table[at].known()) limit = std::min(limit, table[at].value());
-    } else if (depth < 6 && use.index == 0 && node.output() && only_moves(node)) {
-      limit = std::min(limit, index_limit(*node.output(), depth + 1));
+    } else if (depth < 6 && use.index == 0 && (only_moves(node) || is_any_of(node, {"Gather", "Split"}))) {
+      for (const Value* output : node.outputs())
+        if (output) limit = std::min(limit, index_limit(*output, depth + 1));
     }
   }
   return limit;
@@ -183,9 +184,13 @@ bool has_word(std::string text, std::initializer_list<std::string_view> words) {
 
 Meaning meaning_of(const Value& input) {
   const bool floats = is_float(input.dtype()), named = has_word(input.name(), {"mask"});
-  const bool indexes = !floats && index_limit(input) != INT64_MAX;
+  const std::int64_t limit = index_limit(input);
+  const bool indexes = limit != INT64_MAX;
+  // Rows of a table, some of whose columns become ids: all of them may be, as numbers.
+  if (floats && indexes && input.shape().has_rank() && input.shape().rank() <= 2)
+    return {.role = Role::ids, .limit = limit};
   const bool data = floats && !named && feeds_a_product(input);
-  const Found found = indexes || data ? Found() : mask_use(input);
+  const Found found = (indexes && !floats) || data ? Found() : mask_use(input);
   if (named || found.mask)
     return {.role = floats && found.bias ? Role::bias : Role::mask, .one_hides = found.mask && found.one_hides};
   if (!floats && input.dtype() != DType::boolean) return of_integers(input);

@@ -572,6 +572,55 @@ function({"ScatterAdd": 1}, "neighbour_sum_of_width",
          lambda ids, x: x.new_zeros(20, E).scatter_reduce(0, ids.unsqueeze(-1).expand(-1, E), x, "sum"), **EDGES)
 
 
+class Features(nn.Module):
+    """Categorical features of a table, each with an embedding of its own."""
+
+    def __init__(self, widths):
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(20, width) for width in widths)
+
+
+@construct({"ColumnEmbedding": 1}, ids=(B, 3))
+class Column_embedding(Features):
+    def __init__(self):
+        super().__init__([3, 8, 5])
+
+    def forward(self, ids):
+        return torch.cat([table(ids[:, i]) for i, table in enumerate(self.tables)], 1)
+
+
+@construct({"ColumnEmbedding": 1}, ids=(B, 3))
+class Column_embedding_stack(Features):
+    """DLRM: what its interactions multiply."""
+
+    def __init__(self):
+        super().__init__([8, 8, 8])
+
+    def forward(self, ids):
+        return torch.stack([table(column) for table, column in zip(self.tables, ids.unbind(1))], 1)
+
+
+@construct({"ColumnEmbedding": 1}, ids=(B, 3))
+class Column_embedding_split(Features):
+    def __init__(self):
+        super().__init__([3, 8, 5])
+
+    def forward(self, ids):
+        return torch.cat([table(column) for table, column in zip(self.tables, ids.split(1, 1))], -1).squeeze(1)
+
+
+@construct({"ColumnEmbedding": 1}, ids=(B, 5))
+class Column_embedding_of_floats(Features):
+    """TabNet: ids among numbers."""
+
+    def __init__(self):
+        super().__init__([3, 8, 5])
+
+    def forward(self, ids):
+        x = ids.float()
+        return torch.cat([table(x[:, i + 1].long()) for i, table in enumerate(self.tables)] + [x[:, 4:]], 1)
+
+
 def mean_pooling(x, keep):
     mask = keep.unsqueeze(-1).to(x.dtype)
     return (x * mask).sum(1) / mask.sum(1).clamp(min=1e-9)

@@ -108,6 +108,20 @@ bool embedding(const Chosen& c, Operands& made) {
   return true;
 }
 
+bool column_embedding(const Chosen& c, Operands& made) {
+  const std::int64_t tables = c.number("tables"), all = tables + c.number("beside"), width = c.number("width");
+  const std::int64_t rows = 1 + made.below(40);
+  Ints columns;
+  for (std::int64_t i = 0; i < tables; ++i) columns.push_back(c.is("twice") ? 0 : c.is("turned") ? all - 1 - i : i);
+  made.call.attrs.set("columns", columns);
+  made.constant("ids", made.ids({c.number("batch"), all}, rows, c.is("narrow")), c.is("constant"));
+  for (std::int64_t i = 0; i < tables; ++i) {
+    const std::int64_t wide = c.is("alike") ? width : width + made.below(20);
+    made.constant(("table" + std::to_string(i)).c_str(), made.normal({rows + made.below(5), wide}), made.chance(0.7));
+  }
+  return true;
+}
+
 bool scatter_add(const Chosen& c, Operands& made) {
   const Dims data = c.list("data");
   const std::int64_t count = c.number("updates");
@@ -176,6 +190,13 @@ std::vector<Domain> row_domains() {
        embedding,
        kAll,
        {"axis"}},
+      {"ColumnEmbedding",
+       {numbers("batch", {0, 1, 2, 9, 100, 700}), numbers("tables", {1, 2, 3, 17}), numbers("beside", {0, 1, 3}),
+        numbers("width", {0, 1, 3, 16, 33}), flag("alike"), flag("turned"), flag("twice"), flag("narrow"),
+        flag("constant")},
+       column_embedding,
+       kAll,
+       {"columns"}},
       {"ScatterAdd",
        {words("data", {"1", "30", "5,1", "7,3", "40,8", "9,33", "2,64", "3,2,17", "1,0", "300,100"}),
         numbers("updates", {0, 1, 2, 9, 100, 1000}), flag("one"), flag("narrow"), flag("constant")},

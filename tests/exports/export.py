@@ -28,7 +28,7 @@ def learn_statistics(module, arguments):
         norm.momentum = 1.0
         norm.train()
     with torch.no_grad():
-        module(*(torch.randn(2, *argument.shape[1:]) if argument.is_floating_point() else argument for argument in arguments))
+        module(*(torch.randn(2, *argument.shape[1:]) if argument.is_floating_point() else argument[:2] for argument in arguments))
     module.eval()
 
 

@@ -10,7 +10,9 @@ namespace modelflow::cpu {
 class RowIndices {
  public:
   RowIndices() = default;
-  RowIndices(const View& numbers, std::int64_t rows) : numbers_(numbers), rows_(rows) {}
+  /// All of them or, with a step, every one so far behind the one before, from the number `first` on.
+  RowIndices(const View& numbers, std::int64_t rows, std::int64_t first = 0, std::int64_t step = 1)
+      : numbers_(numbers), rows_(rows), first_(first), step_(step) {}
 
   std::int64_t count() const { return element_count(numbers_.dims); }
   bool whole() const { return numbers_.dtype == DType::i64 || numbers_.dtype == DType::i32; }
@@ -30,12 +32,13 @@ class RowIndices {
 
  private:
   std::int64_t number(std::int64_t i) const {
-    return numbers_.dtype == DType::i64 ? static_cast<const std::int64_t*>(numbers_.data)[i]
-                                        : static_cast<const std::int32_t*>(numbers_.data)[i];
+    const std::int64_t at = first_ + i * step_;
+    return numbers_.dtype == DType::i64 ? static_cast<const std::int64_t*>(numbers_.data)[at]
+                                        : static_cast<const std::int32_t*>(numbers_.data)[at];
   }
 
   View numbers_;
-  std::int64_t rows_ = 0;
+  std::int64_t rows_ = 0, first_ = 0, step_ = 1;
 };
 
 }  // namespace modelflow::cpu
