@@ -211,10 +211,10 @@ TEST(Select, TimeIsSpentOnHopeAlone) {
     std::size_t asked = 0;
     SelectTools tools = tools_with({}, asked);
     tools.time = [&](const std::vector<const Model*>&, double) {
-      ++asked;
+      const double session = 1 / std::vector{speedup, high, low}[asked++ % 3];  // which differ
       std::vector<Timing> timings(2);
       timings[0].sessions = {{1, 1, 1, 1}};
-      timings[1] = {1 / speedup, speedup, low, high, {}, {{1 / low, 1 / speedup, 1 / speedup, 1 / high}}};
+      timings[1] = {1 / speedup, speedup, low, high, {}, {{session, session, session, session}}};
       return timings;
     };
     Report report;

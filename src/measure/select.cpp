@@ -46,8 +46,8 @@ bool is_vague(const Timing& timing) {
 constexpr double kLarge = 512 << 20;
 bool is_large(const Report& report) { return report.before.weight_bytes > kLarge; }
 
-/// Seconds for a first look at each trial, and as many for all of them together where noise hides the answer. Opening
-/// the sessions of a large model takes longer than its rounds, and counts.
+/// Seconds for a first look at each trial, and as many for all of them together where noise hides the answer, more
+/// where runs are long. Opening the sessions of a large model takes longer than its rounds, and counts.
 class Clock {
  public:
   Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), left_(2 * budget) {}
@@ -55,12 +55,17 @@ class Clock {
   std::vector<Timing> look(const SelectTools& tools, const std::vector<const Model*>& models) {
     const Stopwatch watch;
     std::vector<Timing> timing = tools.time(models, share_);
-    left_ -= std::max(share_, watch.seconds());
+    const double seconds = watch.seconds();
+    if (!looked_) left_ = std::max(left_, std::min(kLooks * seconds, kMostSeconds));
+    looked_ = true;
+    left_ -= std::max(share_, seconds);
     return timing;
   }
 
  private:
+  static constexpr double kLooks = 12, kMostSeconds = 25;
   double share_, left_;
+  bool looked_ = false;
 };
 
 /// Again while noise hides the answer, in sessions of their own, and all of them count.

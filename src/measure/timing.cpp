@@ -55,7 +55,8 @@ Interval interval_of_median(const std::vector<Rounds>& sessions) {
     Rounds sample;
     for (std::size_t k = 0; k < sessions.size(); ++k) {
       const Rounds& rounds = sessions[random() % sessions.size()];
-      for (std::size_t n = 0; n < rounds.size(); ++n) sample.push_back(rounds[random() % rounds.size()]);
+      for (std::size_t n = 0; n < rounds.size(); ++n)
+        sample.push_back(rounds[sessions.size() > 1 ? n : random() % rounds.size()]);
     }
     medians.push_back(median(std::move(sample)));
   }

@@ -29,8 +29,8 @@ struct Timing {
 struct Interval {
   double low = 0, high = 0;
 };
-/// Of the median over all rounds, bootstrapped in two stages: sessions are drawn, and rounds from each. The same for
-/// the same values.
+/// Of the median over all rounds, bootstrapped: sessions are drawn, with all of their rounds, which hold the noise within
+/// (a cluster bootstrap); of a single one, rounds. The same for the same values.
 Interval interval_of_median(const std::vector<Rounds>& sessions);
 /// `side` with its speedup over `base`, which took turns with it.
 Timing against(const Timing& base, const Timing& side);
