@@ -56,7 +56,7 @@ class Column {
     tile_.base_ld = depth.first ? g.ldr : g.ldc;
     tile_.scale = g.scale;
     const bool behind = g.residual && g.residual_use != Use::before;
-    tile_.relu = depth.last && !behind && g.activation.kind == Activation::relu;
+    tile_.relu = depth.last && !behind && g.activation.kind == Activation::relu && !g.activation.affine();
     finishes_ = depth.last && !tile_.relu && (behind || g.activation.kind != Activation::none);
     other_ = kPacksA ? packed : g.ldb == kPanel && depth.size > kDepthInL1;
   }
