@@ -6,6 +6,7 @@
 #include "backends/cpu/attention/causal.h"
 #include "backends/cpu/attention/grid.h"
 #include "backends/cpu/vector/math.h"
+#include "backends/cpu/vector/transpose.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -38,13 +39,17 @@ void tile(const float* a, std::size_t lda, const float* b, std::size_t k, float 
   }
 }
 
-/// c = scale * a b for packed b [k, n].
+constexpr decltype(&tile<1>) kTiles[] = {tile<1>, tile<2>, tile<3>, tile<4>, tile<5>, tile<6>};
+
+/// c = scale * a b for packed b [k, n], in tiles of about the same height: few rows would wait for their sums.
 void product(const float* a, std::size_t lda, std::size_t rows, const float* b, std::size_t k, std::size_t n,
              float scale, float* c, std::size_t ldc) {
+  const std::size_t tiles = (rows + kTileRows - 1) / kTileRows;
   for (std::size_t j = 0; j < n; j += kPanel, b += k * kPanel) {
-    std::size_t r = 0;
-    for (; r + kTileRows <= rows; r += kTileRows) tile<kTileRows>(a + r * lda, lda, b, k, scale, c + r * ldc + j, ldc);
-    for (; r < rows; ++r) tile<1>(a + r * lda, lda, b, k, scale, c + r * ldc + j, ldc);
+    for (std::size_t i = 0; i < tiles; ++i) {
+      const std::size_t r = rows * i / tiles, end = rows * (i + 1) / tiles;
+      kTiles[end - r - 1](a + r * lda, lda, b, k, scale, c + r * ldc + j, ldc);
+    }
   }
 }
 
@@ -152,18 +157,27 @@ std::size_t scratch_floats(const AttentionHead& h) { return kBlockRows * (padded
 
 void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
   const std::size_t k = padded(h.keys) / kPanel, v = padded(h.width) / kPanel;
-  for (std::size_t j = k * part / parts * kPanel; j < k * (part + 1) / parts * kPanel; ++j) {
+  for (std::size_t j = k * part / parts * kPanel; j < k * (part + 1) / parts * kPanel; j += kLanes) {
+    const std::size_t rows = j < h.keys ? least(h.keys - j, kLanes) : 0;
+    const float* from = h.k + (rows ? j * h.k_row : 0);
     float* to = packed + j / kPanel * kPanel * h.depth + j % kPanel;
-    for (std::size_t d = 0; d < h.depth; ++d) to[d * kPanel] = j < h.keys ? h.k[j * h.k_row + d] : 0;
+    for (std::size_t d = 0; d < h.depth; d += kLanes)
+      transpose_block(from + d, h.k_row, to + d * kPanel, kPanel, rows, h.depth - d, Whole{});
   }
   packed += padded(h.keys) * h.depth;
   for (std::size_t panel = v * part / parts; panel < v * (part + 1) / parts; ++panel) {
     float* to = packed + panel * kPanel * h.keys;
+    const float* from = h.v + panel * kPanel;
     const std::size_t columns = least(h.width - panel * kPanel, kPanel);
-    for (std::size_t j = 0; j < h.keys; ++j, to += kPanel) {
-      const float* from = h.v + j * h.v_row + panel * kPanel;
-      for (std::size_t c = 0; c < kPanel; ++c) to[c] = c < columns ? from[c] : 0;
+    if (columns == kPanel) {
+      for (std::size_t j = 0; j < h.keys; ++j, to += kPanel, from += h.v_row) {
+        store(to, load(from));
+        store(to + kLanes, load(from + kLanes));
+      }
+      continue;
     }
+    for (std::size_t j = 0; j < h.keys; ++j, to += kPanel, from += h.v_row)
+      for (std::size_t c = 0; c < kPanel; ++c) to[c] = c < columns ? from[c] : 0;
   }
 }
 
@@ -187,9 +201,11 @@ void run_rows(const AttentionHead& head, const AttentionHead*, const float* pack
               float* scratch) {
   const std::size_t scores_row = padded(head.keys), values_row = padded(head.width);
   float* values = scratch + kBlockRows * scores_row;
-  for (std::size_t row = begin; row < end; row += kBlockRows) {
+  const std::size_t blocks = (end - begin + kBlockRows - 1) / kBlockRows;  // of about the same height
+  for (std::size_t block = 0; block < blocks; ++block) {
     AttentionHead h = head;
-    const std::size_t rows = least(kBlockRows, end - row);
+    const std::size_t row = begin + (end - begin) * block / blocks,
+                      rows = begin + (end - begin) * (block + 1) / blocks - row;
     float sums[kBlockRows];
     if (!weigh(h, packed, row, rows, scratch, sums)) {
       h.whole = true;

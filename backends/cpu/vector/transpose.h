@@ -1,4 +1,5 @@
-// Transposition of blocks of floats in registers: 16 x 16 on AVX-512, 8 x 8 on AVX2 (see vector.h).
+// Transposition of blocks of floats in registers: 16 x 16 on AVX-512, 8 x 8 on AVX2, else number by number (see
+// vector.h).
 #pragma once
 
 #include "backends/cpu/vector/vector.h"
@@ -63,6 +64,17 @@ MODELFLOW_INLINE void transpose_registers(Floats (&r)[8]) {
     r[i] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x20);
     r[i + 4] = _mm256_permute2f128_ps(u[i], u[i + 4], 0x31);
   }
+}
+
+#else
+
+MODELFLOW_INLINE void transpose_registers(Floats (&r)[kLanes]) {
+  for (std::size_t i = 0; i < kLanes; ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const float x = r[i][j];
+      r[i][j] = r[j][i];
+      r[j][i] = x;
+    }
 }
 
 #endif
