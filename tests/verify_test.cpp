@@ -266,7 +266,7 @@ TEST(Roles, ColumnsOfATableMayBeIds) {
     <int64[2] sizes = {1, 1}, int64[1] axis = {1}> { a, b = Split<axis = 1>(x, sizes)  c = Squeeze(a, axis)
       i = Cast<to = 7>(c)  p = Gather(t, i)  q = MatMul(b, w)  y = Add(p, q) })",
                                     "x");
-  EXPECT_TRUE(floats.role == Role::ids && floats.limit == 9);
+  EXPECT_TRUE(floats.role == Role::plain && floats.limit == 9);
 }
 
 TEST(Roles, MasksAreKnownByTheirUse) {

@@ -38,7 +38,7 @@ std::optional<Column> read_column(Value& ids) {
   DType type = DType::undefined;
   bool squeezed = false;
   for (const Node* node = value->producer(); node; node = value->producer()) {
-    if (node->is("Cast") && type == DType::undefined)
+    if (node->is("Cast") && type == DType::undefined && node->input(0)->dtype() != DType::string)
       type = value->dtype();
     else if (node->is("Squeeze") && !squeezed && unit_axes(*node) == Ints{1} && rank_of(node->input(0)) == 2)
       squeezed = true;
@@ -91,7 +91,8 @@ class Fusion {
     std::vector<Lookup> lookups;
     for (Value* input : concat_.inputs()) {
       const std::optional<Lookup> lookup = read_lookup(*input, concat_.graph(), rank_);
-      if (!lookups.empty() && !(lookup && lookup->column.goes_with(lookups.front().column))) close(lookups);
+      const bool goes_on = lookup && !lookups.empty() && lookup->column.goes_with(lookups.front().column);
+      if (!lookups.empty() && (!goes_on || lookups.size() == kMost)) close(lookups);
       if (lookup)
         lookups.push_back(*lookup);
       else
@@ -144,6 +145,7 @@ class Fusion {
   }
 
   static constexpr const char* kRule = "column-embedding";
+  static constexpr std::size_t kMost = 256;  ///< tables of one node
 
   Node& concat_;
   std::size_t rank_;

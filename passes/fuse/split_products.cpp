@@ -138,8 +138,10 @@ std::size_t least_columns(const Value& y, TypicalSizes& sizes, const Target& tar
   const std::optional<Projection> product = read_projection(y);
   if (!product) return kWorthwhile;
   const Dims& weight = product->weight->dims();
-  const double work = 2 * sizes.of(y).known_elements() * static_cast<double>(weight.front());
-  if (target.compute(work) >= kNodeSeconds) return kWorthwhile;
+  const double depth = static_cast<double>(weight.front()), columns = static_cast<double>(weight.back());
+  const double seconds =
+      std::max(target.compute(2 * sizes.of(y).known_elements() * depth), target.stream(4 * depth * columns));
+  if (seconds >= kNodeSeconds) return kWorthwhile;
   return std::min(kWorthwhile, static_cast<std::size_t>(weight.back() / 3 + 1));  // of which there are two at most
 }
 

@@ -50,8 +50,10 @@ bool is_large(const Report& report) { return report.before.weight_bytes > kLarge
 /// where runs are long. Opening the sessions of a large model takes longer than its rounds, and counts.
 class Clock {
  public:
-  Clock(double budget, std::size_t trials) : share_(budget / static_cast<double>(trials)), left_(2 * budget) {}
-  bool has_more() const { return left_ >= share_; }
+  Clock(const SelectTools& tools, std::size_t trials)
+      : most_(tools.max_seconds), share_(tools.budget / static_cast<double>(trials)), left_(2 * tools.budget) {}
+  bool has_more() const { return left_ >= share_ && !is_over(); }
+  bool is_over() const { return watch_.seconds() > most_; }
   std::vector<Timing> look(const SelectTools& tools, const std::vector<const Model*>& models) {
     const Stopwatch watch;
     std::vector<Timing> timing = tools.time(models, share_);
@@ -64,7 +66,8 @@ class Clock {
 
  private:
   static constexpr double kLooks = 12, kMostSeconds = 25;
-  double share_, left_;
+  Stopwatch watch_;
+  double most_, share_, left_;
   bool looked_ = false;
 };
 
@@ -216,15 +219,17 @@ bool holds(Best& best, const Model& original, const SelectTools& tools, Clock& c
   const bool clear = !best.timing.empty() && is_clear(best.timing[1]);
   if (clear && is_large(report)) return true;
   const Sides sides(original, best.model);
+  std::vector<Timing> again;
   if (clear) {
-    const std::vector<Timing> again = tools.time(sides.all, 0);  // as few rounds as there are
+    again = tools.time(sides.all, 0);  // as few rounds as there are
     const std::vector<Timing> both = joined(again, best.timing);
     if (is_faster(again[1]) && is_clear(both[1])) {
       best.timing = both;
       return true;
     }
   }
-  const std::vector<Timing> again = time_while(is_vague, tools, sides.all, clock);
+  const std::vector<Timing> more = time_while(is_vague, tools, sides.all, clock);
+  again = again.empty() ? more : joined(more, again);
   const bool faster = is_faster(again[1], foreseen(best.trial, measured, again[0]));
   const bool few = again[1].sessions.size() < kSessionsToBeSure;  // they took long to open
   best.timing = faster && few ? joined(again, best.timing) : again;
@@ -262,14 +267,13 @@ Selected select(const Forms& forms, const SelectTools& tools, Report& report) {
     list = trials(forms.fused, measured);
   }
   list.push_back({kStandard, all});
-  Clock clock(tools.budget, list.size() + 1);
-  const Stopwatch watch;
+  Clock clock(tools, list.size() + 1);
   std::optional<Best> best;
   Timing stock;
   for (const Trial& trial : list) {
     // Where each region has had its own verdict, coarser splits are a last resort.
     if (best && (measured.complete || trial.name == kStandard || !clock.has_more())) break;
-    if (stock.seconds > 0 && watch.seconds() > tools.max_seconds) break;
+    if (stock.seconds > 0 && clock.is_over()) break;
     const bool portable = trial.name == kStandard;
     Model fused = portable ? forms.portable : forms.fused;
     if (!portable && !trial.reverted.empty()) revert(fused, trial.reverted);

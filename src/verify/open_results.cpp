@@ -66,7 +66,9 @@ bool leaves_masked_rows_open(const Graph& graph) {
 
 bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RNN"}); }
 
-bool picks_extremes(const Node& node) { return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"}); }
+bool picks_extremes(const Node& node) {
+  return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"});
+}
 
 bool scales_by_data(const Node& node) { return node.is("InstanceNormalization") && !is_fixed(node.input(1)); }
 

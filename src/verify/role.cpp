@@ -186,18 +186,15 @@ Meaning meaning_of(const Value& input) {
   const bool floats = is_float(input.dtype()), named = has_word(input.name(), {"mask"});
   const std::int64_t limit = index_limit(input);
   const bool indexes = limit != INT64_MAX;
-  // Rows of a table, some of whose columns become ids: all of them may be, as numbers.
-  if (floats && indexes && input.shape().has_rank() && input.shape().rank() <= 2)
-    return {.role = Role::ids, .limit = limit};
   const bool data = floats && !named && feeds_a_product(input);
-  const Found found = (indexes && !floats) || data ? Found() : mask_use(input);
+  const Found found = indexes || data ? Found() : mask_use(input);
   if (named || found.mask)
     return {.role = floats && found.bias ? Role::bias : Role::mask, .one_hides = found.mask && found.one_hides};
   if (!floats && input.dtype() != DType::boolean) return of_integers(input);
   const bool small = input.shape().has_rank() && input.shape().rank() < 2;
   if (floats && small && has_word(input.name(), {"temperature", "threshold", "prob", "scale"}))
     return {.role = Role::factor};
-  return {.role = floats && looks_like_an_image(input) ? Role::image : Role::plain};
+  return {.role = floats && looks_like_an_image(input) ? Role::image : Role::plain, .limit = limit};
 }
 
 }  // namespace modelflow

@@ -15,11 +15,11 @@ enum class Role { plain, image, mask, bias, ids, segments, positions, lengths, r
 
 struct Meaning {
   Role role = Role::plain;
-  std::int64_t limit = INT64_MAX;  ///< ids and positions: the smallest table that they index
+  std::int64_t limit = INT64_MAX;  ///< of ids, positions and floats of which a Cast makes ids: the smallest table
   bool one_hides = false;          ///< mask: 1 (true) hides what 0 keeps, as PyTorch's key_padding_mask has it
 };
 
-/// By dtype, name and use: floats are ids where a Cast makes indices of a column of them; masks are what reaches a Softmax as a condition or by way of an Add, ids what indexes a
+/// By dtype, name and use: masks are what reaches a Softmax as a condition or by way of an Add, ids what indexes a
 /// table.
 Meaning meaning_of(const Value& input);
 

@@ -125,6 +125,16 @@ Draw ids(const Setting& s, Random& random) {
 /// One in row 0 and the last of all, so that the rows between stay clean.
 bool is_special(std::int64_t i, std::int64_t count) { return i == count / 6 || i + 1 == count; }
 
+/// Of a number that a Cast may make an id of a table of so many rows, from either end.
+Draw within(Draw draw, std::int64_t rows) {
+  if (rows == INT64_MAX) return draw;
+  const double most = static_cast<double>(rows);
+  return [=](std::int64_t i) {
+    const double x = draw(i);
+    return std::isfinite(x) ? std::clamp(x, -most, most - 0.5) : x;
+  };
+}
+
 Draw floats(const Setting& s, Random& random) {
   const std::int64_t count = element_count(s.dims);
   const bool image = s.meaning.role == Role::image;
@@ -184,7 +194,7 @@ Draw draw(const Setting& s, Random& random) {
     case Role::segments:
       return ids(s, random);
     default:
-      return s.input.dtype() == DType::boolean ? flags(s, random) : floats(s, random);
+      return s.input.dtype() == DType::boolean ? flags(s, random) : within(floats(s, random), s.meaning.limit);
   }
 }
 

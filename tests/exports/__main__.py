@@ -19,7 +19,7 @@ APART = 0.03  # what a speed that `optimize` reports may differ by elsewhere
 HEAD = """# Architectures that hubs serve
 
 Exported with random weights (nothing is downloaded) by `tools/exports`, from torchvision, timm, transformers, diffusers, ultralytics, torchaudio,
-segmentation_models_pytorch, MONAI, x_transformers, torch_geometric, snac, speechbrain, TabNet and FT-Transformer: language models with two layers of the width that
+segmentation_models_pytorch, MONAI, x_transformers, torch_geometric, snac, speechbrain, TabNet, FT-Transformer, DLRM and entity embeddings: language models with two layers of the width that
 they have on hubs or of 512, what draws pictures with two blocks. PyTorch's older exporter makes those that the newer one does not take. Written by `tools/exports --page docs/exports.md` on {machine}.
 
 Speed is that of the model over stock ONNX Runtime with all its optimizations, float32, batch 1 (sentences: 2 of 32 tokens), in processes of their own: with the
