@@ -155,16 +155,16 @@ Found mask_use(const Value& input) {
   return found;
 }
 
-Meaning of_integers(const Value& input) {
+/// `limit`: index_limit of it.
+Meaning of_integers(const Value& input, std::int64_t limit) {
   const std::string& name = input.name();
   if (const std::optional<Role> role = role_of_operand(input)) return {.role = *role};
-  if (has_word(name, {"token_type", "segment", "type_id"}))
-    return {.role = Role::segments, .limit = index_limit(input)};
-  if (has_word(name, {"position"})) return {.role = Role::positions, .limit = index_limit(input)};
+  if (has_word(name, {"token_type", "segment", "type_id"})) return {.role = Role::segments, .limit = limit};
+  if (has_word(name, {"position"})) return {.role = Role::positions, .limit = limit};
   if (name == "sr" || has_word(name, {"sample_rate", "sampling_rate"})) return {.role = Role::rate};
   if (has_word(name, {"length", "lens", "_len"})) return {.role = Role::lengths};
   if (input.dtype() == DType::u8 || input.dtype() == DType::i8) return {.role = Role::bytes};
-  return {.role = Role::ids, .limit = index_limit(input)};
+  return {.role = Role::ids, .limit = limit};
 }
 
 }  // namespace
@@ -190,7 +190,7 @@ Meaning meaning_of(const Value& input) {
   const Found found = indexes || data ? Found() : mask_use(input);
   if (named || found.mask)
     return {.role = floats && found.bias ? Role::bias : Role::mask, .one_hides = found.mask && found.one_hides};
-  if (!floats && input.dtype() != DType::boolean) return of_integers(input);
+  if (!floats && input.dtype() != DType::boolean) return of_integers(input, limit);
   const bool small = input.shape().has_rank() && input.shape().rank() < 2;
   if (floats && small && has_word(input.name(), {"temperature", "threshold", "prob", "scale"}))
     return {.role = Role::factor};

@@ -18,9 +18,9 @@ constexpr const char* kOp = "ScatterAdd";
 
 /// Which row each of the updates is for: one index for each, or one for all.
 RowIndices read_indices(const View& indices, std::int64_t rows, std::int64_t updates) {
-  const RowIndices read(indices, rows);
+  const std::int64_t count = element_count(indices.dims);
+  const RowIndices read(indices, rows, 0, count == 1 ? 0 : 1);
   if (!read.whole()) fail("indices are neither int32 nor int64");
-  const std::int64_t count = read.count();
   if (indices.dims.empty() || count != indices.dims[0]) fail("an index is not for a whole row");
   if (count != updates && count != 1) fail(std::to_string(count) + " indices for " + std::to_string(updates));
   if (const std::string wrong = read.wrong(std::min(count, updates)); !wrong.empty()) fail("index " + wrong);
@@ -40,7 +40,6 @@ class ScatterAdd : public Implementation {
     wanted[0] = of_updates[0];
     const float* updates = typed_input<float>(call, kOp, 2, {wanted});
     const RowIndices rows = read_indices(call.input(1), dims[0], of_updates[0]);
-    const std::int64_t step = rows.count() == 1 ? 0 : 1;
     auto* y = static_cast<float*>(call.output(0, dims));
     const auto width = static_cast<std::size_t>(element_count(dims.subspan(1)));
     const auto count = static_cast<std::size_t>(dims[0]);
@@ -51,7 +50,7 @@ class ScatterAdd : public Implementation {
           [&](std::size_t begin, std::size_t end, std::size_t) {
             std::copy_n(data + begin * width, (end - begin) * width, y + begin * width);
             for (std::int64_t i = 0; i < of_updates[0]; ++i) {
-              const auto row = static_cast<std::size_t>(rows[i * step]);
+              const auto row = static_cast<std::size_t>(rows[i]);
               const float* update = updates + static_cast<std::size_t>(i) * width;
               if (row >= begin && row < end) code_.channels.add_rows(update, 1, width, y + row * width);
             }
