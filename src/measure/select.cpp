@@ -19,12 +19,9 @@ constexpr const char *kEverything = "everything fused", *kStandard = "standard o
 /// A later trial has to win by this factor: the times of regions are more precise than those of whole models.
 constexpr double kClearly = 1.05;
 
-/// One that is merely equal is not worth a plugin, and what looks a little faster now may be a little slower tomorrow.
-constexpr double kWorthwhile = 1.03;
-
 /// Not measurably slower than stock, or noise hides that and the regions have said so: `foreseen`.
 bool is_faster(const Timing& timing, double foreseen = 0) {
-  return timing.speedup > kWorthwhile && (timing.low > 0.98 || foreseen > kWorthwhile);
+  return timing.speedup > kWorthwhile && (timing.low > kNotSlower || foreseen > kWorthwhile);
 }
 
 /// So clear a win that a few more rounds in other sessions confirm it.

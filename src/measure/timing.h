@@ -29,14 +29,18 @@ struct Timing {
 struct Interval {
   double low = 0, high = 0;
 };
-/// Of the median over all rounds, bootstrapped: sessions are drawn, with all of their rounds, which hold the noise within
-/// (a cluster bootstrap); of a single one, rounds. The same for the same values.
+/// Of the median over all rounds, bootstrapped: sessions are drawn, with all of their rounds, which hold the noise
+/// within (a cluster bootstrap); of a single one, rounds. The same for the same values.
 Interval interval_of_median(const std::vector<Rounds>& sessions);
 /// `side` with its speedup over `base`, which took turns with it.
 Timing against(const Timing& base, const Timing& side);
 
 /// What the sessions of two timings of the same sides say together; the second may lack the last sides.
 std::vector<Timing> joined(const std::vector<Timing>& first, const std::vector<Timing>& second);
+
+/// A form that is merely equal is not worth a plugin or an error, and what looks a little faster now may be a little
+/// slower tomorrow; below kNotSlower, the low end of an interval says that it may be measurably slower.
+constexpr double kWorthwhile = 1.03, kNotSlower = 0.98;
 
 /// Fewer may agree by chance.
 constexpr std::size_t kSessionsToBeSure = 3;

@@ -12,9 +12,6 @@
 namespace modelflow {
 namespace {
 
-/// A faster form has to be so clearly, else its error buys nothing, and not measurably slower.
-constexpr double kWorthwhile = 1.03, kNotSlower = 0.98;
-
 /// Two correct runs of a quantized model drift apart (one float more or less decides a rounding, and the next layer
 /// sees a step), but neither is further from the original than the other.
 std::string kernels_differ(const Trials& trials, const Trial& made) {
