@@ -48,7 +48,7 @@ class Packing {
       if (heads_[i]->value->is_graph_output()) return refuse(why, "a projection is an output of the model");
       for (const Use& use : heads_[i]->value->uses())
         if (!gone_.contains(use.node)) return refuse(why, "a projection is read elsewhere too");
-      if (imported_weights(*read->product->input(1), 1))
+      if (imported_weights(*read->product->input(1), read->columns_axis()))
         return refuse(why, "the weights of a projection are in 8 bits and stay as they are");
       projections_[i] = *read;
     }

@@ -9,28 +9,45 @@
 namespace modelflow::passes {
 namespace {
 
-/// One number for each column, or zeros.
-struct Part {
-  const Tensor* tensor;  ///< null: zeros
-  const Ints* columns;
-};
-
-/// The picked columns of several matrices of equally many rows side by side.
-Tensor side_by_side(const std::vector<Part>& parts, std::int64_t rows, Dims dims) {
-  const auto width = static_cast<std::size_t>(dims.back());
-  return Tensor::make(DType::f32, std::move(dims), [&](std::byte* bytes) {
+/// The picked columns of several layers' weights side by side: [channels, width].
+Tensor weights_of(const std::vector<Columns>& parts, std::int64_t width) {
+  const std::int64_t channels = parts.front().of->channels();
+  return Tensor::make(DType::f32, {channels, width}, [&](std::byte* bytes) {
     auto* out = reinterpret_cast<float*>(bytes);
-    for (const Part& part : parts) {
-      if (part.tensor) {
-        const auto from = part.tensor->as<float>();
-        const std::size_t step = rows == 0 ? 0 : from.size() / static_cast<std::size_t>(rows);
-        for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
-          for (std::size_t i = 0; i < part.columns->size(); ++i)
-            out[row * width + i] = from[row * step + static_cast<std::size_t>((*part.columns)[i])];
-      }
-      out += part.columns->size();
+    for (const auto& [of, list] : parts) {
+      const auto from = of->weight->as<float>();
+      const auto rows = static_cast<std::size_t>(channels);
+      const std::size_t down = of->transposed ? 1 : static_cast<std::size_t>(of->columns());
+      const std::size_t across = of->transposed ? rows : 1;
+      for (std::size_t row = 0; row < rows; ++row)
+        for (std::size_t i = 0; i < list->size(); ++i)
+          out[row * static_cast<std::size_t>(width) + i] =
+              from[row * down + static_cast<std::size_t>((*list)[i]) * across];
+      out += list->size();
     }
   });
+}
+
+/// Their biases, zeros where a layer has none: [width].
+Tensor biases_of(const std::vector<Columns>& parts, std::int64_t width) {
+  return Tensor::make(DType::f32, {width}, [&](std::byte* bytes) {
+    auto* out = reinterpret_cast<float*>(bytes);
+    for (const auto& [of, list] : parts)
+      for (const std::int64_t column : *list)
+        *out++ = of->bias ? of->bias->as<float>()[static_cast<std::size_t>(column)] : 0.0F;
+  });
+}
+
+/// What a Gemm adds to how a product is read; false where it is no plain x * weight + bias.
+bool read_gemm(const Node& gemm, Projection& read) {
+  const Attrs& attrs = gemm.attrs;
+  if (attrs.integer("transA") != 0 || attrs.number("alpha", 1) != 1 || attrs.number("beta", 1) != 1) return false;
+  read.transposed = attrs.integer("transB") != 0;
+  const Value* c = gemm.input(2);
+  if (!c) return true;
+  if (read.bias || !c->constant()) return false;
+  read.bias = c->constant();
+  return true;
 }
 
 }  // namespace
@@ -48,37 +65,31 @@ std::optional<Projection> read_projection(const Value& y) {
       }
     if (!read.bias || !node || !only_reader(*node->output())) return {};
   }
-  if (!node->is("MatMul") || !node->input(1)->constant() || node->input(0)->constant()) return {};
+  if (!node->is("MatMul") && !(node->is("Gemm") && read_gemm(*node, read))) return {};
+  if (!node->input(1)->constant() || node->input(0)->constant()) return {};
   read.x = node->input(0);
   read.weight = node->input(1)->constant();
   read.product = node;
   if (read.weight->rank() != 2 || read.weight->dtype() != DType::f32) return {};
   const std::size_t rank = rank_of(read.x).value_or(0);
   if (rank < 2) return {};
-  const std::int64_t columns = read.weight->dims()[1];
   if (read.bias && (read.bias->dtype() != DType::f32 || read.bias->rank() > rank || read.bias->rank() < 1 ||
-                    read.bias->dims().back() != columns || read.bias->elements() != columns))
+                    read.bias->dims().back() != read.columns() || read.bias->elements() != read.columns()))
     return {};
   return read;
 }
 
 Value& product_of(Value& x, const std::vector<Columns>& parts, const std::string& name, Build& build) {
-  std::vector<Part> weights, biases;
   std::int64_t width = 0;
-  for (const Columns& part : parts) {
-    weights.push_back({part.of->weight, part.list});
-    biases.push_back({part.of->bias, part.list});
-    width += static_cast<std::int64_t>(part.list->size());
-  }
-  const std::int64_t rows = parts.front().of->weight->dims()[0];
+  for (const Columns& part : parts) width += static_cast<std::int64_t>(part.list->size());
   const auto make = [&](const char* op, std::vector<Value*> inputs) -> Value& {
     Value& made = build.op(op, std::move(inputs));
     made.producer()->name = build.graph().unique_name(name);
     return made;
   };
-  Value& product = make("MatMul", {&x, &build.constant(side_by_side(weights, rows, {rows, width}), name + "_weight")});
-  if (std::ranges::all_of(biases, [](const Part& part) { return !part.tensor; })) return product;
-  return make("Add", {&product, &build.constant(side_by_side(biases, 1, {width}), name + "_bias")});
+  Value& product = make("MatMul", {&x, &build.constant(weights_of(parts, width), name + "_weight")});
+  if (std::ranges::none_of(parts, [](const Columns& part) { return part.of->bias; })) return product;
+  return make("Add", {&product, &build.constant(biases_of(parts, width), name + "_bias")});
 }
 
 }  // namespace modelflow::passes

@@ -44,7 +44,9 @@ class Parts {
 
   bool split() {
     const std::optional<Projection> product = read_projection(y_);
-    if (!product || imported_weights(*product->product->input(1), 1) || !collect(top_) || !are_apart()) return false;
+    if (!product || imported_weights(*product->product->input(1), product->columns_axis()) || !collect(top_) ||
+        !are_apart())
+      return false;
     const std::string name = product->product->name.empty() ? "part" : product->product->name + "_part";
     for (const Part& part : parts_) {
       Build build(y_.graph(), *y_.producer(), context_);
@@ -137,18 +139,17 @@ class Parts {
 std::size_t least_columns(const Value& y, TypicalSizes& sizes, const Target& target) {
   const std::optional<Projection> product = read_projection(y);
   if (!product) return kWorthwhile;
-  const Dims& weight = product->weight->dims();
-  const double depth = static_cast<double>(weight.front()), columns = static_cast<double>(weight.back());
+  const double depth = static_cast<double>(product->channels()), columns = static_cast<double>(product->columns());
   const double seconds =
       std::max(target.compute(2 * sizes.of(y).known_elements() * depth), target.stream(4 * depth * columns));
   if (seconds >= kNodeSeconds) return kWorthwhile;
-  return std::min(kWorthwhile, static_cast<std::size_t>(weight.back() / 3 + 1));  // of which there are two at most
+  return std::min(kWorthwhile, static_cast<std::size_t>(product->columns() / 3 + 1));  // of which there are two at most
 }
 
 int run(Graph& graph, Context& context) {
   TypicalSizes sizes(context);
   int changes = 0;
-  for (Node* node : nodes_of(graph, {"MatMul", "Add"})) {
+  for (Node* node : nodes_of(graph, {"MatMul", "Gemm", "Add"})) {
     Value& y = *node->output();
     changes += split_product(y, least_columns(y, sizes, context.target), context);
   }
