@@ -30,7 +30,7 @@ struct Part {
   Value* value;
   Ints columns;
   std::int64_t heads = 0, size = 0;  ///< 0: [..., columns]
-  bool transposed = false;           ///< [batch, heads, size, sequence], not [batch, heads, sequence, size]
+  Ints perm;                         ///< how its axes are turned then; empty: they are not
 };
 
 class Parts {
@@ -44,18 +44,17 @@ class Parts {
 
   bool split() {
     const std::optional<Projection> product = read_projection(y_);
-    if (!product || imported_weights(*product->product->input(1), product->columns_axis()) || !collect(top_) ||
-        !are_apart())
+    if (!product || imported_weights(*product->product->input(1), product->columns_axis()) ||
+        !(add_turned() || collect(top_)) || !are_apart())
       return false;
     const std::string name = product->product->name.empty() ? "part" : product->product->name + "_part";
     for (const Part& part : parts_) {
       Build build(y_.graph(), *y_.producer(), context_);
       Value* made = &product_of(*product->x, {{&*product, &part.columns}}, name, build);
       if (activation_) made = &activated(*made, build);
-      if (part.heads) {
+      if (part.heads)
         made = &build.op("Reshape", {made, &build.constant(tensor_of({0, 0, part.heads, part.size}), "heads")});
-        made = &build.op("Transpose", {made}, {{"perm", part.transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3}}});
-      }
+      if (!part.perm.empty()) made = &build.op("Transpose", {made}, {{"perm", part.perm}});
       y_.graph().replace(*part.value, *made);
     }
     return true;
@@ -100,7 +99,29 @@ class Parts {
     if (!part || part->x != &top_ || part->step != 1) return false;
     Ints columns(static_cast<std::size_t>(part->length));
     std::iota(columns.begin(), columns.end(), part->start);
-    parts_.push_back({&value, std::move(columns)});
+    parts_.push_back({&value, std::move(columns), 0, 0, {}});
+    return true;
+  }
+
+  /// The parts of a Split behind a Transpose that alone reads the product (Mamba, in front of its convolution).
+  bool add_turned() {
+    const Node* turn = only_reader(top_);
+    const Node* split = turn && turn->is("Transpose") ? only_reader(*turn->output()) : nullptr;
+    if (!split || !split->is("Split")) return false;
+    const Ints perm = turn->attrs.ints("perm");
+    const auto rank = static_cast<std::int64_t>(perm.size());
+    const std::int64_t axis = split->attrs.integer("axis"), from_first = axis < 0 ? axis + rank : axis;
+    if (from_first < 0 || from_first >= rank || perm[static_cast<std::size_t>(from_first)] + 1 != rank) return false;
+    std::int64_t next = 0;
+    for (Value* output : split->outputs()) {
+      if (!output || rank_of(output) != perm.size()) return false;
+      const Dim& extent = output->shape()[static_cast<std::size_t>(from_first)];
+      if (!extent.known()) return false;
+      Ints columns(static_cast<std::size_t>(extent.value()));
+      std::iota(columns.begin(), columns.end(), next);
+      next += extent.value();
+      parts_.push_back({output, std::move(columns), 0, 0, perm});
+    }
     return true;
   }
 
@@ -110,7 +131,8 @@ class Parts {
       for (const Heads& heads : read_heads(value, transposed)) {
         const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
         if (heads.value != &top_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
-        parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), transposed});
+        const Ints perm = transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3};
+        parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), perm});
         return true;
       }
     return false;
