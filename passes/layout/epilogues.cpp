@@ -1,5 +1,5 @@
-// What can be fused only once it runs channels last: the activation behind a ConvTranspose, the repetition of pixels in
-// front of a Concat, channels in turn behind one.
+// What can be fused only once it runs channels last: what follows a ConvTranspose or, where a Transpose stood, a
+// product, the repetition of pixels in front of a Concat, channels in turn behind one.
 #include <algorithm>
 
 #include "passes/graph/edits.h"
@@ -11,11 +11,14 @@ namespace modelflow::passes {
 namespace {
 
 int run(Graph& graph, Context& context) {
-  const std::vector<Node*> nodes = nodes_of(graph, Family::transposed_convolution, Form::f32);
-  if (nodes.empty()) return 0;
   Extents extents;
   int changes = 0;
-  for (Node* node : nodes) changes += absorb_epilogue(node, context, extents, "conv-transpose");
+  for (const auto& [family, rule] :
+       {std::pair(Family::transposed_convolution, "conv-transpose"), std::pair(Family::product, "matmul")}) {
+    const std::vector<Node*> nodes = nodes_of(graph, family, Form::f32);
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it)  // a sum of two is the residual of the later one
+      changes += absorb_epilogue(*it, context, extents, rule);
+  }
   return changes;
 }
 
@@ -86,9 +89,11 @@ Pass absorb_upsamples() {
 }
 
 Pass absorb_activations() {
-  return {.name = "absorb-activations",
-          .doc = "An activation behind a channels-last ConvTranspose becomes part of it",
-          .run = run};
+  return {
+      .name = "absorb-activations",
+      .doc =
+          "What follows a channels-last ConvTranspose, or a product behind which a Transpose stood, becomes part of it",
+      .run = run};
 }
 
 }  // namespace modelflow::passes
