@@ -62,32 +62,80 @@ std::optional<Crossed> crossed(const Value* opposite, const Value* straight) {
   return Crossed{first->x, interleaved, 2 * first->length};
 }
 
-/// x as [..., pairs, 2], whose columns change places, and flat again: what the body of Rotary does.
-std::optional<Crossed> crossed_pairs(const Value& value) {
-  const Node* flat = made_by(&value, "Reshape");
-  const Node* columns = flat ? made_by(flat->input(0), "Concat") : nullptr;
-  if (!columns || !joins_last_axis(*columns) || columns->inputs().size() != 2) return {};
-  const std::optional<Crossed> found = crossed(columns->input(0), columns->input(1));
-  const Node* pairs = found && found->covered == 2 ? made_by(found->x, "Reshape") : nullptr;
-  Value* x = pairs ? pairs->input(0) : nullptr;
-  const std::optional<std::int64_t> width = last_extent(x);
-  if (!width || last_extent(&value) != width) return {};
-  const Shape &before = x->shape(), &apart = found->x->shape(), &after = value.shape();
-  const std::size_t rank = before.rank();
-  if (apart.rank() != rank + 1 || after.rank() != rank || apart.back().number() != 2) return {};
-  if (!leading_alike(before, apart, rank - 1) || !leading_alike(before, after, rank - 1)) return {};
-  if (2 * apart[rank - 1].number().value_or(0) != *width) return {};
-  return Crossed{x, true, *width};
+/// Whether `more` has the axes of `fewer` and a last one of extent 1.
+bool has_unit_axis(const Shape& more, const Shape& fewer) {
+  return more.has_rank() && fewer.has_rank() && more.rank() == fewer.rank() + 1 && more.back().number() == 1 &&
+         leading_alike(more, fewer, fewer.rank());
 }
 
 /// What is behind a new last axis of extent 1.
 Value* without_unit_axis(const Value* value) {
   const Node* node = value ? value->producer() : nullptr;
   if (!node || (!node->is("Unsqueeze") && !node->is("Reshape"))) return nullptr;
-  const Shape &before = node->input(0)->shape(), &after = value->shape();
-  if (!before.has_rank() || !after.has_rank() || after.rank() != before.rank() + 1) return nullptr;
-  if (after.back().number() != 1) return nullptr;
-  return leading_alike(before, after, before.rank()) ? node->input(0) : nullptr;
+  return has_unit_axis(value->shape(), node->input(0)->shape()) ? node->input(0) : nullptr;
+}
+
+/// What lost a last axis of extent 1.
+Value* with_unit_axis(const Value* value) {
+  const Node* node = value ? value->producer() : nullptr;
+  if (!node || (!node->is("Squeeze") && !node->is("Reshape"))) return nullptr;
+  return has_unit_axis(node->input(0)->shape(), value->shape()) ? node->input(0) : nullptr;
+}
+
+/// One column of x [..., columns], as [..., 1].
+struct Column {
+  Value* x = nullptr;
+  std::int64_t index = 0;
+  bool negated = false;
+};
+
+/// A Slice or Split, or what a Gather picks (PyTorch's unbind), negated on the way or not, and the axis dropped and put
+/// back.
+std::optional<Column> read_column(const Value& value) {
+  bool opposite = false;
+  for (const Value* at = &value; at;) {
+    if (const std::optional<LastAxisPart> part = read_part(*at)) {
+      if (part->length != 1) return {};
+      return Column{part->x, part->start, opposite};
+    }
+    if (const Node* pick = made_by(at, "Gather")) {
+      const std::optional<Ints> index = const_ints(pick->input(1));
+      if (!index || index->size() != 1 || !is_last(pick->attrs.integer("axis"), pick->input(0))) return {};
+      return Column{pick->input(0), index->front(), opposite};
+    }
+    if (const Value* x = negated(at)) {
+      opposite = !opposite;
+      at = x;
+    } else {
+      const Value* less = without_unit_axis(at);
+      at = less ? less : with_unit_axis(at);
+    }
+  }
+  return {};
+}
+
+/// x as [..., pairs, 2], whose columns change places, the first of them negated, and flat again: what the body of
+/// Rotary does.
+std::optional<Crossed> crossed_pairs(const Value& value) {
+  const Node* flat = made_by(&value, "Reshape");
+  const Node* columns = flat ? made_by(flat->input(0), "Concat") : nullptr;
+  if (!columns || !joins_last_axis(*columns) || columns->inputs().size() != 2) return {};
+  const std::optional<Column> second = read_column(*columns->input(0)), first = read_column(*columns->input(1));
+  if (!first || !second || first->x != second->x || first->negated || !second->negated) return {};
+  const auto is_column = [&](const Value* y) { return rank_of(y) == rank_of(first->x) && last_extent(y) == 1; };
+  if (!is_column(columns->input(0)) || !is_column(columns->input(1))) return {};
+  const Node* pairs = made_by(first->x, "Reshape");
+  const auto at = [](const Column& column, std::int64_t i) { return column.index == i || column.index == i - 2; };
+  if (!pairs || !at(*first, 0) || !at(*second, 1)) return {};
+  Value* x = pairs->input(0);
+  const std::optional<std::int64_t> width = last_extent(x);
+  if (!width || last_extent(&value) != width) return {};
+  const Shape &before = x->shape(), &apart = first->x->shape(), &after = value.shape();
+  const std::size_t rank = before.rank();
+  if (apart.rank() != rank + 1 || after.rank() != rank || apart.back().number() != 2) return {};
+  if (!leading_alike(before, apart, rank - 1) || !leading_alike(before, after, rank - 1)) return {};
+  if (2 * apart[rank - 1].number().value_or(0) != *width) return {};
+  return Crossed{x, true, *width};
 }
 
 }  // namespace
