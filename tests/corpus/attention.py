@@ -206,6 +206,19 @@ class Rotary_interleaved(nn.Module):
         return F.scaled_dot_product_attention(self.turned(q, cos, sin), self.turned(k, cos, sin), v)
 
 
+@construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D), sin=(B, S, D))
+class Rotary_unbound(nn.Module):
+    """Flux and other diffusion transformers: pairs unbound from an axis of their own and stacked again."""
+
+    def turned(self, x, cos, sin):
+        real, imaginary = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
+        return x * cos + torch.stack([-imaginary, real], -1).flatten(3) * sin
+
+    def forward(self, q, k, v, cos, sin):
+        cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+        return F.scaled_dot_product_attention(self.turned(q, cos, sin), self.turned(k, cos, sin), v)
+
+
 @construct({"Attention": 1, "Rotary": 2}, **HEADS, cos=(B, S, D // 2), sin=(B, S, D // 2))
 class Rotary_pairs(nn.Module):
     """Both parts of the pairs written out."""
