@@ -159,7 +159,7 @@ class Fusing {
   /// The heads of x where they lie in rows [batch, sequence, heads * size], all of them; null when nowhere.
   static std::optional<Heads> rows_of(Value& x) {
     for (Heads& heads : read_heads(x, false))
-      if (heads.form == Heads::Form::bsh && heads.whole() && heads.factor == 1 && heads.group == 1) return heads;
+      if (heads.form == Heads::Form::bsh && heads.whole() && heads.group == 1) return heads;
     return {};
   }
 
@@ -186,18 +186,22 @@ class Fusing {
                              {rows ? rows->value : &x, turn.cos, turn.sin}, std::move(attrs), root);
     if (!fused) return no("");
     Value* y = fused->output();
-    if (rows) y = &heads_in(*y, heads, rows->size, root);
+    if (rows) y = &heads_in(*y, *rows, root);
     extents_.forget(*root.output());
     graph_.replace(*root.output(), *y);
     context_.hit("rotary");
     return yes();
   }
 
-  /// [batch, sequence, heads * size] -> [batch, heads, sequence, size]
-  Value& heads_in(Value& rows, std::int64_t heads, const Dim& size, Node& before) {
+  /// [batch, sequence, heads * size] -> [batch, heads, sequence, size], multiplied now by what stood in front (queries
+  /// of ESM): attention takes it from here.
+  Value& heads_in(Value& rows, const Heads& heads, Node& before) {
     Build build(graph_, before, context_);
-    Value& split = build.op("Reshape", {&rows, &build.constant(tensor_of({0, 0, heads, size.value()}), "shape")});
-    return build.op("Transpose", {&split}, {{"perm", Ints{0, 2, 1, 3}}});
+    const Tensor shape = tensor_of({0, 0, heads.heads, heads.size.value()});
+    Value& split = build.op("Reshape", {&rows, &build.constant(shape, "shape")});
+    Value& turned = build.op("Transpose", {&split}, {{"perm", Ints{0, 2, 1, 3}}});
+    return heads.factor == 1 ? turned
+                             : build.op("Mul", {&turned, &build.constant(Tensor::scalar(heads.factor), "scale")});
   }
 
   Graph& graph_;
