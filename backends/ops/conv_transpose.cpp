@@ -60,6 +60,9 @@ std::vector<Call> samples() {
     add(all, {2, 5, 7, 33}, {33, 19, 2, 3}, 0, "SiLU");
     add(all, {2, 3, 4, 5}, {5, 40, 4, 4}, 1, "None");
     add(all, {0, 3, 4, 5}, {5, 40, 4, 4}, 1, "None");
+    add(all, {2, 3, 2, 5, 16}, {16, 16, 2, 2, 2}, 1, "LeakyRelu");
+    add(all, {1, 2, 3, 17, 9}, {9, 1, 3, 1, 2}, 1, "Relu");
+    add(all, {2, 9, 7}, {7, 12, 4}, 1, "None");
     return all;
   }();
   return made.calls;

@@ -49,8 +49,7 @@ bool bytes(const Chosen& c, Operands& made) {
 std::vector<Axis> axes(std::vector<Axis> own) {
   for (Axis& axis : activations()) own.push_back(std::move(axis));
   for (Axis axis :
-       {words("image", {"1,1", "3,4", "1,9", "7,5", "5", "13", "11,12"}),
-        words("window", {"2,2", "1,1", "2,3", "4,1", "4,4"}), numbers("channels", {1, 3, 4, 16, 17, 33, 64}),
+       {words("window", {"2,2,2", "1,1,1", "2,3,4", "4,1,3", "4,4,1"}), numbers("channels", {1, 3, 4, 16, 17, 33, 64}),
         numbers("filters", {1, 2, 7, 16, 19, 33, 65}), numbers("batch", {0, 1, 2}), numbers("constant", {1, 1, 1, 0})})
     own.push_back(std::move(axis));
   return own;
@@ -64,10 +63,12 @@ std::vector<Domain> transposed_domains() {
                              numbers("x_zero_point", {0, 101, 255})};
     if (to_bytes) own.push_back(reals("y_scale", {0.0307f, 0.0079f}));
     if (to_bytes) own.push_back(numbers("y_zero_point", {0, 77, 255}));
+    own.push_back(words("image", {"1,1", "3,4", "1,9", "7,5", "5", "13", "11,12"}));
     return axes(std::move(own));
   };
+  const Axis image = words("image", {"1,1", "3,4", "1,9", "7,5", "5", "13", "11,12", "3,4,5", "2,1,7", "1,5,2"});
   return {{"ConvTranspose",
-           axes({flag("has_bias")}),
+           axes({flag("has_bias"), image}),
            floats,
            {Special::nan, Special::infinite, Special::huge, Special::tiny}},
           {"QConvTranspose", quantized(true), bytes},

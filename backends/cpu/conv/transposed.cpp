@@ -1,7 +1,9 @@
-// The kernel of transposed convolutions whose windows do not overlap: line i of the window of one input line is a
-// product [width, C] x [C, kw * M], and with channels last that product is an output line as it lies in memory. With
-// few output channels (a last layer has one) the operands change places, so that vectors run along the line.
+// The kernel of transposed convolutions over one to three axes whose windows do not overlap: line i of the window of
+// one input line is a product [width, C] x [C, kw * M], and with channels last that product is an output line as it
+// lies in memory. With few output channels (a last layer has one) the operands change places, so that vectors run along
+// the line.
 #include <algorithm>
+#include <array>
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
@@ -14,12 +16,21 @@ namespace {
 
 std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
+/// The output lines of one input line: those of a window's plane lie under each other.
+struct Lines {
+  float* first;
+  std::size_t in_plane, line, plane;  ///< lines of a window's plane, floats of a line, floats from plane to plane
+  float* operator[](std::size_t i) const { return first + i / in_plane * plane + i % in_plane * line; }
+};
+
 class ConvTranspose : public Implementation {
  public:
   ConvTranspose(const Call& call, const Target& target, const F32Code& code)
       : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call)) {
     const Tensor& w = *call.in(1).constant;
-    channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]), kh_ = size(w.dims()[2]), kw_ = size(w.dims()[3]);
+    const Dims& dims = w.dims();
+    axes_ = dims.size() - 2, channels_ = size(dims[0]), m_ = size(dims[1]), kw_ = size(dims.back());
+    kh_ = axes_ > 1 ? size(dims[axes_]) : 1, kd_ = axes_ > 2 ? size(dims[2]) : 1;
     const Tensor* bias = CallAttrs(call).flag("has_bias") ? call.in(2).constant : nullptr;
     for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
     turned_ = kw_ * m_ < code.panel / 2;
@@ -27,46 +38,50 @@ class ConvTranspose : public Implementation {
       pack_turned(w);
       return;
     }
-    const std::size_t bytes = kh_ * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
+    const std::size_t bytes = kd_ * kh_ * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
     packed_ = packed_weights(w, "conv_transpose " + std::string(code.layout), bytes,
                              [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
-    if (x.dtype != DType::f32 || x.dims.size() != 4 || size(x.dims[3]) != channels_)
-      throw Error(ErrorKind::invalid_input,
-                  "ConvTranspose: x is not float32 [n, h, w, " + std::to_string(channels_) + "]");
-    const std::size_t lines = size(x.dims[0] * x.dims[1]), width = size(x.dims[2]);
-    const Dims y = {x.dims[0], x.dims[1] * static_cast<std::int64_t>(kh_), x.dims[2] * static_cast<std::int64_t>(kw_),
-                    static_cast<std::int64_t>(m_)};
+    if (x.dtype != DType::f32 || x.dims.size() != axes_ + 2 || size(x.dims.back()) != channels_)
+      throw Error(ErrorKind::invalid_input, "ConvTranspose: x is not float32 [n, " + std::to_string(axes_) +
+                                                " extents, " + std::to_string(channels_) + "]");
+    Dims y(x.dims.begin(), x.dims.end());
+    y.back() = static_cast<std::int64_t>(m_);
+    const std::array<std::size_t, 3> window = {kd_, kh_, kw_};
+    for (std::size_t i = 0; i < axes_; ++i) y[i + 1] *= static_cast<std::int64_t>(window[i + 3 - axes_]);
     auto* to = static_cast<float*>(call.output(0, y));
+    const std::size_t width = size(x.dims[axes_]), height = axes_ > 1 ? size(x.dims[axes_ - 1]) : 1;
+    const std::size_t planes = size(x.dims[0]) * (axes_ > 2 ? size(x.dims[1]) : 1), lines = planes * height;
     const std::size_t line = width * kw_ * m_;
     if (lines * line == 0) return;
     const auto* from = static_cast<const float*>(x.data);
-    const std::size_t parts = std::min(tasks_for(lines * kh_ * line * channels_ / 8, call) * 2, lines);
-    const std::size_t each = (width * (channels_ + 1 + kh_ * kw_ * m_) + 15) / 16 * 16;
+    const std::size_t parts = std::min(tasks_for(lines * kd_ * kh_ * line * channels_ / 8, call) * 2, lines);
+    const std::size_t each = (width * (channels_ + 1 + kd_ * kh_ * kw_ * m_) + 15) / 16 * 16;
     auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
       for (std::size_t l = begin; l < end; ++l) {
         const float* x_line = from + l * width * channels_;
-        float* y_lines = to + l * kh_ * line;
+        const std::size_t plane = height * kh_ * line;
+        const Lines y_lines{to + l / height * kd_ * plane + l % height * kh_ * line, kh_, line, plane};
         turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
       }
     });
   }
 
  private:
-  /// [C, M, kh, kw] -> for each line of the window [C, kw * M].
+  /// [C, M, kd, kh, kw] -> for each line of the window [C, kw * M].
   void pack(const Tensor& w, float* out) const {
     const auto from = w.as<float>();
     const std::size_t columns = kw_ * m_;
     std::vector<float> matrix(channels_ * columns);
-    for (std::size_t i = 0; i < kh_; ++i) {
+    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
       float* to = matrix.data();
       for (std::size_t c = 0; c < channels_; ++c) {
         for (std::size_t j = 0; j < kw_; ++j) {
-          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kh_ + i) * kw_ + j];
+          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kd_ * kh_ + i) * kw_ + j];
         }
       }
       code_.pack_b(matrix.data(), columns, false, channels_, columns, 0, code_.panels(columns),
@@ -74,19 +89,20 @@ class ConvTranspose : public Implementation {
     }
   }
 
-  /// [C, M, kh, kw] -> [kh * kw * M, C + 1], the bias as the last column.
+  /// [C, M, kd, kh, kw] -> [kd * kh * kw * M, C + 1], the bias as the last column.
   void pack_turned(const Tensor& w) {
     const auto from = w.as<float>();
-    for (std::size_t i = 0; i < kh_; ++i) {
+    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
       for (std::size_t j = 0; j < kw_ * m_; ++j) {
-        for (std::size_t c = 0; c < channels_; ++c) rows_.push_back(from[((c * m_ + j % m_) * kh_ + i) * kw_ + j / m_]);
+        for (std::size_t c = 0; c < channels_; ++c)
+          rows_.push_back(from[((c * m_ + j % m_) * kd_ * kh_ + i) * kw_ + j / m_]);
         rows_.push_back(bias_.empty() ? 0 : bias_[j]);
       }
     }
   }
 
-  /// One input line -> kh output lines.
-  void expand(const float* x, std::size_t width, float* y) const {
+  /// One input line -> kd * kh output lines.
+  void expand(const float* x, std::size_t width, const Lines& y) const {
     Gemm g;
     g.m = width, g.n = kw_ * m_, g.k = channels_;
     g.a = x, g.lda = channels_;
@@ -95,20 +111,20 @@ class ConvTranspose : public Implementation {
     g.bias = bias_.empty() ? nullptr : bias_.data();
     g.activation = activation_;
     g.blocks = blocks_;
-    for (std::size_t i = 0; i < kh_; ++i) {
+    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
       g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(channels_, g.n);
-      g.c = y + i * width * g.n;
+      g.c = y[i];
       code_.gemm(g, 0, width, 0, g.n, nullptr);
     }
   }
 
-  /// The same by [kh * kw * M, C] x [C, width], then the columns of each line interleaved.
-  void expand_turned(const float* x, std::size_t width, float* y, float* scratch) const {
+  /// The same by [kd * kh * kw * M, C] x [C, width], then the columns of each line interleaved.
+  void expand_turned(const float* x, std::size_t width, const Lines& y, float* scratch) const {
     const std::size_t piece = kw_ * m_;
     code_.transpose(x, channels_, scratch, width, width, channels_);
     std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
     Gemm g;
-    g.m = kh_ * piece, g.n = width, g.k = channels_ + 1;
+    g.m = kd_ * kh_ * piece, g.n = width, g.k = channels_ + 1;
     g.a = rows_.data(), g.lda = g.k;
     g.b = scratch, g.ldb = width, g.panel = code_.panel;
     g.c = scratch + g.k * width, g.ldc = width;
@@ -117,7 +133,7 @@ class ConvTranspose : public Implementation {
     code_.gemm(g, 0, g.m, 0, width, nullptr);
     for (std::size_t row = 0; row < g.m; ++row) {
       const float* from = g.c + row * width;
-      float* to = y + row / piece * width * piece + row % piece;
+      float* to = y[row / piece] + row % piece;
       for (std::size_t c = 0; c < width; ++c) to[c * piece] = from[c];
     }
   }
@@ -125,7 +141,7 @@ class ConvTranspose : public Implementation {
   const F32Code& code_;
   GemmBlocks blocks_;
   ActivationSpec activation_;
-  std::size_t channels_ = 0, m_ = 0, kh_ = 0, kw_ = 0;
+  std::size_t axes_ = 0, channels_ = 0, m_ = 0, kd_ = 1, kh_ = 1, kw_ = 0;
   bool turned_ = false;
   std::shared_ptr<const std::byte> packed_;
   std::vector<float> bias_, rows_;
@@ -140,8 +156,8 @@ Verdict accepts(const Call& call, const Target&) {
   for (std::size_t i = 1; i < call.inputs.size(); ++i)
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   const Shape& w = call.in(1).shape;
-  if (!w.known() || w.rank() != 4) return no("is not [C, M, kh, kw]", call.in(1).name);
-  if (CallAttrs(call).ints("strides").size() != 2) return no("not two strides");
+  if (!w.known() || w.rank() < 3 || w.rank() > 5) return no("is not [C, M, extents of the window]", call.in(1).name);
+  if (CallAttrs(call).ints("strides").size() != w.rank() - 2) return no("not a stride for each axis");
   return yes();
 }
 
