@@ -142,6 +142,16 @@ bool sums_products(const Node& node) {
   return false;
 }
 
+/// A convolution with a border around its image whose weights are not finite: ONNX Runtime multiplies zeros that it
+/// puts there, which gives NaN, and no definition says that anything outside is multiplied.
+bool multiplies_outside(const Node& conv, const Values& values) {
+  const auto w = values.find(conv.input(1));
+  const Ints pads = conv.attrs.ints("pads", {});
+  const bool bordered = conv.attrs.text("auto_pad").starts_with("SAME") ||
+                        std::ranges::any_of(pads, [](std::int64_t pad) { return pad != 0; });
+  return bordered && w != values.end() && has(w->second, is_endless);
+}
+
 bool is_nothing(const Value* value, const Values& values) {
   const auto found = values.find(value);
   return found != values.end() && found->second.elements() == 0;
@@ -187,6 +197,8 @@ std::string open_at(const Node& node, const Values& values) {
   if (!endless && sums_products(node) && has(result->second, is_endless))
     return "a sum that overflows on the way is infinite or NaN as its order has it";
   if (endless && leaves_nan_open(node)) return "nobody promises what " + node.op() + " makes of NaN and infinities";
+  if (node.is("Conv") && multiplies_outside(node, values))
+    return "nobody says that weights which are not finite are multiplied with what lies outside of the image";
   if (endless && adds_parallel_convolutions(node)) return "summed weights make other sums of infinities";
   if (node.is("InstanceNormalization") && node.input(1) && values.contains(node.input(1)) &&
       has(values.at(node.input(1)), is_endless))

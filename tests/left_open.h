@@ -22,6 +22,7 @@ namespace modelflow {
 ///  - the largest or smallest of numbers and NaN: which it is depends on their places, and so it does for MaxPool where
 ///    a window sees nothing but -infinity;
 ///  - sums of finite products that overflow: infinities or NaN, as the order of the sum has it;
+///  - weights of convolutions that are NaN or infinite, where the image has a border (see multiplies_outside);
 ///  - infinities of convolutions of one value whose results are added (see adds_parallel_convolutions);
 ///  - numbers that float16 does not hold: ONNX Runtime computes float16 in float32 where it has no kernel, and leaves
 ///    the casts between such ops out, so what overflows depends on which ops stand side by side.
