@@ -133,7 +133,7 @@ class Fusing {
     if (rank == 3 && heads_ < 1) return no("it does not say how many heads there are");
     turn.covered = part != 0 ? part : x.shape().back().number().value_or(0) / std::max<std::int64_t>(heads_, 1);
     if (turn.covered < 1 || turn.covered % 2 != 0) return no("what it turns is not known to be pairs", x.name());
-    const Verdict verdict = this->build(turn, node);
+    Verdict verdict = this->build(turn, node);
     heads_ = 0;
     return verdict;
   }
