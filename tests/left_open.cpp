@@ -146,9 +146,8 @@ bool sums_products(const Node& node) {
 /// puts there, which gives NaN, and no definition says that anything outside is multiplied.
 bool multiplies_outside(const Node& conv, const Values& values) {
   const auto w = values.find(conv.input(1));
-  const Ints pads = conv.attrs.ints("pads", {});
-  const bool bordered = conv.attrs.text("auto_pad").starts_with("SAME") ||
-                        std::ranges::any_of(pads, [](std::int64_t pad) { return pad != 0; });
+  const bool bordered = !passes::explicit_pads(conv) ||
+                        std::ranges::any_of(conv.attrs.ints("pads", {}), [](std::int64_t pad) { return pad != 0; });
   return bordered && w != values.end() && has(w->second, is_endless);
 }
 

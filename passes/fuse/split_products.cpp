@@ -97,10 +97,15 @@ class Parts {
   bool add_columns(Value& value) {
     const std::optional<LastAxisPart> part = read_part(value);
     if (!part || part->x != &top_ || part->step != 1) return false;
-    Ints columns(static_cast<std::size_t>(part->length));
-    std::iota(columns.begin(), columns.end(), part->start);
-    parts_.push_back({&value, std::move(columns), 0, 0, {}});
+    add_run(value, part->start, part->length, {});
     return true;
+  }
+
+  /// Neighbouring columns, the axes turned then or not.
+  void add_run(Value& value, std::int64_t first, std::int64_t count, const Ints& perm) {
+    Ints columns(static_cast<std::size_t>(count));
+    std::iota(columns.begin(), columns.end(), first);
+    parts_.push_back({&value, std::move(columns), 0, 0, perm});
   }
 
   /// The parts of a Split behind a Transpose that alone reads the product (Mamba, in front of its convolution).
@@ -117,10 +122,8 @@ class Parts {
       if (!output || rank_of(output) != perm.size()) return false;
       const Dim& extent = output->shape()[static_cast<std::size_t>(from_first)];
       if (!extent.known()) return false;
-      Ints columns(static_cast<std::size_t>(extent.value()));
-      std::iota(columns.begin(), columns.end(), next);
+      add_run(*output, next, extent.value(), perm);
       next += extent.value();
-      parts_.push_back({output, std::move(columns), 0, 0, perm});
     }
     return true;
   }

@@ -165,14 +165,19 @@ def share_of_peak(row):
     return row.get("flops", 0) / (row["stock_ms"] / 1e3 * peak) if peak else 0
 
 
+def eight_bits_text(eight):
+    if "why" in eight:
+        return eight["why"]
+    return f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %" if eight["lowered"] else "none"
+
+
 def row_text(entry, row):
     if "why" in row:
         return f"| {entry.name} | {row['why']} |" + " |" * 9
     before, after = row["nodes"]
     if "speed" not in row:
         return f"| {entry.name} | {before} -> {after} | {row['again'] or ''} | {row['left']} |"
-    eight = row.get("eight_bits", {"why": ""})
-    eight = eight["why"] if "why" in eight else f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %" if "speed" in eight else "none" if "lowered" in eight else ""
+    eight = eight_bits_text(row.get("eight_bits", {"why": ""}))
     peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
     share = share_of_peak(row)
     of_peak = f"{100 * share:.0f} -> {100 * share * row['speed']:.0f} %" if share else ""

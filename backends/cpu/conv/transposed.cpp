@@ -38,7 +38,7 @@ class ConvTranspose : public Implementation {
       pack_turned(w);
       return;
     }
-    const std::size_t bytes = kd_ * kh_ * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
+    const std::size_t bytes = window_lines() * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
     packed_ = packed_weights(w, "conv_transpose " + std::string(code.layout), bytes,
                              [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
@@ -55,16 +55,15 @@ class ConvTranspose : public Implementation {
     auto* to = static_cast<float*>(call.output(0, y));
     const std::size_t width = size(x.dims[axes_]), height = axes_ > 1 ? size(x.dims[axes_ - 1]) : 1;
     const std::size_t planes = size(x.dims[0]) * (axes_ > 2 ? size(x.dims[1]) : 1), lines = planes * height;
-    const std::size_t line = width * kw_ * m_;
+    const std::size_t line = width * kw_ * m_, plane = height * kh_ * line;
     if (lines * line == 0) return;
     const auto* from = static_cast<const float*>(x.data);
-    const std::size_t parts = std::min(tasks_for(lines * kd_ * kh_ * line * channels_ / 8, call) * 2, lines);
-    const std::size_t each = (width * (channels_ + 1 + kd_ * kh_ * kw_ * m_) + 15) / 16 * 16;
+    const std::size_t parts = std::min(tasks_for(lines * window_lines() * line * channels_ / 8, call) * 2, lines);
+    const std::size_t each = (width * (channels_ + 1 + window_lines() * kw_ * m_) + 15) / 16 * 16;
     auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
       for (std::size_t l = begin; l < end; ++l) {
         const float* x_line = from + l * width * channels_;
-        const std::size_t plane = height * kh_ * line;
         const Lines y_lines{to + l / height * kd_ * plane + l % height * kh_ * line, kh_, line, plane};
         turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
       }
@@ -72,16 +71,18 @@ class ConvTranspose : public Implementation {
   }
 
  private:
+  std::size_t window_lines() const { return kd_ * kh_; }
+
   /// [C, M, kd, kh, kw] -> for each line of the window [C, kw * M].
   void pack(const Tensor& w, float* out) const {
     const auto from = w.as<float>();
     const std::size_t columns = kw_ * m_;
     std::vector<float> matrix(channels_ * columns);
-    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
+    for (std::size_t i = 0; i < window_lines(); ++i) {
       float* to = matrix.data();
       for (std::size_t c = 0; c < channels_; ++c) {
         for (std::size_t j = 0; j < kw_; ++j) {
-          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * kd_ * kh_ + i) * kw_ + j];
+          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * window_lines() + i) * kw_ + j];
         }
       }
       code_.pack_b(matrix.data(), columns, false, channels_, columns, 0, code_.panels(columns),
@@ -92,10 +93,10 @@ class ConvTranspose : public Implementation {
   /// [C, M, kd, kh, kw] -> [kd * kh * kw * M, C + 1], the bias as the last column.
   void pack_turned(const Tensor& w) {
     const auto from = w.as<float>();
-    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
+    for (std::size_t i = 0; i < window_lines(); ++i) {
       for (std::size_t j = 0; j < kw_ * m_; ++j) {
         for (std::size_t c = 0; c < channels_; ++c)
-          rows_.push_back(from[((c * m_ + j % m_) * kd_ * kh_ + i) * kw_ + j / m_]);
+          rows_.push_back(from[((c * m_ + j % m_) * window_lines() + i) * kw_ + j / m_]);
         rows_.push_back(bias_.empty() ? 0 : bias_[j]);
       }
     }
@@ -111,7 +112,7 @@ class ConvTranspose : public Implementation {
     g.bias = bias_.empty() ? nullptr : bias_.data();
     g.activation = activation_;
     g.blocks = blocks_;
-    for (std::size_t i = 0; i < kd_ * kh_; ++i) {
+    for (std::size_t i = 0; i < window_lines(); ++i) {
       g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(channels_, g.n);
       g.c = y[i];
       code_.gemm(g, 0, width, 0, g.n, nullptr);
@@ -124,7 +125,7 @@ class ConvTranspose : public Implementation {
     code_.transpose(x, channels_, scratch, width, width, channels_);
     std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
     Gemm g;
-    g.m = kd_ * kh_ * piece, g.n = width, g.k = channels_ + 1;
+    g.m = window_lines() * piece, g.n = width, g.k = channels_ + 1;
     g.a = rows_.data(), g.lda = g.k;
     g.b = scratch, g.ldb = width, g.panel = code_.panel;
     g.c = scratch + g.k * width, g.ldc = width;
