@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "terminal.h"
@@ -34,7 +34,9 @@ std::vector<Split> splits_for(const std::string& streams, int threads, int cores
   if (streams == "best") return splits_of(threads > 0 ? threads : cores);
   int count = 0;
   constexpr int kMost = 1024;
-  if (!CLI::detail::lexical_cast(streams, count) || count < 1 || count > kMost)
+  const char* end = streams.data() + streams.size();
+  const auto [rest, wrong] = std::from_chars(streams.data(), end, count);
+  if (wrong != std::errc() || rest != end || count < 1 || count > kMost)
     throw Error(ErrorKind::usage,
                 fmt::format("--streams takes a number from 1 to {} or 'best', not '{}'", kMost, streams));
   return {{count, threads > 0 ? threads : std::max(1, cores / count)}};

@@ -1,10 +1,13 @@
 // What a command says of itself to shells and to man: made from its options, so that it is never stale.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <string>
 #include <vector>
+
+namespace CLI {
+class App;
+}
 
 namespace modelflow::tools {
 

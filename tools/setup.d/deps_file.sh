@@ -21,7 +21,7 @@ write_deps() {
   [ -n "$oldest" ] || die "no libonnxruntime.so.* in $ORT_OLDEST"
   cat > "$DEPS_CMAKE.new" <<CMAKE
 # Written by tools/setup: where the dependencies of ModelFlow are. Run tools/setup again rather than edit this.
-list(PREPEND CMAKE_PREFIX_PATH "$ONEDNN_PREFIX" "$ONNX_PREFIX" "$PROTOBUF_PREFIX")
+list(PREPEND CMAKE_PREFIX_PATH "$ONEDNN_PREFIX" "$ONNX_PREFIX" "$PROTOBUF_PREFIX" "$FMT_PREFIX")
 set(MODELFLOW_DEPS_DIR "$DEPS")
 set(ONNXRUNTIME_INCLUDE_DIR "$ORT_INCLUDE")
 set(ONNXRUNTIME_LIBRARY_PATH "$ort")

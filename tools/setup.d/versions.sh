@@ -12,6 +12,11 @@ readonly PROTOBUF_DEBIAN=3.21.12-3+deb12u1
 readonly PROTOBUF_ORIG=protobuf_3.21.12.orig.tar.gz
 readonly PROTOBUF_SHA256=930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53
 
+readonly FMT_VERSION=9.1.0
+readonly FMT_DEBIAN=9.1.0+ds1-2
+readonly FMT_ORIG=fmtlib_9.1.0+ds1.orig.tar.gz
+readonly FMT_SHA256=84ce1c2d0be3a9863935137969dcec6970125caac032f82474640bfc81463583
+
 readonly ONNX_VERSION=1.23.2
 readonly ONNX_SHA256=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
 
@@ -25,6 +30,6 @@ SYSTEM_PACKAGES=(
   build-essential dpkg-dev cmake ninja-build pkgconf git ca-certificates
   python3 python3-venv
   protobuf-compiler
-  libcli11-dev nlohmann-json3-dev libfmt-dev libspdlog-dev libxxhash-dev libminizip-dev zlib1g-dev libeigen3-dev libgtest-dev
+  libcli11-dev nlohmann-json3-dev libxxhash-dev libminizip-dev zlib1g-dev libeigen3-dev libgtest-dev
   fonts-dejavu-core fonts-liberation
 )
