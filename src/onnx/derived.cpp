@@ -34,6 +34,20 @@ std::string spelled(std::string_view text) {
   return name;
 }
 
+/// The text that spelled() made a name of.
+std::string unspelled(std::string_view name) {
+  std::string text;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] != '_' || i + 1 == name.size()) {
+      text += name[i];
+      continue;
+    }
+    const char c = name[++i];
+    text += c == 'p' ? " + " : c == 'm' ? " - " : c == 'x' ? "*" : std::string(1, c);
+  }
+  return text;
+}
+
 }  // namespace
 
 bool never_negative(const Dim& dim) {
@@ -47,6 +61,14 @@ Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view e
   if (!name.empty() && name.size() <= kLongest) return Dim::symbol(symbol + "_" + name + std::string(end));
   const std::string key = text + std::string(end);
   return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));
+}
+
+std::optional<Dim> derived_from(std::string_view symbol, std::string_view function, std::string_view end) {
+  const std::string start = std::string(kDerived) + std::string(function) + "_";
+  if (symbol.size() <= start.size() + end.size() || !symbol.starts_with(start) || !symbol.ends_with(end)) return {};
+  const Dim dim = Dim::parse(unspelled(symbol.substr(start.size(), symbol.size() - start.size() - end.size())));
+  if (!(derived_symbol(function, dim, end) == Dim::symbol(std::string(symbol)))) return {};
+  return dim;
 }
 
 bool is_derived(const Dim& dim) {

@@ -1,6 +1,7 @@
 // What polynomials do not say of extents: quotients that are rounded, the smaller and the larger of two.
 #include "src/onnx/floor.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string>
@@ -13,6 +14,30 @@ namespace {
 std::int64_t floor_of(std::int64_t value, std::int64_t divisor) {
   const std::int64_t quotient = value / divisor;
   return quotient * divisor > value ? quotient - 1 : quotient;
+}
+
+/// The divisor of a symbol that floor_div made, "modelflow_floor_h_p1_by2"; 0 of any other.
+std::int64_t divisor_of(const std::string& symbol) {
+  const std::size_t by = symbol.rfind("_by");
+  std::int64_t divisor = 0;
+  if (by == std::string::npos) return 0;
+  const auto [end, error] = std::from_chars(symbol.data() + by + 3, symbol.data() + symbol.size(), divisor);
+  return error == std::errc() && end == symbol.data() + symbol.size() ? divisor : 0;
+}
+
+/// floor((floor(r / a) + m) / b) as floor((r + a * m) / (a * b)), which is how PyTorch's exporter says the extent
+/// behind several convolutions; unknown where there is no such floor.
+Dim joined_floors(const Dim& dim, std::int64_t divisor) {
+  for (const std::string& symbol : dim.symbols()) {
+    const std::int64_t inner = divisor_of(symbol);
+    const auto dividend = inner > 0 ? derived_from(symbol, "floor", "_by" + std::to_string(inner)) : std::nullopt;
+    const Dim more = dim - Dim::symbol(symbol);
+    std::int64_t both = 0;
+    if (!dividend || std::ranges::count(more.symbols(), symbol) > 0 || __builtin_mul_overflow(inner, divisor, &both))
+      continue;
+    if (Dim joined = floor_div(*dividend + more * Dim(inner), both); !joined.unknown()) return joined;
+  }
+  return {};
 }
 
 }  // namespace
@@ -28,6 +53,7 @@ Dim floor_div(const Dim& dim, std::int64_t divisor) {
   const Dim symbolic = dim - Dim(constant);
   const Dim exact = symbolic.divided_by(Dim(divisor));  // then the rest of the constant is below 1
   if (!exact.unknown()) return exact + Dim(whole);
+  if (Dim joined = joined_floors(dim, divisor); !joined.unknown()) return joined;
   const Dim rest = symbolic + (Dim(constant) - Dim(whole) * Dim(divisor));
   if (!never_negative(rest)) return {};
   return derived_symbol("floor", rest, "_by" + std::to_string(divisor)) + Dim(whole);

@@ -2,6 +2,7 @@
 #include "src/onnx/types.h"
 
 #include "modelflow/error.h"
+#include "src/onnx/extent_text.h"
 
 namespace modelflow::proto {
 namespace {
@@ -11,7 +12,7 @@ bool plain(const TensorShapeProto::Dimension& proto) {
   if (proto.has_denotation()) return false;
   if (proto.has_dim_value()) return proto.dim_value() >= 0;
   if (proto.has_dim_param()) {
-    Dim dim = Dim::parse(proto.dim_param());
+    Dim dim = read_extent(proto.dim_param());
     return !dim.unknown() && !dim.known() && dim.str() == proto.dim_param();
   }
   return true;
@@ -34,7 +35,7 @@ bool same(const Dim& a, const Dim& b) { return a == b || (a.unknown() && b.unkno
 Dim read_dim(const TensorShapeProto::Dimension& proto) {
   if (proto.has_dim_value()) return proto.dim_value() < 0 ? Dim() : Dim(proto.dim_value());
   if (!proto.has_dim_param() || proto.dim_param().empty()) return {};
-  Dim dim = Dim::parse(proto.dim_param());
+  Dim dim = read_extent(proto.dim_param());
   return dim.known() ? Dim() : dim;  // a parameter that is called "4" is still a parameter
 }
 

@@ -1,0 +1,128 @@
+// A reader of expressions with the precedence that Python gives their operators.
+#include "src/onnx/extent_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "src/onnx/floor.h"
+
+namespace modelflow {
+namespace {
+
+constexpr int kDeepest = 64;          // of parentheses and signs: files may hold anything
+constexpr std::int64_t kHighest = 8;  // of powers: more than a polynomial keeps
+
+/// An unknown dim where the text is none of these expressions, or says what no symbol can stand for.
+class Expression {
+ public:
+  explicit Expression(std::string_view text) : text_(text) {}
+
+  Dim read() {
+    Dim dim = sum();
+    return at_ == text_.size() ? dim : Dim();
+  }
+
+ private:
+  bool take(std::string_view token) {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  Dim sum() {
+    Dim total = product();
+    while (!total.unknown()) {
+      if (take("+"))
+        total = total + product();
+      else if (take("-"))
+        total = total - product();
+      else
+        break;
+    }
+    return total;
+  }
+
+  Dim product() {
+    Dim total = factor();
+    while (!total.unknown()) {
+      if (take("//"))
+        total = quotient(total, factor());
+      else if (take("*"))
+        total = total * factor();
+      else
+        break;
+    }
+    return total;
+  }
+
+  static Dim quotient(const Dim& dim, const Dim& divisor) {
+    return divisor.known() ? floor_div(dim, divisor.value()) : dim.divided_by(divisor);
+  }
+
+  Dim factor() {
+    if (++depth_ > kDeepest) return {};
+    Dim base = take("-") ? Dim(0) - factor() : atom();
+    --depth_;
+    return take("**") ? power(base, atom()) : base;
+  }
+
+  static Dim power(const Dim& base, const Dim& exponent) {
+    if (!exponent.known() || exponent.value() < 0 || exponent.value() > kHighest) return {};
+    Dim result = 1;
+    for (std::int64_t i = 0; i < exponent.value(); ++i) result = result * base;
+    return result;
+  }
+
+  Dim atom() {
+    if (take("(")) {
+      Dim inner = sum();
+      return take(")") ? inner : Dim();
+    }
+    const std::string_view word = letters();
+    if (word.empty()) return {};
+    if (word[0] < '0' || word[0] > '9') return take("(") ? function(word) : Dim::symbol(std::string(word));
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    return error == std::errc() && end == word.data() + word.size() ? Dim(number) : Dim();
+  }
+
+  /// Behind its parenthesis.
+  Dim function(std::string_view name) {
+    Dim result = sum();
+    while (!result.unknown() && take(",")) {
+      const Dim next = sum();
+      if (name == "Min")
+        result = smaller(result, next);
+      else if (name == "Max")
+        result = larger(result, next);
+      else if (name == "Mod")
+        result = result - quotient(result, next) * next;
+      else
+        return {};
+    }
+    return take(")") && (name == "Min" || name == "Max" || name == "Mod") ? result : Dim();
+  }
+
+  std::string_view letters() {
+    (void)take("");  // blanks
+    const std::size_t from = at_;
+    at_ = std::min(text_.find_first_of(" *+-()/,", from), text_.size());
+    return text_.substr(from, at_ - from);
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+Dim read_extent(const std::string& text) {
+  if (text.find("//") == std::string::npos && text.find_first_of("()") == std::string::npos) return Dim::parse(text);
+  const Dim dim = Expression(text).read();
+  return dim.unknown() ? Dim::parse(text) : dim;
+}
+
+}  // namespace modelflow

@@ -1,0 +1,15 @@
+// Extents as files spell them.
+#pragma once
+
+#include <string>
+
+#include "modelflow/shape.h"
+
+namespace modelflow {
+
+/// What a dim_param says. Beside what Dim::parse reads, expressions as PyTorch's exporter prints those of SymPy
+/// ("((s72 - 127)//384) - 1", "2*Min(512, s59)"), so that they are the extents that inference finds, whatever symbols
+/// that takes. Anything else is one symbol; "" and "?" are unknown.
+Dim read_extent(const std::string& text);
+
+}  // namespace modelflow
