@@ -27,6 +27,13 @@ TEST(ExtentText, ExportersAndInferenceSayTheSame) {
   EXPECT_EQ(read_extent("-(s72 - 2*s59) + Mod(2*s72, 2)"), 2 * Dim::symbol("s59") - s);
 }
 
+TEST(ExtentText, KnownNumbersSayWhatSymbolsDoNot) {
+  EXPECT_EQ(read_extent("(32//s79)"), Dim::symbol("(32//s79)"));
+  EXPECT_EQ(read_extent("(32//s79)", {{"s79", 1}}), Dim(32));
+  EXPECT_EQ(read_extent("((s72*(4096//((64//s79))))//4)", {{"s79", 2}}), 32 * Dim::symbol("s72"));
+  EXPECT_EQ(read_extent("(32//s79)", {{"s79", 0}}), Dim::symbol("(32//s79)"));
+}
+
 TEST(ExtentText, AnythingElseIsOneSymbol) {
   for (const std::string& text : std::vector<std::string>{
            "batch (x)", "floor(H/2) + 1", "(8*a)//b", "a//0", "(a", "a)", "()", "Min", "Min()", "Cos(a)", "a // -2",

@@ -13,10 +13,12 @@ namespace {
 constexpr int kDeepest = 64;          // of parentheses and signs: files may hold anything
 constexpr std::int64_t kHighest = 8;  // of powers: more than a polynomial keeps
 
+using Numbers = std::map<std::string, std::int64_t>;
+
 /// An unknown dim where the text is none of these expressions, or says what no symbol can stand for.
 class Expression {
  public:
-  explicit Expression(std::string_view text) : text_(text) {}
+  Expression(std::string_view text, const Numbers& numbers) : text_(text), numbers_(numbers) {}
 
   Dim read() {
     Dim dim = sum();
@@ -82,7 +84,8 @@ class Expression {
     }
     const std::string_view word = letters();
     if (word.empty()) return {};
-    if (word[0] < '0' || word[0] > '9') return take("(") ? function(word) : Dim::symbol(std::string(word));
+    if (word[0] < '0' || word[0] > '9')
+      return take("(") ? function(word) : Dim::symbol(std::string(word)).with(numbers_);
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     return error == std::errc() && end == word.data() + word.size() ? Dim(number) : Dim();
@@ -113,15 +116,16 @@ class Expression {
   }
 
   std::string_view text_;
+  const Numbers& numbers_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
 
 }  // namespace
 
-Dim read_extent(const std::string& text) {
+Dim read_extent(const std::string& text, const Numbers& numbers) {
   if (text.find("//") == std::string::npos && text.find_first_of("()") == std::string::npos) return Dim::parse(text);
-  const Dim dim = Expression(text).read();
+  const Dim dim = Expression(text, numbers).read();
   return dim.unknown() ? Dim::parse(text) : dim;
 }
 

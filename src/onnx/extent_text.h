@@ -1,6 +1,8 @@
 // Extents as files spell them.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "modelflow/shape.h"
@@ -10,6 +12,7 @@ namespace modelflow {
 /// What a dim_param says. Beside what Dim::parse reads, expressions as PyTorch's exporter prints those of SymPy
 /// ("((s72 - 127)//384) - 1", "2*Min(512, s59)"), so that they are the extents that inference finds, whatever symbols
 /// that takes. Anything else is one symbol; "" and "?" are unknown.
-Dim read_extent(const std::string& text);
+/// `numbers`: what some symbols are known to be; "(32//s79)" says something then.
+Dim read_extent(const std::string& text, const std::map<std::string, std::int64_t>& numbers = {});
 
 }  // namespace modelflow

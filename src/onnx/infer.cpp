@@ -8,9 +8,11 @@
 #include "modelflow/function.h"
 #include "modelflow/kernel.h"
 #include "modelflow/pass.h"
+#include "modelflow/symbols.h"
 #include "src/emit/bind.h"
 #include "src/onnx/corrections.h"
 #include "src/onnx/derived.h"
+#include "src/onnx/extent_text.h"
 #include "src/onnx/held_dims.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
@@ -143,7 +145,10 @@ bool merge_type(Type& type, const Type& found, bool declared) {
 
 void Inference::settle(Type& type) const {
   if (model_.settled.empty() || !type.is_tensor()) return;
-  change_dims(type, [&](const Dim& dim) { return dim.with(model_.settled); });
+  change_dims(type, [&](const Dim& dim) {
+    const Dim settled = dim.with(model_.settled);
+    return is_symbol(settled) ? read_extent(settled.str(), model_.settled) : settled;
+  });
 }
 
 bool Inference::run(Node& node) {
@@ -169,6 +174,7 @@ bool Inference::run(Node& node) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     Value* value = node.outputs()[i];
     settle(types[i]);
+    if (value && !value->is_graph_output()) settle(value->type);
     if (value) changed |= merge_type(value->type, types[i], value->is_graph_output() && !value->graph().parent());
     if (value && naming_) name_dims(*value);
   }
