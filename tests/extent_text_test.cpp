@@ -35,9 +35,10 @@ TEST(ExtentText, KnownNumbersSayWhatSymbolsDoNot) {
 }
 
 TEST(ExtentText, AnythingElseIsOneSymbol) {
-  for (const std::string& text : std::vector<std::string>{
-           "batch (x)", "floor(H/2) + 1", "(8*a)//b", "a//0", "(a", "a)", "()", "Min", "Min()", "Cos(a)", "a // -2",
-           "(2*)", "(1a)", "2**(a)", std::string(5000, '('), "(" + std::string(5000, '-') + "a)"})
+  for (const std::string& text :
+       std::vector<std::string>{"batch (x)", "floor(H/2) + 1", "(8*a)//b", "a//0", "(a", "a)", "()", "Min", "Min()",
+                                "Cos(a)", "Mod(a)", "Mod(a, 2, 3)", "a // -2", "(2*)", "(1a)", "2**(a)",
+                                std::string(5000, '('), "(" + std::string(5000, '-') + "a)"})
     EXPECT_EQ(read_extent(text), Dim::symbol(text)) << text.substr(0, 40);
   EXPECT_TRUE(read_extent("?").unknown());
   EXPECT_EQ(read_extent("2*n + 1"), 2 * Dim::symbol("n") + 1);

@@ -45,6 +45,7 @@ std::vector<Split> splits_for(const std::string& streams, int threads, int cores
 std::vector<StreamSide> bench_streams(Runtime& runtime, const std::vector<Side>& sides, const std::string& plugin,
                                       const std::vector<Split>& splits, const Feeds& feeds, double seconds) {
   std::vector<StreamSide> measured;
+  measured.reserve(sides.size());
   for (const Side& side : sides) measured.push_back({side.name, side.model, side.plugin});
   constexpr int kRounds = 2;  // there and back, so that drift of the machine hits every side alike
   for (const Split& split : splits) {

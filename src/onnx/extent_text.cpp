@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <vector>
 
 #include "src/onnx/floor.h"
 
@@ -93,19 +94,15 @@ class Expression {
 
   /// Behind its parenthesis.
   Dim function(std::string_view name) {
-    Dim result = sum();
-    while (!result.unknown() && take(",")) {
-      const Dim next = sum();
-      if (name == "Min")
-        result = smaller(result, next);
-      else if (name == "Max")
-        result = larger(result, next);
-      else if (name == "Mod")
-        result = result - quotient(result, next) * next;
-      else
-        return {};
-    }
-    return take(")") && (name == "Min" || name == "Max" || name == "Mod") ? result : Dim();
+    std::vector<Dim> given;
+    do given.push_back(sum());
+    while (take(","));
+    if (!take(")")) return {};
+    if (name == "Mod" && given.size() == 2) return given[0] - quotient(given[0], given[1]) * given[1];
+    if (name != "Min" && name != "Max") return {};
+    Dim result = given[0];
+    for (const Dim& next : given) result = name == "Min" ? smaller(result, next) : larger(result, next);
+    return result;
   }
 
   std::string_view letters() {
