@@ -82,7 +82,7 @@ void separate_symbols(std::vector<Part>& parts) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     Symbols renamed;
     for (const std::string& symbol : own[i]) {
-      if (symbol.starts_with(kDerived))
+      if (symbol.starts_with(kDerived) || symbol.starts_with('('))  // made of symbols that get other names
         renamed[symbol] = Dim();
       else if (!earlier.insert(symbol).second)
         renamed[symbol] = Dim::symbol(fresh_symbol(parts[i], symbol, taken));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "modelflow/symbols.h"
 #include "src/onnx/floor.h"
 
 namespace modelflow {
@@ -15,6 +16,9 @@ constexpr int kDeepest = 64;          // of parentheses and signs: files may hol
 constexpr std::int64_t kHighest = 8;  // of powers: more than a polynomial keeps
 
 using Numbers = std::map<std::string, std::int64_t>;
+
+constexpr std::size_t kLongest = 2000;  // what is longer is a name: arithmetic copies names
+constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
 
 /// An unknown dim where the text is none of these expressions, or says what no symbol can stand for.
 class Expression {
@@ -49,14 +53,7 @@ class Expression {
 
   Dim product() {
     Dim total = factor();
-    while (!total.unknown()) {
-      if (take("//"))
-        total = quotient(total, factor());
-      else if (take("*"))
-        total = total * factor();
-      else
-        break;
-    }
+    while (!total.unknown() && !text_.substr(at_).starts_with("//") && take("*")) total = total * factor();
     return total;
   }
 
@@ -66,12 +63,15 @@ class Expression {
 
   Dim factor() {
     if (++depth_ > kDeepest) return {};
-    Dim base = take("-") ? Dim(0) - factor() : atom();
+    Dim result = take("-") ? Dim(0) - factor() : power();
     --depth_;
-    return take("**") ? power(base, atom()) : base;
+    return result;
   }
 
-  static Dim power(const Dim& base, const Dim& exponent) {
+  Dim power() {
+    const Dim base = atom();
+    if (base.unknown() || !take("**")) return base;
+    const Dim exponent = atom();
     if (!exponent.known() || exponent.value() < 0 || exponent.value() > kHighest) return {};
     Dim result = 1;
     for (std::int64_t i = 0; i < exponent.value(); ++i) result = result * base;
@@ -79,10 +79,7 @@ class Expression {
   }
 
   Dim atom() {
-    if (take("(")) {
-      Dim inner = sum();
-      return take(")") ? inner : Dim();
-    }
+    if (take("(")) return bracketed();
     const std::string_view word = letters();
     if (word.empty()) return {};
     if (word[0] < '0' || word[0] > '9')
@@ -90,6 +87,14 @@ class Expression {
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     return error == std::errc() && end == word.data() + word.size() ? Dim(number) : Dim();
+  }
+
+  /// Behind its parenthesis. A quotient is alone between two of them: a symbol called "c//b" times b prints as
+  /// "b*c//b".
+  Dim bracketed() {
+    Dim inner = sum();
+    if (take("//")) inner = quotient(inner, factor());
+    return take(")") ? inner : Dim();
   }
 
   /// Behind its parenthesis.
@@ -108,7 +113,7 @@ class Expression {
   std::string_view letters() {
     (void)take("");  // blanks
     const std::size_t from = at_;
-    at_ = std::min(text_.find_first_of(" *+-()/,", from), text_.size());
+    at_ = std::min(text_.find_first_not_of(kLetters, from), text_.size());
     return text_.substr(from, at_ - from);
   }
 
@@ -118,10 +123,27 @@ class Expression {
   int depth_ = 0;
 };
 
+/// Whether the parenthesis that begins the text ends with it.
+bool is_bracketed(std::string_view text) {
+  int open = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    open += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (open == 0) return i > 0 && i + 1 == text.size();
+  }
+  return false;
+}
+
 }  // namespace
 
+Dim settled_extent(const Dim& dim, const Numbers& numbers) {
+  const Dim settled = dim.with(numbers);
+  if (!is_symbol(settled) || !is_bracketed(settled.str())) return settled;
+  const Dim read = read_extent(settled.str(), numbers);
+  return read.known() && read.value() < 0 ? settled : read;
+}
+
 Dim read_extent(const std::string& text, const Numbers& numbers) {
-  if (text.find("//") == std::string::npos && text.find_first_of("()") == std::string::npos) return Dim::parse(text);
+  if (text.find('(') == std::string::npos || text.size() > kLongest) return Dim::parse(text);
   const Dim dim = Expression(text, numbers).read();
   return dim.unknown() ? Dim::parse(text) : dim;
 }

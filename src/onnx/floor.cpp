@@ -30,7 +30,7 @@ std::int64_t divisor_of(const std::string& symbol) {
 Dim joined_floors(const Dim& dim, std::int64_t divisor) {
   for (const std::string& symbol : dim.symbols()) {
     const std::int64_t inner = divisor_of(symbol);
-    const auto dividend = inner > 0 ? derived_from(symbol, "floor", "_by" + std::to_string(inner)) : std::nullopt;
+    const auto dividend = inner > 1 ? derived_from(symbol, "floor", "_by" + std::to_string(inner)) : std::nullopt;
     const Dim more = dim - Dim::symbol(symbol);
     std::int64_t both = 0;
     if (!dividend || std::ranges::count(more.symbols(), symbol) > 0 || __builtin_mul_overflow(inner, divisor, &both))

@@ -8,7 +8,6 @@
 #include "modelflow/function.h"
 #include "modelflow/kernel.h"
 #include "modelflow/pass.h"
-#include "modelflow/symbols.h"
 #include "src/emit/bind.h"
 #include "src/onnx/corrections.h"
 #include "src/onnx/derived.h"
@@ -145,10 +144,7 @@ bool merge_type(Type& type, const Type& found, bool declared) {
 
 void Inference::settle(Type& type) const {
   if (model_.settled.empty() || !type.is_tensor()) return;
-  change_dims(type, [&](const Dim& dim) {
-    const Dim settled = dim.with(model_.settled);
-    return is_symbol(settled) ? read_extent(settled.str(), model_.settled) : settled;
-  });
+  change_dims(type, [&](const Dim& dim) { return settled_extent(dim, model_.settled); });
 }
 
 bool Inference::run(Node& node) {
