@@ -76,6 +76,7 @@ std::string fresh_symbol(const Part& part, const std::string& symbol, std::set<s
 
 void separate_symbols(std::vector<Part>& parts) {
   std::vector<std::set<std::string>> own;
+  own.reserve(parts.size());
   for (Part& part : parts) own.push_back(symbols_of(part.model));
   std::set<std::string> earlier, taken;  // a new name is none that any part has
   for (const std::set<std::string>& symbols : own) taken.insert(symbols.begin(), symbols.end());

@@ -69,7 +69,7 @@ class Expression {
   }
 
   Dim power() {
-    const Dim base = atom();
+    Dim base = atom();
     if (base.unknown() || !take("**")) return base;
     const Dim exponent = atom();
     if (!exponent.known() || exponent.value() < 0 || exponent.value() > kHighest) return {};
@@ -136,7 +136,7 @@ bool is_bracketed(std::string_view text) {
 }  // namespace
 
 Dim settled_extent(const Dim& dim, const Numbers& numbers) {
-  const Dim settled = dim.with(numbers);
+  Dim settled = dim.with(numbers);
   if (!is_symbol(settled) || !is_bracketed(settled.str())) return settled;
   const Dim read = read_extent(settled.str(), numbers);
   return read.known() && read.value() < 0 ? settled : read;
