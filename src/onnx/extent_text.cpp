@@ -53,7 +53,7 @@ class Expression {
 
   Dim product() {
     Dim total = factor();
-    while (!total.unknown() && !text_.substr(at_).starts_with("//") && take("*")) total = total * factor();
+    while (!total.unknown() && take("*")) total = total * factor();
     return total;
   }
 
