@@ -12,11 +12,10 @@
 namespace modelflow {
 namespace {
 
-constexpr int kDeepest = 64;          // of parentheses and signs: files may hold anything
-constexpr std::int64_t kHighest = 8;  // of powers: more than a polynomial keeps
-
 using Numbers = std::map<std::string, std::int64_t>;
 
+constexpr int kDeepest = 64;            // of parentheses and signs: files may hold anything
+constexpr std::int64_t kHighest = 8;    // of powers: more than a polynomial keeps
 constexpr std::size_t kLongest = 2000;  // what is longer is a name: arithmetic copies names
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.";
 
@@ -31,8 +30,10 @@ class Expression {
   }
 
  private:
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(' ', at_), text_.size()); }
+
   bool take(std::string_view token) {
-    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    skip_blanks();
     if (!text_.substr(at_).starts_with(token)) return false;
     at_ += token.size();
     return true;
@@ -111,7 +112,7 @@ class Expression {
   }
 
   std::string_view letters() {
-    (void)take("");  // blanks
+    skip_blanks();
     const std::size_t from = at_;
     at_ = std::min(text_.find_first_not_of(kLetters, from), text_.size());
     return text_.substr(from, at_ - from);

@@ -16,20 +16,20 @@ std::int64_t floor_of(std::int64_t value, std::int64_t divisor) {
   return quotient * divisor > value ? quotient - 1 : quotient;
 }
 
-/// The divisor of a symbol that floor_div made, "modelflow_floor_h_p1_by2"; 0 of any other.
-std::int64_t divisor_of(const std::string& symbol) {
-  const std::size_t by = symbol.rfind("_by");
-  std::int64_t divisor = 0;
-  if (by == std::string::npos) return 0;
-  const auto [end, error] = std::from_chars(symbol.data() + by + 3, symbol.data() + symbol.size(), divisor);
-  return error == std::errc() && end == symbol.data() + symbol.size() ? divisor : 0;
+/// The number behind the last `mark` of a name, 2 for "_by" in "modelflow_floor_h_p1_by2"; 0 where that is not its end.
+std::int64_t number_behind(const std::string& name, std::string_view mark) {
+  const std::size_t at = name.rfind(mark);
+  std::int64_t number = 0;
+  if (at == std::string::npos) return 0;
+  const auto [end, error] = std::from_chars(name.data() + at + mark.size(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : 0;
 }
 
 /// floor((floor(r / a) + m) / b) as floor((r + a * m) / (a * b)), which is how PyTorch's exporter says the extent
 /// behind several convolutions; unknown where there is no such floor.
 Dim joined_floors(const Dim& dim, std::int64_t divisor) {
   for (const std::string& symbol : dim.symbols()) {
-    const std::int64_t inner = divisor_of(symbol);
+    const std::int64_t inner = number_behind(symbol, "_by");
     const auto dividend = inner > 1 ? derived_from(symbol, "floor", "_by" + std::to_string(inner)) : std::nullopt;
     const Dim more = dim - Dim::symbol(symbol);
     std::int64_t both = 0;
@@ -75,11 +75,9 @@ Dim at_least_zero(const Dim& dim) {
 bool is_start_of(const Dim& dim, const Dim& whole) {
   const Dim rest = whole - dim;
   const std::string name = rest.str();
-  const std::size_t minus = name.rfind("_m");
-  if (!name.starts_with(std::string(kDerived) + "pos_") || minus == std::string::npos) return false;
-  std::int64_t most = 0;
-  const auto [end, error] = std::from_chars(name.data() + minus + 2, name.data() + name.size(), most);
-  return error == std::errc() && end == name.data() + name.size() && most >= 1 && smaller(whole, most) == dim;
+  if (!name.starts_with(std::string(kDerived) + "pos_")) return false;
+  const std::int64_t most = number_behind(name, "_m");
+  return most >= 1 && smaller(whole, most) == dim;
 }
 
 }  // namespace modelflow

@@ -12,8 +12,8 @@ bool plain(const TensorShapeProto::Dimension& proto) {
   if (proto.has_denotation()) return false;
   if (proto.has_dim_value()) return proto.dim_value() >= 0;
   if (proto.has_dim_param()) {
-    Dim dim = read_extent(proto.dim_param());
-    return !dim.unknown() && !dim.known() && dim.str() == proto.dim_param();
+    const Dim dim = read_dim(proto);
+    return !dim.unknown() && dim.str() == proto.dim_param();
   }
   return true;
 }
