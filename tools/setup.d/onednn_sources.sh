@@ -49,6 +49,9 @@ shorten_lists() {
     -e 's/CPU_INSTANCE(ref_matmul_t)/CPU_INSTANCE(gemm_f32_matmul_t)\n        &/' "$cpu/matmul/cpu_matmul_list.cpp"
 }
 
+# Debian's patch asks for spdlog even where the log that it writes is left out.
+without_log_library() { sed -i -e '/^find_package(spdlog REQUIRED)$/d' "$1/src/CMakeLists.txt"; }
+
 keep_what_runs() {
   local path folder
   for path in "${ONEDNN_UNUSED[@]}"; do
@@ -61,4 +64,5 @@ keep_what_runs() {
   done
   shorten_lists "$1"
   empty_reorders "$1"
+  without_log_library "$1"
 }
