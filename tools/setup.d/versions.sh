@@ -27,7 +27,7 @@ readonly ORT_OLDEST_VERSION=1.21.1
 
 # Debian packages of the release the machine runs (tried on bookworm).
 SYSTEM_PACKAGES=(
-  build-essential dpkg-dev cmake ninja-build pkgconf git ca-certificates
+  build-essential dpkg-dev cmake ninja-build ccache pkgconf git ca-certificates
   python3 python3-venv
   protobuf-compiler
   libcli11-dev nlohmann-json3-dev libxxhash-dev libminizip-dev zlib1g-dev libeigen3-dev libgtest-dev
