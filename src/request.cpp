@@ -6,7 +6,7 @@
 
 #include "src/core/peak.h"
 #include "src/emit/fused_calls.h"
-#include "src/flow/flow.h"
+#include "src/flow/switches.h"
 #include "src/input_shape.h"
 #include "src/limit_guard.h"
 #include "src/measure/bf16_price.h"
@@ -58,9 +58,15 @@ void refuse_what_is_not_there(const Options& options) {
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.precision != Precision::f32 && options.level == Level::O0)
     throw Error(ErrorKind::usage, "level O0 changes nothing, so it cannot lower the precision");
+}
+
+/// Names of another level do nothing at this one.
+std::set<std::string> names_left_out(const Options& options) {
   Options all = options;
-  all.level = Level::O2;  // a name of another level does nothing at this one
-  check_names(options, stages(all));
+  all.level = Level::O2;
+  const std::vector<Stage> every = stages(all);
+  check_names(options, every);
+  return switched_off(options, every);
 }
 
 /// Every step that is told to the caller is also where the limits are looked at.
@@ -82,6 +88,7 @@ Options accepted(Options options, const Model& model) {
   if (options.level == Level::O1 && options.precision == Precision::f32) options.measure = false;  // nothing to choose
   refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);
+  options.disabled = names_left_out(options);
   check_input_shapes(model, options.input_shapes);
   check_fused_calls(model);
   if (options.level == Level::O2) options.target = with_measured_units(std::move(options.target));

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/flow/switches.h"
+
 namespace modelflow {
 namespace {
 
@@ -49,6 +51,28 @@ TEST(Flow, LeavesOutWhatIsDisabled) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_STREQ(error.what(), "no stage, pass or rule is called 'fuse-conf'; did you mean 'fuse-conv'?");
   }
+}
+
+TEST(Flow, KeepsWhatIsEnabledOfWhatIsDisabled) {
+  const std::vector<Stage> stages = {{.name = "clean", .passes = {{.name = "prune"}}},
+                                     {.name = "fuse",
+                                      .passes = {{.name = "fuse-conv", .rules = {{.name = "bias"}, {.name = "pad"}}},
+                                                 {.name = "fuse-norm"}}}};
+  const auto off = [&](std::set<std::string> disabled, std::set<std::string> enabled) {
+    Options options;
+    options.disabled = std::move(disabled);
+    options.enabled = std::move(enabled);
+    return switched_off(options, stages);
+  };
+  using Names = std::set<std::string>;
+  EXPECT_EQ(off({}, {"fuse", "prune", "pad"}), Names());
+  EXPECT_EQ(off({"fuse", "prune"}, {}), Names({"fuse", "prune"}));
+  EXPECT_EQ(off({"fuse"}, {"prune"}), Names({"fuse"}));
+  EXPECT_EQ(off({"fuse"}, {"fuse-conv"}), Names({"fuse-norm"}));
+  EXPECT_EQ(off({"fuse"}, {"pad"}), Names({"bias", "fuse-norm"}));
+  EXPECT_EQ(off({"fuse-conv"}, {"pad"}), Names({"bias"}));
+  EXPECT_EQ(off({"fuse", "pad"}, {"fuse"}), Names({"pad"}));
+  EXPECT_EQ(off({"fuse-conv", "pad"}, {"fuse-conv"}), Names({"pad"}));
 }
 
 TEST(Flow, NamesThePassOfAnError) {

@@ -186,10 +186,10 @@ void add_options(CLI::App& app, Raw& raw, Arguments& out) {
   app.add_option("--inputs", raw.inputs, "FILE.npz (or a directory of them): real inputs for verifying and timing");
   app.add_option("--input-shapes", raw.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);
-  app.add_option("--disable", raw.disable, "switch a pass or rule off (see --list); repeatable")
+  app.add_option("--disable", raw.disable, "switch a stage, pass or rule off (see --list); repeatable")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--enable", raw.enable, "switch one on that is off by default; repeatable")
+  app.add_option("--enable", raw.enable, "what stays on of a stage or pass that --disable names; repeatable")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_flag("--list", out.list, "print every pass and rule in running order (with --json as JSON)");

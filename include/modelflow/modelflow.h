@@ -51,7 +51,8 @@ struct Options {
   std::vector<std::string> drop_outputs;     ///< all but these
   /// Libraries of custom operators that the model needs: sessions that verify and measure register them.
   std::vector<std::filesystem::path> custom_ops;
-  std::set<std::string> disabled, enabled;  ///< pass or rule names
+  /// Names of stages, passes and rules: what is disabled is left out, but for what of it is enabled.
+  std::set<std::string> disabled, enabled;
   bool measure = true;                      ///< time on this machine; false: the cost model decides
   bool verify = true;
   /// Verification adds made-up inputs until the original has run so long on them, or 2 runs per second, at most 4.

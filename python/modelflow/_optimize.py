@@ -52,7 +52,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     bind: {input name: number or array}: inputs that become constants; unused branches go.
     custom_ops: libraries of custom operators that the model needs, as onnxruntime.SessionOptions registers them.
     outputs, drop_outputs: only these outputs (values inside of the model among them), or all but these.
-    disable, enable: names of passes or rules (docs/passes.md).
+    disable, enable: names of stages, passes or rules (docs/passes.md); what is enabled stays on in what is disabled.
     tolerance: largest difference of an output, relative to its largest value; default: docs/report.md.
     threads: for timing; default: all cores.
     measure, verify: False leaves timing (the cost model decides) or the comparison out.

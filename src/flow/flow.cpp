@@ -1,9 +1,6 @@
 // Stages run over a model until nothing changes, timed and counted.
 #include "src/flow/flow.h"
 
-#include <set>
-
-#include "src/core/nearest.h"
 #include "src/core/stopwatch.h"
 #include "src/graph/verify.h"
 #include "src/onnx/infer_node.h"
@@ -104,24 +101,6 @@ int Flow::run(Model& model, const Stage& stage) {
   }
   for (StepReport& step : steps) report_.steps.push_back(std::move(step));
   return total;
-}
-
-void check_names(const Options& options, const std::vector<Stage>& stages) {
-  std::set<std::string> known;
-  for (const Stage& stage : stages) {
-    known.insert(stage.name);
-    for (const Pass& pass : stage.passes) {
-      known.insert(pass.name);
-      for (const Rule& rule : pass.rules) known.insert(rule.name);
-    }
-  }
-  const std::vector<std::string> candidates(known.begin(), known.end());
-  for (const std::set<std::string>* names : {&options.disabled, &options.enabled}) {
-    for (const std::string& name : *names) {
-      if (known.contains(name)) continue;
-      throw Error(ErrorKind::usage, "no stage, pass or rule is called '" + name + "'" + did_you_mean(name, candidates));
-    }
-  }
 }
 
 }  // namespace modelflow

@@ -38,7 +38,4 @@ class Flow {
   bool changed_ = false;  ///< since types were inferred: what an edit uncovers serves the next round
 };
 
-/// Throws Error(usage), with the nearest known name, when the options switch something that no stage has.
-void check_names(const Options& options, const std::vector<Stage>& stages);
-
 }  // namespace modelflow
