@@ -54,10 +54,15 @@ TEST(Flow, LeavesOutWhatIsDisabled) {
 }
 
 TEST(Flow, KeepsWhatIsEnabledOfWhatIsDisabled) {
-  const std::vector<Stage> stages = {{.name = "clean", .passes = {{.name = "prune"}}},
-                                     {.name = "fuse",
-                                      .passes = {{.name = "fuse-conv", .rules = {{.name = "bias"}, {.name = "pad"}}},
-                                                 {.name = "fuse-norm"}}}};
+  const auto pass = [](std::string name, const std::vector<std::string>& rules = {}) {
+    Pass out{.name = std::move(name), .doc = "", .run = {}};
+    out.rules.resize(rules.size());
+    for (std::size_t i = 0; i < rules.size(); ++i) out.rules[i].name = rules[i];
+    return out;
+  };
+  const std::vector<Stage> stages = {
+      {.name = "clean", .passes = {pass("prune")}},
+      {.name = "fuse", .passes = {pass("fuse-conv", {"bias", "pad"}), pass("fuse-norm")}}};
   const auto off = [&](std::set<std::string> disabled, std::set<std::string> enabled) {
     Options options;
     options.disabled = std::move(disabled);

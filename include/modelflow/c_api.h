@@ -35,8 +35,8 @@ void modelflow_options_free(modelflow_options* options);
 /* Keys: level (O0, O1, O2), target (cpu, cpu:avx512_vnni, ...), measure (0, 1), profile (0, 1), verify (0, 1),
  * threads (a number), tolerance, max_seconds, verify_seconds (numbers), max_memory ("8G"), timeout (seconds),
  * max_nodes, max_depth (numbers), disable and enable (a stage, pass or rule, and what of it stays; may be set again),
- * input_shape ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto, minmax,
- * average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
+ * input_shape ("x:1,3,224,224"; may be set again), precision (float32, bf16, int8, int8-dynamic, ...), observer (auto,
+ * minmax, average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
  * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
  * smallest model and inputs that show what verification found wrong), bind ("sr=16000", or an .npz file; may be set
  * again), output and drop_output (a name; may be set again), external_data (auto, always, never: weights in

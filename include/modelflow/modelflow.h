@@ -53,7 +53,7 @@ struct Options {
   std::vector<std::filesystem::path> custom_ops;
   /// Names of stages, passes and rules: what is disabled is left out, but for what of it is enabled.
   std::set<std::string> disabled, enabled;
-  bool measure = true;                      ///< time on this machine; false: the cost model decides
+  bool measure = true;  ///< time on this machine; false: the cost model decides
   bool verify = true;
   /// Verification adds made-up inputs until the original has run so long on them, or 2 runs per second, at most 4.
   double verify_seconds = 2;
