@@ -12,7 +12,7 @@ namespace modelflow::cpu {
 
 /// Packed weights, shared by every kernel of the process that packs the same tensor in the same way: several sessions
 /// over one model hold one copy. `layout` says everything that the bytes depend on besides the tensor ("gemm_avx512
-/// n32", a oneDNN blob). Freed with the last holder. The memory is 64-byte aligned.
+/// n32"). Freed with the last holder. The memory is 64-byte aligned.
 std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std::string& layout, std::size_t bytes,
                                                 const std::function<void(std::byte*)>& pack);
 

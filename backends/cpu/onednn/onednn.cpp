@@ -1,6 +1,8 @@
 // oneDNN's engine and streams, activations as post-ops, and weights in the layout that a primitive wants.
 #include "backends/cpu/onednn/onednn.h"
 
+#include <fmt/ranges.h>
+
 #include <limits>
 
 #include "backends/cpu/frame/weight_cache.h"
@@ -77,6 +79,18 @@ void append_plain(dnnl::post_ops& ops, const ActivationSpec& a) {
   }
 }
 
+/// All that bytes in this layout depend on. Not oneDNN's blob: it has bytes that nobody has written, and two sessions
+/// would hold the same weights twice. Compensation for 8 bits, which only the blob tells, is in no reorder that is
+/// built.
+std::string layout_key(const dnnl::memory::desc& desc) {
+  std::string key = fmt::format("onednn {} {} {} {}", static_cast<int>(desc.get_data_type()),
+                                static_cast<int>(desc.get_format_kind()), desc.get_submemory_offset(), desc.get_size());
+  for (const dnnl::memory::dims& part : {desc.get_dims(), desc.get_padded_dims(), desc.get_padded_offsets(),
+                                         desc.get_strides(), desc.get_inner_blks(), desc.get_inner_idxs()})
+    key += fmt::format(" [{}]", fmt::join(part, ","));
+  return key;
+}
+
 }  // namespace
 
 int residual_position(bool before, const ActivationSpec& activation) {
@@ -91,9 +105,7 @@ void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
 
 std::shared_ptr<const std::byte> onednn_packed(const Tensor& weights, const dnnl::memory::desc& plain,
                                                const dnnl::memory::desc& wanted) {
-  const std::vector<std::uint8_t> blob = dnnl::memory::desc(wanted).get_blob();
-  const std::string layout = "onednn " + std::string(blob.begin(), blob.end());
-  return packed_weights(weights, layout, wanted.get_size(), [&](std::byte* out) {
+  return packed_weights(weights, layout_key(wanted), wanted.get_size(), [&](std::byte* out) {
     // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
     dnnl::stream stream(onednn_engine());
     dnnl::memory from(plain, onednn_engine(), const_cast<std::byte*>(weights.data()));
