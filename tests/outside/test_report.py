@@ -117,7 +117,7 @@ def test_numbers_are_those_of_the_shapes_that_ran(optimize, tmp_path):
 
 
 def test_what_cannot_be_profiled_is_said(optimize, tmp_path, cnn):
-    done = optimize(cnn, "-o", tmp_path / "fast.onnx", "--max-seconds", "0.0001", "--threads", "1", "--json")
+    done = optimize(cnn, "-o", tmp_path / "fast.onnx", "--max-seconds", "1e-9", "--threads", "1", "--json")
     data = json.loads(done.out)
     assert done.code == 0 and data["sides"] and "not profiled: it would take too long" in data["notes"]
     assert not any(side["nodes"] for side in data["sides"])
