@@ -58,7 +58,8 @@ double per_cent(const std::string& text) {
 }
 
 Level level(const std::string& text) {
-  if (text.size() == 2 && text[0] == 'O' && text[1] >= '0' && text[1] <= '2') return static_cast<Level>(text[1] - '0');
+  const std::string_view digit = std::string_view(text).substr(text.starts_with('O'));
+  if (digit == "0" || digit == "1" || digit == "2") return static_cast<Level>(digit[0] - '0');
   throw Error(ErrorKind::usage, "level '" + text + "': expected O0, O1 or O2");
 }
 

@@ -14,11 +14,15 @@ std::string merge_files(const std::vector<Part>& parts, const std::vector<std::s
   std::vector<Edge> parsed;
   for (const std::string& edge : edges) parsed.push_back(parse_edge(edge, parts));
   const Merged merged = merge(parts, parsed);
-  if (verify)
-    if (const std::shared_ptr<Runtime> runtime = Runtime::find()) (void)check_merge(*runtime, parts, merged, {});
-  merged.model.save(output);
   std::string signature = merged.signature();
   for (const std::string& note : merged.notes) signature += note + "\n";
+  if (verify) {
+    std::string why;
+    const std::shared_ptr<Runtime> runtime = Runtime::find(&why);
+    const MergeCheck check = runtime ? check_merge(*runtime, parts, merged, {}) : MergeCheck{0, 0, why};
+    signature += check.text() + "\n";
+  }
+  merged.model.save(output);
   return signature;
 }
 

@@ -8,6 +8,19 @@
 #include "src/verify/compare.h"
 
 namespace modelflow {
+namespace {
+
+/// Empty where nothing is in the way.
+std::string why_not_measured(const Runtime* runtime, const Options& options, const std::filesystem::path& plugin,
+                             const Verifier& verifier) {
+  if (!runtime) return "there is no ONNX Runtime";
+  if (!options.target.is_host()) return "the target is not this machine";
+  if (plugin.empty()) return "the plugin is not where it is looked for";
+  if (verifier.reference().feeds.empty()) return "the original was not run";
+  return {};
+}
+
+}  // namespace
 
 Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& corrected, const Verifier& verifier,
                  Runtime* runtime, Report& report) {
@@ -26,8 +39,11 @@ Selected fastest(const Model& original, const Pipeline& pipeline, Corrected& cor
   const auto by_cost = [&] {
     return select_by_cost(fused, std::move(*corrected.laid_out), tools, options.target, report);
   };
-  if (!runtime || !options.measure || !options.target.is_host() || plugin.empty() || verifier.reference().feeds.empty())
+  if (!options.measure) return by_cost();
+  if (const std::string why = why_not_measured(runtime, options, plugin, verifier); !why.empty()) {
+    report.notes.push_back("not measured, costs decide: " + why);
     return by_cost();
+  }
   const Feeds& feeds = verifier.reference().feeds.front().values;
   tools.time = [&](const std::vector<const Model*>& models, double budget) {
     if (options.progress) options.progress("select", 0);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/quantize/quantize.h"
 #include "src/core/peak.h"
 #include "src/emit/fused_calls.h"
 #include "src/flow/switches.h"
@@ -56,6 +57,9 @@ void refuse_what_is_not_there(const Options& options) {
       throw Error(ErrorKind::usage, "there is no library '" + library.string() + "'");
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
+  if (options.observer != Observer::automatic && !passes::needs_ranges(options))
+    throw Error(ErrorKind::usage, std::string("an observer is for int8, and for auto with samples: ") +
+                                      std::string(name(options.precision)) + " observes nothing");
   if (options.precision != Precision::f32 && options.level == Level::O0)
     throw Error(ErrorKind::usage, "level O0 changes nothing, so it cannot lower the precision");
 }

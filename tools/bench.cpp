@@ -196,7 +196,26 @@ int run_prediction(const Settings& settings) {
   return 0;
 }
 
+/// What a mode would ignore in silence.
+void refuse_contradictions(const Settings& settings) {
+  const bool one_run =
+      settings.profile || !settings.page.empty() || !settings.trace.empty() || !settings.inputs.empty();
+  const auto refuse = [](bool wrong, const char* what) {
+    if (wrong) throw Error(ErrorKind::usage, what);
+  };
+  refuse(!settings.op.empty() && !settings.kernels, "--op is for --kernels");
+  refuse(!settings.predict_in.empty() && settings.predict.empty(), "--predict-in is for --predict");
+  refuse(
+      settings.kernels && (one_run || !settings.versus.empty() || !settings.streams.empty()),
+      "--kernels times kernels alone: it does not go with --vs, --inputs, --profile, --report, --trace and --streams");
+  refuse(
+      !settings.predict.empty() && (one_run || settings.kernels || !settings.streams.empty() || settings.threads > 0),
+      "--predict runs nothing: it does not go with --inputs, --threads, --profile, --report, --trace, --kernels and "
+      "--streams");
+}
+
 int run(const Settings& settings) {
+  refuse_contradictions(settings);
   if (!settings.predict.empty()) return run_prediction(settings);
   std::string why;
   auto runtime = Runtime::find(&why, {settings.custom_ops.begin(), settings.custom_ops.end()});
@@ -261,9 +280,12 @@ int main(int argc, char** argv) {
   app.add_option("--input-shapes", settings.shapes, "NAME:1,3,224,224 for dynamic inputs; repeatable")
       ->allow_extra_args(false);
   app.add_option("--threads", settings.threads, "threads per session (default: all cores)")->check(CLI::Range(0, 1024));
-  app.add_option("--rounds", settings.rounds, "interleaved blocks per side")->check(CLI::Range(1, 100000));
-  app.add_option("--block", settings.block, "seconds per block, with --kernels per call")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", settings.warmup, "seconds of warm-up per side")->check(CLI::NonNegativeNumber);
+  app.add_option("--rounds", settings.rounds, "interleaved blocks per side (default: 10)")
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--block", settings.block, "seconds per block, with --kernels per call (default: 0.3)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--warmup", settings.warmup, "seconds of warm-up per side (default: 0.2)")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--streams", settings.streams,
                  "throughput: so many sessions at once, or 'best' to try every way to share out the threads");
   app.add_flag("--profile", settings.profile, "time by op and node");
@@ -282,7 +304,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     return run(settings);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : (app.exit(error), static_cast<int>(ErrorKind::usage));
+    if (error.get_exit_code() == 0) return app.exit(error);
+    fmt::print(stderr, "modelflow-bench: {}; try 'modelflow-bench --help'\n", error.what());
+    return static_cast<int>(ErrorKind::usage);
   } catch (const Error& error) {
     fmt::print(stderr, "modelflow-bench: {}\n", error.what());
     return static_cast<int>(error.kind());

@@ -1,8 +1,6 @@
 // Models read, joined and checked for `optimize --merge` and front ends.
 #include "merging.h"
 
-#include <fmt/format.h>
-
 #include "modelflow/compose.h"
 #include "modelflow/front_end.h"
 
@@ -31,13 +29,6 @@ bool begin_with_front_end(const Arguments& arguments, std::vector<Part>& parts) 
   if (!sound.empty()) parts.push_back({kFront, audio_front_end(parse_audio_features(sound))});
   if (!image.empty()) parts.push_back({kFront, image_front_end(parse_image_features(image))});
   return !parts.empty();
-}
-
-std::string checked(const MergeCheck& check) {
-  if (check.feeds == 0) return "the merged model was not compared with its parts: " + check.why_not;
-  return fmt::format(
-      "the merged model gives what its parts give in turn, on {} sets of inputs (largest difference {:.1e})",
-      check.feeds, check.max_rel);
 }
 
 }  // namespace
@@ -71,7 +62,8 @@ Model load_merged(const Arguments& arguments, Progress& progress, std::vector<st
     progress.show("compare with the parts in turn", 0);
     std::string why;
     const std::shared_ptr<Runtime> runtime = Runtime::find(&why, arguments.options.custom_ops);
-    notes.push_back(checked(runtime ? check_merge(*runtime, parts, merged, arguments.options) : MergeCheck{0, 0, why}));
+    const MergeCheck check = runtime ? check_merge(*runtime, parts, merged, arguments.options) : MergeCheck{0, 0, why};
+    notes.push_back(check.text());
   }
   return std::move(merged.model);
 }

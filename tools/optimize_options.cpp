@@ -149,7 +149,7 @@ void add_checks(CLI::App& app, Raw& raw) {
       ->check(between(kSmallest, kLargest));
   app.add_option("--reproducer", raw.reproducer,
                  "DIR for the smallest model and inputs that show a fault, should verification find one");
-  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after this long")
+  app.add_option("--max-seconds", raw.max_seconds, "stop measuring after so many seconds (default: 600)")
       ->check(between(kSmallest, kLargest));
   app.add_option("--verify-seconds", raw.verify_seconds,
                  "how long the original may run on made-up inputs, or 2 runs for each second, at most 4: more inputs, "
@@ -220,7 +220,7 @@ void convert_precision(const Raw& raw, bool list, Options& options) {
                              options.precision == Precision::automatic;
   if (!raw.calibration.empty() && !reads_samples)
     throw Error(ErrorKind::usage,
-                fmt::format("--calibration is for --precision int8 and int4-weights, not for {}", raw.precision));
+                fmt::format("--calibration is for --precision int8, int4-weights and auto, not for {}", raw.precision));
   if (!raw.calibration.empty()) options.calibration = read_one_by_one(raw.calibration);
   if (!raw.observer.empty()) options.observer = parse_observer(raw.observer);
   if (!raw.metric.empty()) options.metric = parse_metric(raw.metric);
@@ -265,7 +265,8 @@ void check_paths(const Raw& raw, Arguments& out) {
   if (!raw.triton.empty() && !out.output.empty())
     throw Error(ErrorKind::usage, "--triton says where the model is written: it does not go with -o");
   if (out.output.empty() && raw.triton.empty() && !out.explain)
-    throw Error(ErrorKind::usage, "no output given; add -o FILE (or --explain to only look)");
+    throw Error(ErrorKind::usage, are_many(out) ? "no output given; add -o FOLDER for the results"
+                                                : "no output given; add -o FILE (or --explain to only look)");
   out.report_file = raw.report;
   if (!are_many(out)) refuse_shared_files(out);
 }

@@ -39,8 +39,9 @@ void modelflow_options_free(modelflow_options* options);
  * minmax, average, percentile, entropy, mse), calibration and inputs (a folder of .npz files, or one; for int8, and for
  * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
  * smallest model and inputs that show what verification found wrong), bind ("sr=16000", or an .npz file; may be set
- * again), output and drop_output (a name; may be set again), external_data (auto, always, never: weights in
- * a file beside the one that is written). Unknown keys and values are ErrorKind usage. */
+ * again), output and drop_output (a name; may be set again), custom_ops (a library of custom operators that the model
+ * needs; may be set again), external_data (auto, always, never: weights in a file beside the one that
+ * modelflow_optimize_file writes). Unknown keys and values are ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
 
 /* One set of inputs under construction; valid during the callback only. */

@@ -53,6 +53,8 @@ struct MergeCheck {
   std::size_t feeds = 0;  ///< sets of inputs that were compared
   double max_rel = 0;     ///< the largest difference: 0 but where an opset was raised to an operator of another kind
   std::string why_not;    ///< where none was
+
+  std::string text() const;  ///< a line for people
 };
 
 /// Runs the parts and what was merged from them on Options::inputs, or on made-up ones. Throws Error(verification)

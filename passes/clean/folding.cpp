@@ -1,4 +1,6 @@
 // Constant folding: nodes whose inputs are constant become what they compute.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -117,7 +119,9 @@ bool Folding::ready(Node& node) {
   if (!divides_safely(node) || !expands_safely(node)) return false;
   const double most = 4 * budget_ + 4096, bytes = predicted_bytes(node, context_.model);
   if (bytes - in_bytes <= most) return fits_in_wave(bytes, most);
-  context_.miss("fold-constants", &node, "its result would be larger than max_fold_bytes allows");
+  context_.miss("fold-constants", &node,
+                fmt::format("its result is larger than what is left of the {:.0f} MiB that folding may add",
+                            context_.options.max_fold_bytes / (1 << 20)));
   refused_.insert(&node);
   return false;
 }

@@ -1,4 +1,6 @@
 // Transposes of constants, and those in front of a product, which may read its operand as it lies.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
@@ -20,8 +22,10 @@ int transpose_constants(Graph& graph, Context& context) {
       continue;
     // Embeddings that are also the last layer's weights: a second copy is worth it only within the growth limit.
     if (source->uses().size() > 1 && static_cast<double>(tensor->bytes()) > context.options.max_fold_bytes) {
-      context.miss("transpose-of-constant", node.get(),
-                   "others read the constant: a second copy would be larger than max_fold_bytes");
+      context.miss(
+          "transpose-of-constant", node.get(),
+          fmt::format("others read the constant: a second copy is larger than the {:.0f} MiB that folding may add",
+                      context.options.max_fold_bytes / (1 << 20)));
       continue;
     }
     Ints perm = node->attrs.ints("perm");

@@ -7,7 +7,7 @@ import os
 import pathlib
 import subprocess
 import zipfile
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from . import errors
 from ._folder import Folder
 from ._kinds import kind_of
 from ._library import beside_library, environment
+from ._names import names
 from ._samples import array, shape_text
 from .report import from_data
 
@@ -50,12 +51,14 @@ class Bench:
 
 
 def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rounds: int = 10, block: float = 0.3, warmup: float = 0.2,
-          inputs: Optional[Mapping[str, Any]] = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None) -> Bench:
+          inputs: Optional[Mapping[str, Any]] = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None,
+          custom_ops: Iterable[Union[str, os.PathLike[str]]] = ()) -> Bench:
     """Times a model, sides interleaved: `against` (another model, without the plugin) first, then the model without and
     with the plugin. It runs in a process of its own.
 
     model, against: as for modelflow.optimize. inputs: {input name: array}, else made up, for dynamic models of
-    input_shapes. rounds: blocks per side; block, warmup: seconds of each. Raises classes of modelflow.errors."""
+    input_shapes. rounds: blocks per side; block, warmup: seconds of each. custom_ops: libraries of custom operators that
+    the models need. Raises classes of modelflow.errors."""
     folder = Folder()
     arguments = [_file(model, folder.path / "model"), "--rounds", rounds, "--block", block, "--warmup", warmup]
     if against is not None:
@@ -67,6 +70,8 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
         arguments += ["--inputs", folder.path / "inputs.npz"]
     for name, shape in (input_shapes or {}).items():
         arguments += ["--input-shapes", shape_text(name, shape)]
+    for library in names("custom_ops", custom_ops):
+        arguments += ["--custom-ops", library]
     command = [str(beside_library("modelflow-bench")), *map(str, arguments), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     if done.returncode:

@@ -10,14 +10,17 @@ import torch
 from ._compare import Expected
 from ._eager import Eager, numbers
 from ._exporters import Exporter
+from ._names import names
 from ._sizes import Sizes
 
 
-def plain_session(path: pathlib.Path) -> Any:
+def plain_session(path: pathlib.Path, custom_ops: Any = ()) -> Any:
     """A session without any optimization: what it gives is what the exporter wrote."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    for library in names("custom_ops", custom_ops):
+        options.register_custom_ops_library(library)
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from . import errors
 from ._folder import Folder
 from ._kinds import kind_of
+from ._names import names
 from ._result import Result
 from ._run import Run
 from ._samples import shape_text
@@ -73,7 +74,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     VerificationError, OutputError (an OSError), LimitError, InternalError. TypeError for arrays that are no tensors.
     """
     refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
-    run = Run()
+    run, custom_ops = Run(), names("custom_ops", custom_ops)
     limits = {"max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes, "max_depth": max_depth}
     named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
              "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": _flag("measure", measure),
@@ -84,7 +85,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
             run.set(key, value)
     for key, what, values in (("disable", "disable", disable), ("enable", "enable", enable), ("output", "outputs", outputs),
                               ("drop_output", "drop_outputs", drop_outputs), ("custom_ops", "custom_ops", custom_ops)):
-        for value in _names(what, values):
+        for value in names(what, values):
             run.set(key, value)
     for name, shape in (input_shapes or {}).items():
         run.set("input_shape", shape_text(name, shape))
@@ -96,7 +97,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
         elif data is not None:
             run.set_samples(what, data)
     if score is not None:
-        run.set_score(lambda path: score(session(path, threads=threads)))
+        run.set_score(lambda path: score(session(path, threads=threads, custom_ops=custom_ops)))
     if progress is not None:
         run.set_progress(progress)
     return _finished(run, model, output, limits, external_data)
@@ -111,14 +112,6 @@ def explain(model: Any, **options: Any) -> list[Miss]:
         if miss.rule not in closest or miss.matched > closest[miss.rule].matched:
             closest[miss.rule] = miss
     return sorted(closest.values(), key=lambda miss: -miss.matched)
-
-
-def _names(what: str, given: Any) -> list[str]:
-    """Names or files, or one."""
-    try:
-        return [os.fsdecode(each) for each in ([given] if isinstance(given, (str, os.PathLike)) else given)]
-    except TypeError:
-        raise errors.UsageError(f"{what}: expected names, found {given!r}") from None
 
 
 def _flag(what: str, given: Any) -> int:

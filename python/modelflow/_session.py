@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Optional, Sequence
+import os
+from typing import Any, Iterable, Optional, Sequence, Union
 
 from ._folder import Folder
 from ._kinds import kind_of
 from ._library import beside_library
+from ._names import names
 from ._result import Result
 
 _CPU = "CPUExecutionProvider"
@@ -17,12 +19,14 @@ def plugin_path() -> str:
     return str(beside_library("libmodelflow_ort.so"))
 
 
-def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any = None, *, threads: Optional[int] = None) -> Any:
+def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any = None, *, threads: Optional[int] = None,
+            custom_ops: Iterable[Union[str, os.PathLike[str]]] = ()) -> Any:
     """An onnxruntime.InferenceSession with the plugin registered.
 
     model: as for modelflow.optimize, or what that gave. providers: the CPU unless told otherwise; with another provider
-    the plugin, which has CPU kernels only, is left out, and fused ops run as the standard ops that they stand for.
-    options: an onnxruntime.SessionOptions; the plugin is registered in it. threads: intra-op threads.
+    the plugin is left out, and fused ops run as the standard ops that they stand for (docs/gpu.md has how a CUDA session
+    gets the plugin). options: an onnxruntime.SessionOptions; the plugin is registered in it. threads: intra-op threads.
+    custom_ops: libraries of custom operators that the model needs, as for modelflow.optimize.
     Raises ImportError without onnxruntime, and what onnxruntime raises for models that it does not load."""
     import onnxruntime
     providers = [_CPU] if providers is None else list(providers)
@@ -31,6 +35,8 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
         options.intra_op_num_threads = threads
     if _only_cpu(providers):
         options.register_custom_ops_library(plugin_path())
+    for library in names("custom_ops", custom_ops):
+        options.register_custom_ops_library(library)
     model = model.model if isinstance(model, Result) else model
     folder = Folder()
     form = kind_of(model).arrive(model, folder.path)

@@ -101,6 +101,7 @@ class Fault:
     feed: str
     difference: Difference
     what: str
+    pass_: str = dataclasses.field(default="", metadata={"key": "pass"})  # a word of Python
 
 
 @dataclasses.dataclass(frozen=True)
@@ -287,6 +288,7 @@ def from_data(kind: Any, data: Any) -> Any:
         return tuple(from_data(arguments[0], item) for item in data)
     if not dataclasses.is_dataclass(kind):
         return data
-    given = {field.name for field in dataclasses.fields(kind) if field.name in data or field.default is dataclasses.MISSING}
+    keys = {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
+    given = {field.name for field in dataclasses.fields(kind) if keys[field.name] in data or field.default is dataclasses.MISSING}
     hints, make = typing.get_type_hints(kind), typing.cast(Any, kind)
-    return make(**{name: from_data(hint, data[name]) for name, hint in hints.items() if name in given})
+    return make(**{name: from_data(hint, data[keys[name]]) for name, hint in hints.items() if name in given})

@@ -84,11 +84,12 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
     folder = Folder()
     original, fast = folder.path / "exported.onnx", folder.path / "optimized.onnx"
     compared: list[Compared] = []
+    custom_ops = options.get("custom_ops", ())
     bound = _TOLERANCE if max_difference is None else max_difference
     with evaluating(module, notes):
         writer.write(original)
         if check:
-            plain = plain_session(original)
+            plain = plain_session(original, custom_ops)
             cases = Cases({entry.name: entry.shape for entry in plain.get_inputs()}, writer, notes)
             all_cases = cases.all(ranges_of(dynamic_shapes))
             compared += compare("exported", plain, all_cases, bound, f"the exporter wrote it so ({writer.name})",
@@ -99,7 +100,7 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
         result = optimize(original, fast, **options)
         if check:
             loses = max_difference is None and options.get("precision", "float32") not in _FULL
-            compared += compare("optimized", session(fast), all_cases, None if loses else bound, "the exported one agrees with the module",
+            compared += compare("optimized", session(fast, custom_ops=custom_ops), all_cases, None if loses else bound, "the exported one agrees with the module",
                                 rounding=max_difference is None)
     exported = Exported(result, original, compared, notes, folder)
     if output is not None:

@@ -1,4 +1,6 @@
 // A merged model run beside its parts, one after the other.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -108,6 +110,13 @@ Expected run_parts(Runtime& runtime, const std::vector<Part>& parts, const Merge
 }
 
 }  // namespace
+
+std::string MergeCheck::text() const {
+  if (feeds == 0) return "the merged model was not compared with its parts: " + why_not;
+  return fmt::format(
+      "the merged model gives what its parts give in turn, on {} sets of inputs (largest difference {:.1e})", feeds,
+      max_rel);
+}
 
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options) {
   MergeCheck check;

@@ -20,7 +20,7 @@ HEAD = """# Architectures that hubs serve
 
 Exported with random weights (nothing is downloaded) by `tools/exports`, from torchvision, timm, transformers, diffusers, ultralytics, torchaudio,
 segmentation_models_pytorch, MONAI, x_transformers, torch_geometric, snac, speechbrain, TabNet, FT-Transformer, DLRM and entity embeddings: language models with two layers of the width that
-they have on hubs or of 512, what draws pictures with two blocks. PyTorch's older exporter makes those that the newer one does not take. Written by `tools/exports --page docs/exports.md` on {machine}.
+they have on hubs or of 512, what draws pictures with two blocks. PyTorch's older exporter makes those that the newer one does not take. Written by `tools/exports --page {page}` on {machine}.
 
 Speed is that of the model over stock ONNX Runtime with all its optimizations, float32, batch 1 (sentences: 2 of 32 tokens), in processes of their own: with the
 plugin, without it (fallback), and of OpenVINO on the model as it came (its own process, extents as they are, latency). Each result was compared with the original on these inputs and,
@@ -202,10 +202,10 @@ def claims_text(results):
             f"models ({sum(each > 0 for each in far)} times it said too much): by {100 * mean:.1f} % on average, at most by {100 * abs(apart[most]):.0f} % ({most})."]
 
 
-def page(results):
+def page(results, file):
     heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "of peak", "8 bits", "optimized in", "all fused", "changed again", "most frequent left"]
     rows = [row for _, row in results if "speed" in row]
-    lines = [HEAD.format(machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    lines = [HEAD.format(page=file, machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     results = [(entry, row) for entry, row in results if "speed" in row or "why" in row]
     lines += [row_text(entry, row) for entry, row in results]
     lines += [f"\n{len(results)} of the {len(MODELS)} architectures have been run."]
@@ -250,7 +250,7 @@ def main():
         kept.write_text(json.dumps(rows, indent=1))
         print(row_text(entry, row), flush=True)
     if options.page:
-        options.page.write_text(page([(entry, rows[entry.name]) for entry in MODELS if entry.name in rows]))
+        options.page.write_text(page([(entry, rows[entry.name]) for entry in MODELS if entry.name in rows], options.page))
     refused = [entry.name for entry in wanted if "why" in rows[entry.name]]
     wrong = [entry.name for entry in wanted if entry.name not in refused and is_wrong(rows[entry.name])]
     print(f"{len(wanted)} architectures; slower or not verified: {', '.join(wrong) or 'none'}; "

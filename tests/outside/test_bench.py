@@ -74,6 +74,15 @@ def test_kernels_stand_beside_the_bodies_of_their_ops(cnn, bench, optimize, tmp_
     assert bench("--block", 0.001).code == 2
 
 
+def test_what_a_mode_would_ignore_is_refused(cnn, bench, tmp_path):
+    page = tmp_path / "page.html"
+    for wrong in (["--op", "Conv"], ["--predict-in", "fp16"], ["--kernels", "--report", page], ["--kernels", "--vs", cnn],
+                  ["--predict", "cuda:sm_90", "--threads", 1], ["--predict", "cuda:sm_90", "--trace", page], ["--vs"]):
+        done = bench(cnn, *wrong)
+        assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("modelflow-bench: ") and done.out == "", wrong
+    assert not page.exists()
+
+
 def test_predictions_need_no_machine(cnn, bench, optimize, tmp_path):
     fast = tmp_path / "fast.onnx"
     assert optimize(cnn, "-o", fast, "--no-measure", "--target", "cuda:sm_90").code == 0

@@ -83,7 +83,9 @@ def test_python_merges_what_comes_in(parts, tmp_path):
     protos = modelflow.merge({"a": onnx.load(parts[0]), "b": onnx.load(parts[1])}, edges)
     whole = modelflow.merge({"a": parts[0].read_bytes(), "b": parts[1].read_bytes()}, ["a.hidden=b.memory"], tmp_path / "m.onnx")
     assert isinstance(protos.model, onnx.ModelProto) and isinstance(whole.model, bytes) and (tmp_path / "m.onnx").exists()
-    assert "inside  hidden" in by_path.signature == repr(by_path)
+    assert "inside  hidden" in by_path.signature == repr(by_path) and "gives what its parts give in turn" in by_path.signature
+    unchecked = modelflow.merge({"a": parts[0], "b": parts[1]}, edges, verify=False)
+    assert "parts" not in unchecked.signature
     x = np.random.default_rng(0).standard_normal((2, 4), dtype=np.float32)
     fast = modelflow.optimize(by_path.model, tmp_path / "fast.onnx", bind={"flip": False}, outputs=["y"], **QUICK)
     close(in_turn(parts, x, False)[:1], session(fast.model).run(None, {"x": x}))

@@ -106,6 +106,7 @@ LOW_PRECISION_ERRORS = {
     "data for float32": (["--calibration", "."], 2, ["--precision int8"]),
     "data that dynamic does not read": (["--precision", "int8-dynamic", "--calibration", "."], 2, ["int8-dynamic"]),
     "options of low precision": (["--metric", "l2"], 2, ["--precision"]),
+    "observer of nothing": (["--precision", "int8-dynamic", "--observer", "mse"], 2, ["observer", "int8-dynamic"]),
     "unknown observer": (["--precision", "int8-dynamic", "--observer", "best"], 2, ["best", "percentile"]),
     "unknown metric": (["--precision", "int8-dynamic", "--metric", "accuracy"], 2, ["accuracy", "cosine"]),
     "drop below nothing": (["--precision", "int8-dynamic", "--max-drop", "-1"], 2, ["max-drop"]),

@@ -377,5 +377,15 @@ def test_every_session_has_the_plugin(cnn, tmp_path):
         assert done.stdout.splitlines() == said, done.stdout + done.stderr
 
 
+def test_custom_ops_reach_every_session(cnn, tmp_path):
+    """Shown by a library that is not there."""
+    fast = modelflow.optimize(cnn, tmp_path / "fast.onnx", **QUICK)
+    missing = tmp_path / "ops.so"
+    with pytest.raises(Exception, match="ops.so"):
+        modelflow.session(fast, custom_ops=[missing])
+    with pytest.raises(modelflow.Error, match="ops.so"):
+        modelflow.bench(fast.model, custom_ops=missing, rounds=1, block=0.001)
+
+
 def test_version():
     assert modelflow.__version__ == modelflow.optimize(small_cnn(), level=0).report.version
