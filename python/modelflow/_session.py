@@ -45,7 +45,7 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
 
 def plug_in() -> None:
     """From now on every onnxruntime.InferenceSession of this process has the plugin registered, unless it runs on another
-    provider than the CPU: for packages that make their sessions themselves. Models that were not optimized run as before.
+    provider than the CPU (docs/gpu.md): for packages that make their sessions themselves. Models that were not optimized run as before.
     Call it once, at any time; sessions that are there already do not change."""
     import onnxruntime
     made = onnxruntime.InferenceSession.__init__
