@@ -55,6 +55,10 @@ TEST(ExtentText, AnythingElseIsOneSymbol) {
   for (const std::string& text : std::vector<std::string>{"batch (x)",
                                                           "floor(H/2) + 1",
                                                           "((8*a)//b)",
+                                                          "(h + w//2)",
+                                                          "(2*n + 2*n//2)",
+                                                          "(n + 1//2)",
+                                                          "(h - 32//w)",
                                                           "(a//0)",
                                                           "(a",
                                                           "a)",
@@ -96,13 +100,15 @@ class Draw {
   Drawn expression(int depth) {
     if (depth == 0) return leaf();
     const Drawn a = expression(depth - 1);
-    switch (below(5)) {
+    switch (below(6)) {
       case 0:
         return of(a, leaf(), "(" + a.text + " + $)", [](auto x, auto y) { return x + y; });
       case 1:
         return of(a, number(3), "(" + a.text + " - $)", [](auto x, auto y) { return x - y; });
       case 2:
         return of(a, leaf(), "Min(" + a.text + ", $)", [](auto x, auto y) { return std::min(x, y); });
+      case 3:  // divides the last term only
+        return of(a, leaf(), "(" + a.text + " + $//2)", [](auto x, auto y) { return x + y / 2; });
       default:
         return of(a, number(2 + below(2)), "(" + a.text + "//$)",
                   [](auto x, auto y) { return (x >= 0 ? x : x - y + 1) / y; });

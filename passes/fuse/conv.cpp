@@ -50,12 +50,6 @@ Attrs fused_attrs(const Node& conv, Ints kernel, Ints pads) {
   return attrs;
 }
 
-/// Kernels pack weights ahead of time, which needs them in the same graph as the node.
-Value& local(Graph& graph, Value& constant) {
-  if (&constant.graph() == &graph) return constant;
-  return graph.add_constant(*constant.constant(), constant.name());
-}
-
 Verdict check(const Node& conv) {
   const Value* w = conv.input(1);
   const Tensor* weights = w ? w->constant() : nullptr;
@@ -86,8 +80,8 @@ Node* convert(Node& conv, Context& context, Extents& extents) {
     context.miss("conv", &conv, verdict.reason);
     return nullptr;
   }
-  std::vector<Value*> inputs = {conv.input(0), &local(graph, *conv.input(1))};
-  if (conv.input(2)) inputs.push_back(&local(graph, *conv.input(2)));
+  std::vector<Value*> inputs = {conv.input(0), in_graph(graph, conv.input(1))};
+  if (conv.input(2)) inputs.push_back(in_graph(graph, conv.input(2)));
   Node* fused = make_fused(graph, context, "conv", "modelflow.Conv", std::move(inputs),
                            fused_attrs(conv, std::move(kernel), std::move(pads)), conv);
   if (!fused) return nullptr;

@@ -105,11 +105,6 @@ Verdict check(const Node& node, const std::optional<Product>& product) {
   return yes();
 }
 
-Value* local(Graph& graph, Value* value) {
-  if (!value || &value->graph() == &graph || !value->constant()) return value;
-  return &graph.add_constant(*value->constant(), value->name());
-}
-
 /// The fused form of one MatMul or Gemm in its place; null when it stays.
 Node* convert(Node& node, Context& context, Extents& extents) {
   Graph& graph = node.graph();
@@ -125,8 +120,8 @@ Node* convert(Node& node, Context& context, Extents& extents) {
     context.miss("matmul", &node, verdict.reason);
     return nullptr;
   }
-  std::vector<Value*> inputs = {local(graph, product->a), local(graph, product->b)};
-  if (product->bias) inputs.push_back(local(graph, product->bias));
+  std::vector<Value*> inputs = {in_graph(graph, product->a), in_graph(graph, product->b)};
+  if (product->bias) inputs.push_back(in_graph(graph, product->bias));
   Node* fused =
       make_fused(graph, context, "matmul", "modelflow.MatMul", std::move(inputs), fused_attrs(*product), node);
   if (!fused) return nullptr;

@@ -101,10 +101,6 @@ void take_outputs(Node& node, Node& fused, bool batch_first, Context& context) {
   }
 }
 
-Value* local(Graph& graph, Value& constant) {
-  return &constant.graph() == &graph ? &constant : &graph.add_constant(*constant.constant(), constant.name());
-}
-
 /// The fused form of one node in its place; null when it stays.
 Node* convert(Node& node, Context& context) {
   const bool batch_first = node.attrs.integer("layout") != 0;
@@ -123,7 +119,7 @@ Node* convert(Node& node, Context& context) {
   attrs.set("x_layout", batch_first || turned ? "BSI" : "SBI").set("y_layout", batch_first ? "BSDH" : "SDBH");
   std::vector<Value*> inputs = {turned ? turned : x};
   for (const std::size_t i : {kW, kR, kB})
-    if (node.input(i)) inputs.push_back(local(graph, *node.input(i)));
+    if (node.input(i)) inputs.push_back(in_graph(graph, node.input(i)));
   if (Value* lengths = node.input(kLengths)) {
     Node& cast = graph.add("Cast", {lengths}, {.before = &node, .attrs = {{"to", std::int64_t{1}}}});
     infer_types(cast, context.model);

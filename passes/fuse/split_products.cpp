@@ -132,7 +132,8 @@ class Parts {
     if (rank_of(&value) != 4) return false;  // with images and windows apart
     for (const bool transposed : {false, true})
       for (const Heads& heads : read_heads(value, transposed)) {
-        const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together;
+        const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together &&
+                           !heads.windows();
         if (heads.value != &top_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
         const Ints perm = transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3};
         parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), perm});

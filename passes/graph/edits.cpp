@@ -42,6 +42,11 @@ Value& slice(Build& build, Value& x, std::int64_t axis, std::int64_t begin, std:
   return build.op("Slice", {&x, list(begin, "starts"), list(end, "ends"), list(axis, "axes")});
 }
 
+Value* in_graph(Graph& graph, Value* value) {
+  if (!value || &value->graph() == &graph || !value->constant()) return value;
+  return &graph.add_constant(*value->constant(), value->name());
+}
+
 void set_constant(Node& node, std::size_t input, Tensor tensor) {
   Graph& graph = node.graph();
   const std::string stem = node.input(input)->name();

@@ -24,6 +24,10 @@ Value& with_axes(Build& build, const char* op, Value& x, const Ints& axes);
 /// Slice of one axis; before opset 10 its bounds are attributes.
 Value& slice(Build& build, Value& x, std::int64_t axis, std::int64_t begin, std::int64_t end);
 
+/// `value`, or a copy of a constant of an enclosing graph: kernels pack weights ahead of time, and ONNX Runtime shows
+/// them those of their own graph only.
+Value* in_graph(Graph& graph, Value* value);
+
 /// Gives the node a constant of its own with this content.
 void set_constant(Node& node, std::size_t input, Tensor tensor);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/shuffle.h"
 #include "passes/layout/roles.h"
@@ -107,6 +108,10 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   const std::size_t inputs = biased ? 3 : 2;
   if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
   Role role = role_for("ConvTranspose", std::move(attrs), inputs);
+  role.make = [make = std::move(role.make)](Move& move) {
+    for (std::size_t i = 1; i < move.inputs.size(); ++i) move.inputs[i] = in_graph(move.graph, move.inputs[i]);
+    return make(move);
+  };
   // Measured: the runtime's own takes several times as long, mostly for moving columns to images.
   role.plain_cost = facts.context.target.stream(4 * facts.typical.bytes(*node.output()));
   return role;

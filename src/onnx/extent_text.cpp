@@ -41,6 +41,7 @@ class Expression {
 
   Dim sum() {
     Dim total = product();
+    bool several = false;
     while (!total.unknown()) {
       if (take("+"))
         total = total + product();
@@ -48,7 +49,9 @@ class Expression {
         total = total - product();
       else
         break;
+      several = true;
     }
+    several_ = several;
     return total;
   }
 
@@ -91,10 +94,10 @@ class Expression {
   }
 
   /// Behind its parenthesis. A quotient is alone between two of them: a symbol called "c//b" times b prints as
-  /// "b*c//b".
+  /// "b*c//b". Behind a sum the sign divides the last term only, which no exporter writes.
   Dim bracketed() {
     Dim inner = sum();
-    if (take("//")) inner = quotient(inner, factor());
+    if (take("//")) inner = several_ ? Dim() : quotient(inner, factor());
     return take(")") ? inner : Dim();
   }
 
@@ -122,6 +125,7 @@ class Expression {
   const Numbers& numbers_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  bool several_ = false;  ///< the sum that was read last has more than one term
 };
 
 /// Whether the parenthesis that begins the text ends with it.

@@ -45,6 +45,7 @@ Dim extent(const Dim& in, const Window& window, std::size_t axis) {
   const Dim before = window.auto_pad == "VALID" ? 0 : window.pads[axis];
   const Dim behind = window.auto_pad == "VALID" ? 0 : window.pads[axis + window.kernel.size()];
   const Dim free = in - covered(window, axis) + before + behind;
+  if (free.unknown()) return {};
   if (window.ceil && stride != 1) {
     // The last window is dropped where it would begin in the border behind: that depends on the numbers.
     if (!in.known() || !free.known() || free.value() < 0) return {};
