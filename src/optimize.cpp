@@ -58,9 +58,11 @@ void describe(const Model& original, const Selected& chosen, const Model& fused,
     profile_sides(verifier.sessions(), {original, chosen.model}, feeds, options, plugin_for(options.target), report);
   }
   report.fused = fused_report(chosen.model, typical, options.target);
-  if (options.target.device != Device::cpu && report.verified && !report.fused.empty())
-    report.notes.push_back("verified on this machine's CPU, by the bodies of the fused ops: no kernel for " +
-                           options.target.str() + " was run");
+  if (runs_here(options.target) || !report.verified || report.fused.empty()) return;
+  const bool device = options.target.device != Device::cpu;
+  report.notes.push_back(std::string("verified on this machine's CPU, by ") +
+                         (device ? "the bodies of the fused ops: no kernel for " : "kernels that it has: none for ") +
+                         options.target.str() + " was run");
 }
 
 }  // namespace

@@ -87,8 +87,6 @@ void watch_limits(Options& options) {
 Options accepted(Options options, const Model& model) {
   watch_limits(options);
   if (options.calibration) options.calibration = checked_samples(model, std::move(options.calibration));
-  if (options.inputs.empty() && options.calibration)
-    if (std::optional<Feeds> first = options.calibration(0)) options.inputs.push_back(std::move(*first));
   if (options.level == Level::O1 && options.precision == Precision::f32) options.measure = false;  // nothing to choose
   refuse_wrong_numbers(options);
   refuse_what_is_not_there(options);

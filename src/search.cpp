@@ -55,7 +55,8 @@ bool Search::fails(const Pipeline& pipeline, const Without& without, const Outco
   try {
     const Model model = search.runnable(search.forms(without, scratch), without, scratch);
     return verifier_.possible() && verifier_.shares_fault(model, found);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::limit) throw;  // says nothing of the passes
     return true;
   }
 }
@@ -66,7 +67,8 @@ bool Search::fails_without_passes(const Without& without) const {
   Report scratch;
   try {
     return !outcome(laid_out(forms(all, scratch), all, scratch)).ok;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::limit) throw;
     return true;
   }
 }

@@ -122,6 +122,23 @@ OutputError error_of(const Tensor& a, const Tensor& b) {
   return meter.error();
 }
 
+TEST(Metric, WholeNumbersAreEqualOrNot) {
+  const auto labels = [](std::int64_t moved) {
+    return Tensor::of<std::int64_t>({4}, {281 + moved, 282, 283 + moved, 284});
+  };
+  EXPECT_EQ(drop(error_of(labels(0), labels(0)), Metric::cosine), 0);
+  for (const Metric metric : {Metric::cosine, Metric::l2, Metric::top1})
+    EXPECT_EQ(drop(error_of(labels(0), labels(4)), metric), 50) << static_cast<int>(metric);
+  const Tensor steps = Tensor::of<std::uint8_t>({2}, {100, 101});
+  EXPECT_LT(drop(error_of(steps, Tensor::of<std::uint8_t>({2}, {101, 101})), Metric::cosine), 1);
+}
+
+TEST(Metric, OneNumberHasNoDirection) {
+  const Tensor one = Tensor::of<float>({1, 1}, {100});
+  EXPECT_NEAR(drop(error_of(one, Tensor::of<float>({1, 1}, {90})), Metric::cosine), 0.5, 1e-9);
+  EXPECT_GT(drop(error_of(one, Tensor::of<float>({1, 1}, {10})), Metric::cosine), 40);
+}
+
 TEST(Metric, KnownErrors) {
   const Tensor a = Tensor::of<float>({2, 2}, {3, 0, 0, 4}), b = Tensor::of<float>({2, 2}, {3, 0, 0.5F, 4});
   const OutputError same = error_of(a, a), close = error_of(a, b);

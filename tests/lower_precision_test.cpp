@@ -372,6 +372,25 @@ TEST_F(LowerPrecisionTest, NothingIsRunWhereNobodyWantsIt) {
   for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_FALSE(row.sqnr) << row.node;
 }
 
+/// A sequence is not made up: nothing says what 8 bits cost.
+TEST_F(LowerPrecisionTest, WhatRunsOnNoInputsStaysAsItIs) {
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "g (seq(float[4,128]) s) => (float[4,512] y) <float[1,1] c = {0.5}, int64[2] d = {128, 512}, int64 i = {0}> {\n"
+      "  x = SequenceAt(s, i)  w = Expand(c, d)  m = MatMul(x, w)  y = Relu(m)\n}");
+  for (const bool measure : {false, true}) {
+    Options options;
+    options.precision = Precision::i8_dynamic;
+    options.measure = measure;
+    const Result result = optimize(model, options);
+    EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 0);
+    EXPECT_FALSE(result.report.verified);
+    EXPECT_TRUE(std::ranges::any_of(result.report.notes, [](const std::string& note) {
+      return note.find("runs on no made-up inputs") != std::string::npos;
+    }));
+  }
+}
+
 TEST_F(LowerPrecisionTest, AnAbsentFirstOutputHasNoError) {
   Model model = perceptron();
   Graph& graph = model.graph();

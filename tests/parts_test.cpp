@@ -149,5 +149,29 @@ TEST_F(PartsTest, AllMayLieHalfwayAndOneOfTheInputsMayBeEmpty) {
   }
 }
 
+/// Twenty products; in `other` each is followed by a factor.
+Model products(bool other, float factor) {
+  std::string text = "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[1,2] v0) => (float[1,2] y) <float[2,2] w = ";
+  text += "{0.5, 0.5, 0.25, 0.75}, float f = {" + std::to_string(factor) + "}> {\n";
+  for (int i = 1; i <= 20; ++i) {
+    const std::string from = "v" + std::to_string(i - 1), to = "v" + std::to_string(i), p = "p" + std::to_string(i);
+    text += other ? p + " = MatMul (" + from + ", w) " + to + " = Mul (" + p + ", f)\n"
+                  : to + " = MatMul (" + from + ", w)\n";
+  }
+  return Model::from_text(text + "y = Identity (v20)\n}");
+}
+
+TEST_F(PartsTest, ManySmallFaultsAreNoRounding) {
+  const Feeds feeds = {{"v0", Tensor::of<float>({1, 2}, {1, 2})}};
+  const Model original = products(false, 1);
+  const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
+  const auto ok = [&](float factor) {
+    return compare(*runtime_, reference, original, products(true, factor), {}, {}).ok;
+  };
+  EXPECT_TRUE(ok(1.000001F));
+  EXPECT_FALSE(ok(1.00009F)) << "each is within the tolerance, all together are not";
+  EXPECT_FALSE(ok(1e30F)) << "infinite where the original is not";
+}
+
 }  // namespace
 }  // namespace modelflow

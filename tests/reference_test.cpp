@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -40,6 +41,21 @@ TEST(Reference, ProductsOfWhatContribOpsGiveRun) {
       "c = QLinearConv(a, s, z, w, ws, none, s, z) y = DequantizeLinear(c, s, z) }");
   const Reference reference = make_reference(*runtime, model, {});
   EXPECT_FALSE(reference.feeds.empty()) << reference.why_not;
+}
+
+TEST(Reference, SamplesForCalibrationStandBesideMadeUpFeeds) {
+  const std::shared_ptr<Runtime> runtime = Runtime::find();
+  if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\ng (float[N,2] x) => (float[N,2] y) { y = Relu(x) }");
+  Options options;
+  options.calibration = [](std::size_t index) {
+    return index == 0 ? std::optional<Feeds>({{"x", Tensor::of<float>({1, 2}, {1, 2})}}) : std::nullopt;
+  };
+  const Reference reference = make_reference(*runtime, model, options);
+  ASSERT_GT(reference.feeds.size(), 3U);
+  EXPECT_EQ(reference.feeds.front().name, "sample");
+  EXPECT_TRUE(std::ranges::any_of(reference.feeds, [](const Feed& feed) { return feed.empty; }));
 }
 
 TEST(Reference, WhatStandsInAFunctionCountsAsWell) {

@@ -94,7 +94,7 @@ Chooser::Names Chooser::names(const Trial& trial) const {
 
 /// Less the ops that take no less time than in `full`, where the clock agrees for the whole.
 Trial Chooser::gaining(Trial all, const Model& full) {
-  if (!work_.measurable() || options_.level != Level::O2) return all;
+  if (!trials_.measurable() || options_.level != Level::O2) return all;
   if (options_.progress) options_.progress("time every op", 0);
   const Model runnable = trials_.runnable(full);
   const std::vector<NodeTimes> times = node_times(work_.sessions, {&runnable, &all.runnable},
@@ -148,7 +148,7 @@ Trial Chooser::within_bound(const Trial& all) {
 
 Trial Chooser::faster(Trial best, Trial other) {
   if (names(best).empty()) return other;
-  if (!work_.measurable() || options_.level != Level::O2) return best;
+  if (!trials_.measurable() || options_.level != Level::O2) return best;
   if (trials_.time({&other.runnable, &best.runnable}, kGlance).at(1).speedup >= 1) return best;
   for (const std::string& name : names(best)) why_[name] = kWholeNoFaster;
   return other;
@@ -157,7 +157,7 @@ Trial Chooser::faster(Trial best, Trial other) {
 /// A point of the frontier between speed and accuracy.
 void Chooser::note(const Trial& made) {
   double speedup = 0;
-  if (work_.measurable() && options_.level == Level::O2 && !made.lowered.empty())
+  if (trials_.measurable() && options_.level == Level::O2 && !made.lowered.empty())
     speedup = trials_.time({&work_.precise.fastest, &made.runnable}, kGlance).at(1).speedup;
   report_.note(made, speedup);
 }

@@ -71,6 +71,8 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
   };
   if (made.lowered.empty()) return refuse("no op of this model can run in lower precision here (--explain)");
   if (!trials.reference.has_numbers()) return refuse("no sample gives a finite number to judge it by");
+  if (options.verify && !options.score && trials.samples.evaluation().empty())
+    return refuse("the original runs on no made-up inputs, and nothing says what it would cost (give --inputs)");
   Chooser chooser(trials, precision_report);
   made = chooser.choose(std::move(made));
   if (made.lowered.empty()) return refuse("no part of it stays within --max-drop");
@@ -80,7 +82,8 @@ std::optional<Model> lower_precision(const Precise& precise, const Options& opti
   precision_report.describe(made, chooser.why());
   if (options.level == Level::O1) return inline_functions(std::move(made.runnable));
   if (options.target.device != Device::cpu) return by_cost(trials, std::move(made), report);
-  if (work.measurable() && !is_faster(trials, made, report)) return refuse("in lower precision it is not faster here");
+  if (trials.measurable() && !is_faster(trials, made, report))
+    return refuse("in lower precision it is not faster here");
   return std::move(made.runnable);
 }
 

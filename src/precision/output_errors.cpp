@@ -19,7 +19,12 @@ void ErrorMeter::add(const Tensor& reference, const Tensor& result) {
     lost_ = lost_ || !reference.same_content(result);
     return;
   }
+  most_elements_ = std::max(most_elements_, reference.elements());
   const std::vector<double> a = reference.to_doubles(), b = result.to_doubles();
+  if (!is_float(reference.dtype()) && (bits(reference.dtype()) > 8 || reference.dtype() == DType::boolean)) {
+    whole_ += a.size();
+    for (std::size_t i = 0; i < a.size(); ++i) equal_ += a[i] == b[i] ? 1 : 0;
+  }
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] && !std::isfinite(a[i])) continue;  // the same infinity
     if (std::isnan(a[i]) && std::isnan(b[i])) continue;
@@ -61,6 +66,14 @@ OutputError ErrorMeter::error() const {
     // Of a reference that is 0 throughout nothing is left.
     const double lengths = std::sqrt(squares_a_) * std::sqrt(squares_b_);
     error.cosine = lengths > 0 ? std::min(products_ / lengths, 1.0) : 0;  // NaN stays
+    // One number has no direction: what the cosine of many would be that are off by as much.
+    if (most_elements_ == 1) error.cosine = std::min(error.cosine, 1 - error.relative_l2 * error.relative_l2 / 2);
+    if (whole_ > 0) {
+      const double unequal = 1 - static_cast<double>(equal_) / static_cast<double>(whole_);
+      error.top1 = 1 - unequal;
+      error.cosine = 1 - unequal;
+      error.relative_l2 = std::max(error.relative_l2, unequal);
+    }
   }
   return error;
 }

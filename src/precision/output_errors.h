@@ -16,7 +16,8 @@ namespace modelflow {
 class ErrorMeter {
  public:
   explicit ErrorMeter(std::string output) : output_(std::move(output)) {}
-  /// A result that is no tensor of numbers, or of another type or shape than the reference, counts as a total loss.
+  /// A result that is no tensor of numbers, or of another type or shape than the reference, counts as a total loss. Of
+  /// integers above 8 bits and booleans (labels, places, masks) what counts is how many are equal.
   void add(const Tensor& reference, const Tensor& result);
   OutputError error() const;
 
@@ -25,7 +26,8 @@ class ErrorMeter {
 
   std::string output_;
   double squares_a_ = 0, squares_b_ = 0, products_ = 0, squared_error_ = 0;
-  std::size_t rows_ = 0, agreeing_ = 0;
+  std::size_t rows_ = 0, agreeing_ = 0, whole_ = 0, equal_ = 0;
+  std::int64_t most_elements_ = 0;
   bool lost_ = false;
 };
 

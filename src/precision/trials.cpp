@@ -87,7 +87,9 @@ Trial Trials::make(Allowed allowed, std::size_t most_samples) {
   // ONNX Runtime takes Casts that round for part of a norm, which then is of two types: no kernel has that.
   const bool rounded = half != DType::undefined;
   const Model here = rounded ? rounded_in_float32(made.runnable, half) : made.runnable;
-  made.errors = reference.errors_of(here, work.plugin, most_samples, !rounded);
+  // The portable form runs without the plugin.
+  const bool portable = work.options.level == Level::O1;
+  made.errors = reference.errors_of(here, portable ? std::filesystem::path() : work.plugin, most_samples, !rounded);
   made.drop = drop(made.errors, work.options.metric);
   return made;
 }

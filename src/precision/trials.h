@@ -48,6 +48,8 @@ class Trials {
   Trial make(Allowed allowed, std::size_t most_samples = SIZE_MAX);
   /// Judged by the user's own figure, where there is one.
   Trial scored(Trial made);
+  /// Whether forms of the model can be timed here: there is a sample, too.
+  bool measurable() const { return work.measurable() && !samples.evaluation().empty(); }
   /// Times on the first sample; the first model is the baseline.
   std::vector<Timing> time(const std::vector<const Model*>& models, double seconds) const;
   /// What runtimes load of a fused model.

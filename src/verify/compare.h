@@ -40,6 +40,9 @@ struct Setting {
 ///  - where the model is right without them, and some last digits move the original as far;
 ///  - where every part of it computes what the original computes from the same values (src/verify/parts.h), and those
 ///    optimisations add no more than that.
+/// Whether this machine has all instructions of the target.
+bool runs_here(const Target& target);
+
 Comparison compare(Runtime& runtime, const Reference& reference, const Model& original, const Model& optimized,
                    const Options& options, const Setting& setting);
 

@@ -66,6 +66,11 @@ bool leaves_masked_rows_open(const Graph& graph) {
 
 bool is_recurrent(const Node& node) { return is_any_of(node, {"LSTM", "GRU", "RNN"}); }
 
+bool is_foreign(const Node& node) {
+  return !node.domain().empty() && node.domain() != kDomain && !node.domain().starts_with("ai.onnx") &&
+         !node.domain().starts_with("com.microsoft");
+}
+
 bool picks_extremes(const Node& node) {
   return is_any_of(node, {"ReduceMax", "ReduceMin", "MaxPool", "GlobalMaxPool"});
 }

@@ -16,6 +16,8 @@ bool has_half(const Graph& graph);
 /// And the lowest float16 swallows the scores, which a wider type keeps.
 bool leaves_masked_rows_open(const Graph& graph);
 bool is_recurrent(const Node& node);
+/// An op of a library that the user brings: it may draw numbers, or remember.
+bool is_foreign(const Node& node);
 /// Whether NaN is the largest or the smallest depends on its place.
 bool picks_extremes(const Node& node);
 /// InstanceNormalization whose scale an infinity may reach.

@@ -198,6 +198,10 @@ class Comparison {
 
 }  // namespace
 
+bool decides(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const auto& node) { return decides(*node); });
+}
+
 Parts compare_parts(const Sessions& sessions, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session) {
   if (outlook(original, feeds).all > kMostElements)

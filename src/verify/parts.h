@@ -24,6 +24,9 @@ struct Parts {
 Parts compare_parts(const Sessions& sessions, const Model& original, const Model& other, const Feeds& feeds,
                     const Reference& reference, const SessionOptions& session);
 
+/// Whether any node decides by values (TopK, Round, Less, what holds graphs): rounding may then have any effect at all.
+bool decides(const Graph& graph);
+
 /// Whether some last digits of its inputs and constants move this output of the original as far from what the reference
 /// has for that feed as `result` is, element by element.
 bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,

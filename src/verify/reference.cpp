@@ -109,7 +109,7 @@ class Maker {
   }
 
   Reference finished() {
-    if (draws(original_.graph(), &original_)) {
+    if (draws(original_.graph(), &original_) || any_node(flat_.graph(), is_foreign)) {
       for (std::size_t i = 0; i < reference_.feeds.size(); ++i) {
         const std::vector<Tensor> again = session_->run(reference_.feeds[i].values);
         for (std::size_t k = 0; k < again.size(); ++k)
@@ -298,10 +298,12 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
   if (feeds.empty()) check_input_shapes(original, options.input_shapes);
   try {
     Maker maker(runtime, original, options);
-    if (feeds.empty())
-      maker.make_up();
-    else
-      maker.run_given(std::move(feeds));
+    const bool given = !feeds.empty();
+    if (!given && options.calibration)  // the first is what users have; others are made up beside it
+      if (std::optional<Feeds> sample = options.calibration(0))
+        feeds = {{.name = "sample", .values = std::move(*sample)}};
+    maker.run_given(std::move(feeds));
+    if (!given) maker.make_up();
     return maker.finished();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::usage) throw;
