@@ -173,5 +173,22 @@ TEST_F(PartsTest, ManySmallFaultsAreNoRounding) {
   EXPECT_FALSE(ok(1e30F)) << "infinite where the original is not";
 }
 
+/// Boxes of 640 beside scores of 1, which one product makes in the other model: neither hides a fault of the other.
+TEST_F(PartsTest, PartsOfOneValueAreJudgedEachByItsOwnSize) {
+  const auto model = [](const std::string& nodes) {
+    return Model::from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+        "g (float[1,2] x) => (float[1,4] y) <float big = {640}, float one = {1}, float[4] both = {640, 640, 1, 1}, "
+        "float[4] off = {0, 0, 0.05, 0}, float[4] digits = {0.0001, 0, 0, 0.0000001}> {\n" +
+        nodes + "}");
+  };
+  const Feeds feeds = {{"x", Tensor::of<float>({1, 2}, {1, 0.5F})}};
+  const Model original = model("c = Mul (x, big) d = Mul (x, one) y = Concat <axis = 1> (c, d)\n");
+  const Reference reference = make_reference(*runtime_, original, {}, {{.values = feeds}});
+  const std::string joined = "t = Concat <axis = 1> (x, x) m = Mul (t, both)\n";
+  EXPECT_TRUE(compare(*runtime_, reference, original, model(joined + "y = Add (m, digits)\n"), {}, {}).ok);
+  EXPECT_FALSE(compare(*runtime_, reference, original, model(joined + "y = Add (m, off)\n"), {}, {}).ok);
+}
+
 }  // namespace
 }  // namespace modelflow

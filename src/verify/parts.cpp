@@ -88,14 +88,24 @@ void add(std::vector<double>& moved, const Tensor& a, const Tensor& b) {
     moved[i] = std::max(moved[i], std::isfinite(x[i] - y[i]) ? std::abs(x[i] - y[i]) : 0);
 }
 
-bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor& b, double often) {
+/// What is no difference in each cell of floats: what difference() lets pass.
+std::vector<double> bounds_of(const std::vector<double>& x, const Cells& cells) {
+  std::vector<double> bounds(cells.floors.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    if (double& bound = bounds[cells.of[i]]; std::isfinite(x[i])) bound = std::max(bound, kTolerance * std::abs(x[i]));
+  return bounds;
+}
+
+bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor& b, double often,
+                 const Sections& sections) {
   if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
   const std::vector<double> x = a.to_doubles(), y = b.to_doubles();
-  double scale = 0;
-  for (const double value : x) scale = std::isfinite(value) ? std::max(scale, std::abs(value)) : scale;
-  const double bound = is_float(a.dtype()) ? kTolerance * scale : 0;
+  const Cells cells = cells_of(a.dims(), sections, 0);
+  const std::vector<double> bounds =
+      is_float(a.dtype()) ? bounds_of(x, cells) : std::vector<double>(cells.floors.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
+    const double bound = std::max(bounds[cells.of[i]], is_float(a.dtype()) ? cells.floors[cells.of[i]] : 0);
     if (!(std::abs(x[i] - y[i]) <= bound + often * moved[i])) return false;
   }
   return true;
@@ -138,8 +148,8 @@ class Comparison {
   }
 
   bool is_close(const std::string& name, const Tensor& computed) const {
-    const double floor = floor_of(*original_.graph().find(name));
-    return difference(name, computed, values_.at(name), kTolerance, floor).ok;
+    const Value& value = *original_.graph().find(name);
+    return difference(name, computed, values_.at(name), kTolerance, floor_of(value), sections_of(value)).ok;
   }
 
   /// Sums round more than once: a smooth part may be off by kOften times what a digit changes. What is decided comes
@@ -156,7 +166,8 @@ class Comparison {
                                    {left.begin(), left.end()}, nudged(model, feeds, digits, i), session_);
         for (const std::string& name : left) add(moved[name], computed.at(name), results.at(name));
         std::erase_if(left, [&](const std::string& name) {
-          const bool rounding = is_rounding(moved[name], computed.at(name), values_.at(name), often);
+          const bool rounding = is_rounding(moved[name], computed.at(name), values_.at(name), often,
+                                            sections_of(*original_.graph().find(name)));
           return rounding && wrong.erase(name) > 0;
         });
       }
@@ -218,7 +229,7 @@ bool is_rounding(const Sessions& sessions, const Model& original, const Referenc
     const auto session =
         open_session(sessions.runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
     add(moved, expected, session->run(nudged(original, feeds, kOften, i)).at(output));
-    if (is_rounding(moved, expected, result, 1)) return true;
+    if (is_rounding(moved, expected, result, 1, reference.sections[output])) return true;
   }
   return false;
 }

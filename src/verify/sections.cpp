@@ -83,8 +83,33 @@ Sections sections(const Value* value, int depth) {
   return {};
 }
 
+/// The part of one axis that an index lies in.
+std::size_t section_at(const std::vector<Section>& sections, std::int64_t index) {
+  const auto behind = std::ranges::upper_bound(sections, index, {}, &Section::begin);
+  return static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - sections.begin() - 1, 0));
+}
+
 }  // namespace
 
 Sections sections_of(const Value& value) { return sections(&value, 0); }
+
+Cells cells_of(const Dims& dims, const Sections& sections, double floor) {
+  const auto count = static_cast<std::size_t>(element_count(dims));
+  Cells cells{std::vector<std::size_t>(count), {floor}};
+  const bool fits = std::ranges::all_of(sections, [&](const auto& entry) { return entry.first < dims.size(); });
+  if (!fits) return cells;
+  for (const auto& [axis, parts] : sections) {
+    const std::size_t before = cells.floors.size(), extent = static_cast<std::size_t>(dims[axis]);
+    const Dims inside(dims.begin() + static_cast<std::ptrdiff_t>(axis) + 1, dims.end());
+    const auto inner = static_cast<std::size_t>(element_count(inside));
+    std::vector<std::size_t> section(extent);
+    for (std::size_t i = 0; i < extent; ++i) section[i] = section_at(parts, static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < count; ++i) cells.of[i] += before * section[i / inner % extent];
+    for (std::size_t i = before; i < before * parts.size(); ++i)
+      cells.floors.push_back(std::max(cells.floors[i % before], parts[i / before].floor));
+    for (std::size_t i = 0; i < before; ++i) cells.floors[i] = std::max(cells.floors[i], parts[0].floor);
+  }
+  return cells;
+}
 
 }  // namespace modelflow
