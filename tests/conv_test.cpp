@@ -270,6 +270,53 @@ TEST(Conv, FarWindowsTakeLittleMemory) {
   }
 }
 
+/// Nor do strides and borders, which in a small image are all that lies between its pixels.
+TEST(Conv, FarStridesTakeLittleMemory) {
+  HostThreads pool(2);
+  for (const std::int64_t group : {1, 16}) {
+    for (const std::int64_t far : {400L, 300000L, (1L << 31) - 1}) {
+      for (const char* layout : {"NHWC", "NCHW"}) {
+        const bool last = std::string_view(layout) == "NHWC";
+        const Case made(last ? Dims{1, 4, 4, 16} : Dims{1, 16, 4, 4}, {16, 16 / group, 3, 3},
+                        {{"strides", Ints{far, far}},
+                         {"pads", Ints{far, far, far, far}},
+                         {"group", group},
+                         {"x_layout", std::string(layout)}});
+        const std::vector<Tensor> in = operands(made.call);
+        Call unknown = made.call;
+        unknown.inputs[0].shape = Shape();
+        for (const Call& call : {made.call, unknown}) {
+          for (const Kernel* kernel : kernels()) {
+            if (!kernel->takes(call, Target::host())) continue;
+            CountedInvocation run(pool, in);
+            kernel->create(call, Target::host())->run(run);
+            EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
+            ASSERT_NO_FATAL_FAILURE(expect_near(reference(made.call, in), run.result(0), describe(*kernel, call)));
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The same numbers in other groups are packed in another way.
+TEST(Conv, TwoGroupingsOfTheSameWeights) {
+  const Case whole({1, 4, 4, 16}, {24, 16, 1, 1}, {{"x_layout", "NHWC"}});
+  const Case halves({1, 4, 4, 32}, {24, 16, 1, 1}, {{"group", std::int64_t{2}}, {"x_layout", "NHWC"}});
+  ASSERT_TRUE(whole.constants[0].same_content(halves.constants[0]));
+  HostThreads pool(1);
+  for (const Kernel* kernel : kernels()) {
+    if (!kernel->takes(whole.call, Target::host()) || !kernel->takes(halves.call, Target::host())) continue;
+    const auto first = kernel->create(whole.call, Target::host()), second = kernel->create(halves.call, Target::host());
+    for (const auto& [made, implementation] : {std::pair(&whole, first.get()), std::pair(&halves, second.get())}) {
+      const std::vector<Tensor> in = operands(made->call);
+      HostInvocation run(pool, in);
+      implementation->run(run);
+      ASSERT_NO_FATAL_FAILURE(expect_near(reference(made->call, in), run.result(0), describe(*kernel, made->call)));
+    }
+  }
+}
+
 TEST(QConv, FarWindowsTakeLittleMemory) {
   HostThreads pool(2);
   for (Call call : find_fused_op("QConv")->samples()) {

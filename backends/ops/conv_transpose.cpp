@@ -81,6 +81,7 @@ Verdict infer_conv_transpose(Call& call, bool last, DType result) {
   if (x.has_rank()) y = x.dims();
   y[channel] = w[1];
   for (std::size_t i = 0; i < strides.size(); ++i) {
+    if (strides[i] < 1) return no("a stride is not positive");
     if (!(w[i + 2] == Dim(strides[i]))) return no("the window is not the stride", call.in(1).name);
     y[i + first] = y[i + first] * Dim(strides[i]);
   }

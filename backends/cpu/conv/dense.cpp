@@ -109,17 +109,20 @@ struct Cut {
 Cut cut_pixels(const DenseRun& run, std::int64_t count) {
   const ConvProblem& p = run.problem;
   Cut c{p.rows, p.columns, 0};
-  const std::int64_t pixel = p.channels * (p.kernel_h == 1 ? 1 : p.stride_h) * (p.kernel_w == 1 ? 1 : p.stride_w);
-  const bool wide = p.columns * p.kernel_h * pixel > 2 * run.near_floats;
+  const auto near = static_cast<double>(run.near_floats), line = static_cast<double>(p.kernel_h);
+  const double pixel = static_cast<double>(p.channels) * static_cast<double>(p.kernel_h == 1 ? 1 : p.stride_h) *
+                       static_cast<double>(p.kernel_w == 1 ? 1 : p.stride_w);
+  const bool wide = static_cast<double>(p.columns) * line * pixel > 2 * near;
   if (p.rows == 1 || wide) {
     const std::int64_t least = std::min<std::int64_t>(p.columns, 36);
-    const std::int64_t by_cache = std::max(run.near_floats / (pixel * (p.rows == 1 ? 1 : p.kernel_h)), least);
+    const std::int64_t by_cache = std::max(static_cast<std::int64_t>(near / (pixel * (p.rows == 1 ? 1 : line))), least);
     c.columns = std::clamp(ceil_div(p.columns, p.rows == 1 ? count : 1), least, by_cache);
     c.columns = ceil_div(p.columns, ceil_div(p.columns, c.columns));
     c.rows = 1;
     return c;
   }
-  const std::int64_t by_cache = std::max<std::int64_t>(run.near_floats / (p.columns * pixel) - p.kernel_h / 2, 1);
+  const auto fitting = static_cast<std::int64_t>(near / (static_cast<double>(p.columns) * pixel));
+  const std::int64_t by_cache = std::max<std::int64_t>(fitting - p.kernel_h / 2, 1);
   const std::int64_t least = std::min(p.rows, p.kernel_h > 1 ? 2 * p.stride_h : ceil_div(36, p.columns));
   c.rows = std::clamp(ceil_div(p.rows, count), std::min(least, by_cache), by_cache);
   c.rows = ceil_div(p.rows, ceil_div(p.rows, c.rows));
@@ -170,7 +173,9 @@ class Dense : public Implementation {
                          groups, filters, channels, products);
     const auto bytes =
         static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
-    weights_ = packed_weights(w, std::string(code.layout) + (planes ? " planes" : ""), bytes, [&](std::byte* to) {
+    const std::string layout =
+        std::string(code.layout) + (planes ? " planes" : "") + " in " + std::to_string(groups) + " groups";
+    weights_ = packed_weights(w, layout, bytes, [&](std::byte* to) {
       for (const DensePanel& panel : panels_)
         pack(w.as<float>().data(), w.dims(), panel, planes, reinterpret_cast<float*>(to) + panel.offset);
     });

@@ -48,7 +48,9 @@ Verdict accepts_copy(const Call& call) {
     const Dim extent = extent_of(call.in(0).shape, conv, i);
     known = known && extent.known();
     const std::int64_t window = (conv.kernel[i] - 1) * conv.dilations[i] + 1;
-    reach *= static_cast<double>(window);
+    // Unknown images may be small: then strides and borders are what is copied.
+    reach *= static_cast<double>(
+        conv.kernel[i] == 1 ? 1 : std::max({window, conv.strides[i], conv.pads[i], conv.pads[i + conv.rank()]}));
     if (!known) continue;
     const std::int64_t out = conv.extent(i, extent.value());
     if (out < 1) return yes();

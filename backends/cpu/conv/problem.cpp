@@ -139,6 +139,13 @@ Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_
     return no("weights do not fit kernel_shape", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
   if (w.constant->dims()[0] % conv.group != 0) return no("group does not divide the filters", w.name);
+  // Positions in an image are counted in 32 bits, sizes of its copies in 64.
+  constexpr std::int64_t kMost = 1 << 20;
+  for (std::size_t axis = 0; axis < conv.rank(); ++axis) {
+    if (conv.strides[axis] > kMost || conv.pads[axis] > kMost || conv.pads[axis + conv.rank()] > kMost ||
+        conv.dilations[axis] > kMost / conv.kernel[axis])
+      return no("has a window of extraordinary size", w.name);
+  }
   return yes();
 }
 

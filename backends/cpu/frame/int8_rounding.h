@@ -20,6 +20,12 @@ static inline std::int32_t whole_step(float scaled) {
   return scaled >= -128 ? static_cast<std::int32_t>(std::nearbyint(scaled)) : -128;
 }
 
+/// One step less than infinite where the scale is next to nothing: 0 stays 0.
+static inline float inverse_of(float scale) {
+  const float inverse = 1 / scale, largest = 0x1.fffffep127F;
+  return inverse < largest ? inverse : largest;
+}
+
 /// What a step of a row is worth whose largest number is `range`. Next to an infinite number all others are 0 steps of
 /// infinite size, as NaN as it is itself.
 static inline float step_size(float range) { return range / 127 + (range - range); }

@@ -129,7 +129,7 @@ struct ByTensor {
   MODELFLOW_INLINE __m512i steps(std::size_t, __m512 x) const {
     // x / unit, as the op says it, where rounding could tell it from x * (1 / unit).
     const __m512 near = _mm512_set1_ps(0.4999f), far = _mm512_set1_ps(1e6f);
-    __m512 steps = _mm512_mul_ps(x, _mm512_set1_ps(1 / unit));
+    __m512 steps = _mm512_mul_ps(x, _mm512_set1_ps(inverse_of(unit)));
     const __m512 off = _mm512_abs_ps(_mm512_sub_ps(steps, _mm512_roundscale_ps(steps, 8)));
     const __mmask16 close = _mm512_cmp_ps_mask(off, near, _CMP_GT_OQ);
     if (close) steps = _mm512_mask_div_ps(steps, close, x, _mm512_set1_ps(unit));

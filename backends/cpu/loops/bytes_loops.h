@@ -1,6 +1,7 @@
 // Loops over 8-bit numbers, compiled for each instruction set (see vector.h).
 #pragma once
 
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/loops/bytes.h"
 #include "backends/cpu/loops/bytes_transpose_avx512.h"
 #include "backends/cpu/vector/bytes.h"
@@ -105,7 +106,7 @@ void rescale(const Rescale& r, const std::uint8_t* x, float factor, std::size_t 
 
 MODELFLOW_INLINE void quantize_row(const Quantization& q, const float* x, std::size_t n, std::uint8_t* y) {
   const ToByte byte{q.zero};
-  const Floats inverse = all(1 / q.scale);
+  const Floats inverse = all(inverse_of(q.scale));
   write_bytes(n, y, [&](std::size_t i, auto part) { return byte(load(x + i, part) * inverse); });
 }
 

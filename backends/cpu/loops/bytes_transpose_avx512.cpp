@@ -3,6 +3,7 @@
 // to 1.9 times as long for 24 to 256 channels and 3.7 times for the three of an image (Sapphire Rapids).
 #include "backends/cpu/loops/bytes_transpose_avx512.h"
 
+#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/vector/bytes.h"
 
 namespace modelflow::cpu {
@@ -15,7 +16,7 @@ struct Quantizer {
   Floats inverse;
   ToByte byte;
 
-  explicit Quantizer(const Quantization& q) : inverse(all(1 / q.scale)), byte{q.zero} {}
+  explicit Quantizer(const Quantization& q) : inverse(all(inverse_of(q.scale))), byte{q.zero} {}
 
   MODELFLOW_INLINE Ints number(Floats x) const { return byte(x * inverse); }
   MODELFLOW_INLINE Bytes operator()(const float* x) const {

@@ -105,14 +105,16 @@ void append_activation(dnnl::post_ops& ops, const ActivationSpec& a) {
 
 std::shared_ptr<const std::byte> onednn_packed(const Tensor& weights, const dnnl::memory::desc& plain,
                                                const dnnl::memory::desc& wanted) {
-  return packed_weights(weights, layout_key(wanted), wanted.get_size(), [&](std::byte* out) {
-    // Serial: packing happens once, and the runtime's threads are busy with the call that came first.
-    dnnl::stream stream(onednn_engine());
-    dnnl::memory from(plain, onednn_engine(), const_cast<std::byte*>(weights.data()));
-    dnnl::memory to(wanted, onednn_engine(), out);
-    dnnl::reorder(from, to).execute(stream, from, to);
-    stream.wait();
-  });
+  return packed_weights(weights, layout_key(wanted) + " from " + layout_key(plain), wanted.get_size(),
+                        [&](std::byte* out) {
+                          // Serial: packing happens once, and the runtime's threads are busy with the call that came
+                          // first.
+                          dnnl::stream stream(onednn_engine());
+                          dnnl::memory from(plain, onednn_engine(), const_cast<std::byte*>(weights.data()));
+                          dnnl::memory to(wanted, onednn_engine(), out);
+                          dnnl::reorder(from, to).execute(stream, from, to);
+                          stream.wait();
+                        });
 }
 
 void plan_for_threads(std::size_t threads) { dnnl_threadpool_interop_set_max_concurrency(static_cast<int>(threads)); }

@@ -69,7 +69,9 @@ void channel_mean(const VectorCode& code, const std::uint8_t* x, const ChannelTe
     });
     return;
   }
-  const std::size_t parts = std::min(tasks_for(t.rows * t.channels / 4, call), std::max<std::size_t>(t.rows, 1));
+  constexpr std::size_t kMostSummed = 1 << 24;  // bytes, in 32 bits
+  const std::size_t wanted = std::max(tasks_for(t.rows * t.channels / 4, call), t.rows / kMostSummed + 1);
+  const std::size_t parts = std::min(wanted, std::max<std::size_t>(t.rows, 1));
   const std::size_t stride = (t.channels + 15) / 16 * 16;
   auto* sums = reinterpret_cast<std::uint32_t*>(call.scratch(t.batch * parts * stride * sizeof(std::uint32_t)));
   share(call, t.batch * parts, t.batch * parts, [&](std::size_t begin, std::size_t end, std::size_t) {

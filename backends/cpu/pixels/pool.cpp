@@ -235,7 +235,11 @@ template <class Type>
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
-  if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  const Ints kernel = CallAttrs(call).ints("kernel_shape");
+  if (kernel.size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  double window = 1;
+  for (const std::int64_t extent : kernel) window *= static_cast<double>(extent);
+  if (Type::dtype == DType::u8 && window > 1 << 24) return no("sums may leave 32 bits", call.in(0).name);
   return yes();
 }
 

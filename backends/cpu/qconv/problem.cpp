@@ -114,13 +114,6 @@ Verdict accepts_qconv_vectors(const Call& call, const Target& target, std::size_
   const QConvAttrs attrs(call);
   const Operand& w = call.in(1);
   if (Verdict verdict = accepts_weights(attrs.conv, w, max_rank); !verdict) return verdict;
-  // Positions in an image are counted in 32 bits.
-  constexpr std::int64_t kMost = 1 << 20;
-  const ops::ConvAttrs& conv = attrs.conv;
-  for (std::size_t axis = 0; axis < conv.rank(); ++axis) {
-    if (conv.strides[axis] > kMost || conv.pads[axis] > kMost || conv.dilations[axis] > kMost / conv.kernel[axis])
-      return no("has a window of extraordinary size", w.name);
-  }
   const Operand &scale = call.in(QConvAttrs::kScale), &bias = call.in(QConvAttrs::kBias);
   for (const Operand* in : {&scale, &bias}) {
     if (!in->constant) return no("is not constant", in->name);

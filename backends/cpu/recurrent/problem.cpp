@@ -61,7 +61,7 @@ RecurrentProblem::RecurrentProblem(const RecurrentAttrs& attributes, const Invoc
   if (!attrs.has_lengths) return;
   lengths = read.floats(attrs.lengths_index(), "lengths", {rest});
   for (std::size_t row = 0; row < batch; ++row)
-    if (!(lengths[row] >= 0 && lengths[row] <= static_cast<float>(seq)))
+    if (!(lengths[row] >= 0 && static_cast<double>(lengths[row]) <= static_cast<double>(seq)))
       read.fail("a length is not within the " + std::to_string(seq) + " steps of x");
 }
 

@@ -16,6 +16,9 @@ RecurrentRun::RecurrentRun(const RecurrentProblem& problem, const RecurrentWeigh
       padded_(blocks_ * kUnits),
       gate_floats_(padded_ * weights.project.matrix.gates),
       step_bytes_(code.step_bytes ? code.step_bytes(std::max(problem.input, padded_)) : 0) {
+  constexpr double kMost = 1e15;  // bytes: more would not even be counted right
+  if (static_cast<double>(p_.dirs * chunk_) * static_cast<double>(p_.batch) * static_cast<double>(gate_floats_) > kMost)
+    throw Error(ErrorKind::unsupported, "a recurrent layer of " + std::to_string(p_.batch) + " rows is too large");
   const std::size_t states = p_.dirs * p_.batch * padded_, most_rows = chunk_ * p_.batch;
   const auto floats = [&](std::size_t count) { return reinterpret_cast<float*>(call.scratch(count * sizeof(float))); };
   memory_.gates = floats(p_.dirs * chunk_ * p_.batch * gate_floats_);
