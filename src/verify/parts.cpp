@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <set>
@@ -220,18 +221,39 @@ Parts compare_parts(const Sessions& sessions, const Model& original, const Model
   return Comparison(sessions, original, other, feeds, reference, session).parts();
 }
 
-bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
-                 std::size_t output, const Tensor& result) {
-  const Tensor& expected = reference.outputs[feed][output];
+namespace {
+
+/// How far each nudge in turn has moved an output of the original by then, until `enough` of it.
+void nudge(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
+           std::size_t output, const std::function<bool(const std::vector<double>&)>& enough) {
   const Feeds& feeds = reference.feeds[feed].values;
   std::vector<double> moved;
   for (unsigned i = 0; i < kNudges; ++i) {
     const auto session =
         open_session(sessions.runtime, with_nudged_constants(original, kOften, i), {.optimize = false});
-    add(moved, expected, session->run(nudged(original, feeds, kOften, i)).at(output));
-    if (is_rounding(moved, expected, result, 1, reference.sections[output])) return true;
+    add(moved, reference.outputs[feed][output], session->run(nudged(original, feeds, kOften, i)).at(output));
+    if (enough(moved)) return;
   }
-  return false;
+}
+
+}  // namespace
+
+bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
+                 std::size_t output, const Tensor& result) {
+  bool found = false;
+  nudge(sessions, original, reference, feed, output, [&](const std::vector<double>& moved) {
+    return found = is_rounding(moved, reference.outputs[feed][output], result, 1, reference.sections[output]);
+  });
+  return found;
+}
+
+bool digits_move(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
+                 std::size_t output, double far) {
+  bool found = false;
+  nudge(sessions, original, reference, feed, output, [&](const std::vector<double>& moved) {
+    return found = std::ranges::any_of(moved, [&](double each) { return each >= far; });
+  });
+  return found;
 }
 
 }  // namespace modelflow

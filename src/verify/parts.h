@@ -32,4 +32,8 @@ bool decides(const Graph& graph);
 bool is_rounding(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
                  std::size_t output, const Tensor& result);
 
+/// Whether such digits move any number of this output by `far` or more.
+bool digits_move(const Sessions& sessions, const Model& original, const Reference& reference, std::size_t feed,
+                 std::size_t output, double far);
+
 }  // namespace modelflow
