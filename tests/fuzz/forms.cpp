@@ -157,7 +157,7 @@ class Bench {
   std::vector<Form> lowered(const std::string& mode, Options options) {
     options.precision = parse_precision(mode);
     options.max_drop = 100;
-    options.observer = Observer::minmax;
+    if (options.precision == Precision::i8) options.observer = Observer::minmax;
     std::vector<Feeds> feeds;
     std::size_t first = judge_.samples().size();
     for (std::size_t i = 0; i < judge_.samples().size(); ++i) {
