@@ -182,9 +182,10 @@ TEST_F(PartsTest, PartsOfOneValueAreJudgedEachByItsOwnSize) {
   const auto model = [](const std::string& nodes) {
     return Model::from_text(
         "<ir_version: 8, opset_import: [\"\" : 17]>\n"
-        "g (float[1,2] x) => (float[1,4] y) <float big = {640}, float one = {1}, float[4] both = {640, 640, 1, 1}, "
+        "g (float[1,2] x) => (float[1,4] y, int64[1,1] k) <float big = {640}, float one = {1}, float[4] both = {640, "
+        "640, 1, 1}, "
         "float[4] off = {0, 0, 0.05, 0}, float[4] digits = {0.0001, 0, 0, 0.0000001}> {\n" +
-        nodes + "}");
+        nodes + "k = ArgMax <axis = 1> (x)\n}");  // where something decides, parts alone tell rounding from faults
   };
   const Feeds feeds = {{"x", Tensor::of<float>({1, 2}, {1, 0.5F})}};
   const Model original = model("c = Mul (x, big) d = Mul (x, one) y = Concat <axis = 1> (c, d)\n");
