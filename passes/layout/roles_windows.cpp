@@ -36,7 +36,7 @@ bool runs(const Node& node, Facts& facts, std::string op, const Attrs& attrs, st
   return false;
 }
 
-Role role_for(std::string op, Attrs attrs, std::size_t inputs) {
+Role role_for(const std::string& op, const Attrs& attrs, std::size_t inputs) {
   Role role{.inputs = {0}};
   role.make = [op = "modelflow." + op, attrs, inputs](Move& move) {
     const std::vector<Value*> operands(move.inputs.begin(), move.inputs.begin() + static_cast<std::ptrdiff_t>(inputs));
@@ -50,7 +50,7 @@ std::optional<Role> global(const Node& node, Facts& facts) {
   Attrs attrs{{"mode", std::string("global_average")}, {"count_include_pad", std::int64_t{0}}};
   for (const char* name : {"kernel_shape", "strides", "pads"}) attrs.set(name, Ints{});
   if (!runs(node, facts, "Pool", attrs, 1)) return {};
-  return role_for("Pool", std::move(attrs), 1);
+  return role_for("Pool", attrs, 1);
 }
 
 std::optional<Role> pool_role(const Node& node, Facts& facts) {
@@ -68,7 +68,7 @@ std::optional<Role> pool_role(const Node& node, Facts& facts) {
   for (const char* name : {"ceil_mode", "count_include_pad"}) attrs.set(name, Attr(node.attrs.integer(name)));
   const std::string op = node.input(0)->dtype() == DType::u8 ? "QPool" : "Pool";
   if (!runs(node, facts, op, attrs, 1)) return {};
-  return role_for(op, std::move(attrs), 1);
+  return role_for(op, attrs, 1);
 }
 
 /// Channels side by side. The runtime copies them one pixel after the other on one thread.
@@ -107,7 +107,7 @@ std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
   const Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}};
   const std::size_t inputs = biased ? 3 : 2;
   if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
-  Role role = role_for("ConvTranspose", std::move(attrs), inputs);
+  Role role = role_for("ConvTranspose", attrs, inputs);
   role.make = [make = std::move(role.make)](Move& move) {
     for (std::size_t i = 1; i < move.inputs.size(); ++i) move.inputs[i] = in_graph(move.graph, move.inputs[i]);
     return make(move);
