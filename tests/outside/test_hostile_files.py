@@ -3,7 +3,6 @@ second and little memory, and nothing opened beside the model's directory."""
 import ctypes
 import os
 import pathlib
-import resource
 import select
 import struct
 import subprocess

@@ -7,7 +7,7 @@ import sys
 
 import onnx
 import pytest
-from conftest import BUILD, close, run, session
+from conftest import BUILD, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ import zipfile
 
 from onnx import StringStringEntryProto, TensorAnnotation, TensorProto, helper
 
-from .case import Case, cases_of, floats, info, ints, model, node, number
+from .case import Case, cases_of, floats, info, model, node, number
 
 
 def whole():

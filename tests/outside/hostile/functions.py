@@ -1,7 +1,7 @@
 """Local functions that call themselves or grow without end, graphs in graphs in graphs, and graphs that are none."""
 from onnx import AttributeProto, FunctionProto, TensorProto, helper
 
-from .case import Case, cases_of, floats, graph, info, ints, model, node, number
+from .case import Case, cases_of, floats, graph, info, model, node, number
 
 OPSETS = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
 

@@ -1,6 +1,5 @@
 """Shapes, tensors and constants that ask for more than there is, or hold something else than they say."""
 import numpy as np
-import onnx
 from onnx import AttributeProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
 from .case import Case, cases_of, floats, info, ints, model, node, number
