@@ -241,62 +241,37 @@ TEST(Conv, WindowsOfNothingButPadding) {
 
 constexpr std::size_t kLittle = 4 << 20;
 
-/// Windows far wider than their image lie in padding, and no kernel makes room for all of it.
-TEST(Conv, FarWindowsTakeLittleMemory) {
+/// A convolution of 3x3 windows on 4x4 pixels, with known extents and without: no kernel makes room for all of what
+/// lies between pixels and around them.
+void takes_little_memory(std::int64_t group, const char* layout, Attrs attrs) {
   HostThreads pool(2);
-  for (const std::int64_t group : {1, 16}) {
-    for (const std::int64_t far : {400, 300000}) {
-      for (const char* layout : {"NHWC", "NCHW"}) {
-        const bool last = std::string_view(layout) == "NHWC";
-        const Case made(last ? Dims{1, 4, 4, 16} : Dims{1, 16, 4, 4}, {16, 16 / group, 3, 3},
-                        {{"dilations", Ints{far, far}},
-                         {"pads", Ints{far, far, far, far}},
-                         {"group", group},
-                         {"x_layout", std::string(layout)}});
-        const std::vector<Tensor> in = operands(made.call);
-        Call unknown = made.call;
-        unknown.inputs[0].shape = Shape();
-        for (const Call& call : {made.call, unknown}) {
-          for (const Kernel* kernel : kernels()) {
-            if (!kernel->takes(call, Target::host())) continue;
-            CountedInvocation run(pool, in);
-            kernel->create(call, Target::host())->run(run);
-            EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
-            ASSERT_NO_FATAL_FAILURE(expect_near(reference(made.call, in), run.result(0), describe(*kernel, call)));
-          }
-        }
-      }
+  const bool last = std::string_view(layout) == "NHWC";
+  attrs.set("group", group).set("x_layout", std::string(layout));
+  const Case made(last ? Dims{1, 4, 4, 16} : Dims{1, 16, 4, 4}, {16, 16 / group, 3, 3}, std::move(attrs));
+  const std::vector<Tensor> in = operands(made.call);
+  Call unknown = made.call;
+  unknown.inputs[0].shape = Shape();
+  for (const Call& call : {made.call, unknown}) {
+    for (const Kernel* kernel : kernels()) {
+      if (!kernel->takes(call, Target::host())) continue;
+      CountedInvocation run(pool, in);
+      kernel->create(call, Target::host())->run(run);
+      EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
+      ASSERT_NO_FATAL_FAILURE(expect_near(reference(made.call, in), run.result(0), describe(*kernel, call)));
     }
   }
 }
 
-/// Nor do strides and borders, which in a small image are all that lies between its pixels.
-TEST(Conv, FarStridesTakeLittleMemory) {
-  HostThreads pool(2);
-  for (const std::int64_t group : {1, 16}) {
-    for (const std::int64_t far : {400L, 300000L, (1L << 31) - 1}) {
-      for (const char* layout : {"NHWC", "NCHW"}) {
-        const bool last = std::string_view(layout) == "NHWC";
-        const Case made(last ? Dims{1, 4, 4, 16} : Dims{1, 16, 4, 4}, {16, 16 / group, 3, 3},
-                        {{"strides", Ints{far, far}},
-                         {"pads", Ints{far, far, far, far}},
-                         {"group", group},
-                         {"x_layout", std::string(layout)}});
-        const std::vector<Tensor> in = operands(made.call);
-        Call unknown = made.call;
-        unknown.inputs[0].shape = Shape();
-        for (const Call& call : {made.call, unknown}) {
-          for (const Kernel* kernel : kernels()) {
-            if (!kernel->takes(call, Target::host())) continue;
-            CountedInvocation run(pool, in);
-            kernel->create(call, Target::host())->run(run);
-            EXPECT_LT(run.asked, kLittle) << describe(*kernel, call);
-            ASSERT_NO_FATAL_FAILURE(expect_near(reference(made.call, in), run.result(0), describe(*kernel, call)));
-          }
-        }
-      }
-    }
-  }
+/// Windows far wider than their image lie in padding; strides and borders are all that lies between its pixels.
+TEST(Conv, FarWindowsAndStridesTakeLittleMemory) {
+  const auto everywhere = [](const char* what, std::int64_t far) {
+    for (const std::int64_t group : {1, 16})
+      for (const char* layout : {"NHWC", "NCHW"})
+        ASSERT_NO_FATAL_FAILURE(
+            takes_little_memory(group, layout, {{what, Ints{far, far}}, {"pads", Ints{far, far, far, far}}}));
+  };
+  for (const std::int64_t far : {400L, 300000L}) ASSERT_NO_FATAL_FAILURE(everywhere("dilations", far));
+  for (const std::int64_t far : {400L, 300000L, (1L << 31) - 1}) ASSERT_NO_FATAL_FAILURE(everywhere("strides", far));
 }
 
 /// The same numbers in other groups are packed in another way.

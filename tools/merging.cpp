@@ -60,10 +60,7 @@ Model load_merged(const Arguments& arguments, Progress& progress, std::vector<st
   for (const std::string& note : merged.notes) notes.push_back(note);
   if (arguments.options.verify) {
     progress.show("compare with the parts in turn", 0);
-    std::string why;
-    const std::shared_ptr<Runtime> runtime = Runtime::find(&why, arguments.options.custom_ops);
-    const MergeCheck check = runtime ? check_merge(*runtime, parts, merged, arguments.options) : MergeCheck{0, 0, why};
-    notes.push_back(check.text());
+    notes.push_back(check_merge(parts, merged, arguments.options).text());
   }
   return std::move(merged.model);
 }

@@ -60,6 +60,8 @@ struct MergeCheck {
 /// Runs the parts and what was merged from them on Options::inputs, or on made-up ones. Throws Error(verification)
 /// where they differ.
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options);
+/// The same in the ONNX Runtime that is found, with Options::custom_ops; why_not says where there is none.
+MergeCheck check_merge(const std::vector<Part>& parts, const Merged& merged, const Options& options);
 
 /// "encoder.hidden=decoder.memory", for models of these names; names may hold dots and equals signs themselves. Throws
 /// Error(usage) that says what there is.

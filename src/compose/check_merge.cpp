@@ -136,4 +136,10 @@ MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const M
   return check;
 }
 
+MergeCheck check_merge(const std::vector<Part>& parts, const Merged& merged, const Options& options) {
+  std::string why;
+  const std::shared_ptr<Runtime> runtime = Runtime::find(&why, options.custom_ops);
+  return runtime ? check_merge(*runtime, parts, merged, options) : MergeCheck{.why_not = why};
+}
+
 }  // namespace modelflow

@@ -65,14 +65,16 @@ bool in_low_precision(const Value& value) {
   return dtype == DType::u8 || dtype == DType::i8 || dtype == DType::bf16 || dtype == DType::f16;
 }
 
-bool Lowering::measurable() const { return options.measure && options.target.is_host() && !plugin.empty(); }
-
 Trials::Trials(const Lowering& work, const std::vector<Feeds>& synthetic)
     : work(work),
       samples(work.options, synthetic),
       reference(work.sessions, work.precise.original, samples.evaluation(), work.options.threads),
       base(work.precise.corrected.forms.whole()) {
   if (half_type(work.options) != DType::undefined) name_nodes(base);
+}
+
+bool Trials::measurable() const {
+  return work.options.measure && work.options.target.is_host() && !work.plugin.empty() && !samples.evaluation().empty();
 }
 
 Trial Trials::make(Allowed allowed, std::size_t most_samples) {

@@ -33,9 +33,6 @@ struct Lowering {
   const Pipeline& pipeline;
   Sessions sessions;
   const std::filesystem::path& plugin;
-
-  /// Whether forms of the model can be timed here.
-  bool measurable() const;
 };
 
 /// Makes forms of a model in lower precision and says what they cost.
@@ -48,8 +45,8 @@ class Trials {
   Trial make(Allowed allowed, std::size_t most_samples = SIZE_MAX);
   /// Judged by the user's own figure, where there is one.
   Trial scored(Trial made);
-  /// Whether forms of the model can be timed here: there is a sample, too.
-  bool measurable() const { return work.measurable() && !samples.evaluation().empty(); }
+  /// Whether forms of the model can be timed here.
+  bool measurable() const;
   /// Times on the first sample; the first model is the baseline.
   std::vector<Timing> time(const std::vector<const Model*>& models, double seconds) const;
   /// What runtimes load of a fused model.

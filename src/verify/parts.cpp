@@ -91,7 +91,7 @@ void add(std::vector<double>& moved, const Tensor& a, const Tensor& b) {
 
 /// What is no difference in each cell of floats: what difference() lets pass.
 std::vector<double> bounds_of(const std::vector<double>& x, const Cells& cells) {
-  std::vector<double> bounds(cells.floors.size());
+  std::vector<double> bounds = cells.floors;
   for (std::size_t i = 0; i < x.size(); ++i)
     if (double& bound = bounds[cells.of[i]]; std::isfinite(x[i])) bound = std::max(bound, kTolerance * std::abs(x[i]));
   return bounds;
@@ -106,8 +106,7 @@ bool is_rounding(const std::vector<double>& moved, const Tensor& a, const Tensor
       is_float(a.dtype()) ? bounds_of(x, cells) : std::vector<double>(cells.floors.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) continue;
-    const double bound = std::max(bounds[cells.of[i]], is_float(a.dtype()) ? cells.floors[cells.of[i]] : 0);
-    if (!(std::abs(x[i] - y[i]) <= bound + often * moved[i])) return false;
+    if (!(std::abs(x[i] - y[i]) <= bounds[cells.of[i]] + often * moved[i])) return false;
   }
   return true;
 }
