@@ -1,6 +1,8 @@
 // The loops of channels.h, written over vectors (see vector.h).
 #pragma once
 
+#include <limits>
+
 #include "backends/cpu/loops/channels.h"
 #include "backends/cpu/vector/convert.h"
 
@@ -31,6 +33,30 @@ MODELFLOW_FLAT void largest_rows(const T* x, std::size_t rows, std::size_t strid
     for (std::size_t r = 0; r < rows; ++r) b = maximum(b, load(x + r * stride + c, part));
     store(best + c, b, part);
   });
+}
+
+/// y[i, c] = last(start joined with all x[r, c] of window i, one after the other).
+template <class Join, class Last>
+MODELFLOW_INLINE void join_windows(FloatWindows w, float start, float* y, Join join, Last last) {
+  for (; w.count > 0; --w.count, w.x += w.step, y += w.channels) {
+    vectors(w.channels, [&](std::size_t c, auto part) {
+      Floats joined = all(start);
+      const float* row = w.x + c;
+      for (std::size_t h = 0; h < w.high; ++h, row += w.line)
+        for (std::size_t i = 0; i < w.wide; ++i) joined = join(joined, load(row + i * w.channels, part));
+      store(y + c, last(joined), part);
+    });
+  }
+}
+
+MODELFLOW_FLAT void max_windows(const FloatWindows& windows, float* y) {
+  const auto larger = [](Floats a, Floats b) { return maximum(a, b); };
+  join_windows(windows, -std::numeric_limits<float>::infinity(), y, larger, [](Floats x) { return x; });
+}
+
+MODELFLOW_FLAT void mean_windows(const FloatWindows& windows, float count, float* y) {
+  const auto sum = [](Floats a, Floats b) { return a + b; };
+  join_windows(windows, 0, y, sum, [by = all(count)](Floats x) { return x / by; });
 }
 
 // x may be y. x * (1 + factor) would keep an infinity that x + x * 0 makes NaN.

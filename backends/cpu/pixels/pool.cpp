@@ -26,13 +26,44 @@ struct Axis {
   std::int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0, end = 0;
   std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(o * stride - begin, 0); }
   std::int64_t last(std::int64_t o) const { return std::min(o * stride - begin + kernel, in); }
+  /// How many windows from `o` on have the same extent: those that padding cuts stand alone.
+  std::int64_t alike(std::int64_t o) const {
+    if (o * stride < begin || in - kernel + begin < o * stride) return 1;
+    return std::min((in - kernel + begin) / stride + 1, out) - o;
+  }
 };
 
-/// What a window holds of an image.
+/// What a window holds of an image, and those beside it that hold as much.
 template <class T>
-struct Window {
+struct Windows {
   const T* x;
-  std::size_t high, wide, line, channels;  ///< `line`: elements from one line of the image to the next
+  /// `line`: elements from one line of the image to the next, `step`: from one window to the next.
+  std::size_t high, wide, line, channels, count, step;
+
+  /// f(window, its result)
+  template <class Result, class F>
+  void each(Result* y, F f) const {
+    for (std::size_t i = 0; i < count; ++i)
+      f(Windows{x + i * step, high, wide, line, channels, 1, 0}, y + i * channels);
+  }
+};
+
+struct Floats {
+  using Element = float;
+  using Result = float;
+  static constexpr DType dtype = DType::f32;
+
+  static void max(const VectorCode& code, const Windows<float>& w, float* y) {
+    code.channels.max_windows({w.x, w.high, w.wide, w.line, w.channels, w.count, w.step}, y);
+  }
+  static void average(const VectorCode& code, const Windows<float>& w, std::int64_t valid, float* y) {
+    // A window of nothing: 0 / 1.
+    const auto count = static_cast<float>(std::max<std::int64_t>(valid, 1));
+    code.channels.mean_windows({w.x, w.high, w.wide, w.line, w.channels, w.count, w.step}, count, y);
+  }
+  static void global(const VectorCode& code, const float* x, const ChannelTensor& t, float* y, Invocation& call) {
+    channel_mean(code, x, t, y, call);
+  }
 };
 
 /// A quotient, as the op says it: a product with the inverse falls on the other side of the steps of bfloat16 too
@@ -42,26 +73,6 @@ void divide(float* sums, std::size_t n, std::int64_t count) {
   for (std::size_t i = 0; i < n; ++i) sums[i] = count > 0 ? sums[i] / by : 0;
 }
 
-struct Floats {
-  using Element = float;
-  using Result = float;
-  static constexpr DType dtype = DType::f32;
-
-  static void max(const VectorCode& code, const Window<float>& w, float* y) {
-    std::fill_n(y, w.channels, -std::numeric_limits<float>::infinity());
-    for (std::size_t h = 0; h < w.high; ++h)
-      code.channels.max_rows(w.x + h * w.line, w.wide, w.channels, w.channels, y);
-  }
-  static void average(const VectorCode& code, const Window<float>& w, std::int64_t count, float* y) {
-    std::fill_n(y, w.channels, 0.0f);
-    for (std::size_t h = 0; h < w.high; ++h) code.channels.add_rows(w.x + h * w.line, w.wide, w.channels, y);
-    divide(y, w.channels, count);
-  }
-  static void global(const VectorCode& code, const float* x, const ChannelTensor& t, float* y, Invocation& call) {
-    channel_mean(code, x, t, y, call);
-  }
-};
-
 /// Results in bfloat16, of numbers in it or in float32, computed in float32.
 template <class T>
 struct Rounded {
@@ -69,7 +80,7 @@ struct Rounded {
   using Result = std::uint16_t;
   static constexpr DType dtype = std::is_same_v<T, std::uint16_t> ? DType::bf16 : DType::f32;
 
-  static void max(const VectorCode& code, const Window<T>& w, std::uint16_t* y) {
+  static void max(const VectorCode& code, const Windows<T>& w, std::uint16_t* y) {
     by_block(code, w, -std::numeric_limits<float>::infinity(), 1, y, [&](const T* row, std::size_t n, float* best) {
       if constexpr (dtype == DType::bf16)
         code.channels.max_rows_bf16(row, w.wide, w.channels, n, best);
@@ -77,9 +88,9 @@ struct Rounded {
         code.channels.max_rows(row, w.wide, w.channels, n, best);
     });
   }
-  static void average(const VectorCode& code, const Window<T>& w, std::int64_t count, std::uint16_t* y) {
+  static void average(const VectorCode& code, const Windows<T>& w, std::int64_t valid, std::uint16_t* y) {
     float room[kBlock];
-    by_block(code, w, 0, count, y, [&](const T* row, std::size_t n, float* sum) {
+    by_block(code, w, 0, valid, y, [&](const T* row, std::size_t n, float* sum) {
       for (std::size_t i = 0; i < w.wide; ++i)
         code.channels.add_rows(floats(code, row + i * w.channels, n, room), 1, n, sum);
     });
@@ -105,16 +116,18 @@ struct Rounded {
   /// take(channels of the first pixel of a line of the window, how many, what they come to); `count`: what that is
   /// divided by.
   template <class Take>
-  static void by_block(const VectorCode& code, const Window<T>& w, float start, std::int64_t count, std::uint16_t* y,
-                       Take take) {
-    float values[kBlock];
-    for (std::size_t c = 0; c < w.channels; c += kBlock) {
-      const std::size_t n = std::min(kBlock, w.channels - c);
-      std::fill_n(values, n, start);
-      for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
-      if (count != 1) divide(values, n, count);
-      code.channels.narrow(values, n, y + c);
-    }
+  static void by_block(const VectorCode& code, const Windows<T>& windows, float start, std::int64_t count,
+                       std::uint16_t* y, Take take) {
+    windows.each(y, [&](const Windows<T>& w, std::uint16_t* to) {
+      float values[kBlock];
+      for (std::size_t c = 0; c < w.channels; c += kBlock) {
+        const std::size_t n = std::min(kBlock, w.channels - c);
+        std::fill_n(values, n, start);
+        for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
+        if (count != 1) divide(values, n, count);
+        code.channels.narrow(values, n, to + c);
+      }
+    });
   }
 };
 
@@ -123,20 +136,14 @@ struct Bytes {
   using Result = std::uint8_t;
   static constexpr DType dtype = DType::u8;
 
-  static void max(const VectorCode& code, const Window<std::uint8_t>& w, std::uint8_t* y) {
-    code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, y);
+  static void max(const VectorCode& code, const Windows<std::uint8_t>& windows, std::uint8_t* y) {
+    windows.each(y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) {
+      code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, to);
+    });
   }
-  static void average(const VectorCode& code, const Window<std::uint8_t>& w, std::int64_t count, std::uint8_t* y) {
-    constexpr std::size_t kBlock = 256;  // channels
-    for (std::size_t c = 0; c < w.channels; c += kBlock) {
-      const std::size_t n = std::min(kBlock, w.channels - c);
-      std::uint32_t sum[kBlock] = {};
-      float mean[kBlock];
-      for (std::size_t h = 0; h < w.high; ++h) code.bytes.add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
-      for (std::size_t i = 0; i < n; ++i)
-        mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(count, 1));
-      code.bytes.quantize(kWhole, mean, n, y + c);
-    }
+  static void average(const VectorCode& code, const Windows<std::uint8_t>& windows, std::int64_t valid,
+                      std::uint8_t* y) {
+    windows.each(y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) { average_one(code, w, valid, to); });
   }
   static void global(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y,
                      Invocation& call) {
@@ -148,6 +155,19 @@ struct Bytes {
 
  private:
   static constexpr Quantization kWhole = {1, 0};  // rounds half to even
+
+  static void average_one(const VectorCode& code, const Windows<std::uint8_t>& w, std::int64_t valid, std::uint8_t* y) {
+    constexpr std::size_t kBlock = 256;  // channels
+    for (std::size_t c = 0; c < w.channels; c += kBlock) {
+      const std::size_t n = std::min(kBlock, w.channels - c);
+      std::uint32_t sum[kBlock] = {};
+      float mean[kBlock];
+      for (std::size_t h = 0; h < w.high; ++h) code.bytes.add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
+      for (std::size_t i = 0; i < n; ++i)
+        mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(valid, 1));
+      code.bytes.quantize(kWhole, mean, n, y + c);
+    }
+  }
 };
 
 template <class Type>
@@ -211,17 +231,23 @@ class Pool : public Implementation {
 
   void pool_line(const Element* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
                  Result* y) const {
-    for (std::int64_t ow = 0; ow < w.out; ++ow, y += channels) {
-      const std::int64_t left = w.first(ow), right = w.last(ow), top = h.first(oh), bottom = h.last(oh);
-      const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
-      const Window<Element> window = {image + size(top * w.in + left) * channels, size(bottom - top),
-                                      size(right - left), size(w.in) * channels, channels};
-      if (mode_ == Mode::max) {
-        Type::max(code_, window, y);
-        continue;
-      }
-      const auto valid = static_cast<std::int64_t>(window.high * window.wide);
-      Type::average(code_, window, include_ ? h.kernel * w.kernel : valid, y);
+    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
+    const std::int64_t top = h.first(oh), high = std::max<std::int64_t>(h.last(oh) - top, 0);
+    for (std::int64_t ow = 0, count; ow < w.out; ow += count) {
+      count = w.alike(ow);
+      const std::int64_t left = w.first(ow), wide = std::max<std::int64_t>(w.last(ow) - left, 0);
+      const Windows<Element> windows = {image + size(top * w.in + left) * channels,
+                                        size(high),
+                                        size(wide),
+                                        size(w.in) * channels,
+                                        channels,
+                                        size(count),
+                                        size(w.stride) * channels};
+      if (mode_ == Mode::max)
+        Type::max(code_, windows, y);
+      else
+        Type::average(code_, windows, include_ ? h.kernel * w.kernel : high * wide, y);
+      y += size(count) * channels;
     }
   }
 
