@@ -125,11 +125,23 @@ bool group_norm(const Chosen& c, Operands& made) {
   return true;
 }
 
+/// (n + 1/2) * scale, in the middle of two steps.
+Tensor halves_of(const Tensor& steps, float scale) {
+  return Tensor::make(DType::f32, steps.dims(), [&](std::byte* bytes) {
+    const auto* from = reinterpret_cast<const std::int8_t*>(steps.data());
+    std::transform(from, from + steps.elements(), reinterpret_cast<float*>(bytes),
+                   [scale](int n) { return (static_cast<float>(n) + 0.5f) * scale; });
+  });
+}
+
 bool convert(const Chosen& c, Operands& made) {
   const bool quantizes = made.call.op == "Quantize";
   if (c.word("x_layout") != c.word("y_layout") && (c.word("x_layout") == "NHWC") == quantizes) return false;
   const Dims x = c.list("x");
-  quantizes ? made.feed("x", made.normal(x)) : made.feed("x", made.bytes(x));
+  if (quantizes && c.is("halves"))
+    made.feed_as_is("x", halves_of(made.steps(x), c.real("scale")));
+  else
+    quantizes ? made.feed("x", made.normal(x)) : made.feed("x", made.bytes(x));
   return true;
 }
 
@@ -195,9 +207,11 @@ std::vector<Domain> image_domains() {
                                      numbers("across", {1, 2, 5})};
   const std::vector<Axis> converted = {words("x", {"", "0", "1", "77", "2,31", "5,1030", "1,3,64", "2,40,13", "3,17,5",
                                                    "1,16,9,8", "2,65,7,3", "2,1,3,4,2", "0,3,4,4", "1,3,33,31"}),
-                                       words("x_layout", {"NCHW", "NHWC"}), words("y_layout", {"NCHW", "NHWC"}),
-                                       reals("scale", {0.0173f, 0.5f, 0.002f}),
-                                       numbers("zero_point", {0, 3, 128, 255})};
+                                       words("x_layout", {"NCHW", "NHWC"}),
+                                       words("y_layout", {"NCHW", "NHWC"}),
+                                       reals("scale", {0.0173f, 0.5f, 0.002f, 0.3f}),
+                                       numbers("zero_point", {0, 3, 128, 255}),
+                                       flag("halves")};
   std::vector<Axis> groups = activations();
   for (Axis axis : {kImage, kBatch, numbers("num_groups", {1, 2, 3, 8, 32}), numbers("per_group", {1, 2, 5, 16, 17}),
                     words("layout", {"NHWC", "NCHW"}), reals("epsilon", {1e-5f, 1e-3f}), flag("constant")})
@@ -224,7 +238,9 @@ std::vector<Domain> image_domains() {
        {words("shapes", {"|", "0|0", "1|1", "77|77", "2,9,31|2,1,31", "2,1|1,65", "1,7,7,16|1,7,7,16", "3,1,5|3,4,1",
                          "2,130|2,130", "0,4|1,4"}),
         words("activation", {"None", "Relu"}), side("a_zero_point"), side("b_zero_point"), side("y_zero_point"),
-        reals("a_scale", {0.031f, 0.0071f}), reals("b_scale", {0.017f, 0.09f}), reals("y_scale", {0.0251f, 0.3f})},
+        // Sums of 0.1 and 0.1 or 0.3 in steps of 0.2 are halves as often as not.
+        reals("a_scale", {0.031f, 0.0071f, 0.1f}), reals("b_scale", {0.017f, 0.09f, 0.1f, 0.3f}),
+        reals("y_scale", {0.0251f, 0.3f, 0.2f})},
        qadd},
   };
 }

@@ -1,6 +1,7 @@
 // Operands drawn: normal numbers, weights, special ones.
 #include "tests/domains/operands.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -16,11 +17,16 @@ Tensor drawn(const Dims& dims, Draw draw) {
   });
 }
 
-float special_number(Special kind, bool negative) {
+/// NaN of ONNX Runtime, of CUDA, of either sign, and with a payload: bits that arithmetic on them must not make a
+/// number of.
+constexpr std::uint32_t kNans[] = {0x7fc00000, 0x7fffffff, 0xffffffff, 0x7fc00001};
+
+float special_number(Special kind, std::int64_t which) {
   using Limits = std::numeric_limits<float>;
+  const bool negative = which % 2 == 0;
   switch (kind) {
     case Special::nan:
-      return Limits::quiet_NaN();
+      return std::bit_cast<float>(kNans[which]);
     case Special::infinite:
       return negative ? -Limits::infinity() : Limits::infinity();
     case Special::huge:
@@ -48,7 +54,7 @@ Tensor Operands::spoiled(Tensor value) {
     const std::int64_t most = special_ == Special::huge ? 1 : 3;
     for (std::int64_t i = 0; i < 1 + value.elements() / 40 && i < most; ++i) {
       const std::int64_t at = below(value.elements());
-      const float x = special_number(special_, below(2) == 0);
+      const float x = special_number(special_, below(std::ssize(kNans)));
       if (wide)
         reinterpret_cast<float*>(bytes)[at] = x;
       else

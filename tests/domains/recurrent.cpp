@@ -24,7 +24,7 @@ bool recurrent(const Chosen& c, Operands& made) {
   if (attrs.has_lengths)
     made.feed_as_is("lengths", Tensor::make(DType::f32, {batch}, [&](std::byte* bytes) {
                       for (std::int64_t i = 0; i < batch; ++i)
-                        reinterpret_cast<float*>(bytes)[i] = static_cast<float>(i == 0 ? seq : 1 + made.below(seq));
+                        reinterpret_cast<float*>(bytes)[i] = static_cast<float>(i == 0 ? seq : made.below(seq + 1));
                     }));
   const Dims state = {dirs, batch, hidden};
   if (attrs.has_state) made.feed("initial_h", made.uniform(state, -0.5, 0.5));

@@ -219,6 +219,10 @@ Verdict accepts_attention(const Call& call, const Target&) {
 
 Verdict accepts_low_attention(const Call& call, const Target& target) {
   if (CallAttrs(call).flag("has_grid")) return no("its keys lie in a grid");
+  ops::AttentionDims dims;
+  if (call.op == "QAttention" && ops::read_dims(call, AttentionAttrs(call), dims) && dims.keys.known() &&
+      dims.keys.value() > static_cast<std::int64_t>(kMostStepKeys))
+    return no("more keys than sums of products in 32 bits can hold", call.in(1).name);
   return accepts_attention(call, target);
 }
 

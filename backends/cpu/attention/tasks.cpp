@@ -43,7 +43,9 @@ class FusedAttention : public Implementation {
   void run(Invocation& call) const override {
     AttentionProblem p(attrs_, call);
     p.near = near_;
-    if (p.keys > code_.most_keys) throw Error(ErrorKind::invalid_input, "more keys than sums in 32 bits can hold");
+    if (p.keys > code_.most_keys)
+      throw Error(ErrorKind::limit, "QAttention: " + std::to_string(p.keys) + " keys, sums in 32 bits hold " +
+                                        std::to_string(code_.most_keys) + ": leave attention in float32");
     auto* y = static_cast<float*>(call.output(0, p.y));
     const auto count = static_cast<std::size_t>(element_count(p.y));
     if (count == 0) return;

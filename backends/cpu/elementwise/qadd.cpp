@@ -1,5 +1,6 @@
 // The sum of two tensors of 8-bit numbers with scales of their own.
 #include <algorithm>
+#include <numeric>
 
 #include "backends/broadcast.h"
 #include "backends/call_attrs.h"
@@ -19,8 +20,8 @@ Quantization side(const CallAttrs& attrs, const std::string& of) {
 class QAdd : public Implementation {
  public:
   QAdd(const Call& call, const VectorCode& code)
-      : loops_(code.bytes),
-        sum_{side(call, "a"), side(call, "b"), side(call, "y"), CallAttrs(call).text("activation") == "Relu"} {}
+      : sum_{side(call, "a"), side(call, "b"), side(call, "y"), CallAttrs(call).text("activation") == "Relu"},
+        add_(is_exact(code.bytes) ? code.bytes.add : code.bytes.add_by_definition) {}
 
   void run(Invocation& call) const override {
     const View a = call.input(0), b = call.input(1);
@@ -35,7 +36,7 @@ class QAdd : public Implementation {
       const std::size_t last = std::min(end * kBlock, count);
       if (lay.whole(0) && lay.whole(1)) {
         if (begin < end)
-          loops_.add(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock, y + begin * kBlock);
+          add_(sum_, from_a + begin * kBlock, from_b + begin * kBlock, last - begin * kBlock, y + begin * kBlock);
         return;
       }
       std::uint8_t room_a[kBlock], room_b[kBlock];
@@ -43,14 +44,27 @@ class QAdd : public Implementation {
         const std::size_t n = std::min(kBlock, last - at);
         lay.gather(0, from_a, at, n, room_a);
         lay.gather(1, from_b, at, n, room_b);
-        loops_.add(sum_, room_a, room_b, n, y + at);
+        add_(sum_, room_a, room_b, n, y + at);
       }
     });
   }
 
  private:
-  const ByteLoops& loops_;
+  /// Whether the quick sum of every two numbers is the one that the op says; takes some 50 us.
+  bool is_exact(const ByteLoops& loops) const {
+    std::uint8_t all[256], one[256], quick[256], said[256];
+    std::iota(all, all + 256, std::uint8_t{0});
+    for (int a = 0; a < 256; ++a) {
+      std::fill_n(one, 256, static_cast<std::uint8_t>(a));
+      loops.add(sum_, one, all, 256, quick);
+      loops.add_by_definition(sum_, one, all, 256, said);
+      if (!std::equal(quick, quick + 256, said)) return false;
+    }
+    return true;
+  }
+
   ByteSum sum_;
+  decltype(ByteLoops::add) add_;
 };
 
 Verdict accepts(const Call& call, const Target&) {

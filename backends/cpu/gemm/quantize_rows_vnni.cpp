@@ -9,6 +9,7 @@
 #include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/gemm/epilogue_avx512.h"
 #include "backends/cpu/vector/magnitudes_avx512.h"
+#include "backends/cpu/vector/steps.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -127,14 +128,9 @@ struct ByTensor {
 
   float scale(std::size_t, const float*, std::size_t) const { return unit; }
   MODELFLOW_INLINE __m512i steps(std::size_t, __m512 x) const {
-    // x / unit, as the op says it, where rounding could tell it from x * (1 / unit).
-    const __m512 near = _mm512_set1_ps(0.4999f), far = _mm512_set1_ps(1e6f);
-    __m512 steps = _mm512_mul_ps(x, _mm512_set1_ps(inverse_of(unit)));
-    const __m512 off = _mm512_abs_ps(_mm512_sub_ps(steps, _mm512_roundscale_ps(steps, 8)));
-    const __mmask16 close = _mm512_cmp_ps_mask(off, near, _CMP_GT_OQ);
-    if (close) steps = _mm512_mask_div_ps(steps, close, x, _mm512_set1_ps(unit));
-    steps = _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), far), _mm512_min_ps(far, steps));
-    return _mm512_add_epi32(_mm512_cvtps_epi32(steps), zero);
+    const __m512 far = _mm512_set1_ps(1e6f), steps = Steps(unit)(x);
+    const __m512 within = _mm512_max_ps(_mm512_sub_ps(_mm512_setzero_ps(), far), _mm512_min_ps(far, steps));
+    return _mm512_add_epi32(_mm512_cvtps_epi32(within), zero);
   }
 };
 

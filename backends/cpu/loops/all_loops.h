@@ -25,7 +25,7 @@ constexpr VectorCode kCode = {
     .products = {small_product, column_squares},
     .resize = {across, between},
     .bytes = {max_window, add_byte_rows, sum_bytes, rescale_rows, rescale, quantize, dequantize, quantize_last,
-              dequantize_second, add},
+              dequantize_second, add, add_by_definition},
     .scan = {selective_steps<false>, selective_steps<true>},
 };
 

@@ -54,7 +54,12 @@ struct ByteLoops {
   void (*quantize_last)(const Quantization& q, const Planes& planes, const float* x, std::uint8_t* y);
   /// From channels last to channels second.
   void (*dequantize_second)(const Quantization& q, const Planes& planes, const std::uint8_t* x, float* y);
+  /// With factors made of the scales: what lies in the middle of two steps may be rounded to the other side, and
+  /// factors above 1e6 leave 32 bits.
   void (*add)(const ByteSum& sum, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y);
+  /// As the op says it.
+  void (*add_by_definition)(const ByteSum& sum, const std::uint8_t* a, const std::uint8_t* b, std::size_t n,
+                            std::uint8_t* y);
 };
 
 }  // namespace modelflow::cpu

@@ -1,11 +1,10 @@
 // Loops over 8-bit numbers, compiled for each instruction set (see vector.h).
 #pragma once
 
-#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/loops/bytes.h"
 #include "backends/cpu/loops/bytes_transpose_avx512.h"
 #include "backends/cpu/vector/bytes.h"
-#include "backends/cpu/vector/math.h"
+#include "backends/cpu/vector/steps.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -106,8 +105,16 @@ void rescale(const Rescale& r, const std::uint8_t* x, float factor, std::size_t 
 
 MODELFLOW_INLINE void quantize_row(const Quantization& q, const float* x, std::size_t n, std::uint8_t* y) {
   const ToByte byte{q.zero};
-  const Floats inverse = all(inverse_of(q.scale));
-  write_bytes(n, y, [&](std::size_t i, auto part) { return byte(load(x + i, part) * inverse); });
+  const Steps steps(q.scale);
+  std::size_t i = 0;
+  for (; i + kBytes <= n; i += kBytes) {
+    const auto number = [&](int v) { return load(x + i + static_cast<std::size_t>(v) * kLanes); };
+    Floats of[] = {number(0) * steps.inverse, number(1) * steps.inverse, number(2) * steps.inverse,
+                   number(3) * steps.inverse};
+    steps.settle(of, number);
+    store(y + i, narrowed(byte(of[0]), byte(of[1]), byte(of[2]), byte(of[3])));
+  }
+  write_bytes(n - i, y + i, [&](std::size_t at, auto part) { return byte(steps(load(x + i + at, part))); });
 }
 
 MODELFLOW_INLINE void dequantize_row(const Quantization& q, const std::uint8_t* x, std::size_t n, float* y) {
@@ -194,14 +201,21 @@ void add(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::si
     return as_floats(load_bytes(a + i, part)) * fa + (as_floats(load_bytes(b + i, part)) * fb + rest);
   };
   const std::int32_t zero = s.y.zero;
-  if (255 * (fa + fb) > 1e9f) {
-    const Floats least = all(s.relu ? 0.0f : -1024.0f);
-    return write_bytes(n, y, [=](std::size_t i, auto part) { return ToByte{zero}(max(sum(i, part), least)); });
-  }
   // Such sums are integers of 32 bits, and cutting them took a quarter of the time.
   if (s.relu)
     return write_bytes(n, y, [=](std::size_t i, auto part) { return nearest(max(sum(i, part), Floats{})) + zero; });
   write_bytes(n, y, [=](std::size_t i, auto part) { return nearest(sum(i, part)) + zero; });
+}
+
+void add_by_definition(const ByteSum& s, const std::uint8_t* a, const std::uint8_t* b, std::size_t n, std::uint8_t* y) {
+  const ToByte byte{s.y.zero};
+  const Floats unit = all(s.y.scale), least = all(s.relu ? 0.0f : -1024.0f);
+  const auto number = [](const std::uint8_t* x, const Quantization& q, std::size_t i, auto part) {
+    return rounded(as_floats(load_bytes(x + i, part) - q.zero) * q.scale);
+  };
+  write_bytes(n, y, [=](std::size_t i, auto part) {
+    return byte(max((number(a, s.a, i, part) + number(b, s.b, i, part)) / unit, least));
+  });
 }
 
 }  // namespace

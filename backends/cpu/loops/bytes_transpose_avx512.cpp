@@ -3,8 +3,8 @@
 // to 1.9 times as long for 24 to 256 channels and 3.7 times for the three of an image (Sapphire Rapids).
 #include "backends/cpu/loops/bytes_transpose_avx512.h"
 
-#include "backends/cpu/frame/int8_rounding.h"
 #include "backends/cpu/vector/bytes.h"
+#include "backends/cpu/vector/steps.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -13,21 +13,27 @@ constexpr std::size_t kChannels = 16, kPixels = 64;
 
 /// 64 floats to bytes.
 struct Quantizer {
-  Floats inverse;
+  Steps steps;
   ToByte byte;
 
-  explicit Quantizer(const Quantization& q) : inverse(all(inverse_of(q.scale))), byte{q.zero} {}
+  explicit Quantizer(const Quantization& q) : steps(q.scale), byte{q.zero} {}
 
-  MODELFLOW_INLINE Ints number(Floats x) const { return byte(x * inverse); }
+  template <class Number>
+  MODELFLOW_INLINE Bytes bytes_of(Number number) const {
+    Floats of[] = {number(0) * steps.inverse, number(1) * steps.inverse, number(2) * steps.inverse,
+                   number(3) * steps.inverse};
+    steps.settle(of, number);
+    return narrowed(byte(of[0]), byte(of[1]), byte(of[2]), byte(of[3]));
+  }
   MODELFLOW_INLINE Bytes operator()(const float* x) const {
-    return narrowed(number(load(x)), number(load(x + 16)), number(load(x + 32)), number(load(x + 48)));
+    return bytes_of([&](int v) { return load(x + 16 * v); });
   }
   /// Reads the first n < 64.
   MODELFLOW_INLINE Bytes operator()(const float* x, std::size_t n) const {
-    const auto part = [&](std::size_t i) {
-      return n > i ? number(_mm512_maskz_loadu_ps(first_lanes(n - i), x + i)) : Ints{};
-    };
-    return narrowed(part(0), part(16), part(32), part(48));
+    return bytes_of([&](int v) {
+      const std::size_t i = 16 * static_cast<std::size_t>(v);
+      return n > i ? _mm512_maskz_loadu_ps(first_lanes(n - i), x + i) : Floats{};
+    });
   }
 };
 

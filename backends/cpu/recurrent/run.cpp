@@ -112,9 +112,15 @@ void RecurrentRun::step(const RecurrentLane& lane, std::size_t step, std::size_t
   run(part);
 }
 
+// A row of length 0 has no last state, whatever the initial one is: zeros, as in ONNX Runtime.
 void RecurrentRun::finish(const RecurrentLane& lane) const {
   for (std::size_t row = lane.begin; row < lane.end; ++row) {
     const std::size_t to = p_.state_at(lane.dir, row);
+    if (p_.lengths && p_.length(row) == 0) {
+      if (p_.y_h) std::fill_n(p_.y_h + to, p_.hidden, 0.0f);
+      if (p_.y_c) std::fill_n(p_.y_c + to, p_.hidden, 0.0f);
+      continue;
+    }
     if (p_.y_h) std::copy_n(state(p_.length(row), lane.dir, row), p_.hidden, p_.y_h + to);
     if (p_.y_c) std::copy_n(memory_.c + (lane.dir * p_.batch + row) * padded_, p_.hidden, p_.y_c + to);
   }

@@ -80,7 +80,8 @@ struct QuickExp {
     p = p * f + 0.240222424f;
     p = p * f + 0.693147004f;
     p = p * f + 1.0f;
-    return from_bits(bits(p) + (bits(t) << 23));  // the lowest bits of t count ones
+    // The lowest bits of t count ones. Added to the bits of p, they could make a number of NaN.
+    return p * from_bits((bits(t) << 23) + bits(all(1.0f)));
   }
 };
 
