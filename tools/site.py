@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The pages of docs/ as a site: python site.py FOLDER, with mkdocs-material installed (tools/site sees to that).
 
-Pages keep their words; links between them lead to their places in the site, and links to files of the project to pages that
-show these files. Whatever mkdocs warns of is an error. The site asks nobody for anything and opens from disk."""
+FOLDER is one that is empty, not there yet, or a site that this made, which is replaced. Pages keep their words; links between
+them lead to their places in the site, and links to files of the project to pages that show these files. Whatever mkdocs warns of
+is an error. The site asks nobody for anything and opens from disk."""
 import os
 import pathlib
 import re
@@ -20,6 +21,7 @@ NAV = [("ModelFlow", ["index", "tutorial", "python", "commands", "compose", "dep
        ("What it does", ["report", "quantization", "accuracy", "coverage", "exports", "exports-avx512", "passes"]),
        ("Why to trust it", ["trust", "measuring", "security"]),
        ("How it works", ["architecture", "kernels", "text", "files", "building", "changelog"])]
+MARK = ".modelflow-site"  # a file in each site: who has it may be replaced
 LANGUAGES = {".py": "python", ".cpp": "cpp", ".c": "c", ".h": "cpp", ".txt": "cmake", ".sh": "sh"}
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -69,9 +71,18 @@ def for_the_site(page, place, known, sources):
     return re.sub(r"(?m)^(?![-*\d|\s#>`])(.+)\n(?=[-*] )", r"\1\n\n", text)  # a list begins behind an empty line here
 
 
+def refuse_what_is_no_site(out):
+    """Whatever lies in a folder that this did not make is somebody's."""
+    if out.exists() and not (out / MARK).exists() and (not out.is_dir() or any(out.iterdir())):
+        print(f"site: '{out}' is there and is no site of this tool (no {MARK} in it): name another folder, or remove it yourself", file=sys.stderr)
+        sys.exit(2)
+
+
 def main():
     out = pathlib.Path(sys.argv[1]).resolve()
-    with tempfile.TemporaryDirectory(prefix="modelflow-site-") as folder:
+    refuse_what_is_no_site(out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as folder:
         folder, known, sources = pathlib.Path(folder), pages(), {}
         texts = {place: for_the_site(page, place, known, sources) for page, place in known.items()}
         for place, text in {**texts, **sources}.items():
@@ -80,9 +91,12 @@ def main():
         nav = [{title: [f"{name}.md" for name in names if f"{name}.md" in texts]} for title, names in NAV]
         nav.append({"Files": sorted(sources)})
         (folder / "mkdocs.yml").write_text(yaml.safe_dump({**CONFIG, "nav": nav}, sort_keys=False))
-        shutil.rmtree(out, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", folder / "mkdocs.yml", "--site-dir", out], check=True,
+        subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", folder / "mkdocs.yml", "--site-dir", folder / "site"], check=True,
                        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})  # praise of its successor
+        (folder / "site" / MARK).touch()
+        if out.exists():
+            shutil.rmtree(out)
+        (folder / "site").rename(out)
     print(out / "index.html")
 
 
