@@ -1,6 +1,7 @@
 """The scripts of tools/ where something goes wrong: what they leave alone, what they leave behind, and what they say."""
 import os
 import pathlib
+import re
 import shutil
 import sys
 
@@ -77,3 +78,15 @@ def test_a_site_goes_where_the_caller_stands(project, tmp_path):
     (tmp_path / "elsewhere/precious.txt").touch()
     done = run(tools / "site", ".", cwd=tmp_path / "elsewhere")
     assert done.code == 2 and str(tmp_path / "elsewhere") in done.err and (tmp_path / "elsewhere/precious.txt").exists() and (tools / "site").exists()
+
+
+@pytest.mark.parametrize("first, plain, second, quick, right", [
+    ("not verified", 0, "verified: 2 outputs", 0, True), ("not verified", 1, "verified: 2 outputs", 0, False), ("slow", 0, "verified: 2 outputs", 0, False),
+    ("not verified", 0, "not verified", 0, False), ("not verified", 0, "verified: 2 outputs", 1, False)])
+def test_a_clean_machine_fails_where_the_command_does(project, tmp_path, first, plain, second, quick, right):
+    """The lines of tools/test-clean that look at the command, with one that says and returns what it is told."""
+    inside = re.search(r"<<'INSIDE'\n(.*?)\nINSIDE\n", (ROOT / "tools/test-clean").read_text(), re.S)[1]
+    lines = [line for line in inside.splitlines() if re.search(r"^set |optimize model|optimize\.err", line)]
+    assert len(lines) >= 3
+    script(project.bin / "optimize", f'#!/bin/sh\ncase "$*" in *plain*) echo "warning: {first}" >&2; exit {plain} ;; esac\necho "{second}"\nexit {quick}\n')
+    assert (run("bash", "-c", "\n".join(lines), cwd=tmp_path, env=project.environment).code == 0) == right
