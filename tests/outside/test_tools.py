@@ -3,7 +3,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
 from conftest import run
@@ -90,3 +93,75 @@ def test_a_clean_machine_fails_where_the_command_does(project, tmp_path, first, 
     assert len(lines) >= 3
     script(project.bin / "optimize", f'#!/bin/sh\ncase "$*" in *plain*) echo "warning: {first}" >&2; exit {plain} ;; esac\necho "{second}"\nexit {quick}\n')
     assert (run("bash", "-c", "\n".join(lines), cwd=tmp_path, env=project.environment).code == 0) == right
+
+
+# What tools/setup does around run_logged; $WAY is a function or nothing.
+LOGGED = """
+set -euo pipefail
+. "$TOOLS/setup.d/common.sh"
+exec 9> "$SETUP_CACHE/lock"
+flock --nonblock 9
+by_function() { "$@"; }
+run_logged tried $WAY "$@"
+echo "went on"
+"""
+
+
+def logged(project, *command, way="", **more):
+    environment = {**project.environment, "TOOLS": str(ROOT / "tools"), "WAY": way}
+    return subprocess.Popen(["bash", "-c", LOGGED, "setup", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment,
+                            start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **more)
+
+
+def is_locked(tmp_path):
+    return run("flock", "--nonblock", tmp_path / "cache/modelflow/lock", "true").code != 0
+
+
+def pid_in(file):
+    for _ in range(600):
+        if file.exists() and file.read_text().endswith("\n"):
+            return int(file.read_text())
+        time.sleep(0.05)
+    pytest.fail(f"{file} was not written")
+
+
+SLEEPING = """
+import os, pathlib, sys, time
+pathlib.Path(sys.argv[1]).write_text(f"{os.getpid()}\\n")
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    if sys.argv[2] == "tidy":  # as pip
+        sys.exit(1)
+    raise
+"""
+
+
+@pytest.mark.parametrize("manner", ["tidy", "plain"])
+@pytest.mark.parametrize("way", ["", "by_function"])
+def test_ctrl_c_ends_what_setup_runs(project, tmp_path, manner, way):
+    setup = logged(project, sys.executable, "-c", SLEEPING, tmp_path / "pid", manner, way=way)
+    pid = pid_in(tmp_path / "pid")
+    assert is_locked(tmp_path)
+    os.killpg(setup.pid, signal.SIGINT)
+    out, _ = setup.communicate(timeout=30)
+    assert setup.returncode in (130, -signal.SIGINT) and "went on" not in out
+    assert not is_locked(tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_the_lock_goes_with_setup(project, tmp_path):
+    """Whatever a command leaves running."""
+    setup = logged(project, "sh", "-c", f'sleep 60 & echo $! > "{tmp_path / "pid"}"')
+    out, err = setup.communicate(timeout=30)
+    try:
+        assert setup.returncode == 0 and out == "went on\n" and not err and not is_locked(tmp_path)
+    finally:
+        os.kill(pid_in(tmp_path / "pid"), signal.SIGKILL)
+
+
+def test_a_step_that_fails_shows_the_end_of_its_log(project, tmp_path):
+    setup = logged(project, "sh", "-c", "cat; echo E: no such mirror; exit 3")
+    out, err = setup.communicate(timeout=30)
+    assert setup.returncode == 1 and not out and "tried failed" in err and err.count("E: no such mirror") == 2

@@ -48,25 +48,32 @@ verify_sha256() {
   die "$(basename "$file") has sha256 $got, expected $want; it was deleted. Run tools/setup again; if it stays so, the mirror serves another file than the one this project was tried with."
 }
 
+# tell_progress NAME LOG : a line every half minute, until it is killed or the script is gone.
+tell_progress() {
+  local start=$SECONDS last=$SECONDS line
+  while sleep 1 > /dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    [ $(( SECONDS - last )) -ge 30 ] || continue
+    last=$SECONDS
+    line=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$2" | tail -n 1) || true
+    say "      $1 ${line:-...} $(( SECONDS - start )) s"
+  done
+}
+
 # run_logged NAME COMMAND... : quiet on success; progress while it runs; the end of the log, and $HINT, on failure.
+# The command is not in the background, where bash lets nothing hear Ctrl-C, and does not hold the lock of tools/setup (9).
 run_logged() {
-  local name=$1 log="$LOGS/$1.log" pid start last line
+  local name=$1 log="$LOGS/$1.log" teller failed=0
   shift
   mkdir -p "$LOGS"
   announce_step
-  "$@" > "$log" 2>&1 &
-  pid=$!
-  start=$SECONDS
-  last=$SECONDS
-  while kill -0 "$pid" 2>/dev/null; do
-    sleep 1
-    if [ $(( SECONDS - last )) -ge 30 ]; then
-      last=$SECONDS
-      line=$(grep -oE '^\[[0-9]+/[0-9]+\]' "$log" | tail -n 1) || true
-      say "      $name ${line:-...} $(( SECONDS - start )) s"
-    fi
-  done
-  wait "$pid" && return
+  : > "$log"
+  tell_progress "$name" "$log" 9>&- &
+  teller=$!
+  trap 'kill "$teller" 2>/dev/null || true; exit 130' INT  # once the command has ended
+  "$@" > "$log" 2>&1 < /dev/null 9>&- || failed=1
+  trap - INT
+  { kill "$teller" && wait "$teller"; } 2>/dev/null || true
+  [ "$failed" = 1 ] || return 0
   printf 'setup: error: %s failed; the end of %s:\n' "$name" "$log" >&2
   grep -nE 'error:|Error|FAILED|E: ' "$log" | tail -n 8 >&2 || true
   tail -n 12 "$log" >&2

@@ -29,7 +29,7 @@ onednn_paths() {
 # Whole archive: every object that was built must find what it refers to, reached by a test or not.
 check_onednn() {
   g++ -std=c++17 -O1 -I "$ONEDNN_PREFIX/include" "$HERE/setup.d/onednn_check.cpp" -o "$WORK/onednn-check" \
-    -Wl,--whole-archive "$ONEDNN_PREFIX/lib/libdnnl.a" -Wl,--no-whole-archive -lpthread -ldl
+    -Wl,--whole-archive "$ONEDNN_PREFIX/lib/libdnnl.a" -Wl,--no-whole-archive -lpthread -ldl &&
   "$WORK/onednn-check"
 }
 
