@@ -165,3 +165,30 @@ def test_a_step_that_fails_shows_the_end_of_its_log(project, tmp_path):
     setup = logged(project, "sh", "-c", "cat; echo E: no such mirror; exit 3")
     out, err = setup.communicate(timeout=30)
     assert setup.returncode == 1 and not out and "tried failed" in err and err.count("E: no such mirror") == 2
+
+
+SOURCES = """
+set -euo pipefail
+. "$TOOLS/setup.d/common.sh"
+. "$TOOLS/setup.d/system.sh"
+prepare_private_apt() { :; }
+apt_show_source() { echo "Version: 1.0-2"; }
+private_apt() {
+  echo download >> "$CALLS"
+  echo upstream > thing_1.0.orig.tar.xz
+  echo thing > thing_1.0-2.dsc
+  [ "$BREAKS" = no ] || return 1
+  echo patches > thing_1.0-2.debian.tar.xz
+}
+dpkg-source() { cat "${3%.dsc}.debian.tar.xz"; }
+debian_source thing 1.0-2 thing_1.0.orig.tar.xz "$(echo upstream | sha256sum | cut -d' ' -f1)"
+unpack_debian_source thing 1.0-2 "$WORK/thing"
+"""
+
+
+def test_a_download_that_broke_off_is_made_again(project, tmp_path):
+    calls = tmp_path / "calls"
+    for breaks, right, downloads in (("yes", False, 1), ("no", True, 2), ("no", True, 2)):
+        done = run("bash", "-c", SOURCES, env={**project.environment, "TOOLS": str(ROOT / "tools"), "CALLS": str(calls), "BREAKS": breaks})
+        assert (done.code == 0) == right, done.out + done.err
+        assert calls.read_text().count("download") == downloads

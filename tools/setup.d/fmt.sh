@@ -10,7 +10,7 @@ install_fmt() {
   is_done "$FMT_PREFIX" && { ready; return; }
   rm -rf "$FMT_PREFIX"
   debian_source fmtlib "$FMT_DEBIAN" "$FMT_ORIG" "$FMT_SHA256"
-  unpack_debian_source fmtlib "$WORK/fmt-source"
+  unpack_debian_source fmtlib "$FMT_DEBIAN" "$WORK/fmt-source"
   cmake_build fmt "$WORK/fmt-source" "$FMT_PREFIX" all "${FMT_OPTIONS[@]}"
   run_logged fmt-install "$CMAKE" --install "$WORK/fmt"
   mark_done "$FMT_PREFIX"

@@ -37,7 +37,7 @@ install_onednn() {
   is_done "$ONEDNN_PREFIX" && { ready; return; }
   rm -rf "$ONEDNN_PREFIX"
   debian_source onednn "$ONEDNN_DEBIAN" "$ONEDNN_ORIG" "$ONEDNN_SHA256"
-  unpack_debian_source onednn "$WORK/onednn-source"
+  unpack_debian_source onednn "$ONEDNN_DEBIAN" "$WORK/onednn-source"
   keep_what_runs "$WORK/onednn-source"
   say "      compiling takes about 8 minutes on 2 cores"
   cmake_build onednn "$WORK/onednn-source" "$ONEDNN_PREFIX" all "${ONEDNN_OPTIONS[@]}"

@@ -52,7 +52,7 @@ install_protobuf() {
   is_done "$PROTOBUF_PREFIX" && { ready; return; }
   rm -rf "$PROTOBUF_PREFIX"
   debian_source protobuf "$PROTOBUF_DEBIAN" "$PROTOBUF_ORIG" "$PROTOBUF_SHA256"
-  unpack_debian_source protobuf "$WORK/protobuf-source"
+  unpack_debian_source protobuf "$PROTOBUF_DEBIAN" "$WORK/protobuf-source"
   cmake_build protobuf "$WORK/protobuf-source" "$PROTOBUF_PREFIX" libprotobuf-lite "${PROTOBUF_OPTIONS[@]}"
   run_logged protobuf-install "$CMAKE" --install "$WORK/protobuf" --component libprotobuf-lite
   run_logged protobuf-headers "$CMAKE" --install "$WORK/protobuf" --component protobuf-headers

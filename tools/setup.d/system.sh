@@ -93,23 +93,22 @@ available_version() {
 
 # debian_source PACKAGE VERSION ORIG SHA256 : fetch a source package (apt checks Debian's signatures; we pin upstream's tarball).
 debian_source() {
-  local package=$1 version=$2 orig=$3 sha=$4 pinned=$2
-  mkdir -p "$DOWNLOADS"
-  if [ ! -f "$DOWNLOADS/$orig" ] || ! ls "$DOWNLOADS/${package}_"*.dsc >/dev/null 2>&1; then
-    prepare_private_apt
-    version=$(available_version "$package" "$pinned")
-    [ -n "$version" ] || die "the Debian mirror has no source package $package $pinned"
-    [ "$version" = "$pinned" ] || warn "$package $pinned is gone from the mirror; taking $version (same upstream)"
-    ( cd "$DOWNLOADS" && run_logged "$package-download" private_apt source --download-only "$package=$version" )
-  fi
-  verify_sha256 "$DOWNLOADS/$orig" "$sha"
+  local package=$1 pinned=$2 orig=$3 sha=$4 folder="$DOWNLOADS/${1}_$2" version
+  is_done "$folder" && return
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  prepare_private_apt
+  version=$(available_version "$package" "$pinned")
+  [ -n "$version" ] || die "the Debian mirror has no source package $package $pinned"
+  [ "$version" = "$pinned" ] || warn "$package $pinned is gone from the mirror; taking $version (same upstream)"
+  ( cd "$folder" && run_logged "$package-download" private_apt source --download-only "$package=$version" )
+  verify_sha256 "$folder/$orig" "$sha"
+  mark_done "$folder"
 }
 
-# unpack_debian_source PACKAGE DIR : upstream plus Debian's patches.
+# unpack_debian_source PACKAGE VERSION DIR : upstream plus Debian's patches.
 unpack_debian_source() {
-  local package=$1 dir=$2 dsc
-  dsc=$(find "$DOWNLOADS" -maxdepth 1 -name "${package}_*.dsc" | sort | tail -n 1)
-  rm -rf "$dir"
-  mkdir -p "$(dirname "$dir")"
-  run_logged "$package-unpack" dpkg-source --no-check -x "$dsc" "$dir"
+  rm -rf "$3"
+  mkdir -p "$(dirname "$3")"
+  run_logged "$1-unpack" dpkg-source --no-check -x "$DOWNLOADS/${1}_$2/"*.dsc "$3"
 }
