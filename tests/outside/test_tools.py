@@ -192,3 +192,26 @@ def test_a_download_that_broke_off_is_made_again(project, tmp_path):
         done = run("bash", "-c", SOURCES, env={**project.environment, "TOOLS": str(ROOT / "tools"), "CALLS": str(calls), "BREAKS": breaks})
         assert (done.code == 0) == right, done.out + done.err
         assert calls.read_text().count("download") == downloads
+
+
+@pytest.mark.parametrize("given", [None, "other", "absolute"])
+def test_the_demo_is_of_the_build_that_is_named(project, tmp_path, given):
+    folder = project("demo")
+    script(folder / "tools/build", "#!/bin/sh\n")
+    python = script(project.bin / "python", '#!/bin/sh\necho "$@"\n')
+    script(tmp_path / "cache/modelflow/deps/deps.cmake", f'set(Python3_EXECUTABLE "{python}")\n')
+    name = str(tmp_path / "built") if given == "absolute" else given
+    done = run(folder / "tools/demo", env={**project.environment, **({"MODELFLOW_BUILD": name} if name else {})})
+    build = (folder / (name or "build")).resolve()
+    assert done.code == 0 and done.out.split() == ["tools/demo.py", "--build", str(build), "--out", str(build / "demo")], done.err
+
+
+@pytest.mark.parametrize("says, shown", [("echo 'a.cpp:1: error: no such name'", "no such name"), ("echo 'killed for memory'", "killed for memory"),
+                                         ("echo 'fatal: no repository'; seq 100", "no repository"), ("echo 'sh: 1: ninja: not found'; seq 100", "ninja"),
+                                         ("yes error: much | head -n 100000", "much"), ("true", "")])
+def test_a_build_that_fails_says_so(project, says, shown):
+    folder = project("build")
+    script(folder / "tools/setup", "#!/bin/sh\n")
+    script(project.bin / "cmake", f"#!/bin/sh\n{says}\nexit 1\n")
+    done = run(folder / "tools/build", env=project.environment)
+    assert done.code == 1 and shown in done.err and done.err.strip().endswith("build/build.log") and len(done.err.splitlines()) < 50, done.err
