@@ -13,7 +13,7 @@ import numpy as np
 
 from . import errors
 from ._folder import Folder
-from ._kinds import kind_of
+from ._kinds import kind_of, unwrapped
 from ._library import beside_library, environment
 from ._names import names
 from ._samples import array, shape_text
@@ -90,7 +90,8 @@ def _write(path: pathlib.Path, inputs: Mapping[str, Any]) -> None:
 
 def _file(model: Any, folder: pathlib.Path) -> pathlib.Path:
     folder.mkdir()
-    form = kind_of(model).arrive(model, folder)
+    inner = unwrapped(model)
+    form = kind_of(inner).arrive(inner, folder)
     if isinstance(form, bytes):
         path = folder / "model.onnx"
         path.write_bytes(form)

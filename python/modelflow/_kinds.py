@@ -14,6 +14,17 @@ MOST_BYTES = 3 << 29
 Form = Union[bytes, pathlib.Path]
 
 
+class Holder:
+    """What holds a model of any kind: `model`. A file that this names may go with the holder."""
+
+    model: Any
+
+
+def unwrapped(model: Any) -> Any:
+    """The model itself. Whoever asks keeps the holder for as long as it needs files of the model."""
+    return model.model if isinstance(model, Holder) else model
+
+
 class _Files:
     """A path; what comes out is a path as well."""
 

@@ -9,11 +9,11 @@ from typing import Any, Iterable, Mapping, Sequence, Union
 
 from . import errors
 from ._folder import Folder
-from ._kinds import MOST_BYTES, kind_of
+from ._kinds import MOST_BYTES, Holder, kind_of, unwrapped
 from ._library import checked, encoded, taken
 
 
-class Merged:
+class Merged(Holder):
     """model: of the kind of the first that went in, or the path where it was written.
     signature: what goes where, a line for each input, edge and output, and notes behind them."""
 
@@ -46,13 +46,14 @@ def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]
         raise errors.UsageError("two models have the same name: give a dict of names")
     texts = [f"{source}={target}" for target, source in edges.items()] if isinstance(edges, Mapping) else list(edges)
     folder = Folder()
-    files = [_file_of(model, folder.path / str(place)) for place, model in enumerate(named.values())]
+    parts = [unwrapped(model) for model in named.values()]
+    files = [_file_of(part, folder.path / str(place)) for place, part in enumerate(parts)]
     target = pathlib.Path(os.fspath(output)) if output is not None else folder.path / "merged.onnx"
     signature = c_void_p()
     checked("modelflow_merge_files", _strings(files), _strings(named), len(files), _strings(texts), len(texts), int(verify),
             encoded(target, "output"), ctypes.byref(signature))
     text = taken(signature).decode(errors="replace")
-    return Merged(_left(target, next(iter(named.values()))), text, folder)
+    return Merged(_left(target, parts[0]), text, folder)
 
 
 def audio_front_end(features: str) -> bytes:

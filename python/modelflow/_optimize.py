@@ -9,7 +9,7 @@ import numpy as np
 
 from . import errors
 from ._folder import Folder
-from ._kinds import kind_of
+from ._kinds import kind_of, unwrapped
 from ._names import names
 from ._result import Result
 from ._run import Run
@@ -35,7 +35,7 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
         session = modelflow.session("fast.onnx")
 
     model: a path, bytes, onnx.ModelProto, onnx_ir.Model or torch.onnx.ONNXProgram; Result.model is of the same kind.
-        It is not changed. Models with weights in other files go by path.
+        Or what optimize, merge or torch.export gave, for the model in it. It is not changed. Models with weights in other files go by path.
     output: also write the result there; with a path as `model`, Result.model is this path.
     level: "O0" reads, checks and writes; "O1" keeps to standard ops, for any runtime; "O2" fuses ops.
     target: "cpu" (this machine), "cpu:avx2", "cpu:avx512_vnni", ...
@@ -130,8 +130,9 @@ def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> Non
 
 
 def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]], limits: Mapping[str, Any], external_data: Optional[str]) -> Result:
+    holder, model = model, unwrapped(model)
     kind = kind_of(model)
-    folder = Folder()  # until nothing needs it
+    folder = Folder()
     form = kind.arrive(model, folder.path)
     is_file = isinstance(model, (str, os.PathLike))
     target = None
@@ -139,7 +140,7 @@ def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]], 
         target = folder.path / (form.name if is_file else "optimized.onnx")
         if is_file and output is not None:
             target = pathlib.Path(os.fspath(output))
-    done, text = run.run(form, target, folder)
+    done, text = run.run(form, target, (folder, holder))  # until nothing needs their files
     result = Result(kind.leave(done, model), Report.from_json(text), done, folder, limits)
     if output is not None and not is_file:
         result.save(output, external_data=external_data)

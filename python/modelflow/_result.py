@@ -6,12 +6,12 @@ import pathlib
 from typing import Any, Mapping, Optional, Union
 
 from ._folder import Folder
-from ._kinds import Form
+from ._kinds import Form, Holder
 from ._run import Run
 from .report import Report
 
 
-class Result:
+class Result(Holder):
     """An optimized model: `model`, of the kind that was given, and `report`.
 
     For a path that was optimized without `output`, `model` is a file in a temporary folder that goes with this object."""

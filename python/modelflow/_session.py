@@ -6,10 +6,9 @@ import os
 from typing import Any, Iterable, Optional, Sequence, Union
 
 from ._folder import Folder
-from ._kinds import kind_of
+from ._kinds import kind_of, unwrapped
 from ._library import beside_library
 from ._names import names
-from ._result import Result
 
 _CPU = "CPUExecutionProvider"
 
@@ -23,9 +22,10 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
             custom_ops: Iterable[Union[str, os.PathLike[str]]] = ()) -> Any:
     """An onnxruntime.InferenceSession with the plugin registered.
 
-    model: as for modelflow.optimize, or what that gave. providers: the CPU unless told otherwise; with another provider
-    the plugin is left out, and fused ops run as the standard ops that they stand for (docs/gpu.md has how a CUDA session
-    gets the plugin). options: an onnxruntime.SessionOptions; the plugin is registered in it. threads: intra-op threads.
+    model: as for modelflow.optimize. providers: the CPU unless told otherwise; with another provider
+    the plugin is left out, and fused ops run as the standard ops that they stand for: nothing says whether a model was
+    planned for that provider. For one that was, register plugin_path() in `options` (docs/gpu.md). options: an
+    onnxruntime.SessionOptions; on the CPU the plugin is registered in it. threads: intra-op threads.
     custom_ops: libraries of custom operators that the model needs, as for modelflow.optimize.
     Raises ImportError without onnxruntime, and what onnxruntime raises for models that it does not load."""
     import onnxruntime
@@ -37,9 +37,8 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
         options.register_custom_ops_library(plugin_path())
     for library in names("custom_ops", custom_ops):
         options.register_custom_ops_library(library)
-    model = model.model if isinstance(model, Result) else model
-    folder = Folder()
-    form = kind_of(model).arrive(model, folder.path)
+    folder, inner = Folder(), unwrapped(model)
+    form = kind_of(inner).arrive(inner, folder.path)
     return onnxruntime.InferenceSession(form if isinstance(form, bytes) else str(form), options, providers=providers)
 
 

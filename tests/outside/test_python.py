@@ -112,6 +112,36 @@ def test_programs_of_torch(cnn, monkeypatch):
     assert type(program) is ONNXProgram and program.exported_program == "origin" and is_fused(ir.to_proto(program.model))
 
 
+def small(op, names, dtype=onnx.TensorProto.FLOAT, shape=(2,)):
+    """One op from all of the names but the last to that."""
+    ends = [onnx.helper.make_tensor_value_info(name, dtype, shape) for name in names]
+    graph = onnx.helper.make_graph([onnx.helper.make_node(op, names[:-1], names[-1:])], "g", ends[:-1], ends[-1:])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("kind", [pathlib.Path, pathlib.Path.read_bytes, onnx.load])
+def test_what_a_function_gave_is_a_model(cnn, tmp_path, kind):
+    """Also where nobody but the call holds on to the file that it may lie in."""
+    onnx.save(small("Relu", ["y", "z"], shape=("batch", 10)), tmp_path / "tail.onnx")
+
+    def fast():
+        return modelflow.optimize(kind(cnn), **QUICK)
+
+    def merged():
+        return modelflow.merge({"net": fast(), "tail": kind(tmp_path / "tail.onnx")}, {"tail.y": "net.y"})
+
+    feeds = {"x": batches(1)[0]}
+    y = session(cnn).run(None, feeds)[0]
+    close([y], modelflow.session(fast(), threads=1).run(None, feeds))
+    close([np.maximum(y, 0)], modelflow.session(merged(), threads=1).run(["z"], feeds))
+    for model, output in ((fast(), tmp_path / "again.onnx"), (merged(), tmp_path / "whole.onnx")):
+        given = modelflow.optimize(model, output, **QUICK).model
+        assert type(given) is type(model.model) is type(kind(cnn)) and output.exists() and (kind is not pathlib.Path or given == output)
+        close(modelflow.session(model).run(None, feeds), modelflow.session(output).run(None, feeds))
+    sides = modelflow.bench(fast(), merged(), rounds=1, block=0.01, warmup=0.01, threads=1).sides
+    assert len(sides) == 3 and all(side.p50_ms > 0 for side in sides)
+
+
 class Reader:
     """ONNX Runtime's CalibrationDataReader, as users write it: once through."""
 
@@ -257,10 +287,7 @@ def test_names_of_files_are_what_the_system_has(cnn, tmp_path):
 
 
 def test_numbers_of_numpy_are_bound_as_numbers():
-    x, k = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xk")
-    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2])
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "k"], ["y"])], "g", [x, k], [y])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    model = small("Add", ["x", "k", "y"])
     for number in (np.float32(2), np.float64(2), np.int8(2), 2):
         bound = modelflow.optimize(model, bind={"k": number}, **QUICK).model
         assert [value.name for value in bound.graph.input] == ["x"]
