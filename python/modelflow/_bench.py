@@ -6,17 +6,14 @@ import json
 import os
 import pathlib
 import subprocess
-import zipfile
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
-import numpy as np
-
-from . import errors
+from . import _npz, errors
 from ._folder import Folder
 from ._kinds import kind_of, unwrapped
 from ._library import beside_library, environment
 from ._names import names
-from ._samples import array, shape_text
+from ._samples import shape_text
 from .report import from_data
 
 
@@ -66,7 +63,7 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     if threads is not None:
         arguments += ["--threads", threads]
     if inputs is not None:
-        _write(folder.path / "inputs.npz", inputs)
+        _npz.write(folder.path / "inputs.npz", "inputs", inputs)
         arguments += ["--inputs", folder.path / "inputs.npz"]
     for name, shape in (input_shapes or {}).items():
         arguments += ["--input-shapes", shape_text(name, shape)]
@@ -78,14 +75,6 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
         raise errors.error(done.returncode, done.stderr.strip().removeprefix("modelflow-bench: "))
     found: Bench = from_data(Bench, json.loads(done.stdout))
     return found
-
-
-def _write(path: pathlib.Path, inputs: Mapping[str, Any]) -> None:
-    """As numpy.savez, which takes some names for its own arguments."""
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in inputs.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array(value), allow_pickle=False)
 
 
 def _file(model: Any, folder: pathlib.Path) -> pathlib.Path:

@@ -19,8 +19,20 @@ _DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32"
 def array(value: Any) -> np.ndarray:
     """Whatever holds numbers (arrays, tensors of torch on any device, lists) as a dense array."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        value = _bfloat16(value) if str(value.dtype) == "torch.bfloat16" else value.numpy()
     return np.asarray(value, order="C")
+
+
+def _bfloat16(tensor: Any) -> np.ndarray:
+    """The type of ml_dtypes stands for the one that numpy does not have."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise TypeError("a tensor in bfloat16: pip install ml_dtypes, which has that type for numpy") from None
+    import torch
+    found: np.ndarray = tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return found
 
 
 def shape_text(name: str, shape: Sequence[int]) -> str:

@@ -295,6 +295,47 @@ def test_numbers_of_numpy_are_bound_as_numbers():
         modelflow.optimize(model, bind={"k": 10**400}, **QUICK)
 
 
+class Parameter:
+    """As torch.nn.Parameter: its numbers are read behind detach() only, and may lie on another device."""
+
+    dtype = "torch.float32"
+
+    def __init__(self, numbers):
+        self._numbers, self._detached, self._here = numbers, False, False
+
+    def detach(self):
+        self._detached = True
+        return self
+
+    def cpu(self):
+        self._here = True
+        return self
+
+    def numpy(self):
+        assert self._detached and self._here
+        return self._numbers
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+def test_arrays_of_all_kinds_are_bound(tmp_path):
+    k = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for given in (k, np.asfortranarray(k), k.T.copy().T, Parameter(k)):
+        bound = modelflow.optimize(small("Add", ["x", "k", "y"], shape=(2, 3)), bind={"k": given}, **QUICK).model
+        assert np.array_equal(modelflow.session(bound).run(None, {"x": np.ones_like(k)})[0], k + 1)
+
+
+@pytest.mark.parametrize("given", [np.zeros(2, "V4"), np.zeros(2, [("a", "f4")]), np.array(["a", "b"]), np.zeros(2, "M8[s]"), "bfloat16"])
+def test_arrays_that_no_npz_holds_are_refused(cnn, given):
+    if isinstance(given, str):
+        given = np.ones(2, getattr(pytest.importorskip("ml_dtypes"), given))
+    with pytest.raises(modelflow.UsageError, match="bind: 'k' takes numbers"):
+        modelflow.optimize(small("Add", ["x", "k", "y"]), bind={"k": given}, **QUICK)
+    with pytest.raises(modelflow.UsageError, match="inputs: 'x' takes numbers"):
+        modelflow.bench(cnn, inputs={"x": given})
+
+
 @pytest.mark.parametrize("kind", [str, onnx.load])
 def test_external_data_is_for_what_is_written(tmp_path, kind):
     weight = onnx.numpy_helper.from_array(np.random.default_rng(0).standard_normal((600, 600), dtype=np.float32), "w")

@@ -73,6 +73,14 @@ def test_extents_that_belong_together():
     assert sizes_of(result) == {"as given", "at half=3", "at half=1"}
 
 
+def test_samples_in_bfloat16(tmp_path):
+    ends = [onnx.helper.make_tensor_value_info(name, kind, [4]) for name, kind in (("x", onnx.TensorProto.BFLOAT16), ("y", onnx.TensorProto.FLOAT))]
+    node = onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", ends[:1], ends[1:]), opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    report = modelflow.optimize(model, inputs=[{"x": torch.arange(8, dtype=torch.bfloat16)[::2]}], **QUICK).report
+    assert report.verified and [feed.shapes for feed in report.feeds] == [{"x": "bfloat16[4]"}]
+
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
