@@ -46,11 +46,12 @@ class Compared:
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """What the module gives for one set of inputs."""
+    """What the module gives for one set of inputs. `names`: of the exported model for each of `outputs`; one may stand there twice."""
 
     sizes: str
     call: Eager
     feeds: Mapping[str, np.ndarray]
+    names: Sequence[str]
     outputs: Sequence[np.ndarray]
 
 
@@ -71,15 +72,17 @@ def distance(expected: np.ndarray, found: np.ndarray) -> tuple[float, float]:
 
 def compare(model: str, session: Any, cases: Sequence[Expected], allowed: Optional[float], blame: str, *,
             rounding: bool) -> list[Compared]:
-    """Every output on every set of inputs. Where one is beyond `allowed` and `rounding` may be the reason, the module is
-    asked in float64 how far that alone moves it. ExportError for what is farther, for another number of outputs and for other shapes."""
-    names = [output.name for output in session.get_outputs()]
+    """Every output that both give on every set of inputs, of which the session is fed those that it takes. Where one is
+    beyond `allowed` and `rounding` may be the reason, the module is asked in float64 how far that alone moves it.
+    ExportError for what is farther and for other shapes."""
+    inputs, outputs = ([entry.name for entry in entries] for entries in (session.get_inputs(), session.get_outputs()))
     compared: list[Compared] = []
     for case in cases:
-        found = session.run(None, dict(case.feeds))
-        _check_form(model, case, names, found)
-        measured = [Compared(model, case.sizes, name, *distance(theirs, ours), allowed) for name, ours, theirs in zip(names, found, case.outputs)]
-        compared += measured if not rounding or all(one.ok for one in measured) else _with_rounding(measured, found, case)
+        given = dict(zip(outputs, session.run(outputs, {name: case.feeds[name] for name in inputs})))
+        found = {place: given[name] for place, name in enumerate(case.names) if name in given}
+        _check_form(model, case, found)
+        measured = {place: Compared(model, case.sizes, case.names[place], *distance(case.outputs[place], ours), allowed) for place, ours in found.items()}
+        compared += measured.values() if not rounding or all(one.ok for one in measured.values()) else _with_rounding(measured, found, case)
     wrong = [one for one in compared if not one.ok]
     if wrong:
         worst = max(wrong, key=lambda one: one.relative)
@@ -88,12 +91,11 @@ def compare(model: str, session: Any, cases: Sequence[Expected], allowed: Option
     return compared
 
 
-def _check_form(model: str, case: Expected, names: Sequence[str], found: Sequence[np.ndarray]) -> None:
-    if len(found) != len(case.outputs):
-        raise errors.ExportError(f"the {model} model has {len(found)} outputs ({', '.join(names)}), the module gives {len(case.outputs)} tensors")
-    for name, ours, theirs in zip(names, found, case.outputs):
+def _check_form(model: str, case: Expected, found: Mapping[int, np.ndarray]) -> None:
+    for place, ours in found.items():
+        theirs = case.outputs[place]
         if ours.shape != theirs.shape:
-            raise errors.ExportError(f"the {model} model gives output '{name}' the shape {list(ours.shape)} {case.sizes}, the module "
+            raise errors.ExportError(f"the {model} model gives output '{case.names[place]}' the shape {list(ours.shape)} {case.sizes}, the module "
                                      f"{list(theirs.shape)}")
 
 
@@ -108,17 +110,18 @@ def _differs_from_itself(case: Expected) -> float:
     return max((distance(before, now)[1] for before, now in zip(case.outputs, case.call.outputs())), default=0.0)
 
 
-def _with_rounding(measured: list[Compared], found: Sequence[np.ndarray], expected: Expected) -> list[Compared]:
+def _with_rounding(measured: Mapping[int, Compared], found: Mapping[int, np.ndarray], expected: Expected) -> list[Compared]:
     """The same from the float64 results, with more allowed where the module's own rounding is as large. What a module
     gives otherwise at every call is no rounding."""
     try:
         if _differs_from_itself(expected):
-            return measured
+            return list(measured.values())
         exact = expected.call.in_double().outputs()
     except Exception:  # of modules that fix their types: rounding is not known then
-        return measured
+        return list(measured.values())
     judged = []
-    for one, ours, theirs, best in zip(measured, found, expected.outputs, exact):
+    for place, one in measured.items():
+        ours, theirs, best = found[place], expected.outputs[place], exact[place]
         if one.ok or theirs.dtype.kind != "f" or best.shape != theirs.shape:
             judged.append(one)
             continue

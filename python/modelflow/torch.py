@@ -10,7 +10,7 @@ from typing import Any, Optional, Union
 
 import torch
 
-from . import errors
+from . import _npz, errors
 from ._cases import Cases, plain_session
 from ._compare import Compared, compare
 from ._exporters import Exporter
@@ -72,7 +72,8 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
         Default 1e-4, or ten times what rounding moves the module itself (as its float64 copy shows) where that is more;
         a number given holds as it is.
         In lower precision the default is any: the differences are in `compared`, and max_drop bounds the loss.
-    options: of modelflow.optimize. Without `inputs` and `input_shapes`, the shapes of `args` are those that are timed.
+    options: of modelflow.optimize. Without `inputs` and `input_shapes`, the shapes of `args` are those that are timed. What
+        `bind` makes constant has its value in the module as well; of `outputs`, values inside of the model are not compared.
 
     Raises ExportError where a model differs from the module, what the exporter raises, and what modelflow.optimize does."""
     _refuse_early(module, output, options)
@@ -90,7 +91,7 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
         writer.write(original)
         if check:
             plain = plain_session(original, custom_ops)
-            cases = Cases({entry.name: entry.shape for entry in plain.get_inputs()}, writer, notes)
+            cases = Cases(plain, writer, options.get("bind") or {}, notes)
             all_cases = cases.all(ranges_of(dynamic_shapes))
             compared += compare("exported", plain, all_cases, bound, f"the exporter wrote it so ({writer.name})",
                                 rounding=max_difference is None)
@@ -100,11 +101,14 @@ def export(module: torch.nn.Module, args: Any = (), output: Union[None, str, os.
         result = optimize(original, fast, **options)
         if check:
             loses = max_difference is None and options.get("precision", "float32") not in _FULL
-            compared += compare("optimized", session(fast, custom_ops=custom_ops), all_cases, None if loses else bound, "the exported one agrees with the module",
+            optimized = session(fast, custom_ops=custom_ops)
+            compared += compare("optimized", optimized, all_cases, None if loses else bound, "the exported one agrees with the module",
                                 rounding=max_difference is None)
+            inner = [entry.name for entry in optimized.get_outputs() if entry.name not in cases.given.names]
+            notes += [f"not compared, as the module does not give it: {', '.join(inner)}"] if inner else []
     exported = Exported(result, original, compared, notes, folder)
     if output is not None:
-        exported.model = exported.save(output)
+        exported.model = exported.save(output, external_data=options.get("external_data"))
     return exported
 
 
@@ -115,6 +119,8 @@ def _refuse_early(module: Any, output: Any, options: Mapping[str, Any]) -> None:
     inspect.signature(optimize).bind(None, **options)
     refuse_contradictions(options.get("precision", "float32"), options.get("calibration"),
                           **{key: options.get(key) for key in ("observer", "score", "max_drop", "metric")})
+    for name, value in (options.get("bind") or {}).items():
+        _npz.numbers("bind", name, value)
     if output is not None:
         folder = pathlib.Path(os.fspath(output)).absolute().parent
         if not os.access(folder, os.W_OK | os.X_OK):

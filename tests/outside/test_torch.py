@@ -73,6 +73,59 @@ def test_extents_that_belong_together():
     assert sizes_of(result) == {"as given", "at half=3", "at half=1"}
 
 
+class Scaled(nn.Module):
+    def forward(self, x, k):
+        h = torch.relu(x) * k
+        return h, h.sum(-1), k + 1
+
+
+# What is chosen, and what of the module is compared then.
+CHOSEN = {"one is dropped": ({"drop_outputs": "h"}, {"sum", "next"}), "one is kept, its inputs go": ({"outputs": ["next"]}, {"next"}),
+          "as given": ({"bind": {"k": torch.full((1, 4), 2.0)}}, {"h", "sum", "next"}), "other numbers": ({"bind": {"k": 3}}, {"h", "sum", "next"}),
+          "an array and an output": ({"bind": {"k": np.full((1, 4), 5, np.float32)}, "outputs": "sum"}, {"sum"}),
+          "a weight": ({"bind": {"k": nn.Parameter(torch.full((1, 4), 7.0))}}, {"h", "sum", "next"})}
+
+
+@BOTH
+@pytest.mark.parametrize("case", CHOSEN)
+def test_parts_of_a_module(case, dynamo):
+    options, outputs = CHOSEN[case]
+    x = torch.arange(-4.0, 4).reshape(2, 4)
+    result = modelflow.torch.export(Scaled().eval(), (x, torch.full((1, 4), 2.0)), dynamic_shapes=({0: "batch"}, None), input_names=["x", "k"],
+                                    output_names=["h", "sum", "next"], dynamo=dynamo, **options, **QUICK)
+    assert sizes_of(result) == {"as given", "at batch=3", "at batch=1"} and all(one.ok for one in result.compared) and not result.notes
+    assert {one.output for one in result.compared if one.model == "optimized"} == outputs
+    assert {one.output for one in result.compared if one.model == "exported"} == {"h", "sum", "next"}
+    k = options.get("bind", {}).get("k", 2)
+    session = modelflow.session(result)
+    found = dict(zip((each.name for each in session.get_outputs()),
+                     session.run(None, {each.name: {"x": x, "k": torch.full((1, 4), 2.0)}[each.name].numpy() for each in session.get_inputs()})))
+    with torch.no_grad():
+        expected = dict(zip(("h", "sum", "next"), Scaled()(x, torch.full((1, 4), float(torch.as_tensor(k).max())))))
+    assert set(found) == outputs and all(np.allclose(expected[name], found[name]) for name in outputs)
+    assert ("k" in {each.name for each in session.get_inputs()}) == ("bind" not in options)
+
+
+def test_what_the_module_does_not_give_is_not_compared():
+    given = dict(output_names=["h", "sum", "next"], dynamo=False, **QUICK)
+    arguments = torch.ones(2, 4), torch.ones(1, 4)
+    plain = modelflow.torch.export(Scaled().eval(), arguments, **given)
+    inner = next(node.output[0] for node in onnx.load(plain.original).graph.node if node.op_type == "Relu")
+    result = modelflow.torch.export(Scaled().eval(), arguments, outputs=[inner, "sum"], **given)
+    assert {one.output for one in result.compared if one.model == "optimized"} == {"sum"} and len(result.notes) == 1 and inner in result.notes[0]
+
+
+def test_arrays_are_bound_to_arguments_of_their_shape():
+    with pytest.raises(modelflow.UsageError, match=r"'k' has the shape \[4\], the argument \[1, 4\]"):
+        modelflow.torch.export(Scaled().eval(), (torch.ones(2, 4), torch.ones(1, 4)), input_names=["x", "k"], dynamo=False, bind={"k": torch.ones(4)}, **QUICK)
+
+
+@pytest.mark.parametrize("external_data, files", [("never", {"fast.onnx"}), (None, {"fast.onnx", "fast.onnx.data"})])
+def test_weights_lie_where_they_are_wanted(tmp_path, external_data, files):
+    modelflow.torch.export(nn.Linear(1024, 512).eval(), torch.ones(1, 1024), tmp_path / "fast.onnx", external_data=external_data, **QUICK)
+    assert {path.name for path in tmp_path.iterdir()} == files
+
+
 def test_samples_in_bfloat16(tmp_path):
     ends = [onnx.helper.make_tensor_value_info(name, kind, [4]) for name, kind in (("x", onnx.TensorProto.BFLOAT16), ("y", onnx.TensorProto.FLOAT))]
     node = onnx.helper.make_node("Cast", ["x"], ["y"], to=onnx.TensorProto.FLOAT)
@@ -162,6 +215,7 @@ def test_lower_precision_says_what_it_loses():
     (nn.Linear(3, 3), "nowhere/fast.onnx", {}, modelflow.OutputError, "nowhere"),
     (nn.Linear(3, 3), None, {"nonsense": 3}, TypeError, "nonsense"),
     (nn.Linear(3, 3), None, {"max_drop": 3}, modelflow.UsageError, "precision"),
+    (nn.Linear(3, 3), None, {"bind": {"x": "a"}}, modelflow.UsageError, "bind: 'x'"),
     (nn.Linear(3, 3, device="meta"), None, {}, modelflow.UsageError, "meta")])
 def test_refused_before_anything_is_exported(tmp_path, monkeypatch, module, output, options, kind, said):
     monkeypatch.setattr(torch.onnx, "export", lambda *_, **__: pytest.fail("exported"))
