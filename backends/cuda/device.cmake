@@ -4,6 +4,26 @@
 # 100-real;120" has code of its own for every device and compiles twice as long.
 set(MODELFLOW_CUDA_ARCHITECTURES "75-real;80-real;90" CACHE STRING
   "Compute capabilities that the CUDA library has code for")
+if(NOT MODELFLOW_CUDA_ARCHITECTURES MATCHES "^([0-9]+[af]?(-real|-virtual)?;)*[0-9]+[af]?(-real|-virtual)?$")
+  message(FATAL_ERROR "MODELFLOW_CUDA_ARCHITECTURES is \"${MODELFLOW_CUDA_ARCHITECTURES}\": name compute capabilities, as 75-real;80-real;90")
+endif()
+
+# What both sides of the table lay out alike: a library of kernels that was built of anything else is refused.
+file(GLOB interface CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backends/cuda/launches/*.h)
+list(APPEND interface ${CMAKE_SOURCE_DIR}/backends/cuda/launches.h ${CMAKE_SOURCE_DIR}/backends/cuda/library.h
+  ${CMAKE_SOURCE_DIR}/backends/activation.h ${CMAKE_SOURCE_DIR}/backends/pointwise_op.h)
+list(SORT interface)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${interface})
+set(hashes)
+foreach(header ${interface})
+  file(SHA256 ${header} hash)
+  string(APPEND hashes ${hash})
+endforeach()
+string(SHA256 hashes "${hashes}")
+string(SUBSTRING ${hashes} 0 8 hashes)
+set(MODELFLOW_CUDA_INTERFACE MODELFLOW_CUDA_INTERFACE=0x${hashes}U)
+set_source_files_properties(${CMAKE_SOURCE_DIR}/backends/cuda/library.cpp PROPERTIES COMPILE_DEFINITIONS ${MODELFLOW_CUDA_INTERFACE})
+
 option(MODELFLOW_CUDA "Build libmodelflow_ort_cuda.so where there is a CUDA compiler" ON)
 if(MODELFLOW_CUDA)
   set(CMAKE_CUDA_ARCHITECTURES ${MODELFLOW_CUDA_ARCHITECTURES})
@@ -27,6 +47,9 @@ if(MODELFLOW_CUDA)
     target_include_directories(modelflow_ort_cuda PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
     target_compile_options(modelflow_ort_cuda PRIVATE -O3 -Xfatbin=-compress-all --expt-relaxed-constexpr
       $<$<BOOL:${MODELFLOW_WERROR}>:-Werror=all-warnings>)
+    string(REPLACE ";" "+" code "${MODELFLOW_CUDA_ARCHITECTURES}")
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/backends/cuda/code/library.cu PROPERTIES COMPILE_DEFINITIONS
+      "${MODELFLOW_CUDA_INTERFACE};MODELFLOW_CUDA_CODE=\"${code}\"")
     set_target_properties(modelflow_ort_cuda PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
     target_link_options(modelflow_ort_cuda PRIVATE -Wl,-z,defs -Wl,--exclude-libs,ALL -static-libgcc)
   else()

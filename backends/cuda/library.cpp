@@ -32,26 +32,11 @@ Opened open() {
   const auto table = reinterpret_cast<decltype(&modelflow_device_library)>(dlsym(file, "modelflow_device_library"));
   if (!table) return {nullptr, path + " is no library of ModelFlow's"};
   const DeviceLibrary* library = table();
-  if (library->version != DeviceLibrary::kVersion || library->size != sizeof(DeviceLibrary))
-    return {nullptr, path + " is of another version"};
-  DeviceNumbers numbers;
-  if (const char* why = library->describe(0, &numbers)) return {nullptr, std::string("no CUDA device: ") + why};
+  if (library->version != MODELFLOW_CUDA_INTERFACE) return {nullptr, path + " is of another version"};
   return {library, {}};
 }
 
 }  // namespace
-
-bool driver_finds_device() {
-  static const bool found = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);  // stays open
-    if (!driver) return false;
-    const auto start = reinterpret_cast<int (*)(unsigned)>(dlsym(driver, "cuInit"));
-    const auto count = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-    int devices = 0;
-    return start && count && start(0) == 0 && count(&devices) == 0 && devices > 0;
-  }();
-  return found;
-}
 
 const DeviceLibrary* device_library(std::string* why) {
   static const Opened* const opened = new Opened(open());  // sessions use it until the process ends

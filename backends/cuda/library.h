@@ -27,10 +27,11 @@ struct DeviceNumbers {
 
 /// Functions give null, or what went wrong. All work goes into `stream` (a cudaStream_t, null for the default one).
 struct DeviceLibrary {
-  static constexpr std::uint32_t kVersion = 4;
-  std::uint32_t version;
-  std::uint32_t size;  ///< of this structure, which grows with each kernel: both sides are built together
-  const char* built;   ///< "CUDA 13.0" or "emulated"
+  std::uint32_t version;      ///< MODELFLOW_CUDA_INTERFACE where it was built: what CMake makes of this header and the
+                              ///< structures that it passes, as both sides have to be built of the same
+  const char* built;          ///< "CUDA" or "emulated"
+  std::int32_t cuda;          ///< the CUDA that it was built with, 13000 for 13.0; 0: emulated
+  const char* architectures;  ///< that it has code for, "75-real+80-real+90"
 
   const char* (*describe)(int device, DeviceNumbers* numbers);
   const char* (*allocate)(void** memory, std::size_t bytes);
@@ -67,11 +68,8 @@ struct DeviceLibrary {
 };
 
 /// The library of this process: MODELFLOW_CUDA_LIBRARY (a path), or what stands beside the library that holds this
-/// code. Opened once. Null, with the reason in `why`, when there is none or it finds no device.
+/// code. Opened once, which starts no CUDA. Null, with the reason in `why`, when there is none of this version.
 const DeviceLibrary* device_library(std::string* why = nullptr);
-
-/// Whether NVIDIA's driver is there and finds a device.
-bool driver_finds_device();
 
 /// Throws Error(unsupported) naming `op` for a reason that is not null.
 inline void check(const char* op, const char* why) {

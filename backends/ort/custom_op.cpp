@@ -46,25 +46,42 @@ OrtAllocator* allocator_of(const OrtApi& api, const OrtKernelInfo* info, const T
 
 const CustomOp& self(const OrtCustomOp* op) { return *static_cast<const CustomOp*>(op); }
 
+/// What a node runs on; null: a device that the library has no code for, which `why` says.
+struct Place {
+  const Target* target;
+  const std::string* why;
+};
+
+/// `allocator`: that of the device which the session has, where it has one.
+Place place_of(const Registration& shared, const OrtAllocator* allocator) {
+  if (!allocator) return {&shared.target, nullptr};
+  const OrtMemoryInfo* memory = nullptr;
+  int device = 0;
+  check(*shared.api, shared.api->AllocatorGetInfo(allocator, &memory));
+  check(*shared.api, shared.api->MemoryInfoGetId(memory, &device));
+  const cuda::DeviceTargets::Found& found = shared.devices->of(device);
+  return {found.target ? &*found.target : nullptr, &found.why};
+}
+
 /// The best for this call, or the one that the session asks for, where that is one of the op.
-Choice choice_of(const Call& call, const Registration& registration) {
-  const Kernel* only = registration.only;
-  if (!only || only->op != call.op) return choose_kernel(call, registration.target);
-  const Verdict verdict = only->takes(call, registration.target);
+Choice choice_of(const Call& call, const Kernel* only, const Place& place) {
+  if (!place.target) return {nullptr, *place.why};
+  if (!only || only->op != call.op) return choose_kernel(call, *place.target);
+  const Verdict verdict = only->takes(call, *place.target);
   return verdict ? Choice{only, {}} : Choice{nullptr, verdict.reason};
 }
 
-std::unique_ptr<Implementation> make_implementation(const CustomOp& op, const Call& call) {
+std::unique_ptr<Implementation> make_implementation(const CustomOp& op, const Call& call, const Place& place) {
   const Registration& shared = *op.registration;
   if (!shared.library && op.floats != DType::f32)
     return std::make_unique<OnHost>(call, op.floats, shared.target, nullptr);
-  const Choice choice = choice_of(call, shared);
+  const Choice choice = choice_of(call, shared.only, place);
   const bool asked_for = shared.only && shared.only->op == call.op;
   // The runtime knows types alone: it gives a device what the device may have no kernel for.
   if (!choice.kernel && shared.library && !asked_for)
     return std::make_unique<OnHost>(call, op.floats, *shared.host, shared.library);
   if (!choice.kernel) throw Error(ErrorKind::unsupported, "no kernel: " + choice.reason);
-  std::unique_ptr<Implementation> made = choice.kernel->create(call, shared.target);
+  std::unique_ptr<Implementation> made = choice.kernel->create(call, *place.target);
   if (!made) throw Error(ErrorKind::unsupported, "this build cannot run " + std::string(choice.kernel->name));
   return made;
 }
@@ -96,8 +113,9 @@ Call inferred_call(const Call& call) {
 }
 
 /// Ready now, or where the ranks of operands are not known, in the first run.
-std::unique_ptr<Implementation> now_or_deferred(const CustomOp& op, const Call& call, std::vector<Tensor> constants) {
-  const auto make = [&op](const Call& inferred) { return make_implementation(op, inferred); };
+std::unique_ptr<Implementation> now_or_deferred(const CustomOp& op, const Call& call, const Place& place,
+                                                std::vector<Tensor> constants) {
+  const auto make = [&op, place](const Call& inferred) { return make_implementation(op, inferred, place); };
   try {
     return make(inferred_call(call));
   } catch (const Error& error) {
@@ -111,14 +129,16 @@ std::unique_ptr<NodeKernel> make_kernel(const CustomOp& op, const OrtApi& api, c
   try {
     std::vector<Tensor> constants;
     const Call call = describe(api, info, op.pool_name, constants);
-    const Target& target = op.registration->target;
-    if (op.registration->library) fetch(*op.registration->library, constants);
-    auto kernel = std::make_unique<NodeKernel>(NodeKernel{op.registration,
-                                                          where,
-                                                          nullptr,
-                                                          known_inputs(call, target),
-                                                          {allocator_of(api, info, target), api.ReleaseAllocator}});
-    kernel->implementation = now_or_deferred(op, call, std::move(constants));
+    const Registration& shared = *op.registration;
+    if (shared.library) fetch(*shared.library, constants);
+    auto kernel =
+        std::make_unique<NodeKernel>(NodeKernel{&shared,
+                                                where,
+                                                nullptr,
+                                                known_inputs(call, shared.target),
+                                                {allocator_of(api, info, shared.target), api.ReleaseAllocator}});
+    const Place place = place_of(shared, kernel->allocator.get());
+    kernel->implementation = now_or_deferred(op, call, place, std::move(constants));
     return kernel;
   } catch (const Error& error) {
     throw error.within(where);

@@ -1,7 +1,9 @@
 // A fused op as ONNX Runtime knows it: one structure for each registered name.
 #pragma once
 
-#include "backends/cuda/library.h"
+#include <optional>
+
+#include "backends/cuda/device_target.h"
 #include "backends/ort/api.h"
 #include "backends/ort/scratch_pool.h"
 #include "modelflow/kernel.h"
@@ -13,11 +15,12 @@ namespace modelflow::ort {
 struct Registration {
   const OrtApi* api = nullptr;
   int api_version = 0;
-  Target target;
+  Target target;  ///< which names have kernels; of a GPU: the newest
   std::size_t threads = 1;
-  const Kernel* only = nullptr;                  ///< what alone may run its op; null: the best
-  const Target* host = nullptr;                  ///< the machine, where the target is a GPU in it
-  const cuda::DeviceLibrary* library = nullptr;  ///< of the target, where that is a GPU
+  const Kernel* only = nullptr;                        ///< what alone may run its op; null: the best
+  const Target* host = nullptr;                        ///< the machine, where the target is a GPU in it
+  const cuda::DeviceLibrary* library = nullptr;        ///< of the target, where that is a GPU
+  mutable std::optional<cuda::DeviceTargets> devices;  ///< of the library: each session has one of them
   mutable ScratchPool scratch;
 };
 

@@ -20,7 +20,7 @@ namespace modelflow::ort {
 namespace {
 
 constexpr const char* kRegistered = "modelflow.registered";
-constexpr std::string_view kDeviceProvider = "CUDAExecutionProvider";
+constexpr std::string_view kDeviceProvider = "CUDAExecutionProvider", kNewest = "cuda:sm_120";
 
 std::string config(const OrtApi& api, const OrtSessionOptions* options, const char* key) {
   int has = 0;
@@ -126,7 +126,7 @@ void add_overloads(const Registration& shared, const Target& device, std::span<c
 
 /// Models for a GPU run elsewhere too, in float32: their names would not load in this type of float otherwise.
 void add_type_of_devices(const Registration& host, DType type, OrtCustomOpDomain* domain) {
-  add_overloads(host, Target::parse("cuda:sm_120"), std::array{type}, domain);
+  add_overloads(host, Target::parse(kNewest), std::array{type}, domain);
 }
 
 /// Of two operands in bfloat16, a product for a CPU makes float32 and one for a GPU bfloat16, under one name. The
@@ -145,16 +145,18 @@ void leave_types_to_models(const Registration& host, OrtCustomOpDomain* domain) 
   }
 }
 
-/// What kernels of the device share; null where there is no library of them.
+/// What kernels of devices share; null where there is no library of them. Which device a session has, its nodes tell
+/// when they are made: the target stands for the newest, which has every kernel.
 const Registration* device_registration(const Registration& host, const cuda::DeviceLibrary* library) {
   if (!library) return nullptr;
   auto* shared = new Registration;  // lives as long as the ops
   shared->api = host.api;
   shared->api_version = host.api_version;
-  shared->target = cuda::target_of(*library);
+  shared->target = Target::parse(kNewest);
   shared->threads = host.threads;
   shared->host = &host.target;
   shared->library = library;
+  shared->devices.emplace(*library);
   if (host.only && host.only->device == shared->target.device) shared->only = host.only;
   return shared;
 }
@@ -166,18 +168,13 @@ bool may_run_on_device(const OrtApi& api) {
   check(api, api.GetAvailableProviders(&names, &count));
   const bool has = std::any_of(names, names + count, [](const char* name) { return kDeviceProvider == name; });
   check(api, api.ReleaseAvailableProviders(names, count));
-  return has && cuda::driver_finds_device();
+  return has && !cuda::driver().devices.empty();
 }
 
-/// Kernels for the device that sessions of this runtime may use; null where there are none.
+/// Kernels for the devices that sessions of this runtime may use; null where there are none.
 const cuda::DeviceLibrary* library_for(const OrtApi& api) {
   const cuda::DeviceLibrary* library = may_run_on_device(api) ? cuda::device_library() : nullptr;
-  try {
-    if (library) cuda::target_of(*library);
-  } catch (const Error&) {  // a device older than all kernels
-    return nullptr;
-  }
-  return library;
+  return library && cuda::serves(*library, cuda::driver()) ? library : nullptr;
 }
 
 OrtCustomOpDomain* make_domain(const OrtApi& api, int version, const Settings& settings) {

@@ -25,7 +25,9 @@ class OnDevice : public testing::TestWithParam<Param> {
     runtime_ = Runtime::find(&why);
     library_ = cuda::device_library(&why);
     if (!runtime_ || !library_) GTEST_SKIP() << why;
-    target_ = cuda::target_of(*library_);
+    const cuda::DeviceTargets::Found found = cuda::DeviceTargets(*library_).of(0);
+    if (!found.target) GTEST_SKIP() << found.why;
+    target_ = *found.target;
   }
 
   /// How work is cut depends on the multiprocessors that there are: the device's in one turn, a single one in the next.

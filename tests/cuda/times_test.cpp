@@ -84,7 +84,9 @@ TEST(CudaTimes, OfEveryKernel) {
   const cuda::DeviceLibrary* library = cuda::device_library(&why);
   if (!library) GTEST_SKIP() << why;
   if (std::string(library->built) == "emulated") GTEST_SKIP() << "the emulator has no times";
-  const Target target = cuda::target_of(*library);
+  const cuda::DeviceTargets::Found found = cuda::DeviceTargets(*library).of(0);
+  if (!found.target) GTEST_SKIP() << found.why;
+  const Target& target = *found.target;
   std::printf("| call | type | kernel | us | GB/s | of DRAM | GFLOP/s |\n|---|---|---|---|---|---|---|\n");
   std::vector<ModelCalls> models;
   for (const Call& sample : calls_to_time(models))

@@ -38,7 +38,8 @@ def make(wanted):
         options.add_session_config_entry("session.optimized_model_external_initializers_file_name", wanted["save"].split("/")[-1] + ".data")
     if wanted.get("plugin"):
         options.register_custom_ops_library(wanted["plugin"])
-    return ort.InferenceSession(wanted["model"], options, providers=wanted.get("providers", ["CUDAExecutionProvider", "CPUExecutionProvider"]))
+    providers = [tuple(one) if isinstance(one, list) else one for one in wanted.get("providers", ["CUDAExecutionProvider", "CPUExecutionProvider"])]
+    return ort.InferenceSession(wanted["model"], options, providers=providers)
 
 
 def placed(session):

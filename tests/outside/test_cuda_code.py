@@ -86,3 +86,10 @@ def test_products_use_tensor_cores(numbers, instruction):
         assert found, f"sm_{arch}: no kernel of that kind"
         for name, code in found:
             assert re.search(rf"\b{instruction}\.", code), f"sm_{arch}: {name[:160]}"
+
+
+def test_tensor_kernels_stop_where_there_are_no_tensor_cores():
+    """Code for older devices has them too: nothing chooses them there, and one that runs all the same makes no wrong numbers."""
+    for arch in (arch for arch in architectures() if int(re.match(r"\d+", arch)[0]) < 80):
+        for name, code in functions(arch).items():
+            assert ("tensor_" in name) == ("BPT.TRAP" in code), f"sm_{arch}: {name[:160]}"

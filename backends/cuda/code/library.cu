@@ -7,9 +7,10 @@ namespace modelflow::cuda {
 namespace {
 
 constexpr DeviceLibrary kLibrary = {
-    .version = DeviceLibrary::kVersion,
-    .size = sizeof(DeviceLibrary),
+    .version = MODELFLOW_CUDA_INTERFACE,
     .built = kBuilt,
+    .cuda = kCuda,
+    .architectures = kArchitectures,
     .describe = describe_device,
     .allocate = allocate,
     .release = release,

@@ -15,6 +15,8 @@ namespace modelflow::cuda {
 #if defined(__CUDACC__)
 
 inline constexpr const char* kBuilt = "CUDA";
+inline constexpr int kCuda = CUDART_VERSION;
+inline constexpr const char* kArchitectures = MODELFLOW_CUDA_CODE;
 
 inline const char* describe_device(int device, DeviceNumbers* numbers) {
   cudaDeviceProp properties;
@@ -45,6 +47,8 @@ inline const char* synchronize(void* stream) {
 #else
 
 inline constexpr const char* kBuilt = "emulated";
+inline constexpr int kCuda = 0;
+inline constexpr const char* kArchitectures = "75-real+80-real+90";
 
 /// As an H100 would answer.
 inline const char* describe_device(int device, DeviceNumbers* numbers) {

@@ -1,6 +1,6 @@
 // Tensor cores and what feeds them: products of 16x8 from 32 bytes of each row and column, fragments from shared
-// memory, copies in the background. All of it needs sm_80; for older devices it compiles to nothing and no kernel that
-// uses it is chosen.
+// memory, copies in the background. All of it needs sm_80; in code for older devices no kernel that uses it is chosen,
+// and one that runs all the same stops there.
 #pragma once
 
 #include "backends/cuda/device/device.h"
@@ -17,7 +17,9 @@ __device__ inline void mma(float (&d)[4], const std::uint32_t (&a)[4], const std
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::mma_16x8x16<Half>(d, a, b);
 #endif
 }
@@ -26,7 +28,9 @@ __device__ inline void mma(float (&d)[4], const std::uint32_t (&a)[4], const std
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::mma_16x8x16<BFloat16>(d, a, b);
 #endif
 }
@@ -38,7 +42,9 @@ __device__ inline void mma(std::int32_t (&d)[4], const std::uint32_t (&a)[4], co
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::mma_16x8x32(d, a, b);
 #endif
 }
@@ -70,7 +76,9 @@ __device__ inline void ldmatrix_x4(std::uint32_t (&r)[4], const void* row) {
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(address));
   }
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::ldmatrix_x4(r, row, transposed);
 #endif
 }
@@ -81,7 +89,9 @@ __device__ inline void copy_async_16(void* shared, const void* global, int bytes
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                    static_cast<std::uint32_t>(__cvta_generic_to_shared(shared))),
                "l"(global), "r"(bytes));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::copy_async(shared, global, static_cast<unsigned>(bytes), 16);
 #endif
 }
@@ -91,14 +101,18 @@ __device__ inline void copy_async_8(void* shared, const void* global, int bytes)
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(
                    static_cast<std::uint32_t>(__cvta_generic_to_shared(shared))),
                "l"(global), "r"(bytes));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::copy_async(shared, global, static_cast<unsigned>(bytes), 8);
 #endif
 }
 __device__ inline void copy_async_commit() {
 #if defined(MF_TENSOR_CORES)
   asm volatile("cp.async.commit_group;");
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::copy_async_commit();
 #endif
 }
@@ -106,7 +120,9 @@ template <int pending>
 __device__ inline void copy_async_wait() {
 #if defined(MF_TENSOR_CORES)
   asm volatile("cp.async.wait_group %0;" ::"n"(pending));
-#elif !defined(__CUDACC__)
+#elif defined(__CUDACC__)
+  __trap();
+#else
   emulated::copy_async_wait(pending);
 #endif
 }

@@ -1,8 +1,8 @@
-// A stand-in for the CUDA runtime, whose one device is host memory: enough for ONNX Runtime's CUDA provider to make
+// A stand-in for the CUDA runtime, whose devices are host memory: enough for ONNX Runtime's CUDA provider to make
 // sessions, place nodes, copy tensors and run custom kernels that are emulated. Memory, copies, streams and events
 // work, in order and at once; NVIDIA's machine code is refused with the kernel's name. Environment:
-// MODELFLOW_STAND_IN_MEMORY (bytes of the device), MODELFLOW_STAND_IN_LOG (a file: what was allocated when, which
-// kernels were refused).
+// MODELFLOW_STAND_IN_DEVICES (how many there are, else 1), MODELFLOW_STAND_IN_MEMORY (bytes of them all),
+// MODELFLOW_STAND_IN_LOG (a file: what was allocated when, which kernels were refused).
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -51,6 +51,7 @@ void say(const char* format, Arguments... arguments) {
 }
 
 thread_local cudaError_t last = cudaSuccess;
+thread_local int current = 0;  ///< device
 
 cudaError_t failed(cudaError_t error) { return last = error; }
 
@@ -148,14 +149,24 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) 
   return cudaSuccess;
 }
 
-// The device: as an H100 answers.
-cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : failed(cudaErrorInvalidDevice); }
+// Devices: as an H100 answers.
+cudaError_t cudaGetDeviceCount(int* count) {
+  const char* given = std::getenv("MODELFLOW_STAND_IN_DEVICES");
+  return *count = given ? std::atoi(given) : 1, cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) { return *device = current, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  if (device < 0 || device >= count) return failed(cudaErrorInvalidDevice);
+  return current = device, cudaSuccess;
+}
 cudaError_t cudaDriverGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* to, int device) {
-  if (device != 0) return failed(cudaErrorInvalidDevice);
+  int count = 0;
+  cudaGetDeviceCount(&count);
+  if (device < 0 || device >= count) return failed(cudaErrorInvalidDevice);
   *to = {};
   std::strcpy(to->name, "host memory in place of a GPU");
   to->major = 9;
