@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from conftest import run
-from cuda_stand_in import CPU, CUDA, EMULATED, LIBRARY, ROOT, Norm, cuda, emulated_only, in_session, needs_provider
+from cuda_stand_in import CPU, CUDA, CUDA_INCLUDE, EMULATED, LIBRARY, ROOT, Norm, cuda, emulated_only, in_session, needs_provider
 
 
 class Head(ctypes.Structure):
@@ -27,6 +27,33 @@ def test_the_version_is_that_of_all_that_both_sides_share():
     head = library.modelflow_device_library().contents
     assert head.version == int(hashlib.sha256(hashes.encode()).hexdigest()[:8], 16)
     assert head.built == b"emulated" and head.architectures
+
+
+CALLS = """
+#include <cstdio>
+#include "backends/cuda/device/cuda_calls.h"
+using namespace modelflow::cuda;
+static void kernel() {}
+int main() {
+  void* memory = nullptr;
+  const char* why = text_of(cudaMalloc(&memory, std::size_t{1} << 60));
+  std::printf("%s, then %s\\n", why ? why : "nothing", cudaPeekAtLastError() == cudaSuccess ? "nothing" : "the same");
+  cudaFuncAttributes found;
+  why = ask_for_shared(reinterpret_cast<const void*>(kernel));
+  cudaFuncGetAttributes(&found, reinterpret_cast<const void*>(kernel));
+  std::printf("%s, %d bytes\\n", why ? why : "nothing", found.maxDynamicSharedSizeBytes);
+}
+"""
+
+
+@pytest.mark.skipif(not CUDA_INCLUDE, reason="no headers of CUDA for the stand-in: tools/setup --cuda brings them")
+def test_calls_of_cuda_leave_nothing_behind(tmp_path):
+    """A call that failed is not the fault of the next launch, and a launch takes no shared memory from others of its kernel."""
+    (tmp_path / "calls.cpp").write_text(CALLS)
+    done = run("g++", "-std=c++20", "-w", "-fno-builtin", f"-I{ROOT}", f"-I{CUDA_INCLUDE}", tmp_path / "calls.cpp", ROOT / "tests/cuda/stand_in/runtime.cpp",
+               "-o", tmp_path / "calls")
+    assert done.code == 0, done.err
+    assert run(tmp_path / "calls").out.splitlines() == ["out of memory, then nothing", f"nothing, {226 << 10} bytes"]
 
 
 CHANGED = """

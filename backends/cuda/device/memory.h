@@ -29,14 +29,14 @@ inline const char* describe_device(int device, DeviceNumbers* numbers) {
   numbers->l2 = properties.l2CacheSize;
   numbers->memory = static_cast<std::int64_t>(properties.totalGlobalMem);
   int kilohertz = 0;
-  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device) == cudaSuccess) numbers->clock = 1e3 * kilohertz;
-  if (cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device) == cudaSuccess)
+  if (!text_of(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrClockRate, device))) numbers->clock = 1e3 * kilohertz;
+  if (!text_of(cudaDeviceGetAttribute(&kilohertz, cudaDevAttrMemoryClockRate, device)))
     numbers->bandwidth = 2e3 * kilohertz * properties.memoryBusWidth / 8;  // two transfers per cycle
   return nullptr;
 }
 
 inline const char* allocate(void** memory, std::size_t bytes) { return text_of(cudaMalloc(memory, bytes)); }
-inline void release(void* memory) { cudaFree(memory); }
+inline void release(void* memory) { text_of(cudaFree(memory)); }
 inline const char* copy(void* to, const void* from, std::size_t bytes, void* stream) {
   return text_of(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, static_cast<cudaStream_t>(stream)));
 }

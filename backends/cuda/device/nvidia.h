@@ -5,7 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include "backends/cuda/launches/shared_memory.h"
+#include "backends/cuda/device/cuda_calls.h"
 
 namespace modelflow::cuda {
 
@@ -26,17 +26,11 @@ inline constexpr std::int64_t kMostBlocksAlong = 0x7fffffff;
 
 inline cudaStream_t stream_of(void* stream) { return static_cast<cudaStream_t>(stream); }
 
-/// Null, or what went wrong.
-inline const char* text_of(cudaError_t error) { return error == cudaSuccess ? nullptr : cudaGetErrorString(error); }
-
-/// Null, or why the kernel was not started. More shared memory than every device grants has to be asked for.
+/// Null, or why the kernel was not started.
 template <class... P, class... A>
 const char* launch(void (*kernel)(P...), const Launch& how, const A&... arguments) {
-  if (has_to_ask(how.shared)) {
-    const auto bytes = static_cast<int>(how.shared);
-    if (const char* why = text_of(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)))
-      return why;
-  }
+  if (has_to_ask(how.shared))
+    if (const char* why = ask_for_shared(reinterpret_cast<const void*>(kernel))) return why;
   kernel<<<how.grid, how.block, how.shared, how.stream>>>(static_cast<P>(arguments)...);
   return text_of(cudaGetLastError());
 }

@@ -26,6 +26,7 @@ struct State {
   std::mutex mutex;
   std::map<char*, Block> blocks;
   std::map<const void*, std::string> kernels;
+  std::map<const void*, int> shared;  ///< dynamic bytes that a kernel may have
   std::size_t used = 0;
 
   std::size_t total = [] {
@@ -285,12 +286,18 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 }
 
 // Kernels are asked about before they are launched.
-cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, const void*) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* to, const void* kernel) {
+  const std::lock_guard lock(state().mutex);
   *to = {};
   to->maxThreadsPerBlock = 1024;
+  to->maxDynamicSharedSizeBytes = state().shared[kernel];
   return cudaSuccess;
 }
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
+  const std::lock_guard lock(state().mutex);
+  if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) state().shared[kernel] = value;
+  return cudaSuccess;
+}
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t, cudaFuncAttribute, int, int) { return cudaSuccess; }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int, std::size_t,
                                                                    unsigned) {
