@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/cuda/device_target.h"
+#include "backends/cuda/invocation.h"
 #include "modelflow/error.h"
 
 namespace modelflow {
@@ -82,6 +83,16 @@ TEST(DeviceLibrary, ServesDriversThatAreNewEnoughAndHaveADeviceForIt) {
   EXPECT_FALSE(cuda::serves(library, {12090, {90}}));
   EXPECT_FALSE(cuda::serves(library, {13000, {75}}));
   EXPECT_FALSE(cuda::serves(library, {13000, {}}));
+}
+
+TEST(DeviceLibrary, WhatAGraphCannotHoldIsRefusedWhereOneIsRecorded) {
+  DeviceLibrary library = library_for("90");
+  int stream = 0;
+  library.capturing = [](void*) { return false; };
+  EXPECT_NO_THROW(cuda::refuse_capture(library, &stream, "this"));
+  library.capturing = [](void*) { return true; };
+  EXPECT_NO_THROW(cuda::refuse_capture(library, nullptr, "this")) << "no graph is recorded of the default stream";
+  EXPECT_THROW(cuda::refuse_capture(library, &stream, "this"), Error);
 }
 
 }  // namespace

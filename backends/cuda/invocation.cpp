@@ -27,6 +27,12 @@ Tensor downloaded(const DeviceLibrary& library, const View& there, void* stream)
   });
 }
 
+void refuse_capture(const DeviceLibrary& library, void* stream, const char* what) {
+  if (stream && library.capturing(stream))
+    throw Error(ErrorKind::unsupported,
+                std::string("a CUDA graph cannot hold ") + what + ": open the session without enable_cuda_graph");
+}
+
 DeviceInvocation::DeviceInvocation(const DeviceLibrary& library, std::vector<Tensor> inputs)
     : library_(library), inputs_(std::move(inputs)) {
   for (const Tensor& input : inputs_) uploaded_.push_back(uploaded(library, input));

@@ -27,6 +27,9 @@ class DeviceMemory {
 DeviceMemory uploaded(const DeviceLibrary& library, const Tensor& tensor);
 Tensor downloaded(const DeviceLibrary& library, const View& there, void* stream);
 
+/// Throws Error(unsupported) where the work of the stream is recorded for a CUDA graph, of which `what` can be no part.
+void refuse_capture(const DeviceLibrary& library, void* stream, const char* what);
+
 ///     DeviceInvocation call(library, {x, scale});
 ///     kernel->create(description, target)->run(call);
 ///     Tensor y = call.result(0, DType::f16);

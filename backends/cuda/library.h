@@ -38,6 +38,7 @@ struct DeviceLibrary {
   void (*release)(void* memory);
   const char* (*copy)(void* to, const void* from, std::size_t bytes, void* stream);  ///< in any direction
   const char* (*synchronize)(void* stream);
+  bool (*capturing)(void* stream);  ///< what is put into it is recorded for a CUDA graph and does not run
 
   const char* (*activation)(const ActivationLaunch& launch, void* stream);
   const char* (*channel_mean)(const ChannelMeanLaunch& launch, void* stream);

@@ -115,9 +115,13 @@ Call inferred_call(const Call& call) {
 /// Ready now, or where the ranks of operands are not known, in the first run.
 std::unique_ptr<Implementation> now_or_deferred(const CustomOp& op, const Call& call, const Place& place,
                                                 std::vector<Tensor> constants) {
-  const auto make = [&op, place](const Call& inferred) { return make_implementation(op, inferred, place); };
+  const auto make = [&op, place](const Call& inferred, void* stream) {
+    if (const cuda::DeviceLibrary* library = op.registration->library)
+      cuda::refuse_capture(*library, stream, "what is made ready for operands of other ranks than in runs before");
+    return make_implementation(op, inferred, place);
+  };
   try {
-    return make(inferred_call(call));
+    return make(inferred_call(call), nullptr);
   } catch (const Error& error) {
     if (!Deferred::may_help(call, error.what())) throw;
   }

@@ -39,10 +39,10 @@ bool Deferred::may_help(const Call& call, const std::string& reason) {
   return !std::ranges::all_of(std::array<std::size_t, 5>{1, 2, 3, 4, 5}, fails_alike);
 }
 
-const Implementation& Deferred::made_for(const Ranks& ranks) const {
+const Implementation& Deferred::made_for(const Ranks& ranks, void* stream) const {
   std::lock_guard lock(mutex_);
   std::unique_ptr<Implementation>& slot = made_[ranks];
-  if (!slot) slot = make_(with_ranks(call_, [&](std::size_t i) { return ranks[i]; }));
+  if (!slot) slot = make_(with_ranks(call_, [&](std::size_t i) { return ranks[i]; }), stream);
   return *slot;
 }
 
@@ -50,7 +50,7 @@ void Deferred::run(Invocation& call) const {
   if (call.inputs() != call_.inputs.size()) throw Error(ErrorKind::invalid_input, "wrong number of inputs");
   Ranks ranks;
   for (std::size_t i = 0; i < call.inputs(); ++i) ranks.push_back(call.input(i).dims.size());
-  made_for(ranks).run(call);
+  made_for(ranks, call.stream()).run(call);
 }
 
 }  // namespace modelflow::ort

@@ -15,9 +15,10 @@ namespace modelflow::ort {
 /// through custom ops, and tools that people run on a model strip those that it was written with.
 class Deferred : public Implementation {
  public:
-  using Make = std::function<std::unique_ptr<Implementation>(const Call&)>;
+  using Make = std::function<std::unique_ptr<Implementation>(const Call&, void* stream)>;
 
-  /// `constants` are what the call points to. `make` throws Error where nothing runs the call.
+  /// `constants` are what the call points to. `make` throws Error where nothing runs the call; it is told the stream of
+  /// the run.
   Deferred(Call call, std::vector<Tensor> constants, Make make);
   /// True where ranks of operands are all that may keep the call from being made ready, which failed for `reason`.
   static bool may_help(const Call& call, const std::string& reason);
@@ -25,7 +26,7 @@ class Deferred : public Implementation {
 
  private:
   using Ranks = std::vector<std::size_t>;
-  const Implementation& made_for(const Ranks& ranks) const;
+  const Implementation& made_for(const Ranks& ranks, void* stream) const;
 
   Call call_;
   std::vector<Tensor> constants_;

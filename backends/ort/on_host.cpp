@@ -104,6 +104,7 @@ void OnHost::wait(void* stream) const {
 
 void OnHost::run(Invocation& call) const {
   if (call.inputs() != constants_.size()) throw Error(ErrorKind::invalid_input, "wrong number of inputs");
+  if (library_) cuda::refuse_capture(*library_, call.stream(), "what runs on the host, between copies");
   Operands operands(*this, call);
   implementation_->run(operands);
   operands.store();

@@ -132,6 +132,16 @@ def test_each_session_is_that_of_its_device(cuda, tmp_path):
 
 @needs_provider
 @emulated_only
+def test_what_runs_on_the_host_is_no_part_of_a_graph(cuda, tmp_path):
+    environment = {**cuda, "MODELFLOW_CUDA_LIBRARY": str(changed(tmp_path, "table.capturing = [](void*) { return true; };"))}
+    model = Norm(tmp_path, n=80000, rows=2)  # rows that are longer than shared memory is
+    said = in_session(environment, model.path, refused=[str(model.feeds)])
+    assert len(said["messages"]) == 1 and "a CUDA graph cannot hold what runs on the host" in said["messages"][0], said
+    Norm(tmp_path).ran(environment)
+
+
+@needs_provider
+@emulated_only
 def test_a_session_of_the_cpu_starts_no_cuda(cuda, tmp_path):
     log = tmp_path / "log"
     environment = {**cuda, "MODELFLOW_STAND_IN_LOG": str(log)}

@@ -16,6 +16,7 @@ constexpr DeviceLibrary kLibrary = {
     .release = release,
     .copy = copy,
     .synchronize = synchronize,
+    .capturing = capturing,
     .activation = start_activation,
     .channel_mean = start_channel_mean,
     .copy_pixels = start_copy_pixels,

@@ -43,6 +43,10 @@ inline const char* copy(void* to, const void* from, std::size_t bytes, void* str
 inline const char* synchronize(void* stream) {
   return text_of(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)));
 }
+inline bool capturing(void* stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return !text_of(cudaStreamIsCapturing(stream_of(stream), &status)) && status != cudaStreamCaptureStatusNone;
+}
 
 #else
 
@@ -69,6 +73,7 @@ inline const char* copy(void* to, const void* from, std::size_t bytes, void*) {
   return nullptr;
 }
 inline const char* synchronize(void*) { return nullptr; }
+inline bool capturing(void*) { return false; }
 
 #endif
 
