@@ -1,12 +1,16 @@
-// Libraries of device code, of which only the table is there: which devices run them, and as what.
+// Libraries of device code, of which only the table is there: which devices run them and as what, which calls their
+// kernels take, and what these cost.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "backends/cuda/device_target.h"
 #include "backends/cuda/invocation.h"
-#include "modelflow/error.h"
+#include "backends/ops/conv_attrs.h"
+#include "modelflow/kernel.h"
+#include "modelflow/pass.h"
 
 namespace modelflow {
 namespace {
@@ -93,6 +97,49 @@ TEST(DeviceLibrary, WhatAGraphCannotHoldIsRefusedWhereOneIsRecorded) {
   library.capturing = [](void*) { return true; };
   EXPECT_NO_THROW(cuda::refuse_capture(library, nullptr, "this")) << "no graph is recorded of the default stream";
   EXPECT_THROW(cuda::refuse_capture(library, &stream, "this"), Error);
+}
+
+const Kernel& kernel_named(std::string_view name) { return **std::ranges::find(kernels(), name, &Kernel::name); }
+
+double seconds(const char* kernel, const Call& call, DType type) {
+  Call typed = in_type(call, type);
+  if (const Verdict verdict = find_fused_op(typed.op)->infer(typed); !verdict)
+    throw Error(ErrorKind::internal, verdict.reason);
+  return kernel_named(kernel).cost(typed, Target::parse("cuda:sm_90"));
+}
+
+/// Heads of more than 128 numbers take plain arithmetic, which is what they cost.
+TEST(DeviceLibrary, LongHeadsCostWhatTheyTake) {
+  const auto attention = [](std::int64_t size) {
+    Call call{"Attention", find_fused_op("Attention")->defaults, {}, {}};
+    for (const char* name : {"q", "k", "v"}) call.inputs.push_back({name, DType::f32, Shape::of({4, 8, 2048, size})});
+    for (const char* layout : {"q_layout", "k_layout", "v_layout", "y_layout"}) call.attrs.set(layout, "BNSH");
+    for (const char* heads : {"num_heads", "kv_heads"}) call.attrs.set(heads, std::int64_t{8});
+    return call;
+  };
+  EXPECT_GT(seconds("cuda.attention", attention(256), DType::f16),
+            5 * seconds("cuda.attention", attention(128), DType::f16));
+  EXPECT_GE(seconds("cuda.attention", attention(256), DType::f16),
+            seconds("cuda.attention", attention(256), DType::f32));
+  EXPECT_LT(seconds("cuda.attention", attention(128), DType::f16),
+            seconds("cuda.attention", attention(128), DType::f32) / 5);
+}
+
+/// So do convolutions in groups, and those of images whose channels are not last.
+TEST(DeviceLibrary, ConvolutionsCostWhatTheyTake) {
+  const auto conv = [](std::int64_t group, const char* layout) {
+    const bool last = std::string_view(layout) == "NHWC";
+    Call call =
+        ops::conv_call(last ? Dims{8, 56, 56, 256} : Dims{8, 256, 56, 56}, {256, 256 / group, 3, 3},
+                       {{"group", group}, {"x_layout", std::string(layout)}, {"y_layout", std::string(layout)}});
+    return std::pair(seconds("cuda.conv", call, DType::f16), seconds("cuda.conv", call, DType::f32));
+  };
+  for (const auto& [group, layout] : {std::pair(2, "NHWC"), {1, "NCHW"}, {2, "NCHW"}}) {
+    const auto [half, single] = conv(group, layout);
+    EXPECT_GE(half, single) << group << " " << layout;
+  }
+  const auto [half, single] = conv(1, "NHWC");
+  EXPECT_LT(half, single / 5);
 }
 
 }  // namespace

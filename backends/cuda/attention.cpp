@@ -20,6 +20,9 @@ constexpr std::int64_t kMostTensor = 128, kMostWidth = 512;
   throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
 }
 
+/// Heads that tensor cores multiply; longer ones take plain arithmetic.
+bool fits_tensor_cores(std::int64_t depth, std::int64_t width) { return std::max(depth, width) <= kMostTensor; }
+
 /// One of q, k and v: its extents and where its heads lie.
 struct Heads {
   HeadPlace place = {};
@@ -60,7 +63,7 @@ class Attention : public Implementation {
     a.y = {data, a.queries * a.heads * a.width, flat ? a.width : a.queries * a.width,
            flat ? static_cast<std::int64_t>(a.heads) * a.width : a.width};
     if (a.width > kMostWidth) fail("heads of values are longer than " + std::to_string(kMostWidth));
-    a.tensor_cores = a.number != Number::f32 && target_.sm >= kTensorCores && std::max(a.depth, a.width) <= kMostTensor;
+    a.tensor_cores = a.number != Number::f32 && target_.sm >= kTensorCores && fits_tensor_cores(a.depth, a.width);
     check(kOp, library_.attention(a, call.stream()));
   }
 
@@ -168,6 +171,13 @@ Verdict accepts(const Call& call, const Target&) {
   return dims.value_dim.value() <= kMostWidth ? yes() : no("heads are longer than 512", call.in(0).name);
 }
 
+double cost(const Call& call, const Target& target) {
+  ops::AttentionDims dims;
+  const bool tensor = read_dims(call, AttentionAttrs(call), dims) &&
+                      fits_tensor_cores(dims.head_dim.number().value_or(1), dims.value_dim.number().value_or(1));
+  return product_seconds_in(tensor ? call.in(0).dtype : DType::f32, 0, call, target);
+}
+
 }  // namespace
 
 const Kernel attention = {
@@ -176,7 +186,7 @@ const Kernel attention = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = product_seconds,
+    .cost = cost,
     .create = create<Attention>,
 };
 

@@ -45,7 +45,7 @@ class Conv : public Implementation {
     c.y = call.output(0, y);
     if (element_count(y) == 0) return;
     c.direct = direct_;
-    c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores && conv_.x_last;
+    c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores && dense(conv_);
     c.large = large_tiles(c.batch * c.rows * c.columns, c.filters, 1, target_);
     check(kOp, library_.conv(c, call.stream()));
   }
@@ -76,6 +76,10 @@ Verdict accepts(const Call& call, const Target&) {
   return accepts_filters(w, conv);
 }
 
+double cost(const Call& call, const Target& target) {
+  return product_seconds_in(dense(ConvAttrs(call)) ? call.in(0).dtype : DType::f32, 0, call, target);
+}
+
 }  // namespace
 
 const Kernel conv = {
@@ -84,7 +88,7 @@ const Kernel conv = {
     .device = Device::cuda,
     .sm = 75,
     .accepts = accepts,
-    .cost = product_seconds,
+    .cost = cost,
     .create = create<Conv>,
 };
 

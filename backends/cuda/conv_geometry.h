@@ -11,6 +11,9 @@ namespace modelflow::cuda {
 Dims read_geometry(const char* op, const ops::ConvAttrs& conv, const Dims& weights, std::span<const std::int64_t> x,
                    ConvLaunch& c);
 
+/// Whether tensor cores multiply it, which take rows of channels: there are no groups, and channels are last.
+inline bool dense(const ops::ConvAttrs& conv) { return conv.group == 1 && conv.x_last; }
+
 /// A no for weights that kernels do not take: those that are not constant or not of one or two axes.
 Verdict accepts_filters(const Operand& w, const ops::ConvAttrs& conv);
 

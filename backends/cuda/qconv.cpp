@@ -22,9 +22,6 @@ constexpr const char* kOp = "QConv";
   throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + message);
 }
 
-/// On tensor cores, which multiply rows of channels.
-bool dense(const ConvAttrs& conv) { return conv.group == 1 && conv.x_last; }
-
 class QConv : public Implementation {
  public:
   QConv(const Call& call, const DeviceLibrary& library, const Target& target)
