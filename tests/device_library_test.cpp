@@ -11,6 +11,7 @@
 #include "backends/ops/conv_attrs.h"
 #include "modelflow/kernel.h"
 #include "modelflow/pass.h"
+#include "tests/call_model.h"
 
 namespace modelflow {
 namespace {
@@ -100,6 +101,28 @@ TEST(DeviceLibrary, WhatAGraphCannotHoldIsRefusedWhereOneIsRecorded) {
 }
 
 const Kernel& kernel_named(std::string_view name) { return **std::ranges::find(kernels(), name, &Kernel::name); }
+
+/// Operands that broadcast have as many axes in a launch as they have, where none of them merge.
+TEST(DeviceLibrary, KernelsTakeNoMoreAxesThanALaunchHas) {
+  const Target target = Target::parse("cuda:sm_90");
+  for (const char* name : {"cuda.pointwise", "cuda.layer_norm", "cuda.softmax", "cuda.qadd", "cuda.reduce",
+                           "cuda.embedding", "cuda.pointwise_scan", "cuda.matmul"}) {
+    const Kernel& kernel = kernel_named(name);
+    int taken = 0;
+    for (Call call : find_fused_op(kernel.op)->samples()) {
+      if (!kernel.accepts(call, target)) continue;
+      ++taken;
+      Dims dims(9, 2);
+      const Dims had = call.inputs[0].shape.values();
+      std::ranges::copy_backward(had, dims.end());
+      call.inputs[0].shape = Shape::of(dims);
+      const Verdict verdict = kernel.accepts(call, target);
+      EXPECT_FALSE(verdict) << name << " " << describe(call);
+      EXPECT_NE(verdict.reason.find("more than 8 axes"), std::string::npos) << name << ": " << verdict.reason;
+    }
+    EXPECT_GT(taken, 0) << name;
+  }
+}
 
 double seconds(const char* kernel, const Call& call, DType type) {
   Call typed = in_type(call, type);

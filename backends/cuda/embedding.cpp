@@ -81,6 +81,7 @@ Verdict accepts(const Call& call, const Target& target) {
   Verdict why;
   const std::optional<ops::EmbeddingAttrs> embedding = ops::read_attrs<ops::EmbeddingAttrs>(call, why);
   if (!embedding) return why;
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Operand& operand = call.in(i);
     const bool ids = embedding->is_ids(i);

@@ -68,6 +68,7 @@ class LayerNorm : public Implementation {
 /// A block keeps one row in the memory that its threads share.
 Verdict accepts(const Call& call, const Target& target) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   const std::int64_t axis = CallAttrs(call).integer("axis");
   const Shape& x = call.in(0).shape;
   if (axis >= 0 || !x.has_rank() || x.rank() < static_cast<std::size_t>(-axis)) return no("axis is not negative");

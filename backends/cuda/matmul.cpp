@@ -72,6 +72,7 @@ class MatMul : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   for (std::size_t i = 0; i < 2; ++i)
     if (!call.in(i).shape.has_rank()) return no("its rank is unknown", call.in(i).name);
   if (MatMulAttrs(call).row_bias) return no("is a bias of rows", call.in(2).name);

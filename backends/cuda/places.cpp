@@ -54,6 +54,13 @@ Verdict accepts_declared_types(const Call& call) {
   return yes();
 }
 
+Verdict accepts_axes(const Call& call) {
+  for (const Operand& operand : call.inputs)
+    if (operand.shape.has_rank() && operand.shape.rank() > Places::kAxes)
+      return no("has more than " + std::to_string(Places::kAxes) + " axes", operand.name);
+  return yes();
+}
+
 Verdict accepts_activation(const Call& call) {
   try {
     activation_of(call);

@@ -22,6 +22,8 @@ Verdict accepts_numbers(const Call& call);
 /// A no for operands that are of other types than their op declares, its floats all alike; of 16 bits, where it takes
 /// any.
 Verdict accepts_declared_types(const Call& call);
+/// A no for an operand of more axes than places_of() takes for certain: it merges neighbours where it can.
+Verdict accepts_axes(const Call& call);
 /// A no for an activation that kernels do not know.
 Verdict accepts_activation(const Call& call);
 /// Bytes of one element of x.

@@ -48,6 +48,7 @@ Verdict accepts(const Call& call, const Target&) {
   } catch (const Error& error) {
     return no(error.what());
   }
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   return accepts_numbers(call);
 }
 

@@ -81,6 +81,7 @@ class PointwiseScan : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() > Places::kOperands) return no("takes eight inputs at most");
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   Call copy = call;
   if (Verdict verdict = find_fused_op(kOp)->infer(copy); !verdict) return verdict;
   try {

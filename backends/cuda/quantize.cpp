@@ -90,6 +90,11 @@ class QAdd : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) { return accepts_declared_types(call); }
 
+Verdict accepts_sum(const Call& call, const Target&) {
+  const Verdict verdict = accepts_axes(call);
+  return verdict ? accepts_declared_types(call) : verdict;
+}
+
 }  // namespace
 
 const Kernel quantize = {
@@ -117,7 +122,7 @@ const Kernel qadd = {
     .name = "cuda.qadd",
     .device = Device::cuda,
     .sm = 75,
-    .accepts = accepts,
+    .accepts = accepts_sum,
     .cost = moving_seconds,
     .create = create<QAdd>,
 };

@@ -63,6 +63,7 @@ Verdict accepts(const Call& call, const Target&) {
   Verdict why;
   const std::optional<ops::SoftmaxAttrs> softmax = ops::read_attrs<ops::SoftmaxAttrs>(call, why);
   if (!softmax) return why;
+  if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   const Operand& x = call.in(0);
   if (!number_of(x.dtype)) return no("is not float32, float16 or bfloat16", x.name);
   if (softmax->has_mask && call.in(1).dtype != (softmax->boolean_mask ? DType::boolean : x.dtype))
