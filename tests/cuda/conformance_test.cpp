@@ -125,6 +125,25 @@ TEST_P(DeviceConformance, TheLargestKeepsNan) {
   }
 }
 
+/// A sequence whose length is 0 ends with zeros, whatever state it began with.
+TEST_P(DeviceConformance, SequencesWithoutAStepEndWithZeros) {
+  const Kernel& kernel = *std::get<const Kernel*>(GetParam());
+  if (!kernel.fits(target_) || (kernel.op != "LSTM" && kernel.op != "GRU")) return;
+  std::size_t turn = 0;
+  int taken = 0;
+  for (Call call : find_fused_op(kernel.op)->samples()) {
+    const auto lengths = std::ranges::find(call.inputs, "lengths", &Operand::name);
+    if (lengths == call.inputs.end()) continue;
+    const auto given = lengths->constant->as<float>();
+    std::vector<float> some(given.begin(), given.end());
+    for (std::size_t i = 1; i < some.size(); i += 2) some[i] = 0;
+    const Tensor changed = Tensor::of<float>(lengths->constant->dims(), some);
+    lengths->constant = &changed;
+    taken += walk(kernel, call, in_turn(turn++));
+  }
+  EXPECT_GT(taken, 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kernels, DeviceConformance, device_kernels_in_every_type(), kernel_and_type);
 
 }  // namespace

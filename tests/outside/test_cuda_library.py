@@ -5,9 +5,12 @@ import hashlib
 import re
 import shutil
 
+import numpy as np
+import onnx
 import pytest
 from conftest import run
 from cuda_stand_in import CPU, CUDA, CUDA_INCLUDE, EMULATED, LIBRARY, ROOT, Norm, cuda, emulated_only, in_session, needs_provider
+from onnx import TensorProto, helper
 
 
 class Head(ctypes.Structure):
@@ -167,3 +170,27 @@ def test_hidden_devices_are_none(cuda, tmp_path, visible):
     """Without a library, bodies would run there, for nothing."""
     environment = {**cuda, "MODELFLOW_CUDA_LIBRARY": str(tmp_path / "missing.so"), "CUDA_VISIBLE_DEVICES": visible}
     assert Norm(tmp_path).ran(environment, providers=[CPU])["placed"] == {CPU: ["modelflow::LayerNorm_0"]}
+
+
+def lstm():
+    """On sequences of any length."""
+    rng = np.random.default_rng(2)
+    weights = {"w": (1, 32, 5), "r": (1, 32, 8)}
+    graph = helper.make_graph([helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=8)], "lstm",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["steps", 2, 5])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["steps", 1, 2, 8])],
+                              [onnx.numpy_helper.from_array(rng.standard_normal(shape, np.float32), name) for name, shape in weights.items()])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@needs_provider
+def test_sequences_without_a_step_have_no_result(cuda, optimize, tmp_path):
+    onnx.save(lstm(), tmp_path / "lstm.onnx")
+    done = optimize(tmp_path / "lstm.onnx", "-o", tmp_path / "fast.onnx", "--no-measure", "--target", "cuda:sm_90")
+    assert done.code == 0, done.err
+    assert [node.domain for node in onnx.load(tmp_path / "fast.onnx").graph.node] == ["modelflow"]
+    for steps in (3, 0):
+        np.savez(tmp_path / "x.npz", x=np.ones((steps, 2, 5), np.float32))
+        said = in_session(cuda, tmp_path / "fast.onnx", feeds=str(tmp_path / "x.npz"), out=str(tmp_path / "y.npz"))
+        assert "error" not in said, said
+        assert np.load(tmp_path / "y.npz")["arr_0"].shape == (steps, 1, 2, 8)

@@ -17,11 +17,14 @@ constexpr int kWalkThreads = 512;                                 // of a block 
 constexpr int kWalkRows = RecurrentLaunch::kWalkRows, kStepRows = RecurrentLaunch::kStepRows;
 constexpr int kAtOnce = 4;  // numbers of a row that a lane reads
 
-/// Initial states; of sequences without a step they are the last ones as well.
+/// Initial states; where there is no step they are the last ones as well. Sequences whose length is 0 end with zeros,
+/// as in ONNX Runtime.
 template <class T>
 __global__ void begin(const RecurrentLaunch a) {
   const auto state = [&](std::int64_t i, const void* first, float* to, void* last) {
-    const float v = first ? static_cast<float>(static_cast<const T*>(first)[i]) : 0.0F;
+    const std::int64_t row = i / a.hidden % a.batch;
+    const bool empty = a.lengths && !(static_cast<float>(static_cast<const T*>(a.lengths)[row]) > 0);
+    const float v = first && !empty ? static_cast<float>(static_cast<const T*>(first)[i]) : 0.0F;
     to[i] = v;
     if (a.seq == 0 && last) static_cast<T*>(last)[i] = static_cast<T>(v);
   };
