@@ -43,6 +43,7 @@ Extremes extremes(const Tensor& a, const Tensor& b) {
     return e;
   }
   if (a.dtype() == DType::i64) return extremes(a.as<std::int64_t>().data(), b.as<std::int64_t>().data(), count);
+  if (a.dtype() == DType::u64) return extremes(a.as<std::uint64_t>().data(), b.as<std::uint64_t>().data(), count);
   if (a.dtype() == DType::c64)
     return extremes(reinterpret_cast<const float*>(a.data()), reinterpret_cast<const float*>(b.data()), 2 * count);
   if (a.dtype() == DType::c128)

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const WinogradCode winograd_avx2 = {"conv_winograd_avx2", f32_avx2, winograd_input, winograd_output};
+const WinogradCode winograd_avx2 = {"conv_winograd_avx2", kLanes, f32_avx2, winograd_input, winograd_output};
 
 }  // namespace modelflow::cpu

@@ -3,6 +3,6 @@
 
 namespace modelflow::cpu {
 
-const WinogradCode winograd_avx512 = {"conv_winograd_avx512", f32_avx512, winograd_input, winograd_output};
+const WinogradCode winograd_avx512 = {"conv_winograd_avx512", kLanes, f32_avx512, winograd_input, winograd_output};
 
 }  // namespace modelflow::cpu

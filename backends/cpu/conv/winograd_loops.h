@@ -97,21 +97,7 @@ struct Pixels {
     return squares.total();
   }
 
-  /// Whether a result may see too little. Each of them sees a pixel of an odd row and column.
-  bool may_be_far(std::int64_t high, std::int64_t wide) const {
-    const std::int64_t first = column < 0 ? 0 : column, end = column + n < p.width ? column + n : p.width;
-    Squares squares;
-    for (std::int64_t y = row < 0 ? 0 : row; y < row + n && y < p.height && first < end; ++y)
-      squares.add(at(y, first), (end - first) * p.channels);
-    const float whole = squares.total();
-    for (int i = 1; i < m && i <= high; i += 2) {
-      for (int j = 1; j < m && j <= wide; j += 2)
-        if (is_far(whole, size(i, j))) return true;
-    }
-    return false;
-  }
-
-  /// The results that do, a bit each.
+  /// The results that see too little, a bit each.
   __attribute__((noinline)) std::uint32_t find_apart() const {
     float sizes[n][n], largest = 0;
     for (int i = 0; i < n; ++i) {
@@ -133,8 +119,32 @@ struct Pixels {
   }
 };
 
+/// The squares of a tile of 6 x 6 pixels, all of them and those of the pixels of odd rows and columns but the last:
+/// each result sees one of these.
+struct TileSquares {
+  Floats all_pixels = {}, odd[2][2] = {};
+
+  /// A column of six pixels.
+  MODELFLOW_INLINE void add(const Floats* d, int column) {
+    Floats squares[6];
+    for (int i = 0; i < 6; ++i) squares[i] = d[i] * d[i];
+    all_pixels += (squares[0] + squares[1]) + (squares[2] + squares[3]) + (squares[4] + squares[5]);
+    if (column % 2 == 0 || column == 5) return;
+    for (int i = 0; i < 2; ++i) odd[i][column / 2] += squares[2 * i + 1];
+  }
+  /// Whether a result may see too little, of `high` x `wide` results that count.
+  MODELFLOW_INLINE bool may_be_far(std::int64_t high, std::int64_t wide) const {
+    bool far = false;
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        far |= 2 * i < high && 2 * j < wide && !(sum_of(odd[i][j] * (kFar * kFar) - all_pixels) >= 0);
+    return far;
+  }
+};
+
+/// Gives whether a result may see too little, with m = 4.
 template <class F>
-void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, float* v) {
+bool input_tile(const WinogradRun& run, const Place& place, float* v) {
   constexpr int n = F::kInputs;
   const ConvProblem& p = run.problem;
   const std::int64_t row = place.row - p.top, column = place.column - p.left;
@@ -145,6 +155,7 @@ void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, f
     for (int j = 0; j < n; ++j)
       inside[i][j] = row + i >= 0 && row + i < p.height && column + j >= 0 && column + j < p.width;
   }
+  TileSquares squares;
   vectors(
       static_cast<std::size_t>(p.channels), [&](std::size_t c, auto part) __attribute__((always_inline)) {
         Floats half[n][n];  // [column][frequency of rows]
@@ -152,14 +163,16 @@ void input_tile(const WinogradRun& run, const Place& place, std::int64_t rows, f
           Floats d[n];
           for (int i = 0; i < n; ++i)
             d[i] = inside[i][j] ? load(x + i * row_step + j * p.channels + c, part) : Floats{};
+          if constexpr (n == 6) squares.add(d, j);
           F::input(d, 1, half[j]);
         }
         for (int i = 0; i < n; ++i) {
           Floats out[n];
           F::input(&half[0][i], n, out);
-          for (int j = 0; j < n; ++j) store(v + (i * n + j) * rows * run.pixel + c, out[j], part);
+          for (int j = 0; j < n; ++j) store(v + (i * n + j) * run.v_step + c, out[j], part);
         }
       });
+  return n == 6 && squares.may_be_far(p.rows - place.row, p.columns - place.column);
 }
 
 /// Whether one of a tile's results is none of ordinary numbers: a huge one, or NaN. In the others what a huge number of
@@ -216,8 +229,8 @@ MODELFLOW_INLINE F activation_from(const F& f, std::size_t) {
 }
 
 template <class F, class Activate>
-void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, const float* products,
-                 std::uint32_t apart, Activate activation) {
+void output_tile(const WinogradRun& run, const Place& place, const float* products, std::uint32_t apart,
+                 Activate activation) {
   constexpr int n = F::kInputs, m = F::kResults;
   const ConvProblem& p = run.problem;
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
@@ -231,7 +244,7 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
         Floats half[n][m];                     // [frequency of columns][row]
         for (int j = 0; j < n; ++j) {
           Floats d[n];
-          for (int i = 0; i < n; ++i) d[i] = load(products + (i * n + j) * rows * p.filters + k, part);
+          for (int i = 0; i < n; ++i) d[i] = load(products + (i * n + j) * run.products_step + k, part);
           F::output(d, 1, half[j]);
         }
         Floats out[m][m];
@@ -254,32 +267,27 @@ void output_tile(const WinogradRun& run, const Place& place, std::int64_t rows, 
       });
 }
 
-/// The results of a tile that are to be computed by themselves, a bit each.
-std::uint32_t apart_of(const WinogradRun& run, const Place& place) {
-  const ConvProblem& p = run.problem;
-  const Pixels pixels{p, place.image, place.row - p.top, place.column - p.left};
-  return pixels.may_be_far(p.rows - place.row, p.columns - place.column) ? pixels.find_apart() : 0;
-}
-
-void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows, float* v,
-                    std::uint32_t* apart) {
+void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, std::uint32_t* apart) {
   const auto tile = run.m == 4 ? input_tile<Four> : input_tile<Two>;
   for (std::int64_t t = first; t < last; ++t, v += run.pixel) {
     const Place place = place_of(run, t);
-    *apart++ = run.m == 4 ? apart_of(run, place) : 0;
-    tile(run, place, rows, v);
+    const bool may_be_far = tile(run, place, v);
+    *apart++ = may_be_far
+                   ? Pixels{run.problem, place.image, place.row - run.problem.top, place.column - run.problem.left}
+                         .find_apart()
+                   : 0;
   }
 }
 
-void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, std::int64_t rows,
-                     const float* products, const std::uint32_t* apart) {
+void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, const float* products,
+                     const std::uint32_t* apart) {
   const auto tiles = [&](auto f) {
     for (std::int64_t t = first; t < last; ++t) {
       const float* from = products + (t - first) * run.problem.filters;
       if (run.m == 4) {
-        output_tile<Four>(run, place_of(run, t), rows, from, apart[t - first], f);
+        output_tile<Four>(run, place_of(run, t), from, apart[t - first], f);
       } else {
-        output_tile<Two>(run, place_of(run, t), rows, from, apart[t - first], f);
+        output_tile<Two>(run, place_of(run, t), from, apart[t - first], f);
       }
     }
   };
