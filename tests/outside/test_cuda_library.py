@@ -145,6 +145,22 @@ def test_what_runs_on_the_host_is_no_part_of_a_graph(cuda, tmp_path):
 
 @needs_provider
 @emulated_only
+def test_what_is_made_ready_in_a_run_is_no_part_of_a_graph(cuda, tmp_path):
+    """Where the rank of an operand is known in runs alone."""
+    model = Norm(tmp_path)
+    loose = onnx.load(model.path)
+    for port in (*loose.graph.input, *loose.graph.output):
+        port.type.tensor_type.ClearField("shape")
+    onnx.save(loose, model.path)
+    asked = {"modelflow.kernels": "cuda.layer_norm"}
+    model.ran(cuda, config=asked)
+    environment = {**cuda, "MODELFLOW_CUDA_LIBRARY": str(changed(tmp_path, "table.capturing = [](void*) { return true; };"))}
+    said = in_session(environment, model.path, refused=[str(model.feeds)], config=asked)
+    assert len(said["messages"]) == 1 and "a CUDA graph cannot hold what is made ready" in said["messages"][0], said
+
+
+@needs_provider
+@emulated_only
 def test_a_session_of_the_cpu_starts_no_cuda(cuda, tmp_path):
     log = tmp_path / "log"
     environment = {**cuda, "MODELFLOW_STAND_IN_LOG": str(log)}
