@@ -10,6 +10,7 @@
 #include "modelflow/data.h"
 #include "src/c_api_handle.h"
 #include "src/core/data_files.h"
+#include "src/core/new_file.h"
 #include "src/core/once.h"
 #include "src/flow/report_json.h"
 
@@ -178,6 +179,7 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
     refuse_data_files(output, "output", {input});
+    refuse_unwritable(output);
     const auto held = held_data_files({input});
     Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;

@@ -5,6 +5,7 @@
 #include "modelflow/front_end.h"
 #include "src/c_api_handle.h"
 #include "src/core/data_files.h"
+#include "src/core/new_file.h"
 
 namespace modelflow {
 namespace {
@@ -32,6 +33,7 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
     if (files == nullptr || output == nullptr || (edges == nullptr && edge_count > 0))
       throw Error(ErrorKind::usage, "null argument");
     refuse_data_files(output, "output", {files, files + count});
+    refuse_unwritable(output);
     const auto held = held_data_files({files, files + count});
     std::vector<Part> parts;
     for (size_t i = 0; i < count; ++i)

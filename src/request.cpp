@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "passes/quantize/quantize.h"
+#include "src/core/new_file.h"
 #include "src/core/peak.h"
 #include "src/emit/fused_calls.h"
 #include "src/flow/switches.h"
@@ -55,6 +56,7 @@ void refuse_what_is_not_there(const Options& options) {
   for (const std::filesystem::path& library : options.custom_ops)
     if (std::error_code ignored; !std::filesystem::is_regular_file(library, ignored))
       throw Error(ErrorKind::usage, "there is no library '" + library.string() + "'");
+  if (!options.reproducer.empty()) refuse_unwritable_folder(options.reproducer);
   if (options.precision == Precision::i8 && !options.calibration)
     throw Error(ErrorKind::usage, "int8 needs samples to calibrate with (--calibration); int8-dynamic does without");
   if (options.observer != Observer::automatic && !passes::needs_ranges(options))

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "modelflow/error.h"
@@ -29,6 +31,7 @@ class CApi : public testing::Test {
 };
 
 constexpr int kUsage = static_cast<int>(modelflow::ErrorKind::usage);
+constexpr int kOutput = static_cast<int>(modelflow::ErrorKind::output);
 
 TEST_F(CApi, OptionsOfLowPrecision) {
   for (const auto& [key, value] : {std::pair("precision", "int8"),
@@ -157,6 +160,22 @@ TEST_F(CApiCalibration, ProgressSeesStepsAndCancels) {
     EXPECT_EQ(error(), "cancelled");
     EXPECT_EQ(left, 0) << "a step after the one that cancelled";
   }
+}
+
+TEST_F(CApiCalibration, AnOutputThatCannotBeWrittenIsKnownBeforeTheWork) {
+  const std::string folder = testing::TempDir() + "unwritable", model = folder + "/m.onnx";
+  std::filesystem::create_directories(folder);
+  std::ofstream(model) << small_model();
+  int left = 1'000'000;
+  ASSERT_EQ(modelflow_options_set_progress(options_, count_down, &left, nullptr), 0);
+  for (const std::string& output :
+       {folder, folder + "/none/o.onnx", model + "/o.onnx", folder + "/" + std::string(300, 'a')}) {
+    modelflow_free(error_);
+    EXPECT_EQ(modelflow_optimize_file(model.c_str(), output.c_str(), options_, nullptr, &error_), kOutput) << output;
+    EXPECT_NE(error().find(output), std::string::npos) << error();
+  }
+  EXPECT_EQ(left, 1'000'000);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(CApiCalibration, CancelHoldsForEveryLaterRun) {

@@ -15,6 +15,7 @@
 #include "bench_streams.h"
 #include "modelflow/data.h"
 #include "modelflow/modelflow.h"
+#include "read_files.h"
 #include "self_description.h"
 #include "src/core/median.h"
 #include "src/core/new_file.h"
@@ -196,6 +197,17 @@ int run_prediction(const Settings& settings) {
   return 0;
 }
 
+/// Reports are written when everything is measured: whether they may be is known before.
+void refuse_to_replace(const Settings& settings) {
+  ReadFiles read{.models = {settings.model}, .data = {settings.inputs, settings.plugin, plugin_path()}};
+  read.models.insert(read.models.end(), settings.versus.begin(), settings.versus.end());
+  read.data.insert(read.data.end(), settings.custom_ops.begin(), settings.custom_ops.end());
+  tools::refuse_to_replace(settings.page, "--report", read, {settings.trace});
+  tools::refuse_to_replace(settings.trace, "--trace", read, {settings.page});
+  for (const std::string& file : {settings.page, settings.trace})
+    if (!file.empty()) refuse_unwritable(file);
+}
+
 /// What a mode would ignore in silence.
 void refuse_contradictions(const Settings& settings) {
   const bool one_run =
@@ -216,6 +228,7 @@ void refuse_contradictions(const Settings& settings) {
 
 int run(const Settings& settings) {
   refuse_contradictions(settings);
+  refuse_to_replace(settings);
   if (!settings.predict.empty()) return run_prediction(settings);
   std::string why;
   auto runtime = Runtime::find(&why, {settings.custom_ops.begin(), settings.custom_ops.end()});

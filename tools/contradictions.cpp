@@ -8,7 +8,8 @@
 #include <set>
 
 #include "merging.h"
-#include "src/core/data_files.h"
+#include "modelflow/runtime.h"
+#include "read_files.h"
 #include "src/core/new_file.h"
 
 namespace modelflow::tools {
@@ -32,28 +33,21 @@ const std::vector<Mode>& modes() {
   return all;
 }
 
-/// The name behind all links; of a file that is not there yet, where it would be.
-fs::path real_name(const fs::path& file) { return fs::weakly_canonical(fs::absolute(end_of_links(file))); }
-
-/// Hard links have two names that are both real.
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  return fs::equivalent(a, b, error) || real_name(a) == real_name(b);
-}
-
-/// FILE.data and FILE.data.N, where saving puts the weights of FILE.
-bool is_data_of(const fs::path& file, const fs::path& model) {
-  const std::string name = real_name(file).string(), stem = real_name(model).string() + ".data";
-  if (!name.starts_with(stem)) return false;
-  const std::string rest = name.substr(stem.size());
-  return rest.empty() || (rest[0] == '.' && rest.find_first_not_of("0123456789", 1) == std::string::npos);
-}
-
 /// Endings by which the onnx package knows files of text.
 bool is_named_as_text(const fs::path& file) {
   static const std::set<fs::path> endings = {".onnxtxt", ".onnxtext", ".textproto", ".prototxt",
                                              ".pbtxt",   ".json",     ".onnxjson"};
   return endings.contains(file.extension());
+}
+
+ReadFiles read_by(const Arguments& arguments) {
+  ReadFiles read{.models = files_of(arguments),
+                 .data = {arguments.inputs, arguments.calibration, arguments.audio_front_end, arguments.image_front_end,
+                          plugin_path()}};
+  read.data.insert(read.data.end(), arguments.bind.begin(), arguments.bind.end());
+  const auto& libraries = arguments.options.custom_ops;
+  read.data.insert(read.data.end(), libraries.begin(), libraries.end());
+  return read;
 }
 
 }  // namespace
@@ -75,28 +69,18 @@ void refuse_contradictions(const CLI::App& app) {
 }
 
 void refuse_shared_files(const Arguments& arguments) {
-  const fs::path& report = arguments.report_file;
-  std::vector<fs::path> models = files_of(arguments);
-  if (!arguments.output.empty()) {
-    (void)end_of_links(arguments.output);
-    refuse_data_files(arguments.output, "-o", models);
-    if (is_named_as_text(arguments.output))
-      throw Error(ErrorKind::usage, fmt::format("-o '{}' is named as text, and models are written as protobuf: .onnx",
-                                                arguments.output.string()));
+  const fs::path &report = arguments.report_file, &output = arguments.output;
+  const ReadFiles read = read_by(arguments);
+  if (!output.empty()) {
+    (void)end_of_links(output);
+    refuse_to_replace_data(output, "-o", read);
+    if (is_named_as_text(output))
+      throw Error(ErrorKind::usage,
+                  fmt::format("-o '{}' is named as text, and models are written as protobuf: .onnx", output.string()));
   }
   if (report.empty()) return;
   (void)end_of_links(report);
-  refuse_data_files(report, "--report", models);
-  models.push_back(arguments.output);
-  for (const fs::path& model : models) {
-    std::error_code error;
-    if (model.empty() || (model != arguments.output && !fs::is_regular_file(model, error))) continue;
-    if (same_file(report, model))
-      throw Error(ErrorKind::usage, fmt::format("--report '{}' is the model '{}'", report.string(), model.string()));
-    if (is_data_of(report, model))
-      throw Error(ErrorKind::usage,
-                  fmt::format("--report '{}' is where weights of '{}' lie", report.string(), model.string()));
-  }
+  refuse_to_replace(report, "--report", read, {output});
 }
 
 }  // namespace modelflow::tools

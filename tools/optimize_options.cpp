@@ -12,6 +12,7 @@
 #include "modelflow/data.h"
 #include "score.h"
 #include "self_description.h"
+#include "src/core/new_file.h"
 #include "src/core/once.h"
 #include "terminal.h"
 
@@ -268,7 +269,14 @@ void check_paths(const Raw& raw, Arguments& out) {
     throw Error(ErrorKind::usage, are_many(out) ? "no output given; add -o FOLDER for the results"
                                                 : "no output given; add -o FILE (or --explain to only look)");
   out.report_file = raw.report;
-  if (!are_many(out)) refuse_shared_files(out);
+}
+
+/// Of one model: where there are many, their places have to be found first.
+void check_files(const Arguments& arguments) {
+  if (arguments.list || are_many(arguments)) return;
+  refuse_shared_files(arguments);
+  for (const std::filesystem::path& file : {arguments.output, arguments.report_file})
+    if (!file.empty()) refuse_unwritable(file);
 }
 
 void convert(const Raw& raw, Arguments& out) {
@@ -294,11 +302,13 @@ void convert(const Raw& raw, Arguments& out) {
   for (const std::string& text : raw.shapes)
     add_once(options.input_shapes, {parse_input_shape(text)}, "--input-shapes");
   out.inputs = raw.inputs;
+  out.calibration = raw.calibration;
   if (!raw.max_memory.empty()) options.limits.max_memory = parse_bytes(raw.max_memory);
   using External = WriteOptions::ExternalData;
   out.write.external_data = raw.external == "always"  ? External::always
                             : raw.external == "never" ? External::never
                                                       : External::automatic;
+  check_files(out);
 }
 
 }  // namespace

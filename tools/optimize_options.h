@@ -17,10 +17,10 @@ struct Arguments {
   std::string who = "optimize";                  ///< who speaks on stderr
   std::function<void(const Report&)> done = {};  ///< called when everything is written
   std::vector<std::filesystem::path> models;     ///< as given: `input` is the first of them, or the one that is at work
-  std::filesystem::path input, output, report_file, inputs;
-  bool merge = false;                         ///< `models` become one
+  std::filesystem::path input, output, report_file, inputs, calibration;
+  bool merge = false;                            ///< `models` become one
   std::string audio_front_end, image_front_end;  ///< features in front of the model, or alone; one at most
-  std::vector<std::string> maps, bind;        ///< edges between models, inputs that become constants: as given
+  std::vector<std::string> maps, bind;           ///< edges between models, inputs that become constants: as given
   std::filesystem::path triton, triton_root;  ///< a repository to write, and where the server finds it (empty: there)
   WriteOptions write;
   Options options;

@@ -11,7 +11,7 @@ from . import errors
 from ._folder import Folder
 from ._kinds import kind_of, unwrapped
 from ._names import names
-from ._result import Result
+from ._result import Result, refuse_unwritable
 from ._run import Run
 from ._samples import shape_text
 from ._session import session
@@ -135,6 +135,8 @@ def _finished(run: Run, model: Any, output: Union[None, str, os.PathLike[str]], 
     folder = Folder()
     form = kind.arrive(model, folder.path)
     is_file = isinstance(model, (str, os.PathLike))
+    if output is not None and not is_file:
+        refuse_unwritable(output)
     target = None
     if isinstance(form, pathlib.Path):
         target = folder.path / (form.name if is_file else "optimized.onnx")

@@ -3,12 +3,27 @@ from __future__ import annotations
 
 import os
 import pathlib
+import tempfile
 from typing import Any, Mapping, Optional, Union
 
+from . import errors
 from ._folder import Folder
 from ._kinds import Form, Holder
+from ._library import encoded
 from ._run import Run
 from .report import Report
+
+
+def refuse_unwritable(path: Union[str, os.PathLike[str]]) -> None:
+    """Raises OutputError where Result.save() could not write, as the library does before it works for a file."""
+    target = os.path.realpath(encoded(path, "output"))  # the end of links
+    if os.path.isdir(target):
+        raise errors.OutputError(f"'{path}' exists and is not a regular file")
+    try:
+        with tempfile.TemporaryFile(dir=os.path.dirname(target)):
+            pass
+    except OSError as error:
+        raise errors.OutputError(f"'{path}' cannot be written: {error.strerror}") from None
 
 
 class Result(Holder):

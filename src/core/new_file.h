@@ -11,6 +11,11 @@ namespace modelflow {
 /// Error(output) where something is there that is no regular file, or a link of /proc (as in /dev/stdout) leads on.
 std::filesystem::path end_of_links(const std::filesystem::path& file);
 
+/// Throws Error(output) where NewFile could not make this file, or where a folder cannot be made or written into: said
+/// before the work whose result would go there. Leaves nothing behind.
+void refuse_unwritable(const std::filesystem::path& file);
+void refuse_unwritable_folder(const std::filesystem::path& folder);
+
 /// A file that becomes visible only when it is complete: written without a name, or under a temporary one where the
 /// file system knows no files without names, then synced and renamed. Whatever goes wrong before, nothing of it is
 /// left. Every failure is Error(output).

@@ -90,9 +90,10 @@ NewFile::NewFile(const fs::path& target) : target_(target) {
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw Error(ErrorKind::output, "'" + target.string() + "' exists and is not a regular file");
   }
+  struct stat info {};
+  if (::lstat(temporary_name(target_).c_str(), &info) != 0 && errno == ENAMETOOLONG) fail("cannot be created");
   open();
   sweep(target_);
-  struct stat info {};
   if (::stat(target_.c_str(), &info) == 0) (void)!::fchmod(fd_, info.st_mode & 07777);
 }
 
@@ -164,6 +165,27 @@ NewFile::Settled NewFile::settle() {
   temporary_.clear();
   sync_directory(directory_of(target_));
   return {name, true};
+}
+
+void refuse_unwritable(const fs::path& file) {
+  const fs::path target = end_of_links(file), folder = directory_of(target);
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw Error(ErrorKind::output,
+                "'" + file.string() + "' cannot be written: there is no folder '" + folder.string() + "'");
+  const NewFile nothing(target);
+}
+
+void refuse_unwritable_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path at = fs::absolute(folder, error);
+  while (!fs::exists(at, error) && !error && at.has_relative_path()) at = at.parent_path();
+  const bool is_folder = fs::is_directory(at, error);
+  if (is_folder && ::faccessat(AT_FDCWD, at.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return;
+  throw Error(ErrorKind::output, "the folder '" + folder.string() + "' cannot be written: '" + at.string() + "' " +
+                                     (is_folder ? "is not writable"
+                                      : error   ? error.message()
+                                                : "is no folder"));
 }
 
 FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {

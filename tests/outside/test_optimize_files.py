@@ -1,6 +1,7 @@
 """Names that the command `optimize` writes to: links are followed, and nothing but the file that was meant is touched."""
 import os
 
+import numpy as np
 import onnx
 import pytest
 from conftest import PLUGIN, close, run, session
@@ -99,3 +100,66 @@ def test_the_report_is_not_the_model(cnn, optimize, tmp_path, report):
     done = optimize(cnn, "-o", out, "--no-measure", "--report", report.format(cnn=cnn, out=out), cwd=tmp_path)
     assert done.code == 2 and done.err.count("\n") == 1 and "--report" in done.err, done.err
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir() if p.exists()} == before
+
+
+DATA = {"inputs": (["--inputs", "data.npz"], "data.npz"), "a folder of inputs": (["--inputs", "folder"], "folder/0.npz"), "samples": (["--precision", "int8", "--calibration", "data.npz"], "data.npz"),
+        "what is bound": (["--bind", "data.npz"], "data.npz"), "a library": (["--custom-ops", "ops.so"], "ops.so"),
+        "a front end": (["--image-front-end", "front.json"], "front.json")}
+
+
+@pytest.mark.parametrize("case", DATA)
+@pytest.mark.parametrize("option", ["-o", "--report"])
+def test_data_that_are_read_are_not_replaced(cnn, optimize, tmp_path, option, case):
+    given, victim = DATA[case]
+    (tmp_path / "folder").mkdir()
+    for name in ("data.npz", "folder/0.npz"):
+        np.savez(tmp_path / name, **feeds())
+    (tmp_path / "ops.so").write_text("precious")
+    (tmp_path / "front.json").write_text("precious")
+    os.link(tmp_path / victim, tmp_path / "other name")
+    before = (tmp_path / victim).read_bytes()
+    for name in (victim, "other name"):
+        written = ["-o", name] if option == "-o" else ["-o", "o.onnx", "--report", name]
+        done = optimize(cnn, *written, *given, "--no-measure", cwd=tmp_path)
+        assert done.code == 2 and done.err.count("\n") == 1 and f"{option} '{name}'" in done.err, done.err
+        assert (tmp_path / victim).read_bytes() == before and not (tmp_path / "o.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["r.onnx", "r.npz", "r.so"])
+def test_reports_have_names_of_reports(cnn, optimize, bench, tmp_path, name):
+    for done, option in ((optimize(cnn, "-o", tmp_path / "o.onnx", "--report", tmp_path / name), "--report"), (bench(cnn, "--report", tmp_path / name), "--report"),
+                         (bench(cnn, "--trace", tmp_path / name), "--trace")):
+        assert done.code == 2 and done.err.count("\n") == 1 and option in done.err and not done.out, done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["cnn.onnx"]
+
+
+UNWRITABLE = {"no folder": "none/out", "a folder": "folder", "a folder to be": "none/", "below a file": "file/out", "a name too long": "a" * 300, "a name too long for a temporary one": "a" * 250}
+
+
+@pytest.mark.parametrize("name", UNWRITABLE.values(), ids=UNWRITABLE)
+def test_what_cannot_be_written_is_known_before_the_work(optimize, bench, tmp_path, name):
+    """The model is none, which nobody has looked at."""
+    (tmp_path / "m.onnx").write_text("nonsense")
+    (tmp_path / "file").write_text("precious")
+    (tmp_path / "folder").mkdir()
+    before = {path.name for path in tmp_path.iterdir()}
+    model = [tmp_path / "m.onnx"]
+    commands = [optimize(*model, "-o", f"{tmp_path}/{name}"), optimize(*model, "-o", tmp_path / "o.onnx", "--report", f"{tmp_path}/{name}"), optimize(*model, "--inline", "-o", f"{tmp_path}/{name}"),
+                bench(*model, "--report", f"{tmp_path}/{name}"), bench(*model, "--trace", f"{tmp_path}/{name}")]
+    for done in commands:
+        assert done.code == 6 and done.err.count("\n") == 1 and not done.out, done.err
+    assert {path.name for path in tmp_path.iterdir()} == before and not list((tmp_path / "folder").iterdir())
+
+
+@pytest.mark.parametrize("option", ["--triton", "--reproducer"])
+def test_folders_that_cannot_be_made(cnn, optimize, tmp_path, option):
+    (tmp_path / "file").write_text("precious")
+    done = optimize(cnn, option, tmp_path / "file/folder", *(["-o", tmp_path / "o.onnx"] if option != "--triton" else []), "--fast")
+    assert done.code == 6 and done.err.count("\n") == 1 and "is no folder" in done.err, done.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cnn.onnx", "file"]
+
+
+def test_a_repository_that_nothing_came_of_is_not_there(optimize, tmp_path):
+    (tmp_path / "m.onnx").write_text("nonsense")
+    assert optimize(tmp_path / "m.onnx", "--triton", tmp_path / "repository").code == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]

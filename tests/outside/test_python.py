@@ -263,6 +263,18 @@ def test_errors_have_classes(cnn, tmp_path, monkeypatch):
     assert {kind.code for kind in modelflow.Error.__subclasses__()} == set(range(1, 8))
 
 
+@pytest.mark.parametrize("kind", [str, bytes])
+@pytest.mark.parametrize("where", [{"output": "none/fast.onnx"}, {"output": "folder"}, {"output": "file/fast.onnx"}, {"reproducer": "file/folder"}], ids=str)
+def test_what_cannot_be_written_is_known_before_the_work(cnn, tmp_path, monkeypatch, kind, where):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("precious")
+    steps = []
+    with pytest.raises(modelflow.OutputError, match=next(iter(where.values())).split("/")[0]):
+        modelflow.optimize(str(cnn) if kind is str else cnn.read_bytes(), progress=lambda step, done: steps.append(step), **where, **QUICK)
+    assert not steps and sorted(path.name for path in tmp_path.iterdir()) == ["cnn.onnx", "file", "folder"]
+
+
 WRONG = {"a zero byte": dict(output="out.onnx\0junk"), "no flag": dict(verify="no"), "nothing as flag": dict(measure=None), "no names": dict(outputs=None),
          "half an extent": dict(input_shapes={"x": (1.5, 3, 32, 32)}), "no extents": dict(input_shapes={"x": None}), "nothing bound": dict(bind={"x": None}),
          "no number bound": dict(bind={"x": "a"}), "no samples": dict(inputs=[]), "no sample": dict(inputs=[None]), "none behind one": dict(inputs=[{"x": batches(1)[0]}, None]),
