@@ -13,8 +13,10 @@
 #include <optional>
 
 #include "contradictions.h"
+#include "src/core/new_file.h"
 #include "src/core/printable.h"
 #include "src/core/stopwatch.h"
+#include "stop_signals.h"
 #include "terminal.h"
 
 namespace modelflow::tools {
@@ -43,11 +45,10 @@ struct Found {
 
 void add_models_below(const fs::path& folder, const fs::path& output, std::vector<Found>& all) {
   const std::size_t before = all.size();
-  std::error_code error;
+  std::error_code error, ignored;  // the results need not be there yet, and links may lead nowhere
   for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (at->is_directory() && fs::equivalent(at->path(), output, error)) at.disable_recursion_pending();
-    error.clear();  // the results need not be there yet
-    if (at->path().extension() == ".onnx" && at->is_regular_file())
+    if (at->is_directory(ignored) && fs::equivalent(at->path(), output, ignored)) at.disable_recursion_pending();
+    if (at->path().extension() == ".onnx" && at->is_regular_file(ignored))
       all.push_back({at->path(), at->path().lexically_relative(folder)});
   }
   if (error)
@@ -82,7 +83,7 @@ void check(const Arguments& arguments) {
   if (arguments.output.empty() && arguments.triton.empty())
     throw Error(ErrorKind::usage, "no output given; add -o FOLDER for the results");
   for (const fs::path& given : arguments.models)
-    if (const fs::path folder = fs::is_directory(given, error) ? given : fs::absolute(given).parent_path();
+    if (const fs::path folder = fs::is_directory(given, error) ? given : fs::absolute(given, error).parent_path();
         fs::equivalent(folder, arguments.output, error))
       throw Error(ErrorKind::usage, "the results would take the place of the models: give another folder with -o");
   if (arguments.output.extension() == ".onnx" && !fs::is_directory(arguments.output, error))
@@ -109,14 +110,15 @@ std::string text_of(const Row& row) {
                      row.seconds);
 }
 
-std::string summary(const std::vector<Row>& rows) {
+/// Of all models, those too that an interrupt left out.
+std::string summary(const std::vector<Row>& rows, std::size_t all) {
   const auto written = std::ranges::count(rows, 0, &Row::code);
   double logs = 0, timed = 0;
   for (const Row& row : rows)
     if (row.code == 0 && row.told.speedup > 0 && row.told.stock_ms > 0) logs += std::log(row.told.speedup), ++timed;
   const std::string mean =
       timed > 0 ? fmt::format(", {:.2f}x in the geometric mean of {:.0f}", std::exp(logs / timed), timed) : "";
-  return fmt::format("\n{} of {} models written{}\n", written, rows.size(), mean);
+  return fmt::format("\n{} of {} models written{}\n", written, all, mean);
 }
 
 std::string json_of(const std::vector<Row>& rows) {
@@ -150,7 +152,7 @@ Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   if (!all.report_file.empty()) (one.report_file = all.report_file / found.place).replace_extension(".html");
   one.quiet = true;
   one.json = false;
-  one.who = "optimize: " + found.model.string();
+  one.who = "optimize: " + printable(found.model.string());
   one.done = [&told](const Report& report) {
     told = {report.before.nodes, report.after.nodes, report.stock_ms,
             report.optimized_ms, report.speedup,     report.verified};
@@ -185,11 +187,27 @@ void check_places(const std::vector<Arguments>& runs) {
   for (const Arguments& run : runs) refuse_shared_files(run);
 }
 
+/// What cannot be written is said before anything runs.
+void make_places(const std::vector<Arguments>& runs) {
+  for (const Arguments& run : runs)
+    for (const fs::path& file : {run.output, run.report_file}) {
+      if (file.empty()) continue;
+      make_folder(file.parent_path());
+      refuse_unwritable(file);
+    }
+}
+
+void print_row(const Row& row, bool first) {
+  if (first)
+    print(fmt::format("{:<44} {:>15} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "model", "nodes", "stock ms", "now ms",
+                      "speedup", "verified", "took"));
+  print(text_of(row));
+}
+
 }  // namespace
 
 int optimize_many(const Arguments& arguments, const std::function<int(Arguments&, Step&)>& one) {
   check(arguments);
-  constexpr int kInterrupted = 130;
   const pid_t parent = getpid();
   const bool table = !arguments.json && !arguments.quiet;
   std::vector<Row> rows;
@@ -198,26 +216,23 @@ int optimize_many(const Arguments& arguments, const std::function<int(Arguments&
   std::vector<Arguments> runs;
   for (const Found& found : all) runs.push_back(for_model(arguments, found, told));
   check_places(runs);
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  make_places(runs);
+  for (std::size_t i = 0; i < all.size() && !stop_asked(); ++i) {
     told = {};
     Arguments& here = runs[i];
-    make_folder(here.output.parent_path());
-    if (!here.report_file.empty()) make_folder(here.report_file.parent_path());
     const Stopwatch watch;
     Row row{.model = all[i].place.string(), .output = here.output.string(), .told = {}};
-    row.code = supervised(arguments.options.limits, [&](Step& at) { return one(here, at); });
+    row.code = supervised(arguments.options.limits, here.who, [&](Step& at) { return one(here, at); });
     if (getpid() != parent) return row.code;  // this is the process of the model
+    if (row.code == kInterrupted) break;
     row.seconds = watch.seconds();
     row.told = told;
-    if (row.code == kInterrupted) return kInterrupted;
-    if (table && rows.empty())
-      print(fmt::format("{:<44} {:>15} {:>10} {:>10} {:>8} {:>9} {:>8}\n", "model", "nodes", "stock ms", "now ms",
-                        "speedup", "verified", "took"));
-    if (table) print(text_of(row));
+    if (table) print_row(row, rows.empty());
     rows.push_back(std::move(row));
   }
   if (arguments.json) print(json_of(rows));
-  if (table) print(summary(rows));
+  if (table) print(summary(rows, all.size()));
+  if (rows.size() < all.size()) return kInterrupted;
   const auto failed = std::ranges::find_if(rows, [](const Row& row) { return row.code != 0; });
   return failed == rows.end() ? 0 : failed->code;
 }

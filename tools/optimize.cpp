@@ -1,10 +1,10 @@
 // The command `optimize model.onnx -o fast.onnx`: arguments in, library calls, report out.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -19,6 +19,7 @@
 #include "src/core/new_file.h"
 #include "src/core/once.h"
 #include "src/core/printable.h"
+#include "stop_signals.h"
 #include "supervised.h"
 #include "terminal.h"
 #include "triton.h"
@@ -28,25 +29,10 @@ namespace {
 using namespace modelflow;
 using namespace modelflow::tools;
 
-volatile std::sig_atomic_t interrupted = 0;
 struct Interrupted {};
 
-constexpr unsigned kGrace = 1;  // seconds
-constexpr int kInterruptedCode = 130;
-
-void give_up(int) { _exit(kInterruptedCode); }
-
-// The first Ctrl-C ends the run at the next step, or after the time of grace in the middle of one: files appear whole,
-// and temporary ones go with this process or with the one that waits for it. The second one kills.
-void on_interrupt(int signal) {
-  interrupted = 1;
-  std::signal(signal, SIG_DFL);
-  std::signal(SIGALRM, give_up);
-  alarm(kGrace);
-}
-
 void stop_if_interrupted() {
-  if (interrupted) throw Interrupted{};
+  if (stop_asked()) throw Interrupted{};
 }
 
 std::string list_of(const Options& options) {
@@ -88,6 +74,7 @@ std::string result_text(const Arguments& arguments, const Report& report) {
 void save_model(const Arguments& arguments, const Model& model, Step& at) {
   if (arguments.output.empty()) return;
   stop_if_interrupted();
+  if (!arguments.triton.empty()) make_folder_in_repository(arguments);
   at.set(kSaving);
   model.save(arguments.output, arguments.write);
   at.set(kWritten);
@@ -115,7 +102,7 @@ void save(const Arguments& arguments, const Result& result, Step& at) {
   }
   save_model(arguments, result.model, at);
   if (report) behind_the_model(arguments, [&] { report->replace(); });
-  if (!arguments.triton.empty()) behind_the_model(arguments, [&] { complete_repository(arguments); });
+  if (!arguments.triton.empty()) behind_the_model(arguments, [&] { complete_repository(arguments, at); });
 }
 
 /// A model that nothing was compared with is not written in silence. O0 changes nothing, and --no-verify asks for it.
@@ -150,6 +137,7 @@ int run(Arguments& arguments, Step& at) {
     print(arguments.json ? json_list_of(arguments.options) : list_of(arguments.options));
     return 0;
   }
+  if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);
   Progress progress(arguments.quiet || arguments.json);
   if (!arguments.inputs.empty()) arguments.options.inputs = read_feeds(arguments.inputs);
   std::vector<std::string> notes;
@@ -159,7 +147,6 @@ int run(Arguments& arguments, Step& at) {
   keep_freed_memory(model);
   arguments.options.bind.clear();
   for (const std::string& text : arguments.bind) add_once(arguments.options.bind, parse_bind(model, text), "--bind");
-  if (!arguments.triton.empty()) arguments.output = place_in_repository(arguments);
   stop_if_interrupted();
   if (arguments.inline_only) {
     model = inline_functions(std::move(model));
@@ -185,21 +172,21 @@ int run(Arguments& arguments, Step& at) {
   return 0;
 }
 
-/// Every failure as one line and the exit code of its class.
-int guarded(Arguments& arguments, Step& at) {
+/// What `work` gives; every failure as one line and the exit code of its class.
+int told(const std::string& who, const std::function<int()>& work) {
   try {
-    return run(arguments, at);
+    return work();
   } catch (const Interrupted&) {
-    return kInterruptedCode;
+    return kInterrupted;
   } catch (const Error& error) {
-    if (interrupted) return kInterruptedCode;  // as a --score command that the same Ctrl-C ended
-    fmt::print(stderr, "{}: {}\n", arguments.who, error.what());
+    if (stop_asked()) return kInterrupted;  // as a --score command that the same Ctrl-C ended
+    fmt::print(stderr, "{}: {}\n", who, error.what());
     return static_cast<int>(error.kind());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}: out of memory\n", arguments.who);
+    fmt::print(stderr, "{}: out of memory\n", who);
     return static_cast<int>(ErrorKind::limit);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: internal error: {}\n", arguments.who, error.what());
+    fmt::print(stderr, "{}: internal error: {}\n", who, error.what());
     return static_cast<int>(ErrorKind::internal);
   }
 }
@@ -207,17 +194,15 @@ int guarded(Arguments& arguments, Step& at) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
+  return told("optimize", [&] {
+    std::signal(SIGCHLD, SIG_DFL);  // where the caller ignores it, nobody could be told how a child ended
     Arguments arguments;
     if (auto code = parse_arguments(argc, argv, arguments)) return *code;
-    std::signal(SIGINT, on_interrupt);
-    std::signal(SIGTERM, on_interrupt);
+    catch_stop_signals();
     std::signal(SIGXFSZ, SIG_IGN);            // a file beyond the limit of this process is an error like any other
     setenv("ORT_DISABLE_TELEMETRY", "1", 0);  // newer runtimes keep a database of their use, and send it
-    if (are_many(arguments)) return optimize_many(arguments, guarded);
-    return supervised(arguments.options.limits, [&](Step& at) { return guarded(arguments, at); });
-  } catch (const Error& error) {
-    fmt::print(stderr, "optimize: {}\n", error.what());
-    return static_cast<int>(error.kind());
-  }
+    const auto one = [](Arguments& model, Step& at) { return told(model.who, [&] { return run(model, at); }); };
+    if (are_many(arguments)) return optimize_many(arguments, one);
+    return supervised(arguments.options.limits, arguments.who, [&](Step& at) { return one(arguments, at); });
+  });
 }

@@ -1,4 +1,4 @@
-// A run in a child process: steps, signals, temporary files.
+// A run in a child process: steps, temporary files, how it ended.
 #include "supervised.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 
 #include "child_limits.h"
 #include "modelflow/error.h"
+#include "stop_signals.h"
 
 namespace modelflow::tools {
 
@@ -25,6 +25,7 @@ void Step::set(std::string_view name) {
   const std::size_t length = std::min(name.size(), sizeof(text_) - 1);
   std::memcpy(text_, name.data(), length);
   text_[length] = 0;
+  if (name == kWritten) written_ = true;
 }
 
 namespace {
@@ -54,91 +55,82 @@ class Scratch {
   fs::path path_;
 };
 
-volatile pid_t child = 0;
-
-// Ctrl-C on a terminal reaches the child as well; what `kill` sent came to this process alone.
-void forward(int signal, siginfo_t* info, void*) {
-  if (info->si_code <= 0) kill(child, signal);
-}
-
-void forward_signals() {
-  struct sigaction action = {};
-  action.sa_sigaction = forward;
-  action.sa_flags = SA_SIGINFO | SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-}
-
-/// fork() so that a signal of the moment in between reaches the child as well.
-pid_t forked() {
-  sigset_t stops, before;
-  sigemptyset(&stops);
-  for (const int signal : {SIGINT, SIGTERM}) sigaddset(&stops, signal);
-  sigprocmask(SIG_BLOCK, &stops, &before);
-  child = fork();
-  if (child > 0) forward_signals();
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  return child;
-}
-
-constexpr int kInterrupted = 130;
-
 void clear_progress() {
   if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");  // the child's last
 }
 
-/// Says what an interrupted run leaves behind.
-int interrupted(int code, std::string_view step) {
-  clear_progress();
-  fmt::print(stderr, "optimize: interrupted; {}\n",
-             step == kSaving    ? "what was to be written is complete or as it was before"
-             : step == kWritten ? "the model is written"
-                                : "nothing written");
-  return code;
-}
+/// How a run ended that did not end by itself, said in one line with what it leaves behind.
+class Ending {
+ public:
+  Ending(const std::string& who, const Step& step) : who_(who), step_(step) {}
 
-int ended_with(int code, std::string_view step) { return code == kInterrupted ? interrupted(code, step) : code; }
+  int with(int code) const { return code == kInterrupted ? interrupted() : code; }
 
-int ended_by(int signal, std::string_view step) {
-  if (signal == SIGINT || signal == SIGTERM) return interrupted(128 + signal, step);
-  if (signal == SIGPIPE) return static_cast<int>(ErrorKind::output);  // who read the output has seen enough of it
-  clear_progress();
-  const bool original = step.starts_with("run the original");
-  const std::string at = step.empty() ? "" : fmt::format(" at the step '{}'", step);
-  if (signal == SIGKILL) {
-    fmt::print(stderr, "optimize: killed{}, perhaps for want of memory; nothing written\n", at);
+  int by(int signal) const {
+    if (signal == SIGINT || signal == SIGTERM) return interrupted();
+    if (signal == SIGPIPE) return static_cast<int>(ErrorKind::output);  // who read the output has seen enough of it
+    const bool original = step_.name().starts_with("run the original");
+    if (signal == SIGKILL) {
+      say(fmt::format("killed{}, perhaps for want of memory", at()));
+      return static_cast<int>(ErrorKind::limit);
+    }
+    say(fmt::format(
+        "crashed{} ({}){}", at(), strsignal(signal),
+        original ? ": ONNX Runtime does not survive this model (--no-verify --no-measure does not run it)" : ""));
+    return static_cast<int>(original ? ErrorKind::invalid_input : ErrorKind::internal);
+  }
+
+  int beyond(const std::string& limit) const {
+    say(limit + at());
     return static_cast<int>(ErrorKind::limit);
   }
-  fmt::print(stderr, "optimize: crashed{} ({}){}; nothing written\n", at, strsignal(signal),
-             original ? ": ONNX Runtime does not survive this model (--no-verify --no-measure does not run it)" : "");
-  return static_cast<int>(original ? ErrorKind::invalid_input : ErrorKind::internal);
-}
 
-int stopped(const std::string& limit, std::string_view step) {
-  clear_progress();
-  fmt::print(stderr, "optimize: {}{}; nothing written\n", limit,
-             step.empty() ? "" : fmt::format(" at the step '{}'", step));
-  return static_cast<int>(ErrorKind::limit);
-}
+  int unknown() const {
+    say(fmt::format("it cannot be known how the process of the run ended{}", at()));
+    return static_cast<int>(ErrorKind::internal);
+  }
+
+ private:
+  int interrupted() const {
+    say("interrupted");
+    return kInterrupted;
+  }
+
+  std::string at() const { return step_.name().empty() ? "" : fmt::format(" at the step '{}'", step_.name()); }
+
+  void say(const std::string& what) const {
+    clear_progress();
+    fmt::print(stderr, "{}: {}; {}\n", who_, what,
+               step_.is_written()        ? "the model is written"
+               : step_.name() == kSaving ? "what was to be written is complete or as it was before"
+                                         : "nothing written");
+  }
+
+  const std::string& who_;
+  const Step& step_;
+};
 
 }  // namespace
 
-int supervised(const Limits& limits, const std::function<int(Step&)>& work) {
+int supervised(const Limits& limits, const std::string& who, const std::function<int(Step&)>& work) {
   void* shared = mmap(nullptr, sizeof(Step), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Step alone;
   Step& step = shared == MAP_FAILED ? alone : *new (shared) Step;
   const pid_t parent = getpid();
   const Scratch scratch;
-  if (forked() < 0) return ended_with(work(step), step.name());  // no room for a second process
-  if (child == 0) {
+  const Ending ended(who, step);
+  const pid_t worker = fork_worker();
+  if (worker < 0) return ended.with(work(step));  // no room for another process, or already stopped
+  if (worker == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     scratch.use();
-    return getppid() == parent ? work(step) : 128 + SIGTERM;
+    return getppid() == parent ? work(step) : kInterrupted;
   }
-  const ChildEnd end = wait_within(limits, child, step);
-  if (!end.passed.empty()) return stopped(end.passed, step.name());
-  if (!end.known) return static_cast<int>(ErrorKind::internal);
-  return WIFSIGNALED(end.status) ? ended_by(WTERMSIG(end.status), step.name())
-                                 : ended_with(WEXITSTATUS(end.status), step.name());
+  const ChildEnd end = wait_within(limits, worker, step);
+  forget_worker();
+  if (!end.passed.empty()) return ended.beyond(end.passed);
+  if (!end.known) return ended.unknown();
+  return WIFSIGNALED(end.status) ? ended.by(WTERMSIG(end.status)) : ended.with(WEXITSTATUS(end.status));
 }
 
 }  // namespace modelflow::tools

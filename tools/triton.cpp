@@ -59,18 +59,25 @@ ServingPlan plan_for(const Arguments& arguments, const fs::path& plugin) {
 
 fs::path place_in_repository(const Arguments& arguments) {
   const fs::path folder = arguments.triton / name_of(arguments) / "1";
+  refuse_unwritable_folder(folder);
+  return folder / "model.onnx";
+}
+
+void make_folder_in_repository(const Arguments& arguments) {
+  const fs::path folder = arguments.output.parent_path();
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
     throw Error(ErrorKind::output, fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
-  return folder / "model.onnx";
 }
 
-void complete_repository(const Arguments& arguments) {
+void complete_repository(const Arguments& arguments, Step& at) {
+  at.set("measure loads");
   const fs::path folder = arguments.triton / name_of(arguments);
   const Model model = Model::load(arguments.output, arguments.options.limits);
   const fs::path plugin = uses_plugin(model) ? plugin_path() : fs::path();
   const ServingPlan plan = plan_for(arguments, plugin);
+  at.set(kWritten);
   std::string served;
   if (!plugin.empty()) {
     write(folder / kPlugin, bytes_of(plugin));

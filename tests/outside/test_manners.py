@@ -86,6 +86,21 @@ def test_results_inside_of_the_folder_are_no_models(folder, optimize):
         assert done.code == 0 and done.out.splitlines()[-1] == "2 of 2 models written", done.out
 
 
+def test_links_in_a_circle_are_no_models(folder, optimize, tmp_path):
+    (folder / "b.onnx").unlink()
+    (folder / "loop.onnx").symlink_to("loop.onnx")
+    done = optimize(folder, "-o", tmp_path / "out", "--fast")
+    assert done.code == 0 and not done.err and done.out.splitlines()[-1] == "2 of 2 models written", (done.out, done.err)
+
+
+def test_results_that_cannot_be_written_are_known_before_the_work(folder, optimize, tmp_path):
+    (tmp_path / "out/more").mkdir(parents=True)
+    (tmp_path / "out/more/c.onnx").mkdir()
+    done = optimize(folder, "-o", tmp_path / "out", "--fast")
+    assert done.code == 6 and done.err.count("\n") == 1 and "more/c.onnx" in done.err and not done.out, done.err
+    assert not (tmp_path / "out/a.onnx").exists()
+
+
 def test_folders_that_cannot_be(folder, optimize, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
