@@ -85,7 +85,7 @@ class Judge {
     const Feed& feed = reference_.feeds[i];
     std::vector<Tensor> results;
     try {
-      if (feed.empty && !survives(sessions_, optimized_, feed.values, session_))
+      if (feed.empty && !survives(sessions_, optimized_, feed.values, session_, options_.limits))
         throw Error(ErrorKind::unsupported, "it ends the process");
       results = session.run(feed.values);
     } catch (const Error& error) {
@@ -181,7 +181,7 @@ class Judge {
     if (!known.contains(i)) {
       try {
         const Feed& feed = reference_.feeds[i];
-        if (!feed.empty || survives(sessions_, model, feed.values, session))
+        if (!feed.empty || survives(sessions_, model, feed.values, session, options_.limits))
           known[i] = open_session(sessions_, model, session)->run(feed.values);
       } catch (const Error&) {
         known[i].clear();

@@ -2,6 +2,7 @@
 #include "src/verify/probe.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <unordered_set>
 
+#include "modelflow/limits.h"
 #include "modelflow/pass.h"
 #include "modelflow/shape_values.h"
 #include "src/verify/reference.h"
@@ -26,13 +28,17 @@ constexpr auto kPatience = std::chrono::seconds(30);
 /// Another thread may have held a lock when the process forked, which nobody opens in the child: hardly twice.
 constexpr int kTries = 2;
 
-/// In the child: nothing of what happens here is to be seen.
+/// In the child: nothing of what happens here is to be seen, and it ends with who waits for it.
 [[noreturn]] void try_it(const Sessions& sessions, const Model& model, const Feeds& feeds,
-                         const SessionOptions& session) {
+                         const SessionOptions& session, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
-  if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) dup2(nowhere, STDERR_FILENO);
-  for (const int fatal : {SIGFPE, SIGSEGV, SIGABRT, SIGBUS, SIGILL}) std::signal(fatal, SIG_DFL);
+  if (const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
+    for (const int stream : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+  for (const int ends : {SIGFPE, SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGINT, SIGTERM, SIGALRM})
+    std::signal(ends, SIG_DFL);
   try {
     open_session(sessions, model, session)->run(feeds);
   } catch (...) {  // a refusal is no death
@@ -40,20 +46,29 @@ constexpr int kTries = 2;
   _exit(0);
 }
 
-/// How the child ended; nothing where it had to be killed.
-std::optional<int> end_of(pid_t child) {
+void stop(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+/// How the child ended; nothing where it took too long, or where nobody is told because the caller ignores SIGCHLD.
+/// Throws Error(limit) beyond so many bytes of memory (0: any).
+std::optional<int> end_of(pid_t child, double most_memory) {
   int status = 0;
   const auto start = Clock::now();
-  for (auto pause = std::chrono::microseconds(200); waitpid(child, &status, WNOHANG) == 0;) {
+  for (auto pause = std::chrono::microseconds(200);; pause = std::min(pause * 2, std::chrono::microseconds(20000))) {
+    if (const pid_t done = waitpid(child, &status, WNOHANG); done != 0)
+      return done == child ? std::optional(status) : std::nullopt;
     if (Clock::now() - start > kPatience) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
+      stop(child);
       return {};
     }
+    if (most_memory > 0 && memory_of(child) > most_memory) {
+      stop(child);
+      throw Error(ErrorKind::limit, "it takes more memory than the limit (max_memory)");
+    }
     std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
-  return status;
 }
 
 /// A Concat of parts whose extents differ beside its axis: ONNX Runtime joins what has no elements with anything.
@@ -152,12 +167,15 @@ Outlook outlook(const Model& model, const Feeds& feeds) {
   return found;
 }
 
-bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session) {
+bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              const Limits& limits) {
+  const pid_t parent = getpid();
   for (int tries = 0; tries < kTries; ++tries) {
     const pid_t child = fork();
     if (child < 0) return false;
-    if (child == 0) try_it(sessions, model, feeds, session);
-    if (const std::optional<int> status = end_of(child)) return WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
+    if (child == 0) try_it(sessions, model, feeds, session, parent);
+    if (const std::optional<int> status = end_of(child, most_memory(limits)))
+      return WIFEXITED(*status) && WEXITSTATUS(*status) == 0;
   }
   return false;
 }

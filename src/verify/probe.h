@@ -1,6 +1,7 @@
 // A run that may end the process, tried in one of its own.
 #pragma once
 
+#include "modelflow/limits.h"
 #include "modelflow/model.h"
 #include "src/verify/session.h"
 
@@ -24,7 +25,9 @@ struct Outlook {
 };
 Outlook outlook(const Model& model, const Feeds& feeds);
 
-/// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one.
-bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session);
+/// Whether a process would survive loading this model and running it, whatever comes out. Asks a forked one, which ends
+/// with this one. Throws Error(limit) where that takes more than the memory of the limits.
+bool survives(const Sessions& sessions, const Model& model, const Feeds& feeds, const SessionOptions& session,
+              const Limits& limits);
 
 }  // namespace modelflow

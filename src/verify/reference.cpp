@@ -160,7 +160,7 @@ class Maker {
     if (survived_.contains(dims)) return;
     if (load_ > kMostLoad && !reference_.feeds.empty())
       throw Error(ErrorKind::unsupported, "no time: the model would be loaded again for each try");
-    if (!survives(sessions(), original_, feeds, plain()))
+    if (!survives(sessions(), original_, feeds, plain(), options_.limits))
       throw Error(ErrorKind::unsupported, "ONNX Runtime does not survive it");
     survived_.insert(dims);
   }
