@@ -2,19 +2,23 @@
 #include "score.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "modelflow/error.h"
 #include "modelflow/runtime.h"
+#include "terminal.h"
 
 namespace modelflow::tools {
 namespace {
 
 namespace fs = std::filesystem;
+constexpr const char* kPlace = "{}";  // in the command, of the model
 
 /// A folder that goes with its owner.
 class Folder {
@@ -39,10 +43,28 @@ class Folder {
   fs::path path_;
 };
 
-std::string filled_in(std::string command, const std::string& file) {
-  for (std::size_t at = command.find("{}"); at != std::string::npos; at = command.find("{}", at + file.size()))
-    command.replace(at, 2, file);
-  return command;
+/// The command with the file for every {}, one word wherever it stands: an open quote ends before it and goes on
+/// behind.
+std::string filled_in(const std::string& command, const std::string& file) {
+  const std::string word = shell_word(file);
+  std::string text, quote;  // quote: the one that is open, of a word that needs some
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string c(1, command[i]);
+    if (command.compare(i, 2, kPlace) == 0) {
+      text += word == file ? file : quote + word + quote;
+      ++i;
+      continue;
+    }
+    text += c;
+    if (c == "\\" && quote != "'" && i + 1 < command.size()) {
+      text += command[++i];
+    } else if (c == quote) {
+      quote.clear();
+    } else if (quote.empty() && (c == "'" || c == "\"")) {
+      quote = c;
+    }
+  }
+  return text;
 }
 
 std::string output_of(const std::string& command) {
@@ -51,9 +73,12 @@ std::string output_of(const std::string& command) {
   std::string text;
   char part[4096];
   while (const std::size_t read = std::fread(part, 1, sizeof part, pipe)) text.append(part, read);
-  if (const int status = pclose(pipe))
-    throw Error(ErrorKind::usage, fmt::format("--score: '{}' failed (status {})", command, status));
-  return text;
+  const int status = pclose(pipe);
+  if (status == 0) return text;
+  const std::string how = status == -1        ? "its exit code cannot be known"
+                          : WIFEXITED(status) ? fmt::format("exit code {}", WEXITSTATUS(status))
+                                              : strsignal(WTERMSIG(status));
+  throw Error(ErrorKind::usage, fmt::format("--score: '{}' failed ({})", command, how));
 }
 
 double last_number(const std::string& text, const std::string& command) {
@@ -70,6 +95,8 @@ double last_number(const std::string& text, const std::string& command) {
 }  // namespace
 
 std::function<double(const Model&)> score_command(const std::string& command) {
+  if (command.find(kPlace) == std::string::npos)
+    throw Error(ErrorKind::usage, fmt::format("--score '{}' names no model: say {{}} where its file goes", command));
   return [command](const Model& model) {
     const Folder folder;
     const fs::path file = folder.path() / "model.onnx";

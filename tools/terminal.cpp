@@ -49,10 +49,7 @@ void print(const std::string& text) {
     throw Error(ErrorKind::output, fmt::format("cannot write to the standard output: {}", std::strerror(errno)));
 }
 
-namespace {
-
-/// In single quotes where a shell would see more than a word.
-std::string quoted(std::string_view word) {
+std::string shell_word(std::string_view word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
   std::string text = "'";
@@ -60,11 +57,10 @@ std::string quoted(std::string_view word) {
   return text + "'";
 }
 
-}  // namespace
-
 std::string command_line(int argc, const char* const* argv) {
-  std::string text = argc > 0 ? quoted(std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1)) : "";
-  for (int i = 1; i < argc; ++i) text += " " + quoted(argv[i]);
+  std::string text =
+      argc > 0 ? shell_word(std::string_view(argv[0]).substr(std::string_view(argv[0]).rfind('/') + 1)) : "";
+  for (int i = 1; i < argc; ++i) text += " " + shell_word(argv[i]);
   return text;
 }
 

@@ -29,6 +29,8 @@ class Progress {
 /// Text on stdout, all of it; throws Error(output).
 void print(const std::string& text);
 
+/// One word to a shell: in single quotes where it would see more.
+std::string shell_word(std::string_view word);
 /// The command as it was typed, but for its folder: a shell takes it again.
 std::string command_line(int argc, const char* const* argv);
 

@@ -83,7 +83,7 @@ def test_no_room_for_temporary_files(cnn, tmp_path):
         x = np.random.default_rng(i).standard_normal((1, 3, 32, 32), dtype=np.float32)
         np.savez(tmp_path / "samples" / f"{i}.npz", x=x)
     command = (f"'{OPTIMIZE}' '{cnn}' -o '{tmp_path}/out.onnx' --no-measure --quiet --precision int8 "
-               f"--calibration '{tmp_path}/samples' --score 'echo 1'; echo exit $?; ls -A")
+               f"--calibration '{tmp_path}/samples' --score 'echo 1 # {{}}'; echo exit $?; ls -A")
     out, err = on_disk_of(1, tmp_path, f"TMPDIR=$PWD {command}")
     # A runtime may leave an empty folder of its own there, with a dot in front.
     assert re.fullmatch(r"exit 6\n(\.\w+\n)*", out), (out, err)

@@ -53,6 +53,7 @@ CONTRADICTIONS = {
     "no time": (["-o", "o.onnx", "--max-seconds", "nan"], ["--max-seconds"]),
     "shapes twice": (["-o", "o.onnx", "--input-shapes", "x:1,3,32,32", "--input-shapes", "x:2,3,32,32"], ["--input-shapes", "'x'", "twice"]),
     "a model as text": (["-o", "o.onnxtxt"], ["o.onnxtxt", "text"]),
+    "a score of no model": (["-o", "o.onnx", "--precision", "int8-dynamic", "--score", "echo 1"], ["--score", "{}"]),
     "no drop": (["-o", "o.onnx", "--precision", "int8-dynamic", "--max-drop", "nan"], ["--max-drop"]),
 }
 
@@ -110,7 +111,7 @@ def test_an_interrupt_ends_a_step_that_takes_long(cnn, tmp_path):
     sample = tmp_path / "sample.npz"
     np.savez(sample, x=np.zeros((2, 3, 32, 32), np.float32))
     command = [BUILD / "optimize", cnn, "-o", out, "--quiet", "--no-measure", "--precision", "int8", "--calibration", sample, "--score",
-               f"touch {marker}; sleep 60; echo 1"]
+               f"touch {marker}; sleep 60; echo 1 # {{}}"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}, start_new_session=True)
     while not marker.exists() and process.poll() is None:
         time.sleep(0.02)
@@ -164,3 +165,24 @@ def test_the_list_as_json_names_what_the_list_names(optimize):
         named = [entry for stage in stages for one in stage["passes"] for entry in (one, *one["rules"])]
         found = [line.split(maxsplit=1) for line in text.splitlines() if line.startswith(" ")]
         assert found == [[entry["name"], entry["doc"]] for entry in named] and len(found) > 50
+
+
+@pytest.fixture
+def scored(cnn, optimize, tmp_path):
+    np.savez(tmp_path / "sample.npz", x=np.zeros((2, 3, 32, 32), np.float32))
+    lower = ["--precision", "int8", "--calibration", tmp_path / "sample.npz"]
+    return lambda command, **options: optimize(cnn, "-o", tmp_path / "o.onnx", "-q", "--no-measure", *lower, "--score", command, **options)
+
+
+@pytest.mark.parametrize("command", ["test -f {}", "test -f '{}'", 'test -f "{}"', """x="file={}"; test -f "${x#file=}\"""", "test \\' != {} && test -f {}"])
+@pytest.mark.parametrize("folder", ["plain", "a b", "it's", 'a"$HOME`b'])
+def test_scores_of_files_in_any_folder(scored, tmp_path, folder, command):
+    """The file is one word to the shell, whatever stands around it."""
+    (tmp_path / folder).mkdir()
+    done = scored(f"{command} && echo 1", env={**os.environ, "TMPDIR": str(tmp_path / folder)})
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("command, how", [("exit 3 # {}", "exit code 3"), ("kill -9 $$ # {}", "Killed"), ("echo good # {}", "no number")])
+def test_a_score_that_fails_says_how(scored, command, how):
+    refused(scored(command), "--score", how)
