@@ -1,7 +1,10 @@
 // Sessions that run at the same time, and what comes out of them.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <system_error>
 #include <thread>
 
 #include "modelflow/serve.h"
@@ -31,11 +34,18 @@ struct Stream {
 /// Seconds from the common start to the end of the last run.
 double run_all(std::vector<Stream>& streams, const Feeds& feeds, double duration) {
   std::atomic<bool> go = false;
-  std::vector<std::thread> threads;
-  for (Stream& stream : streams) threads.emplace_back([&] { stream.run(feeds, duration, go); });
+  std::vector<std::jthread> threads;
+  threads.reserve(streams.size());
+  try {
+    for (Stream& stream : streams) threads.emplace_back([&] { stream.run(feeds, duration, go); });
+  } catch (const std::system_error& error) {
+    go = true;  // for those that are there already
+    throw Error(ErrorKind::limit,
+                fmt::format("no {} threads can run at once ({}): ask for fewer", streams.size(), error.what()));
+  }
   const Stopwatch watch;
   go = true;
-  for (std::thread& thread : threads) thread.join();
+  for (std::jthread& thread : threads) thread.join();
   const double took = watch.seconds();
   for (const Stream& stream : streams)
     if (stream.error) std::rethrow_exception(stream.error);

@@ -1,5 +1,6 @@
 // How a server should run a model, by measurement.
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "modelflow/serve.h"
@@ -14,11 +15,21 @@ constexpr std::int64_t kUnmeasuredRows = 8;
 constexpr double kWorthwhile = 1.05;  // so much more must twice the rows give
 constexpr double kMostMs = 1000;      // what nobody waits for
 
+/// The original may have had inputs that are bound now, and a server gives none that have a default.
+void keep_to_inputs_of(const Model& model, Options& options) {
+  std::set<std::string> waiting;
+  for (const Value* input : model.graph().inputs())
+    if (!input->is_initializer()) waiting.insert(input->name());
+  const auto is_none = [&](const auto& entry) { return !waiting.contains(entry.first); };
+  std::erase_if(options.input_shapes, is_none);
+  for (Feeds& feeds : options.inputs) std::erase_if(feeds, is_none);
+}
+
 /// Reads the model beside a session of it.
 struct Plan {
   Runtime& runtime;
   const Served& served;
-  const Options& options;
+  Options options;
   Model model = Model::load(served.model);
   std::unique_ptr<Session> session = runtime.load(served.model, {.threads = options.threads, .plugin = served.plugin});
   ServingPlan plan = {};
@@ -61,6 +72,7 @@ struct Plan {
   }
 
   ServingPlan made() {
+    keep_to_inputs_of(model, options);
     const int all =
         options.threads > 0 ? options.threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     plan.split = {1, all};

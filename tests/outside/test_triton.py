@@ -112,6 +112,23 @@ def test_requests_that_must_not_be_gathered(optimize, tmp_path, case):
         check_as_the_backend_does(folder, parsed(folder / "config.pbtxt"))
 
 
+def switched():
+    """z is read where `flip` is false; k has a default."""
+    values = [("flip", TensorProto.BOOL, []), ("x", TensorProto.FLOAT, ["n", 8]), ("z", TensorProto.FLOAT, ["n", 8]), ("k", TensorProto.FLOAT, [8])]
+    nodes = [helper.make_node("Where", ["flip", "x", "z"], ["w"]), helper.make_node("Mul", ["w", "k"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(*value) for value in values], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 8])],
+                              [helper.make_tensor("k", TensorProto.FLOAT, [8], [2.0] * 8)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("more", [["--inputs", "{folder}/given.npz"], ["--input-shapes", "flip:", "--input-shapes", "x:3,8"]])
+def test_inputs_that_are_bound_are_no_matter_to_a_server(optimize, tmp_path, more):
+    rows = np.ones((3, 8), np.float32)
+    np.savez(tmp_path / "given.npz", flip=np.array(True), x=rows, z=rows, k=np.full(8, 3, np.float32))
+    _, text = without_measuring(optimize, switched(), tmp_path, "--bind", "flip=true", *(word.format(folder=tmp_path) for word in more))
+    assert "max_batch_size: 8\n" in text and 'name: "x"' in text and '"flip"' not in text and '"k"' not in text, text
+
+
 def test_a_repository_that_is_seen_elsewhere(optimize, tmp_path, cnn):
     folder, text = without_measuring(optimize, onnx.load(cnn), tmp_path, "--triton-root", "/models")
     assert 'op_library_filename: [ "/models/m/libmodelflow_ort.so" ]' in text and "max_batch_size: 8\n" in text
