@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/core/printable.h"
 #include "src/measure/prediction.h"
 
 namespace modelflow::tools {
@@ -33,7 +34,7 @@ std::string bench_prediction(const PredictionSettings& settings) {
       if (&other != &models[i]) others.push_back(&other);
     const Prediction found = predict(models[i], others, target, half, settings.shapes);
     text += fmt::format("{:10.4f} {:10.4f} {:6}  {}{}\n", found.seconds * 1e3, found.floor_seconds * 1e3, found.nodes,
-                        settings.models[i],
+                        printable(settings.models[i]),
                         found.unknown ? fmt::format(" (extents of {} nodes unknown)", found.unknown) : "");
     rows.push_back({{"model", settings.models[i]},
                     {"predicted_seconds", found.seconds},
@@ -41,8 +42,9 @@ std::string bench_prediction(const PredictionSettings& settings) {
                     {"nodes", found.nodes},
                     {"unknown", found.unknown}});
   }
-  if (settings.json) return nlohmann::json{{"target", target.str()}, {"models", rows}}.dump(2) + "\n";
-  return text;
+  if (!settings.json) return text;
+  const nlohmann::json all{{"target", target.str()}, {"models", rows}};
+  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace modelflow::tools

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "src/core/median.h"
+#include "src/core/printable.h"
 
 namespace modelflow::tools {
 namespace {
@@ -41,15 +42,15 @@ std::map<std::string, Share> by_op(const Side& side, const Peak& peak) {
 }
 
 std::string row(const Share& share, const std::string& name) {
-  if (share.products == 0) return fmt::format("  {:>10.3f} ms  {:>20}  {}\n", share.seconds * 1e3, "", name);
+  if (share.products == 0) return fmt::format("  {:>10.3f} ms  {:>20}  {}\n", share.seconds * 1e3, "", printable(name));
   return fmt::format("  {:>10.3f} ms  {:>8.1f} GOP/s {:>4.0f} %  {}\n", share.seconds * 1e3,
-                     share.operations / share.products / 1e9, 100 * share.at_peak / share.products, name);
+                     share.operations / share.products / 1e9, 100 * share.at_peak / share.products, printable(name));
 }
 
 std::string profile_text(const Side& side, const Peak& peak, std::size_t top_nodes) {
   std::string out = fmt::format(
       "\n{}: time by op, then the slowest nodes; products in operations per second and per cent of the peak\n",
-      side.name);
+      printable(side.name));
   std::vector<std::pair<std::string, Share>> ops;
   for (const auto& entry : by_op(side, peak)) ops.push_back(entry);
   std::ranges::stable_sort(ops, std::greater(), [](const auto& entry) { return entry.second.seconds; });
@@ -99,10 +100,10 @@ std::string text_report(const BenchReport& report, std::size_t top_nodes) {
   std::string out = fmt::format("{:<28}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}{:>9}\n", "side", "p50 ms", "p90 ms",
                                 "p99 ms", "mean ms", "runs/s", "load ms", "speedup");
   for (const Side& side : report.sides)
-    out += fmt::format("{:<28.28}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.1f}{:>10.1f}{:>8.2f}x\n", side.name,
-                       side.percentile(50) * 1e3, side.percentile(90) * 1e3, side.percentile(99) * 1e3,
-                       mean(side.latencies) * 1e3, side.runs_per_second(), side.load_seconds * 1e3,
-                       side.speedup_over(report.sides.front()));
+    out += fmt::format("{:<28.28}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.3f}{:>10.1f}{:>10.1f}{:>8.2f}x\n",
+                       printable(side.name), side.percentile(50) * 1e3, side.percentile(90) * 1e3,
+                       side.percentile(99) * 1e3, mean(side.latencies) * 1e3, side.runs_per_second(),
+                       side.load_seconds * 1e3, side.speedup_over(report.sides.front()));
   if (report.peak.float32 > 0)
     out += fmt::format(
         "\npeak of this machine on {} thread(s), measured: {:.0f} GOP/s in float32, {:.0f} in bf16, {:.0f} in int8\n",
@@ -132,7 +133,7 @@ std::string json_report(const BenchReport& report) {
     if (!side.nodes.empty()) item["nodes"] = profile_json(side, report.peak);
     root["sides"].push_back(item);
   }
-  return root.dump(2);
+  return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace modelflow::tools

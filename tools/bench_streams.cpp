@@ -7,6 +7,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "src/core/printable.h"
 #include "terminal.h"
 
 namespace modelflow::tools {
@@ -24,8 +25,8 @@ std::string advice(const StreamSide& side) {
   const std::string gain = alone > 0 && best.split.streams > 1
                                ? fmt::format(", {:.2f}x of what one session gives", best.runs_per_second / alone)
                                : "";
-  return fmt::format("most of '{}': {} session(s) of {} thread(s), {:.1f} runs/s{}\n", side.name, best.split.streams,
-                     best.split.threads, best.runs_per_second, gain);
+  return fmt::format("most of '{}': {} session(s) of {} thread(s), {:.1f} runs/s{}\n", printable(side.name),
+                     best.split.streams, best.split.threads, best.runs_per_second, gain);
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ std::string text_report(const std::vector<StreamSide>& sides) {
   for (std::size_t i = 0; i < sides.front().loads.size(); ++i)
     for (const StreamSide& side : sides) {
       const Load& load = side.loads[i];
-      out += fmt::format("{:<28.28}{:>9}{:>9}{:>11.1f}{:>10.3f}{:>10.3f}{:>12}{:>8.2f}x\n", side.name,
+      out += fmt::format("{:<28.28}{:>9}{:>9}{:>11.1f}{:>10.3f}{:>10.3f}{:>12}{:>8.2f}x\n", printable(side.name),
                          load.split.streams, load.split.threads, load.runs_per_second, load.p50_ms, load.p99_ms,
                          load.memory_bytes > 0 ? human_bytes(load.memory_bytes) : "-",
                          load.runs_per_second / sides.front().loads[i].runs_per_second);
@@ -98,7 +99,7 @@ std::string json_report(const std::vector<StreamSide>& sides, const std::string&
                              {"best", {{"streams", best.streams}, {"threads", best.threads}}},
                              {"loads", loads}});
   }
-  return root.dump(2);
+  return root.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace modelflow::tools

@@ -1,6 +1,12 @@
 """The command `modelflow-bench`: what it reports, not how fast anything is."""
 import json
+import os
 import re
+import resource
+
+import onnx
+import pytest
+from conftest import PLUGIN
 
 
 def sides_of(done):
@@ -81,6 +87,54 @@ def test_what_a_mode_would_ignore_is_refused(cnn, bench, tmp_path):
         done = bench(cnn, *wrong)
         assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("modelflow-bench: ") and done.out == "", wrong
     assert not page.exists()
+
+
+VICTIMS = {"the model": ([], "m.onnx"), "its weights": ([], "m.onnx.data"), "weights that it names": ([], "weights.bin"), "the other model": (["--vs", "other"], "other"),
+           "inputs": (["--inputs", "data"], "data"), "the plugin": (["--plugin", "plugin"], "plugin"), "a library": (["--custom-ops", "ops"], "ops")}
+
+
+@pytest.mark.parametrize("case", VICTIMS)
+@pytest.mark.parametrize("option", ["--report", "--trace"])
+def test_reports_replace_nothing_that_is_read(cnn, bench, tmp_path, option, case):
+    given, victim = VICTIMS[case]
+    onnx.save(onnx.load(cnn), tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    (tmp_path / "other").write_bytes(cnn.read_bytes())
+    (tmp_path / "plugin").write_bytes(PLUGIN.read_bytes())
+    for name in ("m.onnx.data", "data", "ops"):
+        (tmp_path / name).write_text("precious")
+    (tmp_path / "link").symlink_to(victim)
+    before = (tmp_path / victim).read_bytes()
+    for name in (victim, "link"):
+        done = bench("m.onnx", *given, option, name, cwd=tmp_path)
+        assert done.code == 2 and done.err.count("\n") == 1 and f"{option} '{name}'" in done.err and not done.out, done.err
+        assert (tmp_path / victim).read_bytes() == before
+    done = bench("m.onnx", "--report", "one", "--trace", "./one", cwd=tmp_path)
+    assert done.code == 2 and "'one'" in done.err and not (tmp_path / "one").exists(), done.err
+
+
+@pytest.mark.parametrize("mode", [["--rounds", 1, "--block", 0.001, "--profile"], ["--streams", 1, "--rounds", 1, "--block", 0.001], ["--predict", "cuda:sm_90", "--input-shapes", "x:1,3,32,32"]])
+def test_names_of_any_bytes(cnn, bench, tmp_path, mode):
+    """JSON stays JSON, and text is harmless to a terminal."""
+    model = onnx.load(cnn)
+    for place, node in enumerate(model.graph.node):
+        node.name = f"\x1b[31m{place}"
+    for name in (b"\xe9.onnx", b"\x1b[32m.onnx"):
+        path = os.fsdecode(name)
+        onnx.save(model, tmp_path / path)
+        done = bench(path, "--vs", path, *mode, "--json", cwd=tmp_path)
+        assert done.code == 0 and not done.err, done.err
+        assert json.loads(done.out)
+        done = bench(path, "--vs", path, *mode, cwd=tmp_path)
+        assert done.code == 0 and "\x1b" not in done.out and ".onnx" in done.out, done.out
+
+
+def test_threads_that_cannot_be_made_are_a_limit(cnn, bench):
+    """Stacks of 4 GiB in 16 GiB of addresses."""
+    def narrow():
+        resource.setrlimit(resource.RLIMIT_STACK, (4 << 30, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+    done = bench(cnn, "--streams", 8, "--threads", 1, "--block", 0.001, preexec_fn=narrow)
+    assert done.code == 7 and done.err.count("\n") == 1 and "8 threads" in done.err and not done.out, (done.code, done.err)
 
 
 def test_predictions_need_no_machine(cnn, bench, optimize, tmp_path):
