@@ -159,7 +159,6 @@ def test_folders_that_cannot_be_made(cnn, optimize, tmp_path, option):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cnn.onnx", "file"]
 
 
-def test_a_repository_that_nothing_came_of_is_not_there(optimize, tmp_path):
-    (tmp_path / "m.onnx").write_text("nonsense")
-    assert optimize(tmp_path / "m.onnx", "--triton", tmp_path / "repository").code == 3
-    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+def test_a_repository_that_nothing_came_of_is_not_there(cnn, optimize, tmp_path):
+    assert optimize(cnn, "--triton", tmp_path / "repository", "--input-shapes", "none:1").code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["cnn.onnx"]
