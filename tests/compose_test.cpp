@@ -202,6 +202,30 @@ TEST(Merge, FunctionsOfOneName) {
   ASSERT_EQ(merged.notes.size(), 1U);
 }
 
+Part old_part(const std::string& name, const std::string& text) {
+  return {name, Model::from_text("<ir_version: 3, opset_import: [\"\" : 9]> g " + text)};
+}
+
+TEST(Merge, WeightsOfOldFilesAreNoInputs) {
+  const Part old = old_part("a", "(float[4] x, float[4] w = {1,2,3,4}) => (float[4] y) { y = Mul(x, w) }");
+  const Merged merged = joined({old, part("b", "(float[4] u) => (float[4] z) { z = Neg(u) }")}, {"a.y=b.u"});
+  EXPECT_EQ(merged.model.graph().inputs().size(), 1U);
+  EXPECT_EQ(merged.inputs.size(), 1U);
+  const Merged fed = joined({part("s", "(float[4] p) => (float[4] q) { q = Abs(p) }"), old}, {"s.q=a.w"});
+  EXPECT_EQ(fed.model.graph().inputs().size(), 2U);
+  (void)joined({old_part("a",
+                         "(float[1,1,2,2] x, float[4] s = {1,1,2,2}) => (float[1,1,4,4] y) { y = Upsample<mode = "
+                         "\"nearest\">(x, s) }"),
+                part("b", "(float[1,1,4,4] u) => (float[1,1,4,4] z) { z = Neg(u) }")},
+               {"a.y=b.u"});
+}
+
+TEST(Merge, InputsWithDefaultsWaitForWhatFeedsThem) {
+  const Part b = part("b", "(float[4] k, float[4] u = {1,2,3,4}) => (float[4] z) { z = Add(k, u) }");
+  (void)joined({b, part("a", "(float[4] x) => (float[4] y) { y = Relu(x) }")}, {"a.y=b.u"});
+  (void)joined({b, part("a", "(float[4] v, float[4] x) => (float[4] y) { y = Mul(v, x) }")}, {"b.u=a.v"});
+}
+
 TEST(Merge, ResultsThatAreInputsOrConstants) {
   (void)joined(
       {part("a", "(float[4] x) => (float[4] x, float[4] k, float[4] y) <float[4] k = {1,2,3,4}> { y = Add(x, k) }"),

@@ -44,8 +44,9 @@ struct Merged {
 /// earlier part into a later one; where nothing has, the only output into the only input of the next one. The opset is
 /// the newest of theirs. Names of inputs and outputs stay where only one part has them, else they read "part.name"; so
 /// do names of dynamic dims. A result that another part takes is an output no more (keep_outputs brings it back).
-/// Metadata of all parts is kept. Throws Error(usage) for edges that name nothing or cannot fit, Error(unsupported) for
-/// what cannot be brought together.
+/// Weights that a part before IR 4 lists as inputs are none of the whole, unless an edge names them. Metadata of all
+/// parts is kept. Throws Error(usage) for edges that name nothing or cannot fit, Error(unsupported) for what cannot be
+/// brought together.
 Merged merge(std::vector<Part> parts, const std::vector<Edge>& edges = {});
 
 /// What came of running the parts in turn beside the whole.
@@ -57,8 +58,9 @@ struct MergeCheck {
   std::string text() const;  ///< a line for people
 };
 
-/// Runs the parts and what was merged from them on Options::inputs, or on made-up ones. Throws Error(verification)
-/// where they differ.
+/// Runs the parts and what was merged from them on Options::inputs, or on made-up ones (Options::input_shapes), with
+/// Options::threads, and tells Options::progress. Throws Error(verification) where they differ, or where ONNX Runtime
+/// runs the parts and not the whole.
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options);
 /// The same in the ONNX Runtime that is found, with Options::custom_ops; why_not says where there is none.
 MergeCheck check_merge(const std::vector<Part>& parts, const Merged& merged, const Options& options);

@@ -1,4 +1,5 @@
 // Constant nodes, and graph inputs that are weights, become initializers.
+#include "modelflow/weights.h"
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
 
@@ -20,19 +21,6 @@ std::optional<Tensor> constant_of(const Node& node) {
   return std::nullopt;
 }
 
-/// Before IR 4 every initializer had to be listed as a graph input, and runtimes take it as constant all the same. The
-/// writer lists those that are left again.
-int unlist_weights(Graph& graph, const Model& model) {
-  if (model.ir_version >= 4 || graph.parent()) return 0;
-  int changes = 0;
-  for (std::size_t i = graph.inputs().size(); i-- > 0;) {
-    if (!graph.inputs()[i]->is_initializer()) continue;
-    graph.remove_input(i);
-    ++changes;
-  }
-  return changes;
-}
-
 int to_initializers(Graph& graph, Context& context) {
   const std::vector<Node*> nodes = nodes_of(graph, {"Constant"});
   int changes = 0;
@@ -52,7 +40,7 @@ int to_initializers(Graph& graph, Context& context) {
     ++changes;
   }
   if (changes) context.hit("constant-to-initializer", changes);
-  return changes + unlist_weights(graph, context.model);
+  return changes + (graph.parent() ? 0 : unlist_weights(graph, context.model.ir_version));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "modelflow/compose.h"
 #include "modelflow/modelflow.h"
+#include "modelflow/weights.h"
 #include "src/core/stopwatch.h"
 #include "src/verify/difference.h"
 #include "src/verify/reference.h"
@@ -19,15 +20,22 @@ constexpr std::size_t kMostFeeds = 4;
 /// Results of parts and inputs of the whole, by what they are called in the whole.
 using Values = std::map<std::string, Tensor>;
 
+SessionOptions session_options(const Options& options) { return {.threads = options.threads, .optimize = false}; }
+
+void tell(const Options& options, double done) {
+  if (options.progress) options.progress("compare with the parts in turn", done);
+}
+
 class InTurn {
  public:
-  InTurn(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged) : parts_(parts) {
+  InTurn(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options)
+      : parts_(parts) {
     for (const std::vector<Joint>* joints : {&merged.inputs, &merged.edges, &merged.outputs})
       for (const Joint& joint : *joints) {
         names_[joint.from] = joint.name;
         for (const std::string& to : joint.to) taken_[to] = joint.name;
       }
-    for (const Part& part : parts) sessions_.push_back(open_session(runtime, part.model, {.optimize = false}));
+    for (const Part& part : parts) sessions_.push_back(open_session(runtime, taking(part), session_options(options)));
   }
 
   /// False where no order of the parts will do.
@@ -44,19 +52,34 @@ class InTurn {
   }
 
  private:
-  /// Inputs with a default value may be given or not.
+  /// What the whole calls the value that an input takes; null for weights, which take none.
+  const std::string* taken(const Part& part, const Value& input) const {
+    const auto found = taken_.find(part.name + "." + input.name());
+    return found == taken_.end() ? nullptr : &found->second;
+  }
+
+  /// Before IR 4 ONNX Runtime lets nobody give a weight; an edge may.
+  Model taking(const Part& part) const {
+    Model model = part.model;
+    std::set<const Value*> given;
+    for (const Value* input : model.graph().inputs())
+      if (taken(part, *input)) given.insert(input);
+    unlist_weights(model.graph(), model.ir_version, given);
+    model.ir_version = std::max<std::int64_t>(model.ir_version, 4);
+    return model;
+  }
+
   bool is_ready(std::size_t part, const Values& values) const {
     return std::ranges::all_of(parts_[part].model.graph().inputs(), [&](const Value* input) {
-      return input->is_initializer() || values.contains(taken_.at(parts_[part].name + "." + input->name()));
+      const std::string* name = taken(parts_[part], *input);
+      return !name || values.contains(*name);
     });
   }
 
   void run(std::size_t part, Values& values) {
     Feeds feeds;
-    for (const Value* input : parts_[part].model.graph().inputs()) {
-      const auto found = values.find(taken_.at(parts_[part].name + "." + input->name()));
-      if (found != values.end()) feeds[input->name()] = found->second;
-    }
+    for (const Value* input : parts_[part].model.graph().inputs())
+      if (const std::string* name = taken(parts_[part], *input)) feeds[input->name()] = values.at(*name);
     const std::vector<Tensor> results = sessions_[part]->run(feeds);
     const auto& outputs = parts_[part].model.graph().outputs();
     for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -88,12 +111,15 @@ struct Expected {
 Expected run_parts(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options,
                    std::string& why_not) {
   const Stopwatch watch;
-  InTurn in_turn(runtime, parts, merged);
+  InTurn in_turn(runtime, parts, merged, options);
   Expected expected;
   for (const Feeds& feeds : options.inputs.empty() ? synthetic_feeds(merged.model, options) : options.inputs) {
     const std::size_t done = expected.feeds.size();
     if (done == kMostFeeds || (done > 0 && watch.seconds() > kSeconds)) break;
+    tell(options, 0);
     Values values(feeds.begin(), feeds.end());
+    for (const Value* input : merged.model.graph().inputs())
+      if (input->is_initializer()) values.emplace(input->name(), *input->initializer());
     try {
       if (!in_turn.run(values)) {
         why_not = "no order of the models runs them one after the other";
@@ -109,6 +135,16 @@ Expected run_parts(Runtime& runtime, const std::vector<Part>& parts, const Merge
   return expected;
 }
 
+void run_whole(Runtime& runtime, const Merged& merged, const Expected& expected, const Options& options,
+               MergeCheck& check) {
+  const std::unique_ptr<Session> whole = open_session(runtime, merged.model, session_options(options));
+  for (std::size_t i = 0; i < expected.feeds.size(); ++i) {
+    tell(options, 0.5);
+    compare(merged, expected.values[i], whole->run(expected.feeds[i]), check);
+    ++check.feeds;
+  }
+}
+
 }  // namespace
 
 std::string MergeCheck::text() const {
@@ -120,17 +156,16 @@ std::string MergeCheck::text() const {
 
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options) {
   MergeCheck check;
+  Expected expected;
   try {
     // The parts' sessions are gone before that of the whole is there: large models are in memory once.
-    const Expected expected = run_parts(runtime, parts, merged, options, check.why_not);
-    if (expected.feeds.empty()) return check;
-    const std::unique_ptr<Session> whole = open_session(runtime, merged.model, {.optimize = false});
-    for (std::size_t i = 0; i < expected.feeds.size(); ++i) {
-      compare(merged, expected.values[i], whole->run(expected.feeds[i]), check);
-      ++check.feeds;
-    }
+    expected = run_parts(runtime, parts, merged, options, check.why_not);
+    if (!expected.feeds.empty()) run_whole(runtime, merged, expected, options, check);
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::verification) throw;
+    if (error.kind() == ErrorKind::unsupported && !expected.feeds.empty())
+      throw Error(ErrorKind::verification,
+                  fmt::format("the models run, what was merged from them does not: {}", error.what()));
+    if (error.kind() == ErrorKind::verification || error.kind() == ErrorKind::limit) throw;
     check.why_not = error.what();
   }
   return check;

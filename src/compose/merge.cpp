@@ -8,6 +8,7 @@
 
 #include "modelflow/compose.h"
 #include "modelflow/function.h"
+#include "modelflow/weights.h"
 #include "src/compose/edges.h"
 #include "src/compose/symbols.h"
 #include "src/compose/together.h"
@@ -167,10 +168,20 @@ void check_names(const std::vector<Part>& parts) {
 
 }  // namespace
 
+/// Weights that a file before IR 4 had to list are no inputs of the whole, unless an edge names them.
+void drop_listed_weights(std::vector<Part>& parts, const std::vector<Link>& links) {
+  std::set<const Value*> named;
+  for (const Link& link : links) {
+    named.insert(link.value);
+    named.insert(parts[link.to].model.graph().inputs()[link.input]);
+  }
+  for (Part& part : parts) unlist_weights(part.model.graph(), part.model.ir_version, named);
+}
+
 Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
   check_names(parts);
   const std::vector<Edge> edges = given.empty() ? edges_by_name(parts) : given;
-  (void)links(parts, edges);  // what is wrong with them is said of the models as they came
+  drop_listed_weights(parts, links(parts, edges));  // what is wrong with them is said of the models as they came
   Merged merged;
   separate_symbols(parts);
   merged.model = bring_together(parts, merged.notes);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "modelflow/function.h"
+#include "modelflow/weights.h"
 #include "src/emit/body.h"
 
 namespace modelflow {
@@ -55,7 +56,8 @@ class Emitter {
     for (const Called& called : calls_) emit(called);
     if (written_.empty()) return;
     model_.opsets[std::string(kDomain)] = 1;
-    if (model_.ir_version < 8) raise_ir();
+    unlist_weights(model_.graph(), model_.ir_version);
+    model_.ir_version = std::max<std::int64_t>(model_.ir_version, 8);
   }
 
  private:
@@ -82,17 +84,6 @@ class Emitter {
     if (written_.insert(name).second) model_.functions.push_back(make_function(name, *called.text, model_.opset()));
     if (called.op != &owner) node.attrs.set(kPrecision, std::string(modelflow::name(called.op->form)));
     node.graph().set_op(node, std::string(kDomain) + "." + name);
-  }
-
-  // Before IR 4 an initializer had to be listed as an input although nobody could override it; from IR 4 on the list
-  // means that callers may, which would forbid packing the weights.
-  void raise_ir() {
-    if (model_.ir_version < 4) {
-      Graph& graph = model_.graph();
-      for (std::size_t i = graph.inputs().size(); i-- > 0;)
-        if (graph.inputs()[i]->is_initializer()) graph.remove_input(i);
-    }
-    model_.ir_version = 8;
   }
 
   Model& model_;

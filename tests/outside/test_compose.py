@@ -95,6 +95,18 @@ def test_python_merges_what_comes_in(parts, tmp_path):
         modelflow.merge([parts[0], parts[0]])
 
 
+def test_what_only_the_parts_run_is_refused(optimize, tmp_path):
+    """ONNX Runtime has GlobalLpPool of opset 17 and none of opset 22, to which the whole is brought."""
+    a = model(tmp_path / "a.onnx", "(float[1,2,4,4] x) => (float[1,2,1,1] h) { h = GlobalLpPool(x) }", 17)
+    b = model(tmp_path / "b.onnx", "(float[1,2,1,1] h) => (float[1,2,1,1] y) { y = Relu(h) }", 22)
+    out = tmp_path / "o.onnx"
+    done = optimize("--merge", a, b, "-o", out, "--no-measure")
+    assert done.code == 5 and "what was merged from them does not" in done.err and "GlobalLpPool" in done.err, done.err
+    with pytest.raises(modelflow.VerificationError, match="GlobalLpPool"):
+        modelflow.merge([a, b], output=out)
+    assert not out.exists()
+
+
 def test_python_binds_arrays(parts, tmp_path):
     bound = modelflow.optimize(parts[0], tmp_path / "o.onnx", bind={"x": np.ones((2, 4), np.float32), "flip": True}, **QUICK)
     assert not onnx.load(bound.model).graph.input
