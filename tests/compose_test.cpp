@@ -202,6 +202,34 @@ TEST(Merge, FunctionsOfOneName) {
   ASSERT_EQ(merged.notes.size(), 1U);
 }
 
+// What `b` calls is an operator that only a library knows: by itself, in a branch, in the body of a function.
+TEST(Merge, FunctionsTakeNoOperatorsOfOthers) {
+  const auto made = [](const char* name, const std::string& text) {
+    return Part{name, Model::from_text("<ir_version: 8, opset_import: [\"\" : 17, \"pkg\" : 1]> g " + text)};
+  };
+  const std::string act = "(float[4] x) => (float[4] y) { y = pkg.Act(x) }";
+  const std::string body = " <domain: \"pkg\", opset_import: [\"\" : 17]> Act (a) => (b) { b = Neg(a) }";
+  for (const std::string& text :
+       {act,
+        std::string("(float[4] x, bool c) => (float[4] y) { y = If(c) <then_branch = t () => (float[4] r) { r = "
+                    "pkg.Act(x) }, else_branch = e () => (float[4] r) { r = Abs(x) }> }"),
+        std::string("(float[4] x) => (float[4] y) { y = pkg.Other(x) } <domain: \"pkg\", opset_import: [\"\" : 17, "
+                    "\"pkg\" : 1]> Other (a) => (b) { b = pkg.Act(a) }")}) {
+    std::vector<Part> parts = {made("a", act + body), made("b", text)};
+    for (int order = 0; order < 2; ++order) {
+      const Merged merged = merge(parts, {parse_edge(parts[0].name + ".y=" + parts[1].name + ".x", parts)});
+      for (const Function& function : merged.model.functions) EXPECT_NE(function.name, "Act");
+      EXPECT_NE(merged.model.to_text().find("pkg.Act"), std::string::npos) << merged.model.to_text();
+      EXPECT_EQ(merged.notes.size(), 1U);
+      std::swap(parts[0], parts[1]);
+    }
+  }
+  const std::string older = " <domain: \"pkg\", opset_import: [\"\" : 16]> Act (a) => (b) { b = Neg(a) }";
+  EXPECT_EQ(refusal({made("a", act + older), made("b", act)}, {"a.y=b.x"}),
+            "'a' cannot be part of another model: it has functions of another opset than its own, and another model "
+            "something else of the same name");
+}
+
 Part old_part(const std::string& name, const std::string& text) {
   return {name, Model::from_text("<ir_version: 3, opset_import: [\"\" : 9]> g " + text)};
 }
@@ -238,8 +266,19 @@ TEST(Merge, MetadataIsKept) {
   b.name = "b";
   a.model.metadata = {{"names", "cat,dog"}, {"stride", "8"}};
   b.model.metadata = {{"names", "one,two"}, {"stride", "8"}};
+  a.model.graph().metadata = {{"trained", "May"}};
+  b.model.graph().metadata = {{"trained", "June"}};
+  a.model.graph().doc = "first";
+  b.model.graph().doc = "second";
+  b.model.graph().outputs()[0]->doc = "scores";
+  b.model.graph().outputs()[0]->metadata = {{"unit", "m"}};
   const Merged merged = joined({a, b}, {"a.y=b.x"});
   EXPECT_EQ(merged.model.metadata, (Metadata{{"names", "cat,dog"}, {"stride", "8"}, {"b.names", "one,two"}}));
+  const Graph& graph = merged.model.graph();
+  EXPECT_EQ(graph.metadata, (Metadata{{"trained", "May"}, {"b.trained", "June"}}));
+  EXPECT_EQ(graph.doc, "first\nsecond");
+  EXPECT_EQ(graph.outputs()[0]->doc, "scores");
+  EXPECT_EQ(graph.outputs()[0]->metadata, (Metadata{{"unit", "m"}}));
 }
 
 TEST(Merge, SaysWhatCannotBeJoined) {

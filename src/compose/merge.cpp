@@ -84,6 +84,8 @@ class Assembly {
       const Value& output = *body.outputs()[i];
       graph_.rename(*call.output(i), public_name(part, output));
       call.output(i)->type = output.type;
+      call.output(i)->doc = output.doc;
+      call.output(i)->metadata = output.metadata;
       graph_.add_output(*call.output(i));
       results_.push_back({call.output(i)->name(), output.type, full(part, output), {}});
       if (!output.is_graph_input()) values_[&output] = call.output(i);
@@ -166,8 +168,6 @@ void check_names(const std::vector<Part>& parts) {
       }
 }
 
-}  // namespace
-
 /// Weights that a file before IR 4 had to list are no inputs of the whole, unless an edge names them.
 void drop_listed_weights(std::vector<Part>& parts, const std::vector<Link>& links) {
   std::set<const Value*> named;
@@ -177,6 +177,8 @@ void drop_listed_weights(std::vector<Part>& parts, const std::vector<Link>& link
   }
   for (Part& part : parts) unlist_weights(part.model.graph(), part.model.ir_version, named);
 }
+
+}  // namespace
 
 Merged merge(std::vector<Part> parts, const std::vector<Edge>& given) {
   check_names(parts);

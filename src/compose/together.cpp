@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "modelflow/function.h"
 #include "modelflow/modelflow.h"
 #include "modelflow/pass.h"
 #include "src/emit/emit.h"
@@ -53,37 +54,67 @@ void raise(Part& part, const std::map<std::string, std::int64_t>& newest, std::v
   notes.push_back(fmt::format("'{}' raised from opset {} to {}", part.name, from, newest.at("")));
 }
 
-bool same_call(const Function& a, const Function& b) {
-  return a.domain == b.domain && a.name == b.name && a.overload == b.overload;
-}
-
-bool clashes(const Model& whole, const Model& part) {
-  return std::ranges::any_of(part.functions, [&](const Function& function) {
-    return std::ranges::any_of(whole.functions, [&](const Function& other) { return same_call(function, other); });
+bool share_a_name(const Model& one, const Model& other) {
+  const auto same_call = [](const Function& a, const Function& b) {
+    return a.domain == b.domain && a.name == b.name && a.overload == b.overload;
+  };
+  return std::ranges::any_of(one.functions, [&](const Function& a) {
+    return std::ranges::any_of(other.functions, [&](const Function& b) { return same_call(a, b); });
   });
 }
 
-void take_functions(Model& whole, Part& part, std::vector<std::string>& notes) {
-  if (clashes(whole, part.model)) {
-    part.model = inline_functions(std::move(part.model));
-    notes.push_back(
-        fmt::format("functions of '{}' are written out: another model has some of the same name", part.name));
-    if (clashes(whole, part.model)) refuse(part, "it has functions of another opset than its own");
+template <class Visit>
+void each_node(const Graph& graph, const Visit& visit) {
+  for (const auto& node : graph.nodes()) {
+    visit(*node);
+    for (const Graph* inner : node->subgraphs()) each_node(*inner, visit);
   }
-  for (Function& function : part.model.functions) whole.functions.push_back(std::move(function));
-  part.model.functions.clear();
+}
+
+/// Whether nodes of `other`, which mean an operator, would call functions of `model` in one file with it.
+bool captures(const Model& model, const Model& other) {
+  bool any = false;
+  const auto look = [&](const Node& node) { any |= find_function(model, node) && !find_function(other, node); };
+  if (model.functions.empty()) return any;
+  each_node(other.graph(), look);
+  for (const Function& function : other.functions) each_node(*function.body, look);
+  return any;
+}
+
+/// Whether the name of a function means something else in another part. Of functions of one name the first keeps it.
+bool clashes(const std::vector<Part>& parts, const Part& part) {
+  return std::ranges::any_of(parts, [&](const Part& other) {
+    if (&other == &part) return false;
+    return captures(part.model, other.model) || (&other < &part && share_a_name(part.model, other.model));
+  });
+}
+
+void write_out_clashing(const std::vector<Part>& parts, Part& part, std::vector<std::string>& notes) {
+  if (!clashes(parts, part)) return;
+  part.model = inline_functions(std::move(part.model));
+  notes.push_back(fmt::format(
+      "functions of '{}' are written out: another model has functions or operators of the same name", part.name));
+  if (clashes(parts, part))
+    refuse(part, "it has functions of another opset than its own, and another model something else of the same name");
+}
+
+void take_functions(Model& whole, Model& part) {
+  for (Function& function : part.functions) whole.functions.push_back(std::move(function));
+  part.functions.clear();
 }
 
 /// What two parts say under one name is told apart by the name of the part.
-void take_metadata(Model& whole, const Part& part) {
-  for (const auto& [key, value] : part.model.metadata) {
-    const auto found = std::ranges::find(whole.metadata, key, [](const auto& entry) { return entry.first; });
-    if (found == whole.metadata.end())
-      whole.metadata.emplace_back(key, value);
+void take(Metadata& whole, const Metadata& metadata, const std::string& part) {
+  for (const auto& [key, value] : metadata) {
+    const auto found = std::ranges::find(whole, key, [](const auto& entry) { return entry.first; });
+    if (found == whole.end())
+      whole.emplace_back(key, value);
     else if (found->second != value)
-      whole.metadata.emplace_back(part.name + "." + key, value);
+      whole.emplace_back(part + "." + key, value);
   }
 }
+
+void take(std::string& whole, const std::string& doc) { whole += whole.empty() || doc.empty() ? doc : "\n" + doc; }
 
 }  // namespace
 
@@ -95,14 +126,18 @@ Model bring_together(std::vector<Part>& parts, std::vector<std::string>& notes) 
   Model whole;
   whole.opsets = newest_opsets(parts);
   whole.ir_version = 0;
+  for (Part& part : parts) raise(part, whole.opsets, notes);
+  for (Part& part : parts) write_out_clashing(parts, part, notes);
   for (Part& part : parts) {
-    raise(part, whole.opsets, notes);
-    take_functions(whole, part, notes);
-    take_metadata(whole, part);
+    take_functions(whole, part.model);
+    const Graph& graph = part.model.graph();
+    take(whole.metadata, part.model.metadata, part.name);
+    take(whole.graph().metadata, graph.metadata, part.name);
+    take(whole.doc, part.model.doc);
+    take(whole.graph().doc, graph.doc);
     whole.ir_version = std::max(whole.ir_version, part.model.ir_version);
     whole.had_external_data |= part.model.had_external_data;
     whole.graph().name += (whole.graph().name.empty() ? "" : "+") + part.name;
-    whole.doc += whole.doc.empty() || part.model.doc.empty() ? part.model.doc : "\n" + part.model.doc;
   }
   const Model& first = parts.front().model;
   whole.producer_name = first.producer_name;
