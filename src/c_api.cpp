@@ -119,9 +119,14 @@ Result run(Model model, const modelflow_options* handle) {
   return result;
 }
 
+}  // namespace
+
 Limits limits_of(const modelflow_options* handle) { return handle != nullptr ? handle->options.limits : Limits{}; }
 
-}  // namespace
+void save(const Model& model, const std::filesystem::path& output, const modelflow_options* handle) {
+  if (handle != nullptr) stop_if_cancelled(*handle);
+  model.save(output, handle != nullptr ? handle->write : WriteOptions{});
+}
 
 char* duplicate(std::string_view text) {
   auto* out = static_cast<char*>(std::malloc(text.size() + 1));
@@ -183,7 +188,7 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
     const auto held = held_data_files({input});
     Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;
-    result.model.save(output, options != nullptr ? options->write : WriteOptions{});
+    save(result.model, output, options);
     if (report != nullptr) *report = duplicate(result.report.json());
   });
 }

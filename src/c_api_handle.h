@@ -41,6 +41,12 @@ namespace modelflow {
 struct Cancelled {};
 void stop_if_cancelled(const modelflow_options& handle);
 
+/// Of null the defaults.
+Limits limits_of(const modelflow_options* handle);
+
+/// Writes it as the options say, unless they cancelled the run.
+void save(const Model& model, const std::filesystem::path& output, const modelflow_options* handle);
+
 /// For the caller to free; null without memory.
 char* duplicate(std::string_view text);
 

@@ -75,7 +75,8 @@ std::set<std::string> names_left_out(const Options& options) {
   return switched_off(options, every);
 }
 
-/// Every step that is told to the caller is also where the limits are looked at.
+}  // namespace
+
 void watch_limits(Options& options) {
   options.progress = [guard = LimitGuard(options.limits), tell = std::move(options.progress)](std::string_view step,
                                                                                               double done) {
@@ -83,8 +84,6 @@ void watch_limits(Options& options) {
     if (tell) tell(step, done);
   };
 }
-
-}  // namespace
 
 Options accepted(Options options, const Model& model) {
   watch_limits(options);

@@ -10,4 +10,7 @@ namespace modelflow {
 /// levels) and Error(unsupported) for what this machine or build has not.
 Options accepted(Options options, const Model& model);
 
+/// Every step that is told to the caller is from now on also where the limits are looked at.
+void watch_limits(Options& options);
+
 }  // namespace modelflow

@@ -2,11 +2,13 @@
 #include "modelflow/c_api.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "modelflow/compose.h"
 #include "modelflow/error.h"
 #include "modelflow/model.h"
 #include "modelflow/runtime.h"
@@ -64,6 +66,16 @@ TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(modelflow_sample_set(nullptr, "x", 1, nullptr, 0, "", nullptr), kUsage);
   EXPECT_EQ(modelflow_sample_input(nullptr, 0), nullptr);
   modelflow_cancel(nullptr);
+  const char* const two[] = {"a.onnx", "b.onnx"};
+  const char* const one[] = {"a.onnx", nullptr};
+  const auto merge = [](const char* const* files, const char* const* names, const char* const* edges, size_t count) {
+    return modelflow_merge_files(files, names, 2, edges, count, "o.onnx", nullptr, nullptr, nullptr);
+  };
+  EXPECT_EQ(merge(nullptr, nullptr, nullptr, 0), kUsage);
+  EXPECT_EQ(merge(one, nullptr, nullptr, 0), kUsage);
+  EXPECT_EQ(merge(two, one, nullptr, 0), kUsage);
+  EXPECT_EQ(merge(two, nullptr, nullptr, 1), kUsage);
+  EXPECT_EQ(merge(two, nullptr, one, 2), kUsage);
 }
 
 extern "C" int no_samples(void*, size_t, modelflow_sample*) { return 0; }
@@ -176,6 +188,62 @@ TEST_F(CApiCalibration, AnOutputThatCannotBeWrittenIsKnownBeforeTheWork) {
   }
   EXPECT_EQ(left, 1'000'000);
   std::filesystem::remove_all(folder);
+}
+
+class CApiMerge : public CApi {
+ protected:
+  CApiMerge() {
+    std::filesystem::create_directories(folder_);
+    const std::vector<float> weights(512, 2);  // so many that they are worth a file
+    modelflow::bind_inputs(
+        modelflow::Model::from_text("(float[512] x, float[512] w) => (float[512] h) { a = Relu(x) h = Mul(a, w) }"),
+        {{"w", modelflow::Tensor::of<float>({512}, std::span<const float>(weights))}})
+        .save(folder_ / "a.onnx");
+    modelflow::Model::from_text("(float[512] h) => (float[512] y) { y = Neg(h) }").save(folder_ / "b.onnx");
+  }
+  ~CApiMerge() override { std::filesystem::remove_all(folder_); }
+  int merge() {
+    const std::string a = folder_ / "a.onnx", b = folder_ / "b.onnx", output = folder_ / "o.onnx";
+    const char* const files[] = {a.c_str(), b.c_str()};
+    std::filesystem::remove(output);
+    char* text = nullptr;
+    modelflow_free(error_);
+    const int code = modelflow_merge_files(files, nullptr, 2, nullptr, 0, output.c_str(), options_, &text, &error_);
+    said_ = text ? text : "";
+    modelflow_free(text);
+    return code;
+  }
+  bool is_there(const char* name) const { return std::filesystem::exists(folder_ / name); }
+
+  const std::filesystem::path folder_ =
+      std::filesystem::path(testing::TempDir()) / ("merge" + std::to_string(getpid()));
+  std::string said_;
+};
+
+TEST_F(CApiMerge, OptionsAreHeard) {
+  const bool runs = modelflow::Runtime::find() != nullptr;
+  EXPECT_EQ(merge(), 0) << error();
+  EXPECT_EQ(said_.find("gives what its parts give in turn") != std::string::npos, runs) << said_;
+  ASSERT_EQ(set("external_data", "always"), 0);
+  EXPECT_EQ(merge(), 0) << error();
+  EXPECT_TRUE(is_there("o.onnx.data"));
+  if (runs) {
+    int left = 1;
+    ASSERT_EQ(modelflow_options_set_progress(options_, count_down, &left, nullptr), 0);
+    EXPECT_EQ(merge(), MODELFLOW_CANCELLED) << error();
+    ASSERT_EQ(set("timeout", "1e-9"), 0);
+    EXPECT_EQ(merge(), static_cast<int>(modelflow::ErrorKind::limit)) << error();
+    EXPECT_FALSE(is_there("o.onnx"));
+  }
+  ASSERT_EQ(set("verify", "0"), 0);
+  EXPECT_EQ(merge(), 0) << error();
+  EXPECT_EQ(said_.find("parts"), std::string::npos) << said_;
+  ASSERT_EQ(set("max_nodes", "1"), 0);
+  EXPECT_EQ(merge(), static_cast<int>(modelflow::ErrorKind::limit)) << error();
+  modelflow_cancel(options_);
+  ASSERT_EQ(set("max_nodes", "9"), 0);
+  EXPECT_EQ(merge(), MODELFLOW_CANCELLED);
+  EXPECT_FALSE(is_there("o.onnx"));
 }
 
 TEST_F(CApiCalibration, CancelHoldsForEveryLaterRun) {

@@ -40,8 +40,8 @@ void modelflow_options_free(modelflow_options* options);
  * verifying and timing), metric (cosine, l2, top1), max_drop (a number, per cent), reproducer (a folder for the
  * smallest model and inputs that show what verification found wrong), bind ("sr=16000", or an .npz file; may be set
  * again), output and drop_output (a name; may be set again), custom_ops (a library of custom operators that the model
- * needs; may be set again), external_data (auto, always, never: weights in a file beside the one that
- * modelflow_optimize_file writes). Unknown keys and values are ErrorKind usage. */
+ * needs; may be set again), external_data (auto, always, never: weights in a file beside the one that is
+ * written). Unknown keys and values are ErrorKind usage. */
 int modelflow_options_set(modelflow_options* options, const char* key, const char* value, char** error);
 
 /* One set of inputs under construction; valid during the callback only. */
@@ -86,11 +86,13 @@ int modelflow_optimize_bytes(const void* input, size_t size, const modelflow_opt
                              size_t* output_size, char** report, char** error);
 
 /* Several models as one, written to `output`. `names`: what the edges call them; null: the stems of their files.
- * `edges`: "encoder.hidden=decoder.memory", as `optimize --map` has them; none: what has the same name. Unless `verify`
- * is 0 the whole is run beside its parts. `signature`, when not null, receives what goes where, a line each, and notes.
- */
+ * `edges`: "encoder.hidden=decoder.memory", as `optimize --map` has them; none: what has the same name. The whole is
+ * run beside its parts: ErrorKind verification where they differ, or where only the parts run. `options` may be null;
+ * of them count verify, inputs, input_shape, threads, custom_ops, external_data, the limits, progress and cancelling.
+ * `signature`, when not null, receives what goes where, a line each, and notes. */
 int modelflow_merge_files(const char* const* files, const char* const* names, size_t count, const char* const* edges,
-                          size_t edge_count, int verify, const char* output, char** signature, char** error);
+                          size_t edge_count, const char* output, const modelflow_options* options, char** signature,
+                          char** error);
 
 /* A model of features of sound, written to `output`: `features` as `optimize --audio-front-end` has them. */
 int modelflow_audio_front_end(const char* features, const char* output, char** error);

@@ -5,12 +5,14 @@ import ctypes
 import os
 import pathlib
 from ctypes import c_char_p, c_void_p
-from typing import Any, Iterable, Mapping, Sequence, Union
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import errors
+from ._files import as_it_came, file_of
 from ._folder import Folder
-from ._kinds import MOST_BYTES, Holder, kind_of, unwrapped
+from ._kinds import Holder, unwrapped
 from ._library import checked, encoded, taken
+from ._run import Run
 
 
 class Merged(Holder):
@@ -27,7 +29,10 @@ class Merged(Holder):
 
 
 def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]]], edges: Union[Mapping[str, str], Iterable[str]] = (),
-          output: Union[None, str, os.PathLike[str]] = None, *, verify: bool = True) -> Merged:
+          output: Union[None, str, os.PathLike[str]] = None, *, inputs: Any = None, input_shapes: Optional[Mapping[str, Sequence[int]]] = None,
+          custom_ops: Iterable[Union[str, os.PathLike[str]]] = (), threads: Optional[int] = None, verify: bool = True,
+          max_memory: Union[None, int, str] = None, timeout: Optional[float] = None, max_nodes: Optional[int] = None,
+          max_depth: Optional[int] = None, external_data: Optional[str] = None, progress: Optional[Callable[[str, float], Any]] = None) -> Merged:
     """Several models become one that computes what they compute in turn; it is optimized as any other.
 
         merged = modelflow.merge({"encoder": "enc.onnx", "decoder": "dec.onnx"}, {"decoder.memory": "encoder.hidden"})
@@ -37,23 +42,38 @@ def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]
     edges: {"decoder.memory": "encoder.hidden"}: what each input takes, or texts "encoder.hidden=decoder.memory". The
         left side may be an input of another model, which is then given once. Without edges, what has the same name.
     output: also where the merged model is written.
+    inputs, input_shapes: what the whole and its parts are run on, as for optimize().
+    custom_ops: libraries of custom operators that the models need: without them nothing can be run.
     verify: False leaves out running the whole beside its parts.
+    threads, max_memory, timeout, max_nodes, max_depth, external_data, progress: as for optimize().
 
     Raises UsageError where edges cannot fit, with both ends; UnsupportedError for opsets that cannot be brought together;
-    VerificationError where the whole is not its parts in turn."""
+    VerificationError where the whole is not its parts in turn, or does not run where they do."""
     named = models if isinstance(models, Mapping) else {pathlib.Path(os.fspath(each)).stem: each for each in models}
     if not isinstance(models, Mapping) and len(named) != len(models):
         raise errors.UsageError("two models have the same name: give a dict of names")
     texts = [f"{source}={target}" for target, source in edges.items()] if isinstance(edges, Mapping) else list(edges)
     folder = Folder()
     parts = [unwrapped(model) for model in named.values()]
-    files = [_file_of(part, folder.path / str(place)) for place, part in enumerate(parts)]
+    files = [file_of(part, folder.path / str(place)) for place, part in enumerate(parts)]
     target = pathlib.Path(os.fspath(output)) if output is not None else folder.path / "merged.onnx"
-    signature = c_void_p()
-    checked("modelflow_merge_files", _strings(files), _strings(named), len(files), _strings(texts), len(texts), int(verify),
-            encoded(target, "output"), ctypes.byref(signature))
-    text = taken(signature).decode(errors="replace")
-    return Merged(_left(target, parts[0]), text, folder)
+    run = Run()
+    run.set_flags(verify=verify)
+    run.set_given(threads=threads, max_memory=max_memory, timeout=timeout, max_nodes=max_nodes, max_depth=max_depth, external_data=external_data)
+    run.set_each("custom_ops", custom_ops)
+    run.set_shapes(input_shapes)
+    run.set_data("inputs", inputs)
+    if progress is not None:
+        run.set_progress(progress)
+
+    def merged(options: c_void_p) -> str:
+        text = c_void_p()
+        checked("modelflow_merge_files", _strings(files), _strings(named), len(files), _strings(texts), len(texts), encoded(target, "output"),
+                options, ctypes.byref(text))
+        return taken(text).decode(errors="replace")
+
+    signature = run.call(merged, folder)
+    return Merged(as_it_came(target, parts[0]), signature, folder)
 
 
 def audio_front_end(features: str) -> bytes:
@@ -79,21 +99,6 @@ def _front_end(function: str, features: str) -> bytes:
     target = folder.path / "front.onnx"
     checked(function, encoded(features, "features"), encoded(target, "output"))
     return target.read_bytes()
-
-
-def _file_of(model: Any, folder: pathlib.Path) -> str:
-    folder.mkdir()
-    form = kind_of(model).arrive(model, folder)
-    if isinstance(form, bytes):
-        (folder / "arrived.onnx").write_bytes(form)
-        form = folder / "arrived.onnx"
-    return str(form)
-
-
-def _left(done: pathlib.Path, first: Any) -> Any:
-    """As the first model came; what was bytes is bytes again where it can be."""
-    whole = isinstance(first, (bytes, bytearray, memoryview)) and done.stat().st_size <= MOST_BYTES
-    return done.read_bytes() if whole else kind_of(first).leave(done, first)
 
 
 def _strings(values: Iterable[Any]) -> Any:

@@ -5,15 +5,12 @@ import os
 import pathlib
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
-import numpy as np
-
 from . import errors
 from ._folder import Folder
 from ._kinds import kind_of, unwrapped
 from ._names import names
 from ._result import Result, refuse_unwritable
 from ._run import Run
-from ._samples import shape_text
 from ._session import session
 from .report import Miss, Report
 
@@ -74,28 +71,20 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
     VerificationError, OutputError (an OSError), LimitError, InternalError. TypeError for arrays that are no tensors.
     """
     refuse_contradictions(precision, calibration, observer=observer, score=score, max_drop=max_drop, metric=metric)
-    run, custom_ops = Run(), names("custom_ops", custom_ops)
+    run, custom_ops = Run(), names("custom_ops", custom_ops)  # the score's sessions take them too
     limits = {"max_memory": max_memory, "timeout": timeout, "max_nodes": max_nodes, "max_depth": max_depth}
-    named = {"level": f"O{level}" if isinstance(level, int) else level, "target": target, "precision": precision, "observer": observer,
-             "max_drop": max_drop, "metric": metric, "tolerance": tolerance, "threads": threads, "measure": _flag("measure", measure),
-             "verify": _flag("verify", verify), "profile": _flag("profile", profile), "max_seconds": max_seconds, "verify_seconds": verify_seconds,
-             "reproducer": reproducer and os.fsdecode(reproducer), "external_data": external_data, **limits}
-    for key, value in named.items():
-        if value is not None:
-            run.set(key, value)
+    run.set_flags(measure=measure, verify=verify, profile=profile)
+    run.set_given(level=f"O{level}" if isinstance(level, int) else level, target=target, precision=precision, observer=observer, max_drop=max_drop,
+                  metric=metric, tolerance=tolerance, threads=threads, max_seconds=max_seconds, verify_seconds=verify_seconds,
+                  reproducer=reproducer and os.fsdecode(reproducer), external_data=external_data, **limits)
     for key, what, values in (("disable", "disable", disable), ("enable", "enable", enable), ("output", "outputs", outputs),
                               ("drop_output", "drop_outputs", drop_outputs), ("custom_ops", "custom_ops", custom_ops)):
-        for value in names(what, values):
-            run.set(key, value)
-    for name, shape in (input_shapes or {}).items():
-        run.set("input_shape", shape_text(name, shape))
+        run.set_each(key, values, what)
+    run.set_shapes(input_shapes)
     for name, value in (bind or {}).items():
         run.bind(name, value)
-    for what, data in (("calibration", calibration), ("inputs", inputs)):
-        if isinstance(data, (str, os.PathLike)):
-            run.set(what, os.fspath(data))
-        elif data is not None:
-            run.set_samples(what, data)
+    run.set_data("calibration", calibration)
+    run.set_data("inputs", inputs)
     if score is not None:
         run.set_score(lambda path: score(session(path, threads=threads, custom_ops=custom_ops)))
     if progress is not None:
@@ -104,20 +93,14 @@ def optimize(model: Any, output: Union[None, str, os.PathLike[str]] = None, *, l
 
 
 def explain(model: Any, **options: Any) -> list[Miss]:
-    """What almost fired: of every rule the closest miss with the reason, the most promising first. Measures nothing
-    unless told to; options as for optimize()."""
+    """What almost fired: of every rule the closest miss with the reason, the most promising first. Options as for
+    optimize(); unlike `optimize --explain` it measures nothing unless `measure=True` is among them."""
     report = optimize(model, **{"measure": False, **options}).report
     closest: dict[str, Miss] = {}
     for miss in (miss for step in report.steps for miss in step.misses):
         if miss.rule not in closest or miss.matched > closest[miss.rule].matched:
             closest[miss.rule] = miss
     return sorted(closest.values(), key=lambda miss: -miss.matched)
-
-
-def _flag(what: str, given: Any) -> int:
-    if isinstance(given, (bool, int, np.bool_)):
-        return int(given)
-    raise errors.UsageError(f"{what}: expected True or False, found {given!r}")
 
 
 def refuse_contradictions(precision: str, calibration: Any, **given: Any) -> None:

@@ -44,9 +44,7 @@ class Result(Holder):
             (folder.path / "model.onnx").write_bytes(source)
             source = folder.path / "model.onnx"
         copy = Run()
-        for key, value in {"level": "O0", "external_data": external_data, **self._limits}.items():  # reads, checks and writes
-            if value is not None:
-                copy.set(key, value)
+        copy.set_given(level="O0", external_data=external_data, **self._limits)  # reads, checks and writes
         copy.run(source, output, folder)
         return output
 

@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import pathlib
 import threading
 from ctypes import c_size_t, c_void_p
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Mapping, Optional, Sequence, TypeVar
+
+import numpy as np
 
 from . import errors
 from ._bound import text_of
@@ -13,14 +16,15 @@ from ._caller import Caller
 from ._folder import Folder
 from ._kinds import Form
 from ._library import NEXT_SAMPLE, PROGRESS, SCORE, checked, encoded, library, taken
-from ._samples import Samples
+from ._names import names
+from ._samples import Samples, shape_text
 
-CANCELLED = 130
 _GIVEN_UP = -1
+_T = TypeVar("_T")
 
 
 class Run:
-    """Options under construction, then one call of run(). It holds what the callbacks need until the run is over."""
+    """Options under construction, then one call of run() or call(). It holds what the callbacks need until that is over."""
 
     def __init__(self) -> None:
         self._options = c_void_p(library().modelflow_options_create())
@@ -35,14 +39,40 @@ class Run:
         """An option in the library's words. UsageError for unknown keys and values."""
         checked("modelflow_options_set", self._options, key.encode(), encoded(str(value), key))
 
+    def set_given(self, **values: Any) -> None:
+        """Options by name, but for those that are None."""
+        for key, value in values.items():
+            if value is not None:
+                self.set(key, value)
+
+    def set_flags(self, **values: Any) -> None:
+        for key, value in values.items():
+            if not isinstance(value, (bool, int, np.bool_)):
+                raise errors.UsageError(f"{key}: expected True or False, found {value!r}")
+            self.set(key, int(value))
+
+    def set_each(self, key: str, values: Any, what: Optional[str] = None) -> None:
+        """An option that is given again and again; `what`: what the caller calls it."""
+        for value in names(what or key, values):
+            self.set(key, value)
+
+    def set_shapes(self, shapes: Optional[Mapping[str, Sequence[int]]]) -> None:
+        for name, shape in (shapes or {}).items():
+            self.set("input_shape", shape_text(name, shape))
+
     def bind(self, name: str, value: Any) -> None:
         """An input that becomes a constant: a number, which fills it, or an array."""
         self._folder = self._folder or Folder()
         self.set("bind", text_of(name, value, self._folder.path))
 
-    def set_samples(self, what: str, data: Any) -> None:
-        """`calibration` or `inputs`."""
-        samples = Samples(data, what)
+    def set_data(self, what: str, data: Any) -> None:
+        """`calibration` or `inputs`: a path, samples, or None."""
+        if isinstance(data, (str, os.PathLike)):
+            self.set(what, os.fspath(data))
+        elif data is not None:
+            self._set_samples(what, Samples(data, what))
+
+    def _set_samples(self, what: str, samples: Samples) -> None:
         self._set(f"modelflow_options_set_{what}", NEXT_SAMPLE(
             lambda _, index, sample: self._caller.ask(lambda: samples.put(index, sample), _GIVEN_UP)))
 
@@ -64,11 +94,15 @@ class Run:
             lambda _, candidate, result: self._caller.ask(lambda: answer(candidate, result), _GIVEN_UP)))
 
     def run(self, model: Form, output: Optional[pathlib.Path], keep: Any) -> tuple[Form, str]:
-        """The result, which lies at `output` where there is one, and its report as JSON. `keep` lives until the
-        library is done, which after an exception may be later than the return."""
-        def call() -> tuple[Form, str]:
+        """The result, which lies at `output` where there is one, and its report as JSON."""
+        return self.call(lambda options: _optimized(model, output, options), keep)
+
+    def call(self, work: Callable[[c_void_p], _T], keep: Any) -> _T:
+        """What `work` gives or raises, called with these options on a thread of its own. `keep` lives until the library
+        is done, which after an exception may be later than the return."""
+        def call() -> _T:
             try:
-                return _optimized(model, output, self._options)
+                return work(self._options)
             finally:
                 self._free()
                 keep  # noqa: B018
@@ -93,19 +127,13 @@ class Run:
 
 
 def _optimized(model: Form, output: Optional[pathlib.Path], options: c_void_p) -> tuple[Form, str]:
-    report, message = c_void_p(), c_void_p()
-    last = ctypes.byref(report), ctypes.byref(message)
+    report = c_void_p()
     if isinstance(model, bytes):
         data, size = c_void_p(), c_size_t()
-        code = library().modelflow_optimize_bytes(model, len(model), options, ctypes.byref(data), ctypes.byref(size), *last)
+        checked("modelflow_optimize_bytes", model, len(model), options, ctypes.byref(data), ctypes.byref(size), ctypes.byref(report))
         done: Form = taken(data, size.value)
     else:
         assert output is not None
-        code = library().modelflow_optimize_file(encoded(model, "model"), encoded(output, "output"), options, *last)
+        checked("modelflow_optimize_file", encoded(model, "model"), encoded(output, "output"), options, ctypes.byref(report))
         done = output
-    text, why = taken(report).decode(errors="replace"), taken(message).decode(errors="replace")
-    if code == CANCELLED:
-        raise errors.InternalError("the run ended without a reason")  # who cancels raises something else
-    if code:
-        raise errors.error(code, why)
-    return done, text
+    return done, taken(report).decode(errors="replace")

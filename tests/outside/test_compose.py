@@ -107,6 +107,26 @@ def test_what_only_the_parts_run_is_refused(optimize, tmp_path):
     assert not out.exists()
 
 
+def test_python_hands_options_on(parts, tmp_path):
+    edges, rng = {"b.memory": "a.hidden"}, np.random.default_rng(0)
+    inputs = [{"x": rng.standard_normal((2, 4), dtype=np.float32), "flip": np.array(flip)} for flip in (True, False)]
+    steps = []
+    merged = modelflow.merge({"a": parts[0], "b": parts[1]}, edges, inputs=inputs, threads=1, progress=lambda step, done: steps.append(step))
+    assert "on 2 sets of inputs" in merged.signature and steps
+    for wrong in (dict(verify="no"), dict(external_data="maybe"), dict(input_shapes={"z": (1,)}), dict(max_nodes=0)):
+        with pytest.raises(modelflow.UsageError):
+            modelflow.merge({"a": parts[0], "b": parts[1]}, edges, **wrong)
+
+
+def test_weights_outside_are_not_lost_to_bytes(parts, tmp_path):
+    outside = onnx.load(model(tmp_path / "b.onnx", "(float[M,4] memory, float[4,512] w) => (float[M,512] y) { y = MatMul(memory, w) }", 10))
+    outside.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((4, 512), np.float32), "w"))
+    del outside.graph.input[1]
+    onnx.save(outside, tmp_path / "b.onnx", save_as_external_data=True, location="b.bin", size_threshold=0)
+    merged = modelflow.merge({"a": parts[0].read_bytes(), "b": tmp_path / "b.onnx"}, {"b.memory": "a.hidden"})
+    assert modelflow.optimize(merged.model, tmp_path / "fast.onnx", **QUICK).report.verified
+
+
 def test_python_binds_arrays(parts, tmp_path):
     bound = modelflow.optimize(parts[0], tmp_path / "o.onnx", bind={"x": np.ones((2, 4), np.float32), "flip": True}, **QUICK)
     assert not onnx.load(bound.model).graph.input

@@ -15,7 +15,7 @@ import types
 import numpy as np
 import onnx
 import pytest
-from conftest import BUILD, close, session, small_cnn
+from conftest import BUILD, PLUGIN, close, session, small_cnn
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 if importlib.util.find_spec("modelflow") is None:
@@ -465,6 +465,12 @@ def test_custom_ops_reach_every_session(cnn, tmp_path):
         modelflow.session(fast, custom_ops=[missing])
     with pytest.raises(modelflow.Error, match="ops.so"):
         modelflow.bench(fast.model, custom_ops=missing, rounds=1, block=0.001)
+    with pytest.raises(modelflow.Error, match="ops.so"):
+        modelflow.merge({"a": cnn, "b": cnn}, {"b.x": "a.x"}, custom_ops=missing)
+    needs = onnx.load(fast.model)
+    del needs.functions[:]  # what its operators mean only the plugin knows
+    for custom_ops, said in (((), "was not compared"), (PLUGIN, "gives what its parts give in turn")):
+        assert said in modelflow.merge({"a": needs, "b": cnn}, {"b.x": "a.x"}, custom_ops=custom_ops).signature
 
 
 def test_version():
