@@ -1,4 +1,4 @@
-// Merging through the C interface.
+// Merging, front ends and bodies written out through the C interface.
 #include <algorithm>
 #include <filesystem>
 
@@ -69,6 +69,15 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
     const auto held = held_data_files({models.begin(), models.end()});
     const std::string text = merge_files(load_parts(models, called, limits_of(options)), ties, output, options);
     if (signature != nullptr) *signature = duplicate(text);
+  });
+}
+
+int modelflow_inline_file(const char* input, const char* output, const modelflow_options* options, char** error) {
+  return guarded(error, [&] {
+    if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
+    refuse_data_files(output, "output", {input});
+    const auto held = held_data_files({input});
+    save(inline_functions(Model::load(input, limits_of(options))), output, options);
   });
 }
 

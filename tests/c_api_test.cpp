@@ -76,6 +76,7 @@ TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(merge(two, one, nullptr, 0), kUsage);
   EXPECT_EQ(merge(two, nullptr, nullptr, 1), kUsage);
   EXPECT_EQ(merge(two, nullptr, one, 2), kUsage);
+  EXPECT_EQ(modelflow_inline_file(nullptr, "o.onnx", nullptr, nullptr), kUsage);
 }
 
 extern "C" int no_samples(void*, size_t, modelflow_sample*) { return 0; }

@@ -94,6 +94,11 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
                           size_t edge_count, const char* output, const modelflow_options* options, char** signature,
                           char** error);
 
+/* Local functions, which our fused ops are, written out as the standard ops that they stand for: for runtimes without
+ * the plugin that do not expand functions. Those of another opset than the model's stay. `options` may be null; of them
+ * count external_data, max_nodes and max_depth. */
+int modelflow_inline_file(const char* input, const char* output, const modelflow_options* options, char** error);
+
 /* A model of features of sound, written to `output`: `features` as `optimize --audio-front-end` has them. */
 int modelflow_audio_front_end(const char* features, const char* output, char** error);
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import errors
 from ._bench import Bench, Side, bench
+from ._inline import inline
 from ._library import library as _library
 from ._merge import Merged, audio_front_end, image_front_end, merge
 from ._optimize import explain, optimize
@@ -20,7 +21,7 @@ from .errors import (Error, ExportError, InternalError, InvalidInputError, Limit
 from .report import Miss, Report
 
 __all__ = ["Bench", "Error", "ExportError", "InternalError", "InvalidInputError", "LimitError", "Merged", "Miss", "OutputError", "Report", "Result", "Side",
-           "UnsupportedError", "UsageError", "VerificationError", "audio_front_end", "bench", "errors", "explain", "image_front_end", "merge", "optimize", "plug_in", "plugin_path", "session"]
+           "UnsupportedError", "UsageError", "VerificationError", "audio_front_end", "bench", "errors", "explain", "image_front_end", "inline", "merge", "optimize", "plug_in", "plugin_path", "session"]
 
 
 def __getattr__(name: str) -> Any:

@@ -34,6 +34,7 @@ _SIGNATURES = {
     "modelflow_optimize_file": (c_int, [c_char_p, c_char_p, c_void_p, _ERROR, _ERROR]),
     "modelflow_merge_files": (c_int, [POINTER(c_char_p), POINTER(c_char_p), c_size_t, POINTER(c_char_p), c_size_t, c_char_p, c_void_p,
                                       _ERROR, _ERROR]),
+    "modelflow_inline_file": (c_int, [c_char_p, c_char_p, c_void_p, _ERROR]),
     "modelflow_audio_front_end": (c_int, [c_char_p, c_char_p, _ERROR]),
     "modelflow_image_front_end": (c_int, [c_char_p, c_char_p, _ERROR]),
     "modelflow_report_page": (c_int, [c_char_p, POINTER(c_void_p), _ERROR]),
