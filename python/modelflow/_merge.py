@@ -72,7 +72,7 @@ def merge(models: Union[Mapping[str, Any], Sequence[Union[str, os.PathLike[str]]
                 options, ctypes.byref(text))
         return taken(text).decode(errors="replace")
 
-    signature = run.call(merged, folder)
+    signature = run.call(merged, (folder, list(named.values())))
     return Merged(as_it_came(target, parts[0]), signature, folder)
 
 
