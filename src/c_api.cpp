@@ -123,6 +123,13 @@ Result run(Model model, const modelflow_options* handle) {
 
 Limits limits_of(const modelflow_options* handle) { return handle != nullptr ? handle->options.limits : Limits{}; }
 
+std::vector<std::shared_ptr<const void>> checked_files(const std::vector<std::filesystem::path>& inputs,
+                                                       const std::filesystem::path& output) {
+  refuse_data_files(output, "output", inputs);
+  refuse_unwritable(output);
+  return held_data_files(inputs);
+}
+
 void save(const Model& model, const std::filesystem::path& output, const modelflow_options* handle) {
   if (handle != nullptr) stop_if_cancelled(*handle);
   model.save(output, handle != nullptr ? handle->write : WriteOptions{});
@@ -183,9 +190,7 @@ int modelflow_optimize_file(const char* input, const char* output, const modelfl
                             char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
-    refuse_data_files(output, "output", {input});
-    refuse_unwritable(output);
-    const auto held = held_data_files({input});
+    const auto held = checked_files({input}, output);
     Result result = run(Model::load(input, limits_of(options)), options);
     result.report.input = input;
     save(result.model, output, options);

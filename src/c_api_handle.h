@@ -44,6 +44,11 @@ void stop_if_cancelled(const modelflow_options& handle);
 /// Of null the defaults.
 Limits limits_of(const modelflow_options* handle);
 
+/// Of what is to be read and written, before any work: throws Error(usage) where the output would replace weights of
+/// the inputs, and Error(output) where it cannot be written. As long as what this gives lives, these weights stay.
+std::vector<std::shared_ptr<const void>> checked_files(const std::vector<std::filesystem::path>& inputs,
+                                                       const std::filesystem::path& output);
+
 /// Writes it as the options say, unless they cancelled the run.
 void save(const Model& model, const std::filesystem::path& output, const modelflow_options* handle);
 

@@ -5,8 +5,6 @@
 #include "modelflow/compose.h"
 #include "modelflow/front_end.h"
 #include "src/c_api_handle.h"
-#include "src/core/data_files.h"
-#include "src/core/new_file.h"
 #include "src/input_shape.h"
 #include "src/request.h"
 
@@ -64,9 +62,7 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
     if (files == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
     const std::vector<std::string> models = texts(files, count), ties = texts(edges, edge_count);
     const std::vector<std::string> called = texts(names, names != nullptr ? count : 0);
-    refuse_data_files(output, "output", {models.begin(), models.end()});
-    refuse_unwritable(output);
-    const auto held = held_data_files({models.begin(), models.end()});
+    const auto held = checked_files({models.begin(), models.end()}, output);
     const std::string text = merge_files(load_parts(models, called, limits_of(options)), ties, output, options);
     if (signature != nullptr) *signature = duplicate(text);
   });
@@ -75,8 +71,7 @@ int modelflow_merge_files(const char* const* files, const char* const* names, si
 int modelflow_inline_file(const char* input, const char* output, const modelflow_options* options, char** error) {
   return guarded(error, [&] {
     if (input == nullptr || output == nullptr) throw Error(ErrorKind::usage, "null argument");
-    refuse_data_files(output, "output", {input});
-    const auto held = held_data_files({input});
+    const auto held = checked_files({input}, output);
     save(inline_functions(Model::load(input, limits_of(options))), output, options);
   });
 }

@@ -71,13 +71,6 @@ std::vector<Found> models_of(const Arguments& arguments) {
   return all;
 }
 
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw Error(ErrorKind::output, fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
-}
-
 void check(const Arguments& arguments) {
   std::error_code error;
   if (arguments.output.empty() && arguments.triton.empty())

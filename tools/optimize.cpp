@@ -74,7 +74,7 @@ std::string result_text(const Arguments& arguments, const Report& report) {
 void save_model(const Arguments& arguments, const Model& model, Step& at) {
   if (arguments.output.empty()) return;
   stop_if_interrupted();
-  if (!arguments.triton.empty()) make_folder_in_repository(arguments);
+  if (!arguments.triton.empty()) make_folder(arguments.output.parent_path());
   at.set(kSaving);
   model.save(arguments.output, arguments.write);
   at.set(kWritten);

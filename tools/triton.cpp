@@ -63,14 +63,6 @@ fs::path place_in_repository(const Arguments& arguments) {
   return folder / "model.onnx";
 }
 
-void make_folder_in_repository(const Arguments& arguments) {
-  const fs::path folder = arguments.output.parent_path();
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw Error(ErrorKind::output, fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
-}
-
 void complete_repository(const Arguments& arguments, Step& at) {
   at.set("measure loads");
   const fs::path folder = arguments.triton / name_of(arguments);

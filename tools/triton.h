@@ -9,9 +9,6 @@ namespace modelflow::tools {
 /// Where the model of a repository lies. Throws Error(output) where it cannot lie there; makes nothing.
 std::filesystem::path place_in_repository(const Arguments& arguments);
 
-/// Before the model is written: the folder that arguments.output is in. Throws Error(output).
-void make_folder_in_repository(const Arguments& arguments);
-
 /// Beside the model, which is written: config.pbtxt, after measuring, and the plugin where the model uses it.
 void complete_repository(const Arguments& arguments, Step& at);
 

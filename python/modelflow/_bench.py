@@ -9,8 +9,9 @@ import subprocess
 from typing import Any, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _npz, errors
+from ._files import file_of
 from ._folder import Folder
-from ._kinds import kind_of, unwrapped
+from ._kinds import unwrapped
 from ._library import beside_library, environment
 from ._names import names
 from ._samples import shape_text
@@ -77,12 +78,5 @@ def bench(model: Any, against: Any = None, *, threads: Optional[int] = None, rou
     return found
 
 
-def _file(model: Any, folder: pathlib.Path) -> pathlib.Path:
-    folder.mkdir()
-    inner = unwrapped(model)
-    form = kind_of(inner).arrive(inner, folder)
-    if isinstance(form, bytes):
-        path = folder / "model.onnx"
-        path.write_bytes(form)
-        return path
-    return pathlib.Path(os.path.abspath(form))
+def _file(model: Any, folder: pathlib.Path) -> str:
+    return os.path.abspath(file_of(unwrapped(model), folder))

@@ -12,8 +12,8 @@ def file_of(model: Any, folder: pathlib.Path) -> str:
     folder.mkdir()
     form = kind_of(model).arrive(model, folder)
     if isinstance(form, bytes):
-        (folder / "arrived.onnx").write_bytes(form)
-        form = folder / "arrived.onnx"
+        (folder / "model.onnx").write_bytes(form)
+        form = folder / "model.onnx"
     return str(form)
 
 

@@ -17,7 +17,7 @@ from ._exporters import Exporter
 from ._folder import Folder
 from ._module import evaluating, on_cpu
 from ._optimize import optimize, refuse_contradictions
-from ._result import Result
+from ._result import Result, refuse_unwritable
 from ._session import session
 from ._sizes import ranges_of
 
@@ -122,6 +122,4 @@ def _refuse_early(module: Any, output: Any, options: Mapping[str, Any]) -> None:
     for name, value in (options.get("bind") or {}).items():
         _npz.numbers("bind", name, value)
     if output is not None:
-        folder = pathlib.Path(os.fspath(output)).absolute().parent
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise errors.OutputError(f"'{folder}' is no folder that can be written to")
+        refuse_unwritable(output)

@@ -16,6 +16,9 @@ std::filesystem::path end_of_links(const std::filesystem::path& file);
 void refuse_unwritable(const std::filesystem::path& file);
 void refuse_unwritable_folder(const std::filesystem::path& folder);
 
+/// And those above it. Throws Error(output).
+void make_folder(const std::filesystem::path& folder);
+
 /// A file that becomes visible only when it is complete: written without a name, or under a temporary one where the
 /// file system knows no files without names, then synced and renamed. Whatever goes wrong before, nothing of it is
 /// left. Every failure is Error(output).

@@ -188,6 +188,12 @@ void refuse_unwritable_folder(const fs::path& folder) {
                                                 : "is no folder"));
 }
 
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw Error(ErrorKind::output, "cannot make the folder '" + folder.string() + "': " + error.message());
+}
+
 FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   constexpr auto kPatience = std::chrono::seconds(30);
   constexpr auto kPause = std::chrono::milliseconds(5);

@@ -108,10 +108,8 @@ MODELFLOW_INLINE void quantize_row(const Quantization& q, const float* x, std::s
   const Steps steps(q.scale);
   std::size_t i = 0;
   for (; i + kBytes <= n; i += kBytes) {
-    const auto number = [&](int v) { return load(x + i + static_cast<std::size_t>(v) * kLanes); };
-    Floats of[] = {number(0) * steps.inverse, number(1) * steps.inverse, number(2) * steps.inverse,
-                   number(3) * steps.inverse};
-    steps.settle(of, number);
+    Floats of[4];
+    steps.write(of, [&](int v) { return load(x + i + static_cast<std::size_t>(v) * kLanes); });
     store(y + i, narrowed(byte(of[0]), byte(of[1]), byte(of[2]), byte(of[3])));
   }
   write_bytes(n - i, y + i, [&](std::size_t at, auto part) { return byte(steps(load(x + i + at, part))); });

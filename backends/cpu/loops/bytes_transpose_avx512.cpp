@@ -20,9 +20,8 @@ struct Quantizer {
 
   template <class Number>
   MODELFLOW_INLINE Bytes bytes_of(Number number) const {
-    Floats of[] = {number(0) * steps.inverse, number(1) * steps.inverse, number(2) * steps.inverse,
-                   number(3) * steps.inverse};
-    steps.settle(of, number);
+    Floats of[4];
+    steps.write(of, number);
     return narrowed(byte(of[0]), byte(of[1]), byte(of[2]), byte(of[3]));
   }
   MODELFLOW_INLINE Bytes operator()(const float* x) const {

@@ -6,10 +6,11 @@
 
 namespace modelflow::cpu {
 
-/// Windows side by side over pixels whose channels lie together: `high` x `wide` pixels each, `line` floats from one
-/// row of pixels to the next, `step` floats from one window to the next.
-struct FloatWindows {
-  const float* x;
+/// Windows side by side over pixels whose channels lie together: `high` x `wide` pixels each, `line` numbers from one
+/// row of pixels to the next, `step` numbers from one window to the next.
+template <class T>
+struct Windows {
+  const T* x;
   std::size_t high, wide, line, channels, count, step;
 };
 
@@ -24,9 +25,9 @@ struct ChannelLoops {
   void (*max_rows_bf16)(const std::uint16_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
                         float* best);
   /// y[i, c] = the largest x[r, c] of window i, -inf of none, NaN where there is one.
-  void (*max_windows)(const FloatWindows& windows, float* y);
+  void (*max_windows)(const Windows<float>& windows, float* y);
   /// y[i, c] = the sum of x[r, c] over window i, divided by `count`.
-  void (*mean_windows)(const FloatWindows& windows, float count, float* y);
+  void (*mean_windows)(const Windows<float>& windows, float count, float* y);
   /// y[r, c] = x[r, c] * factor[c], and with `skip` x[r, c] added to it.
   void (*scale_rows)(const float* x, const float* factor, bool skip, std::size_t rows, std::size_t channels, float* y);
   /// The same of one channel: y[i] = x[i] * factor, and with `skip` x[i] added to it.

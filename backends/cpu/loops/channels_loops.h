@@ -37,7 +37,7 @@ MODELFLOW_FLAT void largest_rows(const T* x, std::size_t rows, std::size_t strid
 
 /// y[i, c] = last(start joined with all x[r, c] of window i, one after the other).
 template <class Join, class Last>
-MODELFLOW_INLINE void join_windows(FloatWindows w, float start, float* y, Join join, Last last) {
+MODELFLOW_INLINE void join_windows(Windows<float> w, float start, float* y, Join join, Last last) {
   for (; w.count > 0; --w.count, w.x += w.step, y += w.channels) {
     vectors(w.channels, [&](std::size_t c, auto part) {
       Floats joined = all(start);
@@ -49,12 +49,12 @@ MODELFLOW_INLINE void join_windows(FloatWindows w, float start, float* y, Join j
   }
 }
 
-MODELFLOW_FLAT void max_windows(const FloatWindows& windows, float* y) {
+MODELFLOW_FLAT void max_windows(const Windows<float>& windows, float* y) {
   const auto larger = [](Floats a, Floats b) { return maximum(a, b); };
   join_windows(windows, -std::numeric_limits<float>::infinity(), y, larger, [](Floats x) { return x; });
 }
 
-MODELFLOW_FLAT void mean_windows(const FloatWindows& windows, float count, float* y) {
+MODELFLOW_FLAT void mean_windows(const Windows<float>& windows, float count, float* y) {
   const auto sum = [](Floats a, Floats b) { return a + b; };
   join_windows(windows, 0, y, sum, [by = all(count)](Floats x) { return x / by; });
 }

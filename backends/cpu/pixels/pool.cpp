@@ -33,33 +33,23 @@ struct Axis {
   }
 };
 
-/// What a window holds of an image, and those beside it that hold as much.
-template <class T>
-struct Windows {
-  const T* x;
-  /// `line`: elements from one line of the image to the next, `step`: from one window to the next.
-  std::size_t high, wide, line, channels, count, step;
-
-  /// f(window, its result)
-  template <class Result, class F>
-  void each(Result* y, F f) const {
-    for (std::size_t i = 0; i < count; ++i)
-      f(Windows{x + i * step, high, wide, line, channels, 1, 0}, y + i * channels);
-  }
-};
+/// f(window, its result) of one after the other.
+template <class T, class Result, class F>
+void each(const Windows<T>& w, Result* y, F f) {
+  for (std::size_t i = 0; i < w.count; ++i)
+    f(Windows<T>{w.x + i * w.step, w.high, w.wide, w.line, w.channels, 1, 0}, y + i * w.channels);
+}
 
 struct Floats {
   using Element = float;
   using Result = float;
   static constexpr DType dtype = DType::f32;
 
-  static void max(const VectorCode& code, const Windows<float>& w, float* y) {
-    code.channels.max_windows({w.x, w.high, w.wide, w.line, w.channels, w.count, w.step}, y);
-  }
+  static void max(const VectorCode& code, const Windows<float>& w, float* y) { code.channels.max_windows(w, y); }
   static void average(const VectorCode& code, const Windows<float>& w, std::int64_t valid, float* y) {
     // A window of nothing: 0 / 1.
     const auto count = static_cast<float>(std::max<std::int64_t>(valid, 1));
-    code.channels.mean_windows({w.x, w.high, w.wide, w.line, w.channels, w.count, w.step}, count, y);
+    code.channels.mean_windows(w, count, y);
   }
   static void global(const VectorCode& code, const float* x, const ChannelTensor& t, float* y, Invocation& call) {
     channel_mean(code, x, t, y, call);
@@ -118,7 +108,7 @@ struct Rounded {
   template <class Take>
   static void by_block(const VectorCode& code, const Windows<T>& windows, float start, std::int64_t count,
                        std::uint16_t* y, Take take) {
-    windows.each(y, [&](const Windows<T>& w, std::uint16_t* to) {
+    each(windows, y, [&](const Windows<T>& w, std::uint16_t* to) {
       float values[kBlock];
       for (std::size_t c = 0; c < w.channels; c += kBlock) {
         const std::size_t n = std::min(kBlock, w.channels - c);
@@ -137,13 +127,13 @@ struct Bytes {
   static constexpr DType dtype = DType::u8;
 
   static void max(const VectorCode& code, const Windows<std::uint8_t>& windows, std::uint8_t* y) {
-    windows.each(y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) {
+    each(windows, y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) {
       code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, to);
     });
   }
   static void average(const VectorCode& code, const Windows<std::uint8_t>& windows, std::int64_t valid,
                       std::uint8_t* y) {
-    windows.each(y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) { average_one(code, w, valid, to); });
+    each(windows, y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) { average_one(code, w, valid, to); });
   }
   static void global(const VectorCode& code, const std::uint8_t* x, const ChannelTensor& t, std::uint8_t* y,
                      Invocation& call) {

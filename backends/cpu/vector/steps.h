@@ -24,17 +24,20 @@ struct Steps {
   explicit MODELFLOW_INLINE Steps(float scale) : unit(all(scale)), inverse(all(inverse_of(scale))) {}
 
   MODELFLOW_INLINE Floats operator()(Floats x) const {
-    Floats steps[] = {x * inverse};
-    settle(steps, [&](int) { return x; });
+    Floats steps[1];
+    write(steps, [&](int) { return x; });
     return steps[0];
   }
 
-  /// `steps` are products; where one of them may round to the other side they become quotients of number(i).
+  /// Of number(i); one for which a product will not do makes quotients of all of them.
   template <int count, class Number>
-  MODELFLOW_INLINE void settle(Floats (&steps)[count], Number number) const {
-    Floats off = off_integer(steps[0]);
+  MODELFLOW_INLINE void write(Floats (&steps)[count], Number number) const {
+    Floats off = {};
 #pragma GCC unroll 4
-    for (int i = 1; i < count; ++i) off = max(off, off_integer(steps[i]));
+    for (int i = 0; i < count; ++i) {
+      steps[i] = number(i) * inverse;
+      off = max(off, off_integer(steps[i]));
+    }
     if (__builtin_expect(all_of(off < all(0.4999f)), true)) return;
 #pragma GCC unroll 4
     for (int i = 0; i < count; ++i) steps[i] = number(i) / unit;
