@@ -173,6 +173,23 @@ SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {
   return tools;
 }
 
+TEST(Regions, AnImageEndsWhereItIsFlattened) {
+  Model model = Model::from_text(R"(
+      <ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]>
+      g (float[1, 4, 4, 3] x, float[8, 3, 1, 1] w, float[8, 8] v) => (float[1, 16, 8] y) {
+        a = modelflow.Conv <x_layout = "NHWC", y_layout = "NHWC"> (x, w) b = Relu (a)
+        c = modelflow.Conv <x_layout = "NHWC", y_layout = "NHWC"> (b, w)
+        shape = Constant <value = int64[3] {1, 16, 8}> ()
+        d = Reshape (c, shape) best, at = TopK (d, shape) e = modelflow.Gemm (best, v) y = modelflow.Gemm (best, v)
+      })");
+  name_fused_nodes(model);
+  const std::vector<Region> regions = find_regions(model);
+  ASSERT_EQ(regions.size(), 2U);
+  EXPECT_EQ(regions[0].fused.size(), 2U) << "convolutions and what is between them";
+  EXPECT_EQ(regions[0].nodes.size(), 4U) << "with the Reshape that reads them";
+  EXPECT_EQ(regions[1].copies, 2) << "products behind TopK";
+}
+
 /// Stock and another side in one session.
 std::vector<Timing> one_session(const Rounds& speedups) {
   std::vector<Timing> timings(2);

@@ -2,6 +2,7 @@
 #include "src/measure/regions.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <sstream>
@@ -36,8 +37,17 @@ bool moves_channels_last(const Node& node) {
          std::any_of(node.output()->uses().begin(), node.output()->uses().end(), reads_channels_last);
 }
 
-/// The values in channels-last order: what fused nodes write so, what border transposes make, and what elementwise
-/// nodes make of such values.
+/// What these make has axes of its own: an image ends where it is flattened, multiplied as rows or picked from. With
+/// them the rest of a detector would be one region with its backbone, TopK between them, and never equal on its own.
+bool ends_image(const Node& node) {
+  static constexpr std::array kOps = std::to_array<std::string_view>(
+      {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "Einsum", "Gather",
+       "GatherElements", "GatherND", "TopK", "NonZero", "Shape", "Size"});
+  return node.domain().empty() && std::ranges::find(kOps, node.op()) != kOps.end();
+}
+
+/// The values in channels-last order: what fused nodes write so, what border transposes make, and what other nodes make
+/// of such values.
 std::set<const Value*> channels_last(const Graph& graph) {
   std::set<const Value*> found;
   for (const auto& node : graph.nodes()) {
@@ -45,7 +55,7 @@ std::set<const Value*> channels_last(const Graph& graph) {
     const char* const attribute = node->attrs.has("y_layout") ? "y_layout" : "layout";
     if (is_fused(*node) && node->attrs.has(attribute))
       last = node->attrs.text(attribute) == "NHWC";
-    else if (!node->is("Transpose"))
+    else if (!ends_image(*node))
       last = std::any_of(node->inputs().begin(), node->inputs().end(),
                          [&](const Value* input) { return found.contains(input); });
     for (const Value* output : node->outputs())
