@@ -10,19 +10,27 @@ namespace modelflow::passes {
 
 namespace {
 
-/// Transpose(Transpose(x)): one permutation.
-bool merge_transposes(Graph&, Node& outer, const Node& inner) {
+/// The permutation that two Transposes make; nothing where one does not name its own.
+std::optional<Ints> perm_of_both(const Node& outer, const Node& inner) {
   const Ints first = inner.attrs.ints("perm"), second = outer.attrs.ints("perm");
-  if (first.size() != second.size() || first.empty()) return false;
+  if (first.size() != second.size() || first.empty()) return {};
   Ints perm(first.size());
   for (std::size_t i = 0; i < perm.size(); ++i) {
-    if (second[i] < 0 || static_cast<std::size_t>(second[i]) >= first.size()) return false;
+    if (second[i] < 0 || static_cast<std::size_t>(second[i]) >= first.size()) return {};
     perm[i] = first[static_cast<std::size_t>(second[i])];
   }
+  return perm;
+}
+
+/// Transpose(Transpose(x)): one permutation.
+bool merge_transposes(Graph&, Node& outer, const Node& inner) {
+  const std::optional<Ints> perm = perm_of_both(outer, inner);
+  if (!perm) return false;
   // Keys of attention: the product that follows swaps the last two axes for nothing.
-  const auto last = static_cast<std::int64_t>(perm.size()) - 1;
-  if (first.back() == last && second.back() == last - 1 && feeds_product(*outer.output())) return false;
-  outer.attrs.set("perm", perm);
+  const auto last = static_cast<std::int64_t>(perm->size()) - 1;
+  const auto innermost = [](const Node& node) { return node.attrs.ints("perm").back(); };
+  if (innermost(inner) == last && innermost(outer) == last - 1 && feeds_product(*outer.output())) return false;
+  outer.attrs.set("perm", *perm);
   return true;
 }
 
@@ -85,10 +93,16 @@ bool merge_squeeze_of_added(Graph& graph, Node& outer, const Node& inner) {
   return true;
 }
 
-/// Squeeze of Unsqueeze and the other way round, on the same axes: both go.
-bool same_axes(const Node& outer, const Node& inner) {
-  const std::optional<Ints> a = ascending_axes(outer), b = ascending_axes(inner);
-  return a && a == b;
+/// Both go: Squeeze of Unsqueeze or the other way round on the same axes, Transpose and back.
+bool undoes(const Node& outer, const Node& inner) {
+  if (outer.op() == "Transpose" && inner.op() == "Transpose") {
+    const std::optional<Ints> perm = perm_of_both(outer, inner);
+    return perm && std::ranges::is_sorted(*perm);
+  }
+  const bool opposite =
+      (outer.op() == "Squeeze" && inner.op() == "Unsqueeze") || (outer.op() == "Unsqueeze" && inner.op() == "Squeeze");
+  const std::optional<Ints> axes = opposite ? ascending_axes(outer) : std::nullopt;
+  return axes && axes == ascending_axes(inner);
 }
 
 /// Every number of type `from` is one of type `to`.
@@ -171,10 +185,8 @@ int merge(Graph& graph, Context& context, Node& outer) {
   }
   const Node* inner = outer.input(0)->producer();
   if (!inner || !inner->domain().empty() || !inner->input(0)) return 0;
-  const bool opposite = (outer.op() == "Squeeze" && inner->op() == "Unsqueeze") ||
-                        (outer.op() == "Unsqueeze" && inner->op() == "Squeeze");
-  if (opposite && !outer.output()->is_graph_output() && same_axes(outer, *inner)) {
-    context.hit("squeeze-unsqueeze");
+  if (!outer.output()->is_graph_output() && undoes(outer, *inner)) {
+    context.hit(outer.op() + "-of-" + inner->op());
     graph.replace(*outer.output(), *inner->input(0));
     return 1;
   }
