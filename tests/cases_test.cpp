@@ -227,6 +227,23 @@ TEST_P(PassCase, Holds) {
   }
 }
 
+/// A mode that no ONNX Runtime of today runs: its blocks are those that PyTorch's pixel_unshuffle writes out.
+TEST(SpaceToDepth, ChannelsOutermostAreThoseOfPixelUnshuffle) {
+  const auto convolution_over = [](int opset, const std::string& blocks) {
+    const Options options;
+    Model model = Model::from_text("<ir_version: 13, opset_import: [\"\" : " + std::to_string(opset) + R"(]>
+        g (float[N,2,4,4] x) => (float[N,1,2,2] y) <float[1,8,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8},
+           int64[6] apart = {-1, 2, 2, 2, 2, 2}, int64[4] joined = {-1, 8, 2, 2}> {)" +
+                                   blocks + "y = Conv(d, w) }");
+    infer_types(model);
+    return graph_text(transform(passes_of("space-to-depth,prune", options), options, std::move(model), nullptr).model);
+  };
+  const std::string written_out =
+      convolution_over(17, "r = Reshape(x, apart) t = Transpose<perm = [0, 1, 3, 5, 2, 4]>(r) d = Reshape(t, joined) ");
+  EXPECT_EQ(convolution_over(28, R"(d = SpaceToDepth<blocksize = 2, mode = "CRD">(x) )"), written_out);
+  EXPECT_NE(convolution_over(28, R"(d = SpaceToDepth<blocksize = 2, mode = "DCR">(x) )"), written_out);
+}
+
 INSTANTIATE_TEST_SUITE_P(Text, PassCase, testing::ValuesIn(all_cases()), [](const auto& info) {
   std::string name = info.param.file.stem().string() + "_" + std::to_string(info.param.line);
   for (char& ch : name)

@@ -192,6 +192,15 @@ TEST(Infer, AxesFromBehindInOldOpsets) {
   EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[4,8]");
 }
 
+TEST(Infer, AnEmptyListOfAxesDropsAllOfExtentOne) {
+  for (const char* spelling : {"value = int64[0] {}", "value_ints : ints = []"}) {
+    Model model = Model::from_text(std::string("(float[4,1,8] x) => (float[] y) { axes = Constant<") + spelling +
+                                   ">()  y = Squeeze(x, axes) }");
+    infer_types(model);
+    EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[4,8]") << spelling;
+  }
+}
+
 TEST(Infer, UnknownLengthsOfKeysAreNotNone) {
   Model model = Model::from_text(R"(<ir_version: 10, opset_import: ["" : 23]>
   test (float[N,2,3,4] q, float[N,2,T,4] k, float[N,2,T,4] v) => (float[] y, float[] s) {

@@ -107,8 +107,11 @@ std::optional<Role> axis_role(const Node& node, Facts& facts) {
   const std::size_t rank = facts.rank(node.input(0));
   if (rank < 3) return {};
   if (const FusedOp* op = fused_op(node); op && !op->axis.empty() && !reduces(node) && node.inputs().size() == 1) {
-    const std::int64_t axis = last_axis(node.attrs.integer(op->axis, -1), rank);
-    return with_axis({0}, std::string(op->axis), axis - static_cast<std::int64_t>(rank));
+    const std::int64_t axis = last_axis(node.attrs.integer(op->axis, -1), rank) - static_cast<std::int64_t>(rank);
+    Call moved = call_of(node);
+    moved.attrs.set(std::string(op->axis), axis);
+    if (!can_write(moved, facts.context.model.opset())) return {};
+    return with_axis({0}, std::string(op->axis), axis);
   }
   if (!node.domain().empty()) return {};
   const std::int64_t opset = facts.context.model.opset();

@@ -35,11 +35,13 @@ std::int64_t channels_of(const Value& value) {
 std::optional<Blocks> from_op(const Node& node) {
   if (!node.is("SpaceToDepth") || !node.input(0)) return {};
   const std::int64_t channels = channels_of(*node.input(0));
-  if (channels == 0) return {};
+  const std::string mode = node.attrs.text("mode", "DCR");  // of opset 28
+  if (channels == 0 || (mode != "DCR" && mode != "CRD")) return {};
   Blocks blocks{node.input(0), node.attrs.integer("blocksize"), {}, channels};
   for (std::int64_t row = 0; row < blocks.size; ++row)
     for (std::int64_t column = 0; column < blocks.size; ++column)
       for (std::int64_t c = 0; c < channels; ++c) blocks.places.push_back({c, row, column});
+  if (mode == "CRD") std::ranges::sort(blocks.places);  // the channel is outermost
   return blocks;
 }
 

@@ -14,7 +14,9 @@ void squeeze(const Node& node, Type& squeezed) {
   const Tensor* axes = node.input(1) ? node.input(1)->constant() : nullptr;
   const Node* made = node.input(1) ? node.input(1)->producer() : nullptr;
   if (made && made->is("Constant")) axes = made->attrs.tensor("value");
-  const bool none = (axes && axes->elements() == 0) || (node.attrs.has("axes") && node.attrs.ints("axes").empty());
+  const bool listed = made && made->is("Constant") && made->attrs.has("value_ints");
+  const bool none = (axes && axes->elements() == 0) || (listed && made->attrs.ints("value_ints").empty()) ||
+                    (node.attrs.has("axes") && node.attrs.ints("axes").empty());
   if (!squeezed.is_tensor() || !none) return;
   const Shape& x = node.input(0)->shape();
   squeezed.shape = {};
