@@ -39,7 +39,7 @@ void check(const AudioFeatures& f) {
   refuse(f.win_length < 0 || f.win_length > f.n_fft, "win_length must not be longer than n_fft");
   refuse(f.hop_length < 1 || f.hop_length > kMost, "hop_length must lie between 1 and 65536");
   refuse(f.n_mels < 0 || f.n_mels > 4096, "n_mels must lie between 0 and 4096");
-  refuse(!(f.sample_rate > 0 && std::isfinite(f.sample_rate)), "sample_rate must be positive");
+  refuse(!(f.sample_rate > 0 && f.sample_rate <= 1 << 20), "sample_rate must lie between 0 and 1048576");
   refuse(!(f.fmin >= 0) || (f.fmax > 0 && !(f.fmax > f.fmin)) || !(f.fmin < f.sample_rate / 2),
          "fmin must lie below fmax, and below half of the sample rate");
   refuse(!one_of(f.window, {"hann", "hamming", "povey", "rectangular"}),
@@ -48,7 +48,8 @@ void check(const AudioFeatures& f) {
   refuse(!one_of(f.mel, {"slaney", "htk", "kaldi", "bark"}), "mel must be slaney, htk, kaldi or bark");
   refuse(!one_of(f.log, {"none", "ln", "log10", "db"}), "log must be none, ln, log10 or db");
   refuse(f.power != 1 && f.power != 2, "power must be 1 or 2");
-  refuse(f.log != "none" && !(f.floor > 0), "floor must be positive");
+  const auto floor = static_cast<float>(f.floor);
+  refuse(f.log != "none" && !(floor > 0 && std::isfinite(floor)), "floor must be a positive number in float32");
   if (!f.reference.empty() && f.reference != "max") (void)reference(f);
   refuse(f.stack < 1 || f.stack > 1024 || f.stack_hop < 0, "stack must lie between 1 and 1024");
   refuse(f.input_rate > 0 && f.sample_rate != std::floor(f.sample_rate), "input_rate needs a whole sample_rate");
@@ -59,6 +60,9 @@ void check(const AudioFeatures& f) {
   refuse(f.streaming && (f.input_rate > 0 || f.stack > 1), "streaming goes neither with input_rate nor with stack");
   refuse(f.streaming && f.center,
          "streaming needs center=false: frames that reach beyond what has arrived wait for it");
+  const bool of_whole_sounds = f.drop_last || f.top > 0 || f.normalize || (f.log == "db" && f.reference == "max");
+  refuse(f.streaming && of_whole_sounds,
+         "streaming sees no whole sound, as drop_last, top, normalize and reference=max do");
   refuse(f.streaming && f.hop_length > frame_length(f), "streaming needs frames that are no shorter than the hop");
 }
 
@@ -81,16 +85,18 @@ class Builder {
   Model build() {
     const std::optional<Fold> fold = fold_of(f_);
     Value* x = samples();
-    if (f_.input_rate > 0) x = resampled(draft_, x, f_.input_rate, static_cast<int>(f_.sample_rate));
+    if (f_.input_rate > 0 && f_.input_rate != f_.sample_rate)
+      x = resampled(draft_, x, f_.input_rate, static_cast<int>(f_.sample_rate));
     x = padded(x, fold ? f_.hop_length : 0);
     x = fold ? folded_power(draft_, f_, *fold, x) : power(x);
     if (f_.power == 1) x = op("Sqrt", {x});
+    // In front of what looks at a whole sound: as the libraries do, the largest value is one of the frames that stay.
+    if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({1})});
     if (f_.n_mels > 0) x = filtered(x);
     if (f_.log != "none") x = logarithm(x);
     if (f_.top > 0) x = op("Max", {x, op("Sub", {largest(x), &draft_.number(f_.top)})});
     if (f_.shift != 0) x = op("Add", {x, &draft_.number(f_.shift)});
     if (f_.scale != 1) x = op("Mul", {x, &draft_.number(f_.scale)});
-    if (f_.drop_last) x = op("Slice", {x, &draft_.ints({0}), &draft_.ints({-1}), &draft_.ints({1})});
     if (f_.normalize) x = normalized(x);
     if (f_.stack > 1) x = stacked(draft_, x, f_.stack, f_.stack_hop > 0 ? f_.stack_hop : f_.stack, f_.stack_edges);
     if (!f_.frames_first) x = op("Transpose", {x}, {{"perm", Attr(Ints{0, 2, 1})}});
