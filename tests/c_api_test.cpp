@@ -57,6 +57,22 @@ TEST_F(CApi, WrongValuesAreNamed) {
   EXPECT_EQ(set("calibrations", "x"), kUsage);
 }
 
+TEST_F(CApi, APageIsMadeOfReports) {
+  char* page = nullptr;
+  for (const int depth : {1, 60, 100, 1000000}) {
+    const std::string report = R"({"notes": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    const int code = modelflow_report_page(report.c_str(), &page, &error_);
+    EXPECT_EQ(code, depth < 64 ? 0 : kUsage) << depth;
+    modelflow_free(code == 0 ? page : error_);
+    error_ = nullptr;
+  }
+  for (const char* text : {"", "[]", "{"}) {
+    EXPECT_EQ(modelflow_report_page(text, &page, &error_), kUsage) << text;
+    modelflow_free(error_);
+    error_ = nullptr;
+  }
+}
+
 TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(modelflow_options_set_calibration(options_, nullptr, nullptr, nullptr), kUsage);
   EXPECT_EQ(modelflow_options_set_inputs(options_, nullptr, nullptr, nullptr), kUsage);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::usage, "preprocessing: " + why); }
+[[noreturn]] void refuse(const std::string& why) { throw Error(ErrorKind::usage, why); }
 
 const Json& said(const Json& config, const char* key) {
   const auto found = config.find(key);

@@ -6,7 +6,7 @@
 namespace modelflow {
 
 /// preprocessor_config.json of a Whisper model (transformers); none where it is something else. Throws Error(usage) for
-/// what a front end cannot do.
+/// what a front end cannot do; read_wish says of which file.
 std::optional<Wish> published_audio(const nlohmann::json& config);
 
 /// preprocessor_config.json of transformers, or config.json of timm; likewise.

@@ -11,6 +11,7 @@
 
 #include "modelflow/error.h"
 #include "src/core/nearest.h"
+#include "src/core/shallow_json.h"
 
 namespace modelflow {
 namespace {
@@ -79,8 +80,10 @@ std::string in_words(const nlohmann::json& value) {
 
 nlohmann::json read_object(std::string_view file, const char* what) {
   std::ifstream in{std::string(file)};
-  auto json = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) throw Error(ErrorKind::usage, fmt::format("{}: '{}' is no JSON object", what, file));
+  auto json = shallow_json<nlohmann::json>(in);
+  if (!json.is_object())
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: '{}' is no JSON object, or one of more than {} levels", what, file, kMostJsonLevels));
   return json;
 }
 
@@ -100,8 +103,12 @@ Wish wish_of(const nlohmann::json& object) {
 Wish read_wish(std::string_view text, Published published, const char* what) {
   if (text.ends_with(".json")) {
     const nlohmann::json object = read_object(text, what);
-    std::optional<Wish> wish = published(object);
-    return wish ? *wish : wish_of(object);
+    try {
+      std::optional<Wish> wish = published(object);
+      return wish ? *wish : wish_of(object);
+    } catch (const Error& error) {
+      throw error.within(fmt::format("{}: '{}'", what, text));
+    }
   }
   const std::size_t colon = std::min(text.find(':'), text.size());
   Wish wish;

@@ -361,7 +361,15 @@ def test_what_whisper_is_published_with(tmp_path):
 def test_published_words_that_are_not_known(optimize, tmp_path, config):
     (tmp_path / "c.json").write_text(json.dumps(config))
     done = optimize("--image-front-end", tmp_path / "c.json", "-o", tmp_path / "o.onnx")
-    assert done.code == 2 and done.err.count("\n") == 1, done.err
+    assert done.code == 2 and done.err.count("\n") == 1 and "image features: " in done.err, done.err
+
+
+@pytest.mark.parametrize("which", ["image", "audio"])
+def test_configurations_of_many_levels(optimize, tmp_path, which):
+    """What reads or writes them level by level would end the process."""
+    (tmp_path / "c.json").write_text('{"mean": ' + "[" * 300000 + "]" * 300000 + "}")
+    done = optimize(f"--{which}-front-end", tmp_path / "c.json", "-o", tmp_path / "o.onnx")
+    assert done.code == 2 and done.err.count("\n") == 1 and f"{which} features: '" in done.err, done.err
 
 
 @pytest.mark.parametrize("spec", ["imagnet", "imagenet:sise=3", "imagenet:size=", "imagenet:size=1/2/3", "imagenet:size=0", "imagenet:resize=area", "imagenet:crop=300",
