@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "src/flow/switches.h"
@@ -119,6 +120,13 @@ TEST(Report, Text) {
                            "largest relative difference 2.0e-06"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
+}
+
+/// Where the original is 0 throughout, any difference is infinitely much of it.
+TEST(Report, TextWhereNothingIsRelative) {
+  Report report = example();
+  report.verification.push_back({.output = "zero", .max_abs = 1e-7, .max_rel = INFINITY});
+  EXPECT_NE(report.text().find(", largest difference 1.0e+00\n"), std::string::npos) << report.text();
 }
 
 TEST(Report, JsonSurvivesAnyName) {

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import typing
@@ -80,7 +81,7 @@ class Feed:
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """The largest difference of one output, and on which inputs."""
+    """The largest difference of one output, and on which inputs; `max_rel` is infinite where the original is 0 throughout."""
 
     output: str
     max_abs: float
@@ -267,8 +268,9 @@ class Report:
     def summary(self) -> str:
         """The result in one sentence."""
         times = f"{self.speedup:.2f}x as fast ({self.stock_ms:.3g} ms, now {self.optimized_ms:.3g} ms)" if self.optimized_ms else "not timed"
-        worst = max((d.max_rel for d in self.verification), default=0.0)
-        checked = f"verified, largest relative difference {worst:.1e}" if self.verified else "not verified"
+        relative = max((d.max_rel for d in self.verification), default=0.0)
+        worst = f"relative difference {relative:.1e}" if relative < math.inf else f"difference {max(d.max_abs for d in self.verification):.1e}"
+        checked = f"verified, largest {worst}" if self.verified else "not verified"
         return f"{times}; {self.before.nodes} nodes, now {self.after.nodes}; {checked}"
 
     def __str__(self) -> str:
@@ -287,7 +289,7 @@ def from_data(kind: Any, data: Any) -> Any:
     if typing.get_origin(kind) is tuple:
         return tuple(from_data(arguments[0], item) for item in data)
     if not dataclasses.is_dataclass(kind):
-        return data
+        return math.inf if kind is float and data is None else data  # which JSON has no word for
     keys = {field.name: field.metadata.get("key", field.name) for field in dataclasses.fields(kind)}
     given = {field.name for field in dataclasses.fields(kind) if keys[field.name] in data or field.default is dataclasses.MISSING}
     hints, make = typing.get_type_hints(kind), typing.cast(Any, kind)

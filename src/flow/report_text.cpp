@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "modelflow/report.h"
@@ -128,14 +129,16 @@ std::string feed_table(const Report& r) {
   return text.empty() ? "" : "\n  compared on\n" + text;
 }
 
+/// Relative, where no output is 0 throughout in the original.
+std::string largest_difference(const std::vector<OutputDiff>& outputs) {
+  const double relative = std::ranges::max(outputs, {}, &OutputDiff::max_rel).max_rel;
+  if (std::isfinite(relative)) return fmt::format("largest relative difference {:.1e}", relative);
+  return fmt::format("largest difference {:.1e}", std::ranges::max(outputs, {}, &OutputDiff::max_abs).max_abs);
+}
+
 std::string outcome(const Report& r) {
   std::string text = "\n";
-  double worst = 0;
-  std::size_t wrong = 0;
-  for (const OutputDiff& diff : r.verification) {
-    worst = std::max(worst, diff.max_rel);
-    wrong += diff.ok ? 0 : 1;
-  }
+  const auto wrong = std::ranges::count(r.verification, false, &OutputDiff::ok);
   if (wrong > 0)
     text += fmt::format("verification FAILED for {} of {} outputs", wrong, r.verification.size());
   else if (r.verified)
@@ -143,7 +146,7 @@ std::string outcome(const Report& r) {
                         std::count_if(r.feeds.begin(), r.feeds.end(), [](const auto& f) { return f.dropped.empty(); }));
   else
     text += "not verified";
-  if (!r.verification.empty()) text += fmt::format(", largest relative difference {:.1e}", worst);
+  if (!r.verification.empty()) text += ", " + largest_difference(r.verification);
   text += "\n";
   if (r.stock_ms > 0 && r.optimized_ms > 0) {
     text += fmt::format("speed: {:.2f} ms -> {:.2f} ms, {:.2f}x of ONNX Runtime alone\n", r.stock_ms, r.optimized_ms,

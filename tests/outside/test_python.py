@@ -3,6 +3,8 @@ this checkout's on the library that was built."""
 import gc
 import html
 import importlib.util
+import json
+import math
 import os
 import pathlib
 import signal
@@ -213,6 +215,17 @@ def test_progress_and_report(cnn):
     assert report.fused[0].kernel in page and page.count("<table>") == page.count("</table>") >= 3
     with pytest.raises(AttributeError):
         report.verified = False
+
+
+@pytest.mark.parametrize("largest, said", [(3e-7, "largest difference 3.0e-07"), (None, "largest difference inf")], ids=str)
+def test_an_output_that_is_zero_has_no_relative_difference(cnn, largest, said):
+    """Of one that is 0 throughout any difference is infinitely much, for which JSON has null."""
+    data = json.loads(modelflow.optimize(cnn, **QUICK).report.to_json())
+    usual = data["verification"][0]
+    data["verification"] = [{**usual, "max_abs": 1e-9, "max_rel": 1e-6}, {**usual, "output": "zero", "max_abs": largest, "max_rel": None}]
+    report = modelflow.Report.from_json(json.dumps(data))
+    assert report.verification[1].max_rel == math.inf and said in report.summary and said in str(report)
+    assert "<td>inf</td>" in report._repr_html_()
 
 
 def test_explain_says_why_not(cnn):
