@@ -192,6 +192,11 @@ TEST(Metric, TheReportShowsIt) {
   for (const char* part : {"precision int8, calibrated on 12 samples, cosine drop 0.25 % (allowed: 1 %)", "20.0 dB",
                            "1 x QConv in int8", "1 x Conv kept in float32: it writes an output", "least exact: conv"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  q.drop = NAN;
+  q.frontier = {FrontierPoint{}, FrontierPoint{}};
+  q.frontier[0].drop = NAN;
+  EXPECT_TRUE(nlohmann::json::parse(report.json()).at("quantization").at("drop").is_null());
+  EXPECT_NE(report.text().find("cosine drop not judged (allowed: 1 %)"), std::string::npos) << report.text();
 }
 
 using namespace passes;  // NOLINT: Quantization and its relatives

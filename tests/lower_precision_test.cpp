@@ -369,7 +369,14 @@ TEST_F(LowerPrecisionTest, NothingIsRunWhereNobodyWantsIt) {
   const Result result = optimize(perceptron(), options);
   EXPECT_EQ(count(result.report, "modelflow.QMatMul"), 2);
   EXPECT_FALSE(result.report.verified);
-  for (const QuantizedReport& row : result.report.quantization->ops) EXPECT_FALSE(row.sqnr) << row.node;
+  const QuantizationReport& q = *result.report.quantization;
+  for (const QuantizedReport& row : q.ops) EXPECT_FALSE(row.sqnr) << row.node;
+  EXPECT_TRUE(std::isnan(q.drop)) << q.drop;
+  EXPECT_TRUE(q.outputs.empty());
+  ASSERT_EQ(q.frontier.size(), 1U);
+  EXPECT_TRUE(std::isnan(q.frontier[0].drop) && q.frontier[0].chosen);
+  options.score = [](const Model& model) { return model.graph().nodes().size() == 3 ? 1.0 : 0.995; };
+  EXPECT_NEAR(optimize(perceptron(), options).report.quantization->drop, 0.5, 1e-9) << "a score needs no samples";
 }
 
 /// A sequence is not made up: nothing says what 8 bits cost.

@@ -60,7 +60,7 @@ def _tables(report: Report) -> str:
         parts.append(_table("Lower precision", ["node", "op", "precision", "why not"],
                             [[op.node, op.op, op.precision, op.reason] for op in report.quantization.ops]))
         parts.append(_table("Tried", ["ops", "drop %", "speedup", "chosen"],
-                            [[p.quantized, p.drop, f"{p.speedup:.2f}x", "yes" if p.chosen else ""] for p in report.quantization.frontier]))
+                            [[p.quantized, "not judged" if p.drop is None else p.drop, f"{p.speedup:.2f}x", "yes" if p.chosen else ""] for p in report.quantization.frontier]))
     if report.notes:
         parts.append("<ul>" + "".join(f"<li>{escaping.escape(note)}</li>" for note in report.notes) + "</ul>")
     return "".join(parts)

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "src/core/printable.h"
@@ -20,6 +21,8 @@ std::string clipped(const std::string& name) {
 std::string decibels(const std::optional<double>& sqnr, const char* otherwise) {
   return sqnr ? fmt::format("{:.1f} dB", *sqnr) : otherwise;
 }
+
+std::string per_cent(double drop) { return std::isnan(drop) ? "not judged" : fmt::format("{:.3g} %", drop); }
 
 std::string output_table(const QuantizationReport& r) {
   std::string text;
@@ -73,7 +76,7 @@ std::string frontier_table(const QuantizationReport& r) {
     const FrontierPoint& point = r.frontier[i];
     if (i >= kMostRows && !point.chosen) continue;
     text +=
-        fmt::format("  {:<{}} {:>9.3g} % {:>10}{}\n", clipped(counts(point)), kNameWidth, point.drop,
+        fmt::format("  {:<{}} {:>11} {:>10}{}\n", clipped(counts(point)), kNameWidth, per_cent(point.drop),
                     point.speedup > 0 ? fmt::format("{:.2f}x", point.speedup) : "-", point.chosen ? "  chosen" : "");
   }
   return text;
@@ -93,7 +96,9 @@ std::string precision_of_ops(const QuantizationReport& r) {
 std::string quantization_table(const QuantizationReport& r) {
   std::string head = "\n  precision " + r.precision;
   if (r.samples > 0) head += fmt::format(", calibrated on {} sample{}", r.samples, r.samples == 1 ? "" : "s");
-  if (!r.outputs.empty()) head += fmt::format(", {} drop {:.3g} % (allowed: {:.3g} %)", r.metric, r.drop, r.max_drop);
+  const auto lowered = [](const QuantizedReport& op) { return op.precision != "float32"; };
+  if (std::ranges::any_of(r.ops, lowered))
+    head += fmt::format(", {} drop {} (allowed: {})", r.metric, per_cent(r.drop), per_cent(r.max_drop));
   return head + "\n" + op_table(r) + frontier_table(r) + output_table(r);
 }
 

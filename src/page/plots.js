@@ -5,11 +5,12 @@ const svg = (width, height, label, ...children) =>
 const narrow = () => window.innerWidth < 760;  // plots keep the size of their letters and give up room
 const say = (x, y, text, attributes) => el("text", { x, y, ...attributes }, text);
 
-/** Around `most`: 1, 2 or 5 times a power of ten, three to six steps. */
-function ticks(most) {
-  const raw = most / 4, power = 10 ** Math.floor(Math.log10(raw || 1));
+/** From `least`, 0 or less, to `most`: multiples of 1, 2 or 5 times a power of ten, 0 among them, three to six steps. */
+function ticks(most, least = 0) {
+  const raw = (most - least) / 4, power = 10 ** Math.floor(Math.log10(raw || 1));
   const step = power * ([1, 2, 5].find((m) => m * power >= raw) ?? 10);
-  return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, i) => i * step);
+  const below = Math.floor(-least / step + 1e-9);
+  return Array.from({ length: below + Math.floor(most / step + 1e-9) + 1 }, (_, i) => (i - below) * step);
 }
 
 /** rows: { name, value, low, high, text, colour }. A bar with the value behind it, the interval as a whisker. */
@@ -35,13 +36,13 @@ function axes(width, height, box, xs, ys, titles) {
   return parts;
 }
 
-/** points: { x, y, chosen, title }; x grows to the right, y upwards; both begin at what is smallest. */
+/** points: { x, y, chosen, title }; x grows to the right, y upwards; both begin at 0, x at the least below it: a score that is better costs less than nothing. */
 function scatter(points, titles, label) {
   const width = 560, height = 300, box = { left: 58, right: width - 16, top: 28, bottom: height - 44 };
-  const farX = Math.max(...points.map((p) => p.x)) * 1.08 || 1, farY = Math.max(...points.map((p) => p.y), 1) * 1.08;
-  const x = (value) => box.left + (box.right - box.left) * value / farX, y = (value) => box.bottom - (box.bottom - box.top) * value / farY;
+  const leastX = Math.min(0, ...points.map((p) => p.x)) * 1.08, farX = Math.max(0, ...points.map((p) => p.x)) * 1.08 || (leastX ? 0 : 1), farY = Math.max(...points.map((p) => p.y), 1) * 1.08;
+  const x = (value) => box.left + (box.right - box.left) * (value - leastX) / (farX - leastX), y = (value) => box.bottom - (box.bottom - box.top) * value / farY;
   return svg(width, height, label,
-    axes(width, height, box, ticks(farX).map((v) => ({ at: x(v), text: digits(v, 3) })), ticks(farY).map((v) => ({ at: y(v), text: digits(v, 3) })), titles),
+    axes(width, height, box, ticks(farX, leastX).map((v) => ({ at: x(v), text: digits(v, 3) })), ticks(farY).map((v) => ({ at: y(v), text: digits(v, 3) })), titles),
     points.map((p) => el("circle", { cx: x(p.x), cy: y(p.y), r: p.chosen ? 8 : 5, fill: p.chosen ? "var(--after)" : "var(--before)", stroke: "var(--card)", "stroke-width": 2 },
       el("title", { svg: true }, p.title))),
     points.filter((p) => p.chosen).map((p) => say(x(p.x) + (x(p.x) > width - 120 ? -13 : 13), y(p.y) - 9, "chosen", { "font-weight": 600, "text-anchor": x(p.x) > width - 120 ? "end" : "start" })));

@@ -11,14 +11,14 @@ function section(id, title, lead, ...content) {
 function precisionSection() {
   const q = report.quantization;
   if (!q) return null;
-  const lowered = q.ops.filter((op) => op.precision !== "float32"), points = q.frontier.filter((point) => point.speedup > 0);
+  const lowered = q.ops.filter((op) => op.precision !== "float32"), points = q.frontier.filter((point) => point.speedup > 0 && point.drop !== null);
   const decibels = (value) => value === null ? "–" : value.toFixed(1) + "\u00a0dB";
   const frontier = points.length > 0 ? [el("h3", null, "Accuracy against speed"), scatter(points.map((p) => ({ x: p.drop, y: p.speedup, chosen: p.chosen, title: `${plural(p.quantized, "op")} in lower precision: ${digits(p.drop, 3)} %, ${factor(p.speedup)}` })),
     ["per cent of the metric that it costs", "speedup over float32"], `Accuracy against speed of ${plural(points.length, "choice")}`)] : [];
   const tried = q.frontier.length ? table([{ title: "Ops in lower precision", value: (p) => p.quantized, number: true }, { title: "Of which", value: (p) => Object.entries(p.precisions).map(([name, n]) => `${name} ${n}`).join(", ") },
-    { title: "Drop", value: (p) => p.drop, cell: (p) => p.drop === null ? "–" : digits(p.drop, 3) + "\u00a0%", number: true }, { title: "Over float32", value: (p) => p.speedup, cell: (p) => p.speedup ? factor(p.speedup) : "not timed", number: true },
+    { title: "Drop", value: (p) => p.drop, cell: (p) => p.drop === null ? "not judged" : digits(p.drop, 3) + "\u00a0%", number: true }, { title: "Over float32", value: (p) => p.speedup, cell: (p) => p.speedup ? factor(p.speedup) : "not timed", number: true },
     { title: "Choice", value: (p) => p.chosen ? "chosen" : "" }], q.frontier, { caption: "What was tried" }) : null;
-  return section("precision", "Lower precision", `${shown(q.precision)}: ${lowered.length} of ${plural(q.ops.length, "op")} that it was asked for. ${q.drop === null ? "" : `It costs ${digits(q.drop, 3)} % of ${shown(q.metric)}, of ${digits(q.max_drop, 3)} % allowed. `}${q.samples ? `Calibrated on ${plural(q.samples, "sample")}.` : ""}`,
+  return section("precision", "Lower precision", `${shown(q.precision)}: ${lowered.length} of ${plural(q.ops.length, "op")} that it was asked for. ${q.drop === null ? "Nothing judged what it costs. " : `It costs ${digits(q.drop, 3)} % of ${shown(q.metric)}, of ${digits(q.max_drop, 3)} % allowed. `}${q.samples ? `Calibrated on ${plural(q.samples, "sample")}.` : ""}`,
     el("div", { class: "halves" }, el("div", null, frontier, tried),
       el("div", null, q.outputs.length ? table([{ title: "Output", value: (o) => o.output, cell: (o) => el("code", null, shown(o.output)), kind: "name" }, { title: "SQNR", value: (o) => o.sqnr_db, cell: (o) => decibels(o.sqnr_db), number: true }, { title: "Cosine", value: (o) => o.cosine, cell: (o) => o.cosine?.toFixed(5) ?? "–", number: true },
         { title: "Top 1", value: (o) => o.top1, cell: (o) => o.top1 === null ? "–" : percent(o.top1), number: true }], q.outputs, { caption: "Outputs against float32" }) : null)),

@@ -25,9 +25,10 @@ function tiles() {
   if (last) add("Speedup", factor(report.speedup), `95 %: ${last.speedup_low.toFixed(2)} to ${factor(last.speedup_high)}`);
   if (report.kind === "bench") for (const one of report.sides) add(titleOf(one), duration(one.ms), one.p99_ms ? `p99 ${duration(one.p99_ms)}` : "");
   if (stats) add("Nodes", report.after.nodes.toLocaleString("en"), `from ${report.before.nodes.toLocaleString("en")}`);
-  const relative = (report.verification ?? []).every((diff) => diff.max_rel !== null), worst = Math.max(0, ...(report.verification ?? []).map((diff) => relative ? diff.max_rel : diff.max_abs ?? 0));
+  const differences = report.verification ?? [], relative = differences.every((diff) => diff.max_rel !== null), apart = differences.map((diff) => relative ? diff.max_rel : diff.max_abs);
+  const worst = apart.includes(null) ? null : Math.max(0, ...apart);
   if (report.verified && !quantized) add("Largest difference", scientific(worst), `${relative ? "of the largest value, " : ""}on ${plural(report.feeds.filter((feed) => !feed.dropped).length, "set")} of inputs`);
-  if (quantized) add("Drop", digits(report.quantization.drop, 3) + "\u00a0%", `of ${shown(report.quantization.metric)}; ${digits(report.quantization.max_drop, 3)} % allowed`);
+  if (quantized) add("Drop", report.quantization.drop === null ? "not judged" : digits(report.quantization.drop, 3) + "\u00a0%", `of ${shown(report.quantization.metric)}; ${digits(report.quantization.max_drop, 3)} % allowed`);
   if (stats) add("Weights", bytes(report.after.weight_bytes), `from ${bytes(report.before.weight_bytes)}`);
   if (last?.memory_bytes && stock?.memory_bytes) add("Memory to load and run", bytes(last.memory_bytes), `${bytes(stock.memory_bytes)} in ONNX Runtime alone`);
   return el("dl", { class: "tiles" }, list);

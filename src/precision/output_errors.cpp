@@ -126,6 +126,7 @@ std::vector<OutputError> ReferenceOutputs::errors_of(const Model& runnable, cons
                                                      std::size_t most, bool optimize) const {
   const Outputs got = outputs_of(runnable, plugin, most, optimize);
   std::vector<OutputError> errors;
+  if (got.empty()) return errors;
   for (std::size_t k = 0; k < names_.size(); ++k) {
     ErrorMeter meter(names_[k]);
     for (std::size_t i = 0; i < got.size(); ++i) meter.add(reference_[i][k], got[i][k]);

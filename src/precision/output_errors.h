@@ -46,7 +46,7 @@ class ReferenceOutputs {
   bool has_numbers() const;
 
   /// The errors of the outputs of `runnable` (functions emitted), with or without the plugin, over the first `most`
-  /// samples; `optimize`: as ONNX Runtime makes it faster.
+  /// samples; none where there are no samples. `optimize`: as ONNX Runtime makes it faster.
   std::vector<OutputError> errors_of(const Model& runnable, const std::filesystem::path& plugin,
                                      std::size_t most = SIZE_MAX, bool optimize = true) const;
 

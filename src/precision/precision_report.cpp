@@ -2,6 +2,8 @@
 #include "src/precision/precision_report.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "src/precision/op_errors.h"
 
@@ -38,13 +40,13 @@ void PrecisionReport::list(const Trial& all) {
 
 void PrecisionReport::note(const Trial& made, double speedup) {
   std::vector<FrontierPoint>& frontier = report_.quantization->frontier;
-  frontier.push_back({made.lowered.size(), made.drop, speedup, counts(made)});
+  frontier.push_back({made.lowered.size(), judged_drop(made), speedup, counts(made)});
   std::ranges::stable_sort(frontier, std::greater(), &FrontierPoint::quantized);
 }
 
 void PrecisionReport::describe(const Trial& chosen, const std::map<std::string, std::string>& why) {
   QuantizationReport& q = *report_.quantization;
-  q.drop = chosen.drop;
+  q.drop = judged_drop(chosen);
   q.outputs = chosen.errors;
   std::map<std::string, std::string> ops;
   for (const auto& node : chosen.fused.graph().nodes()) ops[node->name] = node->op();
@@ -58,7 +60,7 @@ void PrecisionReport::describe(const Trial& chosen, const std::map<std::string, 
     if (const auto found = errors.find(row.node); found != errors.end()) row.sqnr = found->second;
   }
   for (FrontierPoint& point : q.frontier)
-    point.chosen = point.precisions == counts(chosen) && point.drop == chosen.drop;
+    point.chosen = point.precisions == counts(chosen) && (point.drop == q.drop || std::isnan(q.drop));
 }
 
 void PrecisionReport::refuse(const std::string& why) {
@@ -72,6 +74,12 @@ void PrecisionReport::refuse(const std::string& why) {
   q.drop = 0;
   q.outputs.clear();
   for (FrontierPoint& point : q.frontier) point.chosen = false;
+}
+
+/// NaN where nothing was run and no score says it.
+double PrecisionReport::judged_drop(const Trial& made) const {
+  const bool judged = trials_.work.options.score || !trials_.samples.evaluation().empty() || made.lowered.empty();
+  return judged ? made.drop : std::numeric_limits<double>::quiet_NaN();
 }
 
 /// Nothing is known of them where nobody wants the model run.

@@ -22,6 +22,7 @@ class PrecisionReport {
   void refuse(const std::string& why);
 
  private:
+  double judged_drop(const Trial& made) const;
   std::map<std::string, double> errors_of_ops(const Trial& made) const;
 
   const Trials& trials_;

@@ -138,6 +138,43 @@ def test_the_same_page_from_python(cnn, tmp_path):
     assert again == report
 
 
+def changed(report, file, **data):
+    """The same page with other data."""
+    text = json.dumps({**data_of(report), **data}).replace("<", "\\u003c")
+    file.write_text(re.sub(r'(id="report">).*?(</script>)', lambda m: m[1] + text + m[2], report.read_text(), flags=re.S))
+    return file
+
+
+@needs_browser
+@pytest.mark.parametrize("drops", [[-0.4, -1.2], [-0.8, 0.1], [0, 0], [0.02, 3]], ids=str)
+def test_choices_stand_inside_of_their_plot(browser, report, tmp_path, drops):
+    """By a score, 8 bits may be better than float32."""
+    points = [{"quantized": 3 - i, "precisions": {"int8": 3 - i}, "drop": drop, "speedup": 1.5, "chosen": i == 0} for i, drop in enumerate(drops)]
+    lowered = {"precision": "int8", "metric": "score", "max_drop": 1, "drop": drops[0], "samples": 4, "outputs": [], "frontier": points,
+               "ops": [{"node": "a", "op": "QConv", "precision": "int8", "sqnr_db": None, "reason": ""}]}
+    browser.open(changed(report, tmp_path / "r.html", quantization=lowered))
+    plot = "document.querySelector('#precision svg')"
+    at = browser.run(f"[...{plot}.querySelectorAll('circle')].map(c => Number(c.getAttribute('cx')))")
+    assert len(at) == 2 and all(58 <= x <= 544 for x in at) and (at[0] < at[1]) == (drops[0] < drops[1]), at
+    assert browser.run(f"[...{plot}.querySelectorAll('text')].map(t => t.textContent)").count("0") == 2, "of both axes"
+    assert browser.problems == []
+
+
+@needs_browser
+def test_numbers_that_are_none_are_no_zeros(browser, report, tmp_path):
+    lowered = {"precision": "int8-dynamic", "metric": "cosine", "max_drop": 1, "drop": None, "samples": 0, "outputs": [],
+               "frontier": [{"quantized": 1, "precisions": {"int8-dynamic": 1}, "drop": None, "speedup": 0, "chosen": True}],
+               "ops": [{"node": "a", "op": "QMatMul", "precision": "int8-dynamic", "sqnr_db": None, "reason": ""}]}
+    browser.open(changed(report, tmp_path / "r.html", quantization=lowered))
+    tiles = "Object.fromEntries([...document.querySelectorAll('.tile')].map(t => [t.querySelector('dt').textContent, t.querySelector('dd').firstChild.textContent]))"
+    assert browser.run(tiles)["Drop"] == "not judged" and "It costs" not in browser.run("document.querySelector('#precision').textContent")
+    difference = {"output": "y", "max_abs": 3e-7, "max_rel": None, "equal_type": True, "ok": True, "feed": "zeros", "explained": ""}
+    for largest, said in ((3e-7, "3.0e−7"), (None, "–")):
+        browser.open(changed(report, tmp_path / "r.html", verified=True, verification=[{**difference, "max_abs": largest}]))
+        assert browser.run(tiles)["Largest difference"] == said
+    assert browser.problems == []
+
+
 @needs_browser
 @pytest.mark.parametrize("width", [1400, 420])
 @pytest.mark.parametrize("dark", [False, True])
@@ -235,11 +272,7 @@ def test_a_comparison_is_the_same_page(browser, cnn, bench, optimize, tmp_path):
 
 @needs_browser
 def test_a_graph_of_5000_nodes(browser, report, tmp_path):
-    text = report.read_text()
-    data = data_of(report)
-    data["graphs"] = chain(5000)
-    page = tmp_path / "large.html"
-    page.write_text(re.sub(r'(id="report">).*?(</script>)', lambda m: m[1] + json.dumps(data).replace("<", "\\u003c") + m[2], text, flags=re.S))
+    page = changed(report, tmp_path / "large.html", graphs=chain(5000))
     took = []
     for _ in range(3):  # the best of some: others use this machine as well
         start = time.monotonic()
