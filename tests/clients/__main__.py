@@ -9,6 +9,7 @@ import warnings
 
 warnings.filterwarnings("ignore")  # a client that asks for CUDA
 import numpy as np  # noqa: E402
+from case import apart  # noqa: E402
 from pictures import Orientation, Text  # noqa: E402
 from quality import Echo, Listeners, Losses, Quality  # noqa: E402
 from wakewords import Voice, Wakewords  # noqa: E402
@@ -79,9 +80,9 @@ def difference(case, given):
     """The largest difference of any score over the whole sound."""
     client, merged, worst = runner(case, "client", given), runner(case, "merged", given), 0.0
     for number, request in enumerate(case.requests()):
-        off = np.abs(np.asarray(merged(request)) - np.asarray(client(request))).max()
+        off = apart(merged(request), client(request))
         if number >= case.settles:
-            worst = max(worst, float(off))
+            worst = max(worst, off)
     return worst
 
 
@@ -101,7 +102,10 @@ def main():
     given.out.mkdir(parents=True, exist_ok=True)
     lines = ["| client | sessions | nodes | largest difference of a score | client | one model in stock ONNX Runtime | one model with the plugin | latency | requests per second |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-    rows = [row(case, given) for name, case in CASES.items() if given.only in name]
+    wanted = [case for name, case in CASES.items() if given.only in name]
+    if not wanted:
+        sys.exit(f"no case has '{given.only}' in its name: {', '.join(CASES)}")
+    rows = [row(case, given) for case in wanted]
     for each in rows:
         lines.append(f"| {each['case']} | {each['sessions']} | {each['nodes']} | {each['worst']:.0e} | {each['client']:.2f} ms | {each['stock']:.2f} ms | "
                      f"{each['merged']:.2f} ms | {100 * (each['merged'] / each['client'] - 1):+.0f} % | {each['requests']:.2f}x |")

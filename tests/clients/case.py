@@ -2,6 +2,7 @@
 import importlib.util
 import pathlib
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime
@@ -25,6 +26,14 @@ def save(out, name, text):
     onnx.checker.check_model(model)
     onnx.save(model, out / f"{name}.onnx")
     return out / f"{name}.onnx"
+
+
+def apart(ours, theirs):
+    """The largest difference of two lists of scores; infinite where one has other shapes, or NaN in other places."""
+    a, b = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
+    if a.shape != b.shape or not np.array_equal(np.isnan(a), np.isnan(b)):
+        return np.inf
+    return float(np.nan_to_num(np.abs(a - b), nan=0, posinf=np.inf).max(initial=0))
 
 
 def maps(*edges):

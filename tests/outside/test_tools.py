@@ -1,4 +1,6 @@
 """The scripts of tools/ where something goes wrong: what they leave alone, what they leave behind, and what they say."""
+import importlib.util
+import math
 import os
 import pathlib
 import re
@@ -215,3 +217,23 @@ def test_a_build_that_fails_says_so(project, says, shown):
     script(project.bin / "cmake", f"#!/bin/sh\n{says}\nexit 1\n")
     done = run(folder / "tools/build", env=project.environment)
     assert done.code == 1 and shown in done.err and done.err.strip().endswith("build/build.log") and len(done.err.splitlines()) < 50, done.err
+
+
+@pytest.mark.parametrize("exported", [True, False])
+def test_an_architecture_that_comes_out_wrong_is_no_export_that_failed(tmp_path, exported):
+    script(tmp_path / "optimize", "#!/bin/sh\necho \"output 'y' differs\" >&2\nexit 5\n")
+    script(tmp_path / "packages/torch.py", "raise SystemExit('no torch')")
+    for end in ("onnx", "1.npz") if exported else ():
+        script(tmp_path / f"out/torchvision-alexnet.dynamo.{end}", "")
+    done = run(sys.executable, ROOT / "tests/exports", "--build", tmp_path, "--out", tmp_path / "out", "--only", "torchvision alexnet", env={**os.environ, "PYTHONPATH": str(tmp_path / "packages")})
+    assert done.code == int(exported) and ("failed: torchvision alexnet" in done.out) == exported and ("not exported: torchvision alexnet" in done.out) != exported, done.out + done.err
+
+
+def test_scores_that_are_no_numbers_are_compared():
+    spec = importlib.util.spec_from_file_location("case", ROOT / "tests/clients/case.py")
+    case = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(case)
+    nan, inf = math.nan, math.inf
+    assert case.apart([1, 2], [1, 2.5]) == 0.5 and case.apart([], []) == 0 and case.apart([nan, 1], [nan, 1]) == 0
+    for ours, theirs in (([nan, 1], [1, 1]), ([1], [nan]), ([[1, 1]], [1, 1]), ([1], [1, 1]), ([inf], [1]), ([inf], [-inf])):
+        assert case.apart(ours, theirs) == inf, (ours, theirs)
