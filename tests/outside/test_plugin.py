@@ -80,10 +80,8 @@ def test_kernels_run_and_can_be_switched_off(fast, tmp_path):
         run.run(None, feeds())
         return open(run.end_profiling()).read()
 
-    assert '"op_name" : "Conv' in profiled({})
-    with_kernels = profiled({})
-    without = profiled({"modelflow.kernels": "off"})
-    assert "modelflow" in with_kernels or with_kernels.count("_kernel_time") < without.count("_kernel_time")
+    with_kernels, without = (profiled(config).count("_kernel_time") for config in ({}, {"modelflow.kernels": "off"}))
+    assert 0 < with_kernels < without, "the body of an op is more nodes than one"
 
 
 def test_registering_twice_is_harmless(fast):

@@ -145,7 +145,7 @@ def test_the_memory_of_tries_is_bounded(tmp_path):
     nodes = [helper.make_node("Expand", ["a", "large"], ["b"]), helper.make_node("Sin", ["b"], ["c"]), helper.make_node("ReduceSum", ["c"], ["z"], keepdims=0)]
     onnx.save(looping(nodes, [helper.make_tensor("large", TensorProto.INT64, [2], [20000, 10000])], steps=0), tmp_path / "m.onnx")
     code, err, largest, left = watched([BUILD / "optimize", tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--fast", "--max-memory", "200M"])
-    assert largest < 800e6 and not left, (code, err, largest, left)
+    assert "max_memory" in err and largest < 800e6 and not left, (code, err, largest, left)
 
 
 def test_a_limit_names_its_model(optimize, tmp_path):
