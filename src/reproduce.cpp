@@ -12,12 +12,11 @@
 namespace modelflow {
 namespace {
 
-constexpr double kSeconds = 30;               // for making it smaller
-constexpr std::int64_t kMostElements = 4096;  // of a constant that has a text form
+constexpr double kSeconds = 30;  // for making it smaller
 
 using Nodes = std::vector<const Node*>;
 
-/// Every value of the main graph that the original computes from these inputs.
+/// Every value of the main graph that the original computes from these inputs, and the inputs with their defaults.
 Feeds all_values(Runtime& runtime, const Model& original, const Feeds& feeds, int threads) {
   Model model = original;
   Graph& graph = model.graph();
@@ -28,6 +27,8 @@ Feeds all_values(Runtime& runtime, const Model& original, const Feeds& feeds, in
   const std::vector<Tensor> results = session->run(feeds);
   const auto outputs = session->outputs();
   Feeds all = feeds;
+  for (const Value* input : original.graph().inputs())
+    if (input->is_initializer()) all.emplace(input->name(), *input->initializer());
   for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].dtype() != DType::undefined) all[outputs[i].first] = results[i];
   return all;
@@ -66,7 +67,7 @@ class Shrinker {
       else
         ++i;
     }
-    return specimen(nodes);
+    return *specimen(nodes);
   }
 
  private:
@@ -76,21 +77,27 @@ class Shrinker {
 
   bool is_late() const { return watch_.seconds() > kSeconds; }
 
-  Specimen specimen(const Nodes& nodes) const {
+  /// None where the nodes read what ONNX Runtime gives no tensor for.
+  std::optional<Specimen> specimen(const Nodes& nodes) const {
     Specimen part{extract(typed_, nodes), feed_};
     part.feed.values.clear();
-    for (const Value* input : part.model.graph().inputs()) part.feed.values[input->name()] = values_.at(input->name());
+    for (const Value* input : part.model.graph().inputs()) {
+      const auto value = values_.find(input->name());
+      if (value == values_.end()) return std::nullopt;
+      part.feed.values.insert(*value);
+    }
     return part;
   }
 
   bool fails(const Nodes& nodes) const {
     if (nodes.empty()) return false;
     try {
-      const Specimen part = specimen(nodes);
-      const Verifier verifier = finding_.verifier.for_feeds(part.model, {part.feed});
+      const std::optional<Specimen> part = specimen(nodes);
+      if (!part) return false;
+      const Verifier verifier = finding_.verifier.for_feeds(part->model, {part->feed});
       if (!verifier.possible()) return false;
       Report scratch;
-      const Search search(part.model, finding_.pipeline, verifier);
+      const Search search(part->model, finding_.pipeline, verifier);
       const Outcome outcome = search.outcome(search.laid_out(search.forms(without_, scratch), without_, scratch));
       return !outcome.ok && outcome.kernels_only == found_.kernels_only;
     } catch (const std::exception&) {
@@ -107,10 +114,14 @@ class Shrinker {
   Stopwatch watch_;
 };
 
-bool has_text_form(const Graph& graph) {
-  const std::vector<Value*> constants = graph.initializers();
-  return std::all_of(constants.begin(), constants.end(),
-                     [](const Value* value) { return value->initializer()->elements() <= kMostElements; });
+/// Large tensors have no text form.
+bool is_whole(const std::string& text) {
+  try {
+    (void)Model::from_text(text);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void write_text(const std::filesystem::path& path, const std::string& text) {
@@ -130,13 +141,13 @@ std::filesystem::path folder_for(const Options& options, std::size_t faults) {
 
 void write(const std::filesystem::path& folder, const Finding& finding, const Without& without, const Fault& fault,
            const Specimen& specimen) {
-  const bool whole_text = has_text_form(specimen.model.graph());
+  const std::string text = specimen.model.to_text();
   std::string about = fault.what + "\n\n" + "feed: " + specimen.feed.name + "\n";
   about += "model.onnx, model.onnxtxt: the part of the model that shows it" +
-           std::string(whole_text ? "\n" : " (as text only to be read: its constants are too large)\n");
+           std::string(is_whole(text) ? "\n" : " (as text only to be read: its constants are too large)\n");
   about += "feeds.npz: its inputs\nwrong.onnx: what became of it\n";
   specimen.model.save(folder / "model.onnx");
-  write_text(folder / "model.onnxtxt", specimen.model.to_text());
+  write_text(folder / "model.onnxtxt", text);
   write_text(folder / "fault.txt", about);
   if (!specimen.feed.values.empty()) write_feeds(folder / "feeds.npz", specimen.feed.values);
   Report scratch;

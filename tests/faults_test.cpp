@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "modelflow/data.h"
 #include "src/correct.h"
@@ -211,6 +212,26 @@ TEST_F(Faults, AReproducerIsSmall) {
   fs::remove_all(folder);
 }
 
+/// A fault that is an exception has no feed of its own; inputs that have a default are not fed.
+TEST_F(Faults, AReproducerHasTheDefaultsOfInputs) {
+  const fs::path folder = fs::temp_directory_path() / ("modelflow-defaults-" + std::to_string(getpid()));
+  options_.reproducer = folder;
+  const Pass throws{.name = "own", .doc = "", .run = [](Graph& graph, Context&) {
+                      for (const auto& node : graph.nodes())
+                        if (node->is("Abs")) throw Error(ErrorKind::internal, "on purpose");
+                      return 0;
+                    }};
+  for (const Pass& pass : {throws, rewrite("own", "", {wrong_for_negative_values()})}) {
+    corrected(text(R"((float[batch,4] x, float[4] z = {1, -20, 3, -40}) => (float[batch,4] y)
+      { a = Elu(x)  b = Add(a, z)  c = Abs(b)  d = Relu(c)  y = Tanh(d) })"),
+              only(pass), "");
+    const Model small = Model::load(folder / "model.onnx");
+    ASSERT_EQ(small.graph().nodes().size(), 1U);
+    EXPECT_TRUE(small.graph().nodes().front()->is("Abs"));
+    fs::remove_all(folder);
+  }
+}
+
 /// Through the whole optimizer, with the kernels of tests/wrong_plugin.
 class WrongKernels : public Faults {
  protected:
@@ -229,6 +250,24 @@ std::string numbers(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     text += (text.empty() ? "" : ", ") + std::to_string(static_cast<double>(i * 7919 % 1000) / 1000 - 0.5);
   return "{" + text + "}";
+}
+
+TEST_F(Faults, AReproducerSaysWhereItsTextIsNotWhole) {
+  const fs::path folder = fs::temp_directory_path() / ("modelflow-text-" + std::to_string(getpid()));
+  options_.reproducer = folder;
+  for (const std::size_t count : {4, 5000}) {
+    const std::string weights = "float[" + std::to_string(count) + "] r) <float[" + std::to_string(count) + "] ";
+    corrected(text("(float[batch,4] x, bool c) => (float[batch,4] y, float[k] z) { y = Abs(x)  z = If(c) <"
+                   "then_branch = t () => (" +
+                   weights + "k = " + numbers(count) +
+                   "> { r = Neg(k) }, else_branch = e () => (float[k] r) <float[1] one = {1}> { r = Neg(one) }> }"),
+              wrong_for_negative_values());
+    std::ifstream file(folder / "fault.txt");
+    const std::string said{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_NE(said.find("model.onnxtxt"), std::string::npos) << said;
+    EXPECT_EQ(said.find("as text only to be read") != std::string::npos, count == 5000) << said;
+    fs::remove_all(folder);
+  }
 }
 
 TEST_F(WrongKernels, AtEveryValueInFrontOfADecision) {

@@ -56,6 +56,7 @@ TEST(Text, LargeConstantsAreShownByTheirHash) {
   Value& w = model.graph().add_constant(Tensor::make(DType::f32, {100, 100}, [](std::byte*) {}), "w");
   model.graph().set_input(*model.graph().nodes().front(), 1, &w);
   EXPECT_NE(model.to_text().find("# 10000 elements, hash "), std::string::npos);
+  EXPECT_THROW((void)Model::from_text(model.to_text()), Error);
 }
 
 TEST(Text, ErrorsAreOneLine) {
