@@ -61,7 +61,7 @@ class Service(service_pb2_grpc.GRPCInferenceServiceServicer):
     def _feeds(request):
         try:
             return tensors_of(request)
-        except (IndexError, KeyError, ValueError, TypeError) as error:
+        except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise Refused(f"no request for a model: {type(error).__name__}: {error}") from error
 
 

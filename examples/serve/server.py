@@ -41,14 +41,18 @@ def tensors_of(body, length):
     return head, feeds
 
 
-def answer_to(model, head, found):
-    """The outputs, as bytes where the request asks for that."""
-    wanted = {item["name"]: item.get("parameters", {}) for item in head.get("outputs", [])}
+def wanted_of(head):
+    """Whether each output that a request names comes as bytes, and whether the others do."""
     binary = head.get("parameters", {}).get("binary_data_output", False)
+    return {item["name"]: item.get("parameters", {}).get("binary_data", binary) for item in head.get("outputs", [])}, binary
+
+
+def answer_to(model, head, found, as_bytes):
+    """The outputs, as bytes where `as_bytes` says so by name."""
     outputs, pieces = [], []
     for name, value in found:
         item = {"name": name, "datatype": NAMES[value.dtype], "shape": list(value.shape)}
-        if wanted.get(name, {}).get("binary_data", binary):
+        if as_bytes(name):
             pieces.append(value.tobytes())
             item["parameters"] = {"binary_data_size": len(pieces[-1])}
         else:
@@ -64,10 +68,10 @@ def infer(model, body, length):
     with counted(model):
         try:
             head, feeds = tensors_of(body, int(length))
-            names = [item["name"] for item in head.get("outputs", [])]
-        except (KeyError, ValueError, TypeError) as error:
+            wanted, binary = wanted_of(head)
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError) as error:
             raise Refused(f"no request for a model: {type(error).__name__}: {error}") from error
-        return answer_to(model, head, model.run(feeds, names))
+        return answer_to(model, head, model.run(feeds, list(wanted)), lambda name: wanted.get(name, binary))
 
 
 def application(models, most_at_once):
