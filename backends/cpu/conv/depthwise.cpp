@@ -41,7 +41,8 @@ Cut cut(const ConvProblem& p, std::int64_t group, std::int64_t threads) {
 
 class Depthwise : public Implementation {
  public:
-  Depthwise(const Call& call, const DepthwiseCode& code) : node_(call), code_(code) {
+  Depthwise(const Call& call, const Target& target, const DepthwiseCode& code)
+      : node_(call), code_(code), l2_(target.l2) {
     const Tensor& w = *call.in(1).constant;
     const std::int64_t channels = w.dims()[0], group = w.dims()[1], taps = w.elements() / (channels * group);
     const auto bytes = static_cast<std::size_t>(ceil_div(channels, 16) * 16 * taps * group) * sizeof(float);
@@ -51,9 +52,11 @@ class Depthwise : public Implementation {
   }
 
   void run(Invocation& call) const override {
-    const DepthwiseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), node_.weights[1]};
+    DepthwiseRun run{node_.problem(call), reinterpret_cast<const float*>(weights_.get()), node_.weights[1]};
     const ConvProblem& p = run.problem;
     if (p.batch * p.rows * p.columns == 0) return;
+    const std::int64_t floats = p.batch * (p.height * p.width * p.channels + p.rows * p.columns * p.filters);
+    run.far = floats * 4 > l2_;
     const Cut c = cut(p, run.group, static_cast<std::int64_t>(call.threads()));
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const auto block_of = [&](std::int64_t i) {
@@ -70,6 +73,7 @@ class Depthwise : public Implementation {
  private:
   ConvNode node_;
   const DepthwiseCode& code_;
+  std::int64_t l2_;
   std::shared_ptr<const std::byte> weights_;
 };
 
@@ -99,8 +103,8 @@ const Kernel conv_depthwise_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Depthwise>(call, depthwise_avx512);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Depthwise>(call, target, depthwise_avx512);
     },
 };
 
@@ -110,8 +114,8 @@ const Kernel conv_depthwise_avx2 = {
     .needs = Isa::avx2,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target&) -> std::unique_ptr<Implementation> {
-      return std::make_unique<Depthwise>(call, depthwise_avx2);
+    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
+      return std::make_unique<Depthwise>(call, target, depthwise_avx2);
     },
 };
 

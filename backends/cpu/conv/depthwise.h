@@ -16,6 +16,7 @@ struct DepthwiseRun {
   ConvProblem problem;
   const float* weights;    ///< [kh, kw, group, filters rounded up to 16]
   std::int64_t group = 1;  ///< channels that a filter reads; as many filters read them
+  bool far = false;        ///< x and y do not fit in L2 together
 };
 
 /// Depthwise convolutions as one instruction set computes them.
