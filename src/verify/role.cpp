@@ -5,6 +5,8 @@
 #include <cctype>
 #include <optional>
 
+#include "src/verify/element.h"
+
 namespace modelflow {
 namespace {
 
@@ -163,7 +165,7 @@ Meaning of_integers(const Value& input, std::int64_t limit) {
   if (has_word(name, {"position"})) return {.role = Role::positions, .limit = limit};
   if (name == "sr" || has_word(name, {"sample_rate", "sampling_rate"})) return {.role = Role::rate};
   if (has_word(name, {"length", "lens", "_len"})) return {.role = Role::lengths};
-  if (input.dtype() == DType::u8 || input.dtype() == DType::i8) return {.role = Role::bytes};
+  if (bits(input.dtype()) <= 8) return {.role = Role::bytes};
   return {.role = Role::ids, .limit = limit};
 }
 
@@ -183,7 +185,7 @@ bool has_word(std::string text, std::initializer_list<std::string_view> words) {
 }
 
 Meaning meaning_of(const Value& input) {
-  const bool floats = is_float(input.dtype()), named = has_word(input.name(), {"mask"});
+  const bool floats = holds_fractions(input.dtype()), named = has_word(input.name(), {"mask"});
   const std::int64_t limit = index_limit(input);
   const bool indexes = limit != INT64_MAX;
   const bool data = floats && !named && feeds_a_product(input);

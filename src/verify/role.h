@@ -10,7 +10,8 @@
 namespace modelflow {
 
 /// `bias` is a mask that is added to scores: 0 keeps, a very low number hides. `factor` is a number that scales or
-/// bounds something, `rate` the sampling rate of a signal, `count` says how often or how many.
+/// bounds something, `rate` the sampling rate of a signal, `bytes` are integers of 8 or fewer bits, `count` says how
+/// often or how many.
 enum class Role { plain, image, mask, bias, ids, segments, positions, lengths, rate, factor, bytes, count };
 
 struct Meaning {

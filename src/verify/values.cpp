@@ -122,6 +122,15 @@ Draw ids(const Setting& s, Random& random) {
   return [&random, top](std::int64_t) { return std::floor(uniform(random) * top); };
 }
 
+/// Any integer of a type of at most eight bits.
+Draw bytes(DType dtype, Random& random) {
+  const double count = std::exp2(bits(dtype));
+  const bool is_signed = name(dtype).starts_with("int");
+  return [&random, count, low = is_signed ? -count / 2 : 0](std::int64_t) {
+    return std::floor(uniform(random) * count) + low;
+  };
+}
+
 /// One in row 0 and the last of all, so that the rows between stay clean.
 bool is_special(std::int64_t i, std::int64_t count) { return i == count / 6 || i + 1 == count; }
 
@@ -187,9 +196,7 @@ Draw draw(const Setting& s, Random& random) {
     case Role::count:
       return in_turn(s, {1, 2, 1, 3});
     case Role::bytes:
-      return [&random, low = s.input.dtype() == DType::i8 ? -128.0 : 0.0](std::int64_t) {
-        return std::floor(uniform(random) * 256) + low;
-      };
+      return bytes(s.input.dtype(), random);
     case Role::ids:
     case Role::segments:
       return ids(s, random);

@@ -18,9 +18,9 @@ SWITCH = ("q = ReduceSum<keepdims=0>(m)  s = Abs(q)  at = Transpose<perm=[1,0]>(
 SWITCHED = W + ", float k = {1.0005}, float big = {100000.0}"
 
 
-def model(tmp_path, text, opset=17, extra=""):
+def model(tmp_path, text, opset=17, extra="", ir=8):
     path = tmp_path / "model.onnx"
-    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}{extra}]>\n' + text), path)
+    onnx.save(onnx.parser.parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}{extra}]>\n' + text), path)
     return path
 
 
@@ -63,6 +63,16 @@ SPOTS = {
 @pytest.mark.parametrize("spot", SPOTS)
 def test_a_wrong_product_is_found(spot, optimize, tmp_path):
     done = optimize(model(tmp_path, SPOTS[spot]), "-o", tmp_path / "o.onnx", "--no-measure", "--json",
+                    env={**os.environ, "MODELFLOW_PLUGIN": str(WRONG)})
+    report = json.loads(done.out)
+    assert report["faults"] and "matmul" in report["faults"][0]["kernel"], report["notes"]
+
+
+@pytest.mark.parametrize("dtype, read", [("float8e4m3fn", "Cast<to=1>(x)"), ("float8e5m2", "Cast<to=1>(x)"), ("int4", "DequantizeLinear(x, k)"),
+                                         ("uint4", "DequantizeLinear(x, k)")])
+def test_a_wrong_product_of_few_bits_is_found(dtype, read, optimize, tmp_path):
+    text = f"g ({dtype}[N,8] x) => (float[N,8] y) <{W}, float k = {{0.1}}> {{ f = {read}  m = MatMul(f, w)  y = Relu(m) }}"
+    done = optimize(model(tmp_path, text, opset=21, ir=10), "-o", tmp_path / "o.onnx", "--no-measure", "--json",
                     env={**os.environ, "MODELFLOW_PLUGIN": str(WRONG)})
     report = json.loads(done.out)
     assert report["faults"] and "matmul" in report["faults"][0]["kernel"], report["notes"]
