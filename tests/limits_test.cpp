@@ -48,6 +48,17 @@ TEST(Limits, OfTimeAndMemory) {
   EXPECT_NO_THROW((void)optimize(Model::from_text(kChain), options));
 }
 
+/// The original is what takes most at times.
+TEST(Limits, HoldWhileTheOriginalRuns) {
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  Options options;
+  options.measure = false;
+  options.progress = [](std::string_view step, double) {
+    if (step.starts_with("run the original")) throw Error(ErrorKind::limit, "too much");
+  };
+  EXPECT_EQ(kind_of([&] { (void)optimize(Model::from_text(kChain), options); }), ErrorKind::limit);
+}
+
 TEST(Limits, OfNodes) {
   const std::string bytes = Model::from_text(kChain).to_bytes();
   const auto read = [&](std::size_t nodes) {

@@ -197,10 +197,13 @@ class Maker {
   }
 
   bool attempt(const Idea& idea, const Extents& extents, const AllDims& dims) {
-    Feed feed{.name = idea.name,
-              .values = made_up(original_, dims, extents, idea.style),
-              .kinds_only = idea.kinds_only(),
-              .ordinary = idea.usual};
+    Feed feed{.name = idea.name, .values = {}, .kinds_only = idea.kinds_only(), .ordinary = idea.usual};
+    try {
+      feed.values = made_up(original_, dims, extents, idea.style);
+    } catch (const Error& error) {  // no memory, or a type that nothing can be made up of
+      refusal_ = error.what();
+      return false;
+    }
     const bool first = reference_.feeds.empty() && &extents == &idea.extents.front();
     const auto tried = tried_.find({dims, extents.scalars});
     const bool known = tried != tried_.end() && tried->second;  // the original takes these sizes
@@ -306,7 +309,7 @@ Reference make_reference(Runtime& runtime, const Model& original, const Options&
     if (!given) maker.make_up();
     return maker.finished();
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::usage) throw;
+    if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::limit) throw;
     Reference none;
     none.why_not = error.what();
     return none;

@@ -43,7 +43,8 @@ struct Reference {
 
 /// The user's inputs, else made-up ones (src/verify/feeds.h). Behind the first set the others are run as far as the
 /// original takes Options::verify_seconds for all of them, or two runs of the first for each of these seconds, four at
-/// most: of a model that takes long only the quick ones, judged by their elements.
+/// most: of a model that takes long only the quick ones, judged by their elements. Throws what Options::progress
+/// throws, limits that are passed among it; whatever else the original cannot do is Reference::why_not.
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options);
 /// The same for these feeds, which are the user's: one that the original refuses is Error(usage).
 Reference make_reference(Runtime& runtime, const Model& original, const Options& options, std::vector<Feed> feeds);
