@@ -10,11 +10,12 @@ namespace {
 /// More than this many wrong rules and kernels means that the machine or the runtime is at fault.
 constexpr int kMostCulprits = 8;
 
+/// A pass that throws shows on no feed.
 std::string in_words(const Fault& fault, const std::string& why) {
   std::string text = !fault.kernel.empty() ? "kernel '" + fault.kernel + "'"
                      : !fault.rule.empty() ? "rule '" + fault.rule + "' of pass '" + fault.pass + "'"
                                            : "pass '" + fault.pass + "'";
-  text += " gives wrong results here";
+  text += fault.feed.empty() ? " fails here" : " gives wrong results here";
   if (!fault.node.empty()) text += ", first at " + fault.node;
   return text + ", and is left out (" + why + ")";
 }

@@ -112,6 +112,14 @@ TEST_F(Faults, ARuleThatIsWrongAtEveryValue) {
   EXPECT_LT(report.faults[0].difference.max_rel, 1e-2);
 }
 
+TEST_F(Faults, APassThatThrowsFails) {
+  const Pass own{
+      .name = "own", .doc = "", .run = [](Graph&, Context&) -> int { throw Error(ErrorKind::internal, "a bug"); }};
+  const Report report = corrected(text("(float[4] x) => (float[4] y) { y = Abs(x) }"), only(own), "");
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_EQ(report.faults[0].what, "pass 'own' fails here, and is left out (pass 'own': a bug)");
+}
+
 TEST_F(Faults, TheNodeIsTheOneThatShowsIt) {
   const Report report = corrected(text(R"((float[batch,4] x) => (float[batch,4] y)
     { a = Exp(x)  b = Abs(a)  c = Sin(x)  d = Abs(c)  y = Add(b, d) })"),

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "passes/equalize/equalize.h"
+#include "src/flow/held.h"
 #include "src/graph/verify.h"
 
 namespace modelflow {
@@ -59,6 +60,11 @@ int run(const Pass& pass, Graph& graph, Context& context) {
     for (Graph* inner : node->subgraphs()) nested.push_back(inner);
   for (Graph* inner : nested) changes += run(pass, *inner, context);
   return changes;
+}
+
+int run_held(const Pass& pass, Graph& graph, Context& context) {
+  const Held held(graph);
+  return run(pass, graph, context);
 }
 
 /// What calibration might have seen: everything within 16, channels of unlike sizes; corrections that correct nothing.
@@ -153,7 +159,7 @@ Transformed transform(const std::vector<Pass>& passes, const Options& options, M
     more = 0;
     for (const Pass& pass : passes) {
       if (context.plan) make_up(plan, result.model.graph());
-      const int changes = run(pass, result.model.graph(), context);
+      const int changes = run_held(pass, result.model.graph(), context);
       verify(result.model, pass.name);
       if (changes) result.changed.push_back(pass.name);
       more += changes;

@@ -2,6 +2,7 @@
 #include "src/flow/flow.h"
 
 #include "src/core/stopwatch.h"
+#include "src/flow/held.h"
 #include "src/graph/verify.h"
 #include "src/onnx/infer_node.h"
 
@@ -25,13 +26,15 @@ int total_hits(const StepReport& step) {
   return total;
 }
 
-/// The graph first, then what is nested in the nodes that are left.
+/// The graph first, then what is nested in the nodes that are left. A branch or body can have no further outputs for
+/// what is named in it: it stays as it is.
 int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
   int changes = pass.run(graph, context);
   if (!graph.holds_graphs()) return changes;
   std::vector<Graph*> nested;
   for (const auto& node : graph.nodes()) {
-    for (Graph* inner : node->subgraphs()) nested.push_back(inner);
+    for (Graph* inner : node->subgraphs())
+      if (!has_named_values(*inner)) nested.push_back(inner);
   }
   for (Graph* inner : nested) changes += run_everywhere(pass, *inner, context);
   return changes;
@@ -53,6 +56,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
   const int hits_before = total_hits(step);
   int changes = 0;
   try {
+    const Held held(model.graph());
     changes = pass.whole_model ? pass.run(model.graph(), context) : run_everywhere(pass, model.graph(), context);
   } catch (const Error& error) {
     throw error.within("pass '" + pass.name + "'");
