@@ -1,6 +1,7 @@
 // Models put together and cut down: several become one, inputs become constants, outputs are chosen.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,13 +55,14 @@ struct MergeCheck {
   std::size_t feeds = 0;  ///< sets of inputs that were compared
   double max_rel = 0;     ///< the largest difference: 0 but where an opset was raised to an operator of another kind
   std::string why_not;    ///< where none was
+  std::set<std::string> random = {};  ///< outputs that are not compared: runs of the parts differ in them as well
 
   std::string text() const;  ///< a line for people
 };
 
 /// Runs the parts and what was merged from them on Options::inputs, or on made-up ones (Options::input_shapes), with
-/// Options::threads, and tells Options::progress. Throws Error(verification) where they differ, or where ONNX Runtime
-/// runs the parts and not the whole.
+/// Options::threads, and tells Options::progress. Throws Error(verification) where they differ in an output that is not
+/// random, or where ONNX Runtime runs the parts and not the whole.
 MergeCheck check_merge(Runtime& runtime, const std::vector<Part>& parts, const Merged& merged, const Options& options);
 /// The same in the ONNX Runtime that is found, with Options::custom_ops; why_not says where there is none.
 MergeCheck check_merge(const std::vector<Part>& parts, const Merged& merged, const Options& options);
