@@ -58,6 +58,11 @@ ServingPlan plan_for(const Arguments& arguments, const fs::path& plugin) {
 }  // namespace
 
 fs::path place_in_repository(const Arguments& arguments) {
+  if (arguments.options.target.device != Device::cpu)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("--triton writes repositories that serve on CPUs, not for {}: write the model with -o, and "
+                            "a config.pbtxt of your own beside it (docs/deploy.md)",
+                            arguments.options.target.str()));
   const fs::path folder = arguments.triton / name_of(arguments) / "1";
   refuse_unwritable_folder(folder);
   return folder / "model.onnx";

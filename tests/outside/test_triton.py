@@ -155,6 +155,12 @@ def test_repositories_that_cannot_be(optimize, cnn, tmp_path, arguments, said):
     assert done.code == 2 and done.err.count("\n") == 1 and "--triton" in done.err and not list(tmp_path.glob("models/*"))
 
 
+def test_repositories_are_for_cpus(optimize, cnn, tmp_path):
+    done = optimize(cnn, "--triton", tmp_path / "models", "--target", "cuda:sm_90", "--no-measure")
+    assert done.code == 4 and done.err.count("\n") == 1 and "CPUs, not for cuda:sm_90" in done.err
+    assert not (tmp_path / "models").exists()
+
+
 SERVER = os.environ.get("MODELFLOW_TRITON")
 
 
