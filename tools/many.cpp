@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 struct Told {
   std::size_t nodes_before = 0, nodes_after = 0;
   double stock_ms = 0, optimized_ms = 0, speedup = 0;
-  bool verified = false;
+  std::optional<bool> verified;  ///< nobody asked: functions were only written out
 };
 
 struct Row {
@@ -99,8 +99,8 @@ std::string text_of(const Row& row) {
   const std::string times = told.optimized_ms > 0 ? fmt::format("{:>10.3f} {:>10.3f} {:>7.2f}x", told.stock_ms,
                                                                 told.optimized_ms, told.speedup)
                                                   : fmt::format("{:>10} {:>10} {:>8}", "-", "-", "-");
-  return fmt::format("{:<44} {:>15} {} {:>9} {:>6.1f} s\n", printable(name), nodes, times, told.verified ? "yes" : "no",
-                     row.seconds);
+  const char* const verified = !told.verified ? "-" : *told.verified ? "yes" : "no";
+  return fmt::format("{:<44} {:>15} {} {:>9} {:>6.1f} s\n", printable(name), nodes, times, verified, row.seconds);
 }
 
 /// Of all models, those too that an interrupt left out.
@@ -126,7 +126,7 @@ std::string json_of(const std::vector<Row>& rows) {
                     {"stock_ms", row.told.stock_ms},
                     {"optimized_ms", row.told.optimized_ms},
                     {"speedup", row.told.speedup},
-                    {"verified", row.told.verified}});
+                    {"verified", row.told.verified.value_or(false)}});
   return list.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -142,13 +142,15 @@ Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   one.models = {found.model};
   one.input = found.model;
   one.output = all.output / found.place;
+  if (!all.options.reproducer.empty())
+    (one.options.reproducer = all.options.reproducer / found.place).replace_extension();
   if (!all.report_file.empty()) (one.report_file = all.report_file / found.place).replace_extension(".html");
   one.quiet = true;
   one.json = false;
   one.who = "optimize: " + printable(found.model.string());
-  one.done = [&told](const Report& report) {
+  one.done = [&told, checked = !all.inline_only](const Report& report) {
     told = {report.before.nodes, report.after.nodes, report.stock_ms,
-            report.optimized_ms, report.speedup,     report.verified};
+            report.optimized_ms, report.speedup,     checked ? std::optional(report.verified) : std::nullopt};
   };
   return one;
 }

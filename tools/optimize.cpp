@@ -124,6 +124,14 @@ void warn_of_functions(const Arguments& arguments, const Model& model) {
                arguments.who, printable(names));
 }
 
+/// Those of branches and bodies too.
+std::size_t nodes_in(const Graph& graph) {
+  std::size_t count = graph.nodes().size();
+  for (const auto& node : graph.nodes())
+    for (const Graph* inner : node->subgraphs()) count += nodes_in(*inner);
+  return count;
+}
+
 /// The model, or those that became one.
 std::string named(const Arguments& arguments) {
   if (!is_composed(arguments)) return arguments.input.string();
@@ -149,9 +157,13 @@ int run(Arguments& arguments, Step& at) {
   for (const std::string& text : arguments.bind) add_once(arguments.options.bind, parse_bind(model, text), "--bind");
   stop_if_interrupted();
   if (arguments.inline_only) {
+    Report report;
+    report.before.nodes = nodes_in(model.graph());
     model = inline_functions(std::move(model));
+    report.after.nodes = nodes_in(model.graph());
     save_model(arguments, model, at);
     warn_of_functions(arguments, model);
+    if (arguments.done) arguments.done(report);
     if (!arguments.quiet) behind_the_model(arguments, [&] { print(written(arguments)); });
     return 0;
   }

@@ -149,7 +149,8 @@ void add_checks(CLI::App& app, Raw& raw) {
                  "becomes where every part of the model agrees)")
       ->check(between(kSmallest, kLargest));
   app.add_option("--reproducer", raw.reproducer,
-                 "DIR for the smallest model and inputs that show a fault, should verification find one");
+                 "DIR for the smallest model and inputs that show a fault, should verification find one (of many "
+                 "models: a folder in it for each)");
   app.add_option("--max-seconds", raw.max_seconds, "stop measuring after so many seconds (default: 600)")
       ->check(between(kSmallest, kLargest));
   app.add_option("--verify-seconds", raw.verify_seconds,

@@ -61,6 +61,16 @@ def test_twice_is_once_and_inline_gives_standard_ops(cnn, optimize, tmp_path):
     close(session(cnn).run(None, feeds()), session(plain).run(None, feeds()))
 
 
+def test_a_folder_of_models_without_functions(cnn, optimize, tmp_path):
+    (tmp_path / "fast").mkdir()
+    assert optimize(cnn, "-o", tmp_path / "fast/m.onnx", "--no-measure").code == 0
+    done = optimize("--inline", tmp_path / "fast", "-o", tmp_path / "plain")
+    assert done.code == 0, done.err
+    nodes = [len(onnx.load(tmp_path / path).graph.node) for path in ("fast/m.onnx", "plain/m.onnx")]
+    row = next(line for line in done.out.splitlines() if line.startswith("m.onnx")).split()
+    assert row[1:8] == [str(nodes[0]), "->", str(nodes[1]), "-", "-", "-", "-"], done.out
+
+
 def test_report_list_explain(cnn, optimize, tmp_path):
     done = optimize(cnn, "-o", tmp_path / "o.onnx", "--no-measure", "--json", "--report", tmp_path / "r.json")
     printed, stored = json.loads(done.out), json.loads((tmp_path / "r.json").read_text())

@@ -76,6 +76,18 @@ def test_a_wrong_kernel_is_named_left_out_and_kept(product, optimize, tmp_path):
     assert fault["what"] in (folder / "fault.txt").read_text()
 
 
+def test_each_of_many_models_keeps_its_own(product, optimize, tmp_path):
+    models = tmp_path / "models" / "below"
+    models.mkdir(parents=True)
+    for name in ("a.onnx", "b.v2.onnx"):
+        (models / name).write_bytes(product.read_bytes())
+    done = optimize(tmp_path / "models", "-o", tmp_path / "fast", "--no-measure", "--reproducer", tmp_path / "kept",
+                    env={**os.environ, "MODELFLOW_PLUGIN": str(WRONG)})
+    assert done.code == 0, done.err
+    for name in ("a", "b.v2"):
+        assert (tmp_path / "kept" / "below" / name / "fault.txt").exists()
+
+
 def test_the_same_from_c(product, tmp_path, monkeypatch):
     monkeypatch.setenv("MODELFLOW_PLUGIN", str(WRONG))
     code = f"""
