@@ -147,6 +147,28 @@ TEST(OnnxRead, KeepsWhatItDoesNotKnow) {
                           field(11, value("x")) + field(12, value("y"))));
 }
 
+// Imports in any order and spelling, docs of attributes, empty words, symbols, fields of the future.
+TEST(OnnxRead, KeepsHowFunctionsAreWritten) {
+  const auto import = [](const std::string& domain, std::int64_t version) {
+    return field(9, field(1, domain) + field(2, version));
+  };
+  const std::string inner = field(1, "F") + field(4, "a") + field(5, "b") + field(7, node("Relu", {"a"}, {"b"}));
+  const auto with = [&](const std::string& rest) {
+    return model(field(1, node("F", {"x"}, {"y"}, field(7, "pkg"))) + field(11, value("x")) + field(12, value("y")),
+                 field(8, field(1, "pkg") + field(2, 1)) + field(25, inner + field(10, "pkg") + rest));
+  };
+  const auto attribute = [](const std::string& name, const std::string& rest) {
+    return field(11, field(1, name) + field(3, 7) + rest + field(20, 2));
+  };
+  const std::string symbol = field(1, "b") + field(2, field(1, field(1, 1) + field(2, field(1, field(2, "N")))));
+  expect_same_bytes(with(import("zzz", 1) + import("", 17)));
+  expect_same_bytes(with(import("ai.onnx", 17)));
+  expect_same_bytes(with(import("", 17) + field(8, "") + field(13, "")));
+  expect_same_bytes(with(import("", 17) + attribute("z", field(13, "what it is")) + attribute("k", "")));
+  expect_same_bytes(with(import("", 17) + field(12, symbol)));
+  expect_same_bytes(with(import("", 17) + field(1023, "new")));
+}
+
 TEST(OnnxRead, KeepsNegativeDimsOfInputs) {
   const std::string shape = field(1, field(1, -1)) + field(1, field(2, "4"));
   const std::string info = field(1, "x") + field(2, field(1, field(1, 1) + field(2, shape)));

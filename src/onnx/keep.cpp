@@ -8,12 +8,15 @@
 namespace modelflow::proto {
 namespace {
 
-bool keep_attributes(const NodeProto& node, NodeProto& kept) {
-  bool sorted = std::is_sorted(node.attribute().begin(), node.attribute().end(),
+using Attributes = google::protobuf::RepeatedPtrField<AttributeProto>;
+
+/// False where the names in order say it all.
+bool keep_attributes(const Attributes& attributes, Attributes& kept) {
+  bool sorted = std::is_sorted(attributes.begin(), attributes.end(),
                                [](const AttributeProto& a, const AttributeProto& b) { return a.name() < b.name(); });
   bool any = !sorted;
-  for (const AttributeProto& attribute : node.attribute()) {
-    AttributeProto& entry = *kept.add_attribute();
+  for (const AttributeProto& attribute : attributes) {
+    AttributeProto& entry = *kept.Add();
     entry.set_name(attribute.name());
     if (attribute.has_doc_string()) entry.set_doc_string(attribute.doc_string());
     TensorProto tensor;
@@ -28,7 +31,7 @@ bool keep_attributes(const NodeProto& node, NodeProto& kept) {
 
 std::string kept(const NodeProto& node) {
   NodeProto result;
-  if (!keep_attributes(node, result)) result.clear_attribute();
+  if (!keep_attributes(node.attribute(), *result.mutable_attribute())) result.clear_attribute();
   *result.mutable_device_configurations() = node.device_configurations();
   if (node.has_name() && node.name().empty()) result.set_name("");
   if (node.has_doc_string() && node.doc_string().empty()) result.set_doc_string("");
@@ -36,6 +39,19 @@ std::string kept(const NodeProto& node) {
   if (node.has_domain() && read_domain(node.domain()).empty()) result.set_domain(node.domain());
   keep_unknown(node, result);
   return bytes_of(result);
+}
+
+FunctionProto kept(const FunctionProto& function) {
+  FunctionProto result;
+  result.set_name(function.name());
+  if (function.has_domain()) result.set_domain(function.domain());
+  if (function.has_overload()) result.set_overload(function.overload());
+  if (function.has_doc_string() && function.doc_string().empty()) result.set_doc_string("");
+  keep_attributes(function.attribute_proto(), *result.mutable_attribute_proto());
+  *result.mutable_opset_import() = function.opset_import();  // order and spelling
+  *result.mutable_value_info() = function.value_info();      // symbols in their types
+  keep_unknown(function, result);
+  return result;
 }
 
 // One element in int32_data stands for "typed": the values themselves are in the Tensor.

@@ -9,6 +9,8 @@ namespace modelflow::proto {
 
 /// Parts of a NodeProto that Node has no place for; empty when there are none.
 std::string kept(const NodeProto& node);
+/// Parts of a FunctionProto that Function has no place for, under what it is called.
+FunctionProto kept(const FunctionProto& function);
 /// What a TensorProto says beside dtype, dims and values. `named`: its name counts. False: nothing.
 bool keep(const TensorProto& tensor, bool named, TensorProto& kept);
 /// Whether `kept` says that the data lay in a typed field.

@@ -95,6 +95,8 @@ std::string keep_model(ModelProto& proto) {
     auto& entry = *extras.add_opset_import();  // order and spelling; the versions are in Model::opsets
     if (import.has_domain()) entry.set_domain(import.domain());
   }
+  for (const FunctionProto& function : proto.functions())
+    if (function.domain() != kDomain) *extras.add_functions() = kept(function);  // ours are written anew
   if (proto.has_producer_name() && proto.producer_name().empty()) extras.set_producer_name("");
   if (proto.has_producer_version() && proto.producer_version().empty()) extras.set_producer_version("");
   if (proto.has_domain() && proto.domain().empty()) extras.set_domain("");

@@ -12,21 +12,16 @@ namespace modelflow {
 namespace proto {
 namespace {
 
-// In the order and spelling of the file that was read, new domains after them.
-void write_opsets(const Model& model, const ModelProto& extras, ModelProto& proto) {
-  auto left = model.opsets;
-  for (const auto& kept : extras.opset_import()) {
-    auto found = left.find(read_domain(kept.domain()));
-    if (found == left.end()) continue;
-    auto& import = *proto.add_opset_import();
-    if (kept.has_domain()) import.set_domain(kept.domain());
-    import.set_version(found->second);
-    left.erase(found);
-  }
-  for (const auto& [domain, version] : left) {
-    auto& import = *proto.add_opset_import();
-    import.set_domain(domain);
-    import.set_version(version);
+std::string called(const std::string& domain, const std::string& name, const std::string& overload) {
+  return std::string(read_domain(domain)) + ':' + name + ':' + overload;
+}
+
+void write_functions(const Model& model, const ModelProto& extras, GraphWriter& writer, ModelProto& proto) {
+  std::map<std::string, const FunctionProto*> kept;
+  for (const FunctionProto& one : extras.functions()) kept[called(one.domain(), one.name(), one.overload())] = &one;
+  for (const Function& function : model.functions) {
+    const auto found = kept.find(called(function.domain, function.name, function.overload));
+    writer.write(function, found == kept.end() ? FunctionProto() : *found->second, *proto.add_functions());
   }
 }
 
@@ -36,7 +31,7 @@ ModelProto write_model(const Model& model, Placement place) {
   ModelProto proto;
   auto extras = parsed<ModelProto>(model.extras);
   proto.set_ir_version(model.ir_version);
-  write_opsets(model, extras, proto);
+  write_opsets(model.opsets, extras.opset_import(), *proto.mutable_opset_import());
   if (!model.producer_name.empty() || extras.has_producer_name()) proto.set_producer_name(model.producer_name);
   if (!model.producer_version.empty() || extras.has_producer_version()) {
     proto.set_producer_version(model.producer_version);
@@ -47,7 +42,7 @@ ModelProto write_model(const Model& model, Placement place) {
   write_metadata(model.metadata, *proto.mutable_metadata_props());
   GraphWriter writer(model.ir_version, std::move(place));
   writer.write(model.graph(), *proto.mutable_graph());
-  for (const Function& function : model.functions) writer.write(function, *proto.add_functions());
+  write_functions(model, extras, writer, proto);
   *proto.mutable_training_info() = std::move(*extras.mutable_training_info());
   *proto.mutable_configuration() = std::move(*extras.mutable_configuration());
   keep_unknown(extras, proto);

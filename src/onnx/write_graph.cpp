@@ -187,11 +187,15 @@ void GraphWriter::write(const Node& node, NodeProto& proto) {
   write_metadata(node.metadata, *proto.mutable_metadata_props());
   *proto.mutable_device_configurations() = extras.device_configurations();
   keep_unknown(extras, proto);
+  write_attributes(extras.attribute(), node.attrs, *proto.mutable_attribute());
+}
+
+void GraphWriter::write_attributes(const Attributes& entries, const Attrs& attrs, Attributes& protos) {
   std::unordered_set<std::string> done;
-  for (const AttributeProto& kept : extras.attribute()) {
-    const Attr* attr = node.attrs.find(kept.name());
+  for (const AttributeProto& kept : entries) {
+    const Attr* attr = attrs.find(kept.name());
     if (!attr || !done.insert(kept.name()).second) continue;
-    AttributeProto& attribute = *proto.add_attribute();
+    AttributeProto& attribute = *protos.Add();
     const Tensor* tensor = std::get_if<Tensor>(attr);
     if (tensor && kept.has_t() && typed(kept.t())) {
       attribute.set_name(kept.name());
@@ -204,23 +208,37 @@ void GraphWriter::write(const Node& node, NodeProto& proto) {
     if (kept.has_doc_string()) attribute.set_doc_string(kept.doc_string());
     keep_unknown(kept, attribute);
   }
-  for (const auto& [name, attr] : node.attrs) {
-    if (!done.count(name)) write(name, attr, *proto.add_attribute());
+  for (const auto& [name, attr] : attrs) {
+    if (!done.count(name)) write(name, attr, *protos.Add());
   }
 }
 
-void GraphWriter::write(const Function& function, FunctionProto& proto) {
-  proto.set_name(function.name);
-  proto.set_domain(function.domain);
-  if (!function.overload.empty()) proto.set_overload(function.overload);
-  if (!function.doc.empty()) proto.set_doc_string(function.doc);
-  for (const std::string& name : function.attributes) proto.add_attribute(name);
-  for (const auto& [name, attr] : function.defaults) write(name, attr, *proto.add_attribute_proto());
-  for (const auto& [domain, version] : function.opsets) {
-    auto& import = *proto.add_opset_import();
+void write_opsets(std::map<std::string, std::int64_t> opsets, const Imports& kept, Imports& protos) {
+  for (const auto& entry : kept) {
+    const auto found = opsets.find(read_domain(entry.domain()));
+    if (found == opsets.end()) continue;
+    auto& import = *protos.Add();
+    if (entry.has_domain()) import.set_domain(entry.domain());
+    import.set_version(found->second);
+    opsets.erase(found);
+  }
+  for (const auto& [domain, version] : opsets) {
+    auto& import = *protos.Add();
     import.set_domain(domain);
     import.set_version(version);
   }
+}
+
+void GraphWriter::write(const Function& function, const FunctionProto& kept, FunctionProto& proto) {
+  proto.set_name(function.name);
+  if (kept.has_domain() || !function.domain.empty())
+    proto.set_domain(kept.has_domain() ? kept.domain() : function.domain);
+  if (!function.overload.empty() || kept.has_overload()) proto.set_overload(function.overload);
+  if (!function.doc.empty() || kept.has_doc_string()) proto.set_doc_string(function.doc);
+  for (const std::string& name : function.attributes) proto.add_attribute(name);
+  write_attributes(kept.attribute_proto(), function.defaults, *proto.mutable_attribute_proto());
+  write_opsets(function.opsets, kept.opset_import(), *proto.mutable_opset_import());
+  keep_unknown(kept, proto);
   write_metadata(function.metadata, *proto.mutable_metadata_props());
   for (const Value* value : function.body->inputs()) proto.add_input(value->name());
   for (const Value* value : function.body->outputs()) proto.add_output(value->name());
@@ -230,6 +248,7 @@ void GraphWriter::write(const Function& function, FunctionProto& proto) {
     const Value* value = function.body->find(info.name());
     if (value && value->type.kind != Type::Kind::unknown) write_value(*value, *proto.add_value_info());
   }
+  restore_declared(kept.value_info(), *proto.mutable_value_info(), Declared::output);
 }
 
 }  // namespace modelflow::proto
