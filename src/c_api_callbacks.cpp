@@ -1,4 +1,5 @@
 // The C interface's callbacks: samples, scores and progress come and go through them, and end a run.
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -10,10 +11,19 @@ namespace {
 
 Tensor copied(int dtype, const int64_t* dims, size_t rank, const void* data) {
   if (bits(static_cast<DType>(dtype)) == 0)
-    throw Error(ErrorKind::usage, "dtype " + std::to_string(dtype) + " is none of dense numbers");
+    throw Error(ErrorKind::usage,
+                "dtype " + std::to_string(dtype) + " is none of dense numbers" +
+                    (dtype == static_cast<int>(DType::string) ? ": call modelflow_sample_set_strings" : ""));
   return Tensor::make(static_cast<DType>(dtype), rank > 0 ? Dims(dims, dims + rank) : Dims(), [&](std::byte* out) {
     std::memcpy(out, data, byte_count(static_cast<DType>(dtype), std::span(dims, rank)));
   });
+}
+
+Tensor copied(const int64_t* dims, size_t rank, const char* const* data) {
+  Dims extents = rank > 0 ? Dims(dims, dims + rank) : Dims();
+  const std::span texts(data, static_cast<std::size_t>(element_count(extents)));
+  if (std::ranges::find(texts, nullptr) != texts.end()) throw Error(ErrorKind::usage, "null argument");
+  return Tensor(std::move(extents), {texts.begin(), texts.end()});
 }
 
 /// Who cancels from within a callback need not answer it well.
@@ -94,6 +104,15 @@ int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype,
     if (sample == nullptr || input == nullptr || data == nullptr || (rank > 0 && dims == nullptr))
       throw Error(ErrorKind::usage, "null argument");
     sample->feeds[input] = copied(dtype, dims, rank, data);
+  });
+}
+
+int modelflow_sample_set_strings(modelflow_sample* sample, const char* input, const int64_t* dims, size_t rank,
+                                 const char* const* data, char** error) {
+  return guarded(error, [&] {
+    if (sample == nullptr || input == nullptr || data == nullptr || (rank > 0 && dims == nullptr))
+      throw Error(ErrorKind::usage, "null argument");
+    sample->feeds[input] = copied(dims, rank, data);
   });
 }
 

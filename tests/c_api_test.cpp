@@ -80,6 +80,7 @@ TEST_F(CApi, NullArgumentsAreUsage) {
   EXPECT_EQ(modelflow_options_set_score(options_, nullptr, nullptr, nullptr), kUsage);
   EXPECT_EQ(modelflow_candidate_save(nullptr, "x", nullptr), kUsage);
   EXPECT_EQ(modelflow_sample_set(nullptr, "x", 1, nullptr, 0, "", nullptr), kUsage);
+  EXPECT_EQ(modelflow_sample_set_strings(nullptr, "x", nullptr, 0, nullptr, nullptr), kUsage);
   EXPECT_EQ(modelflow_sample_input(nullptr, 0), nullptr);
   modelflow_cancel(nullptr);
   const char* const two[] = {"a.onnx", "b.onnx"};
@@ -142,10 +143,21 @@ std::string small_model() {
       .to_bytes();
 }
 
+/// Texts for x: one that is null first, then those that `user` counts.
+extern "C" int gives_texts(void* user, size_t index, modelflow_sample* sample) {
+  const int64_t two = 2;
+  const char* const none[] = {"red", nullptr};
+  const char* const texts[] = {"red", "gr\xc3\xbcn"};
+  if (index > 0) return 0;
+  EXPECT_EQ(modelflow_sample_set_strings(sample, "x", &two, 1, none, nullptr), kUsage);
+  EXPECT_EQ(modelflow_sample_set_strings(sample, "x", &two, 1, texts, nullptr), 0);
+  ++*static_cast<int*>(user);
+  return 1;
+}
+
 class CApiCalibration : public CApi {
  protected:
-  int optimize(modelflow_next_sample next, void* user = nullptr) {
-    const std::string model = small_model();
+  int optimize(modelflow_next_sample next, void* user = nullptr, const std::string& model = small_model()) {
     void* output = nullptr;
     size_t size = 0;
     modelflow_free(error_);
@@ -175,6 +187,19 @@ TEST_F(CApiCalibration, InputsAreAskedForOnce) {
   EXPECT_EQ(times, 1);
   ASSERT_EQ(modelflow_options_set_inputs(options_, gives_up, nullptr, nullptr), 0);
   EXPECT_EQ(optimize(nullptr), kUsage);
+}
+
+TEST_F(CApiCalibration, TextsAreInputs) {
+  if (!modelflow::Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  const std::string labels =
+      modelflow::Model::from_text(
+          "<ir_version: 8, opset_import: [\"\" : 17, \"ai.onnx.ml\" : 2]> g (string[N] x) => (float[N] y) { l = "
+          "ai.onnx.ml:LabelEncoder <keys_strings = [\"gr\xc3\xbcn\"], values_floats = [2.0]> (x) y = Relu(l) }")
+          .to_bytes();
+  int times = 0;
+  ASSERT_EQ(modelflow_options_set_inputs(options_, gives_texts, &times, nullptr), 0);
+  EXPECT_EQ(optimize(nullptr, nullptr, labels), 0) << error();
+  EXPECT_EQ(times, 1);
 }
 
 TEST_F(CApiCalibration, ProgressSeesStepsAndCancels) {

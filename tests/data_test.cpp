@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "src/data/npy.h"
+
 namespace modelflow {
 namespace {
 
@@ -112,6 +114,36 @@ TEST_F(Npz, WhatCannotBeWrittenLeavesWhatWasThere) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   }
   expect_original(read_feeds(file).at(0));
+}
+
+std::string npy(const std::string& descr, const std::string& shape, const std::string& data) {
+  const std::string header = "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }\n";
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + '\0' + header + data;
+}
+
+std::string wide(std::u32string_view text) {
+  return {reinterpret_cast<const char*>(text.data()), text.size() * sizeof(char32_t)};
+}
+
+TEST(Npy, TextsAreUtf8BehindTheirZeros) {
+  using Texts = std::vector<std::string>;
+  const Tensor unicode =
+      parse_npy(npy("<U4", "2, 2", wide(std::u32string(U"a\0\0\0gr\u00fcn\u20ac\0\0\0\U0001f600b\0\0", 16))));
+  EXPECT_EQ(unicode.dims(), (Dims{2, 2}));
+  EXPECT_EQ(unicode.strings(), (Texts{"a", "gr\xc3\xbcn", "\xe2\x82\xac",
+                                      "\xf0\x9f\x98\x80"
+                                      "b"}));
+  EXPECT_EQ(parse_npy(npy("|S3", "2,", std::string("ab\0\0\0\0", 6))).strings(), (Texts{"ab", ""}));
+  EXPECT_EQ(parse_npy(npy("<U9", "0,", "")).dims(), Dims{0});
+}
+
+TEST(Npy, TextsThatAreNoneAreErrors) {
+  for (const std::string& bytes :
+       {npy(">U1", "1,", "\0\0\0a"), npy("<U2", "1,", wide(U"a")), npy("<U0", "4000000000000000000,", ""),
+        npy("<U4611686018427387904", "1,", "abcd"), npy("|S1", "4000000000000000000,", "abcd"), npy("<U", "1,", "abcd"),
+        npy("<U1x", "1,", "abcd"), npy("<U1", "1,", std::string("\x00\xd8\0\0", 4)),
+        npy("<U1", "1,", "\xff\xff\xff\xff")})
+    EXPECT_THROW((void)parse_npy(bytes), Error) << bytes.substr(10);
 }
 
 // Any one byte may be wrong and the file may end anywhere: never more than an Error, never other values unnoticed.

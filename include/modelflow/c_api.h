@@ -49,6 +49,9 @@ typedef struct modelflow_sample modelflow_sample;
 /* Copies one input into the sample. `dtype` is a number of ONNX TensorProto.DataType (1: float32, 7: int64). */
 int modelflow_sample_set(modelflow_sample* sample, const char* input, int dtype, const int64_t* dims, size_t rank,
                          const void* data, char** error);
+/* The same for an input of texts (dtype 8): as many UTF-8 strings as `dims` ask for, each ended by a zero. */
+int modelflow_sample_set_strings(modelflow_sample* sample, const char* input, const int64_t* dims, size_t rank,
+                                 const char* const* data, char** error);
 /* The name of the model's input at `position`, those with a default value left out; null behind the last. */
 const char* modelflow_sample_input(const modelflow_sample* sample, size_t position);
 /* Called with indices that rise, not always by one, several times over from the beginning: sets every input of that

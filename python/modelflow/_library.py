@@ -29,6 +29,7 @@ _SIGNATURES = {
     "modelflow_options_set_progress": (c_int, [c_void_p, PROGRESS, c_void_p, _ERROR]),
     "modelflow_options_set_score": (c_int, [c_void_p, SCORE, c_void_p, _ERROR]),
     "modelflow_sample_set": (c_int, [c_void_p, c_char_p, c_int, POINTER(c_int64), c_size_t, c_void_p, _ERROR]),
+    "modelflow_sample_set_strings": (c_int, [c_void_p, c_char_p, POINTER(c_int64), c_size_t, POINTER(c_char_p), _ERROR]),
     "modelflow_sample_input": (c_char_p, [c_void_p, c_size_t]),
     "modelflow_candidate_save": (c_int, [c_void_p, c_char_p, _ERROR]),
     "modelflow_optimize_file": (c_int, [c_char_p, c_char_p, c_void_p, _ERROR, _ERROR]),

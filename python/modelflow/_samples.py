@@ -17,11 +17,13 @@ _DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32"
 
 
 def array(value: Any) -> np.ndarray:
-    """Whatever holds numbers (arrays, tensors of torch on any device, lists) as a dense array."""
+    """Whatever holds numbers (arrays, tensors of torch on any device, lists) or texts as a dense array."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         value = _bfloat16(value) if str(value.dtype) == "torch.bfloat16" else value.numpy()
-    return np.asarray(value, order="C")
+    found = np.asarray(value, order="C")
+    texts = found.dtype.kind in "OT" and all(isinstance(text, str) for text in found.flat)
+    return found.astype(np.str_) if texts else found
 
 
 def _bfloat16(tensor: Any) -> np.ndarray:
@@ -123,11 +125,15 @@ class _Names:
 
 
 def put(target: int, name: str, value: np.ndarray) -> None:
-    """Copies one input into a sample of the library. TypeError for what ONNX has no dense numbers for."""
+    """Copies one input into a sample of the library. TypeError for what it takes no data of."""
+    dims = (ctypes.c_int64 * value.ndim)(*value.shape)
+    if value.dtype.kind in "US":
+        texts = [text.encode() if isinstance(text, str) else text for text in value.reshape(-1).tolist()]
+        checked("modelflow_sample_set_strings", target, encoded(name, "input"), dims, value.ndim, (ctypes.c_char_p * len(texts))(*texts))
+        return
     if value.dtype.name not in _DTYPES:
-        raise TypeError(f"input '{name}': no tensor of ONNX holds {value.dtype}")
+        raise TypeError(f"input '{name}': data of the type {value.dtype} cannot be given")
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
-    dims = (ctypes.c_int64 * value.ndim)(*value.shape)
     data = value.ctypes.data if value.size else ctypes.addressof(ctypes.c_char())
     checked("modelflow_sample_set", target, encoded(name, "input"), _DTYPES[value.dtype.name], dims, value.ndim, data)

@@ -88,7 +88,7 @@ namespace {
 
 Tensor parsed(const Value& input, std::string_view text) {
   if (!input.type.is_tensor()) refuse(fmt::format("'{}' is no tensor: it cannot be bound", input.name()));
-  if (!input.shape().known())
+  if (!input.shape().known() || input.dtype() == DType::string)
     refuse(fmt::format("'{}' is {}: give its value as an array in an .npz file", input.name(),
                        modelflow::text(input.type)));
   const Dims dims = input.shape().values();

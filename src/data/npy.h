@@ -7,7 +7,8 @@
 
 namespace modelflow {
 
-/// An array in numpy's .npy format: little-endian numbers in C order. Throws Error(invalid_input) on anything else.
+/// An array in numpy's .npy format: little-endian numbers, or texts (types U and S), in C order. Throws
+/// Error(invalid_input) on anything else.
 Tensor parse_npy(std::string_view bytes);
 
 }  // namespace modelflow

@@ -16,6 +16,7 @@ import types
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from conftest import BUILD, PLUGIN, close, session, small_cnn
 
@@ -185,8 +186,22 @@ def test_inputs_are_what_is_verified_on(cnn):
     assert [feed.shapes for feed in report.feeds] == [{"x": "float32[5,3,32,32]"}]
     with pytest.raises(modelflow.UsageError):
         modelflow.optimize(cnn, inputs=[{"y": np.zeros(3, np.float32)}], precision="int8", calibration=[{"y": np.zeros(3)}], **QUICK)
-    with pytest.raises(TypeError, match="no tensor"):
-        modelflow.optimize(cnn, inputs={"x": np.array(["a"])}, **QUICK)
+    with pytest.raises(TypeError, match="datetime64"):
+        modelflow.optimize(cnn, inputs={"x": np.array(["2026-01-01"], "datetime64[D]")}, **QUICK)
+
+
+@pytest.mark.parametrize("texts", [["gr\u00fcn", "red"], np.array(["gr\u00fcn", "red"], object), np.array(["gr\u00fcn".encode(), b"red"])], ids=["list", "objects", "bytes"])
+def test_texts_are_inputs(tmp_path, optimize, texts):
+    labels = onnx.parser.parse_model('<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 2]> g (string[N] x) => (float[N] y) '
+                                     '{ l = ai.onnx.ml.LabelEncoder <keys_strings = ["gr\u00fcn"], values_floats = [2.0]> (x)  y = Relu(l) }')
+    report = modelflow.optimize(labels, inputs=[{"x": texts}], **QUICK).report
+    assert report.verified and [feed.shapes for feed in report.feeds] == [{"x": "string[2]"}]
+    if isinstance(texts, list):
+        onnx.save(labels, tmp_path / "m.onnx")
+        np.savez(tmp_path / "t.npz", x=np.array(texts))
+        done = optimize(tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--no-measure", "--inputs", tmp_path / "t.npz")
+        assert done.code == 0 and "string[2]" in done.out, done.out + done.err
+        assert optimize(tmp_path / "m.onnx", "-o", tmp_path / "o.onnx", "--no-measure", "--bind", tmp_path / "t.npz").code == 0
 
 
 @pytest.mark.parametrize("lowered", [1.0, 0.5])
