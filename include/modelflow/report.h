@@ -131,7 +131,7 @@ struct QuantizedReport {
 /// One choice of ops to keep in float: what it costs and what it gains.
 struct FrontierPoint {
   std::size_t quantized = 0;                      ///< ops in lower precision
-  double drop = 0;                                ///< per cent
+  double drop = 0;                                ///< per cent; NaN: nothing judged it
   double speedup = 0;                             ///< over the float32 form; 0: not measured
   std::map<std::string, std::size_t> precisions;  ///< of these ops
   bool chosen = false;
@@ -139,7 +139,7 @@ struct FrontierPoint {
 
 struct QuantizationReport {
   std::string precision, metric;
-  double max_drop = 0, drop = 0;  ///< per cent: what was allowed, what it came to
+  double max_drop = 0, drop = 0;  ///< per cent: what was allowed, what it came to (NaN: nothing judged it)
   std::size_t samples = 0;        ///< that calibration saw
   std::vector<OutputError> outputs;
   std::vector<QuantizedReport> ops;

@@ -129,7 +129,7 @@ class LoweredOp:
 
 @dataclasses.dataclass(frozen=True)
 class FrontierPoint:
-    """One choice of ops: what it costs (per cent) and gains (over float32)."""
+    """One choice of ops: what it costs (per cent; None: nothing judged it) and gains (over float32)."""
 
     quantized: int
     precisions: dict[str, int]
@@ -140,7 +140,7 @@ class FrontierPoint:
 
 @dataclasses.dataclass(frozen=True)
 class Quantization:
-    """What lower precision came to; `max_drop` and `drop` in per cent."""
+    """What lower precision came to; `max_drop` and `drop` in per cent (`drop` None: nothing judged it)."""
 
     precision: str
     metric: str
