@@ -119,7 +119,7 @@ extern const FusedOp concat_op = {
     .doc =
         "Channels of several images side by side, or in turn (channel shuffle), channels last; smaller images are "
         "repeated to size.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 1,
     .max_inputs = 8,
     .input_types = {DType::f32},

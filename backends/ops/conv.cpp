@@ -125,7 +125,7 @@ extern const FusedOp conv_op = {
     .doc =
         "Convolution with bias, activation and residual, added or multiplied, of x or of "
         "Relu(x * pre_scale + pre_shift), with either channel order on each side.",
-    .names = 10,
+    .names = 8,
     .min_inputs = 2,
     .max_inputs = 7,
     .input_types = {DType::f32},

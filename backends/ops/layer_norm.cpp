@@ -159,7 +159,7 @@ extern const FusedOp layer_norm_op = {
     .doc =
         "Layer or RMS normalization over the trailing axes, of a residual sum too, which is a second output, or with a "
         "residual of the shape of x added after it.",
-    .names = 4,
+    .names = 3,
     .min_inputs = 2,
     .max_inputs = 4,
     .max_outputs = 2,

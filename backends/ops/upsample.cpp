@@ -110,7 +110,7 @@ extern const FusedOp upsample_op = {
     .doc =
         "Images of another size: every pixel repeated a whole number of times (channels last), or linear and cubic "
         "interpolation.",
-    .names = 3,
+    .names = 2,
     .min_inputs = 1,
     .max_inputs = 2,
     .input_types = {DType::f32, DType::i64},
