@@ -145,14 +145,14 @@ void write(const std::filesystem::path& folder, const Finding& finding, const Wi
   std::string about = fault.what + "\n\n" + "feed: " + specimen.feed.name + "\n";
   about += "model.onnx, model.onnxtxt: the part of the model that shows it" +
            std::string(is_whole(text) ? "\n" : " (as text only to be read: its constants are too large)\n");
-  about += "feeds.npz: its inputs\nwrong.onnx: what became of it\n";
+  about += "wrong.onnx: what became of it\nfeeds.npz: its inputs, where numpy has their types\n";
   specimen.model.save(folder / "model.onnx");
   write_text(folder / "model.onnxtxt", text);
   write_text(folder / "fault.txt", about);
-  if (!specimen.feed.values.empty()) write_feeds(folder / "feeds.npz", specimen.feed.values);
   Report scratch;
   const Search search(specimen.model, finding.pipeline, finding.verifier);
   search.runnable(search.forms(without, scratch), without, scratch).save(folder / "wrong.onnx");
+  if (!specimen.feed.values.empty()) write_feeds(folder / "feeds.npz", specimen.feed.values);
 }
 
 }  // namespace

@@ -42,6 +42,13 @@ TEST_F(MergeCheckOfRandom, OutputsBesideThemAre) {
   EXPECT_THROW((void)check({part("a", kFirst), part("b", kNoise)}, {part("a", kFirst), other}), Error);
 }
 
+/// Half of all draws give the same answer in two runs.
+TEST_F(MergeCheckOfRandom, OutputsOfFewValuesAreNotComparedEither) {
+  const Part coin = part("b", R"((float[4] hid) => (bool y, float[4] z) <float half = {0.5}, int64[0] none = {}> {
+      r = RandomUniform <shape = [1]> () s = Reshape(r, none) y = Less(s, half) z = Neg(hid) })");
+  for (int i = 0; i < 12; ++i) EXPECT_GT(check({part("a", kFirst), coin}).feeds, 0U);
+}
+
 TEST_F(MergeCheckOfRandom, NothingElseIsNoComparison) {
   const MergeCheck found = check(
       {part("a", kFirst), part("b", "(float[4] hid) => (float[4] y) { r = RandomNormalLike(hid) y = Add(hid, r) }")});

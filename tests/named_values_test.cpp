@@ -123,5 +123,17 @@ TEST(NamedValues, LeaveTheirBranchAsItIs) {
   for (const Graph* branch : branches(result.model)) EXPECT_EQ(branch->nodes().size(), branch->find("p") ? 2U : 1U);
 }
 
+/// Training algorithms give a weight new numbers of the type that it has.
+TEST(NamedValues, KeepWeightsInHalfPrecision) {
+  for (const bool named : {false, true}) {
+    Model model = Model::from_text(
+        "<ir_version: 8, opset_import: [\"\" : 17]> g (float16[N,2] x) => (float16[N,2] y) "
+        "<float16[2,2] w = {15360, 0, 0, 15360}> { y = MatMul(x, w) }");
+    if (named) model.graph().pinned.insert("w");
+    const Model result = optimized(std::move(model)).model;
+    EXPECT_EQ(result.graph().find("w")->dtype(), named ? DType::f16 : DType::f32);
+  }
+}
+
 }  // namespace
 }  // namespace modelflow

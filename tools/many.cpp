@@ -142,8 +142,7 @@ Arguments for_model(const Arguments& all, const Found& found, Told& told) {
   one.models = {found.model};
   one.input = found.model;
   one.output = all.output / found.place;
-  if (!all.options.reproducer.empty())
-    (one.options.reproducer = all.options.reproducer / found.place).replace_extension();
+  if (!all.options.reproducer.empty()) one.options.reproducer = all.options.reproducer / found.place;
   if (!all.report_file.empty()) (one.report_file = all.report_file / found.place).replace_extension(".html");
   one.quiet = true;
   one.json = false;

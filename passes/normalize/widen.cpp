@@ -169,6 +169,19 @@ Verdict is_half_model(Graph& graph) {
   return halves > 0 && others == 0 ? yes() : no("there are no float16 weights, and inputs of other types");
 }
 
+/// Values that annotations or training info name, and weights that it gives new numbers, keep their type.
+Verdict is_free(Graph& graph) {
+  Verdict verdict = yes();
+  for_each_graph(graph, [&](Graph& inner) {
+    for (const std::string& name : inner.pinned) {
+      const Value* value = inner.find(name);
+      if (value && is_half(value) && (&inner != &graph || value->constant()))
+        verdict = no("'" + name + "' is named by other parts of the model");
+    }
+  });
+  return verdict;
+}
+
 int run(Graph& graph, Context& context) {
   bool any = false, possible = context.target.device == Device::cpu || half_type(context.options) != DType::undefined;
   const bool asked = possible;
@@ -185,7 +198,8 @@ int run(Graph& graph, Context& context) {
   if (any && !asked)
     context.miss("widen-float16", nullptr, "a GPU runs it as it is: with --precision fp16 it is fused");
   if (!any || !possible) return 0;
-  if (const Verdict verdict = is_half_model(graph); !verdict) {
+  for (const Verdict& verdict : {is_half_model(graph), is_free(graph)}) {
+    if (verdict) continue;
     context.miss("widen-float16", nullptr, verdict.reason);
     return 0;
   }

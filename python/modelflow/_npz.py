@@ -15,9 +15,9 @@ from ._samples import array
 def numbers(what: str, name: str, value: Any) -> np.ndarray:
     """The value of input `name` as an array. UsageError, beginning with `what`, for what is not in a type of numpy's own."""
     found = array(value)
-    if found.dtype.kind not in "biufc":
+    if found.dtype.kind not in "biufcUS":
         kind = type(value).__name__ if found.dtype.kind == "O" else found.dtype.name
-        raise errors.UsageError(f"{what}: '{name}' takes numbers in a type that numpy has itself, not {kind}")
+        raise errors.UsageError(f"{what}: '{name}' takes numbers or texts in a type that numpy has itself, not {kind}")
     return found
 
 

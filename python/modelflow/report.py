@@ -94,7 +94,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """What gave wrong results and was left out."""
+    """What gave wrong results, or failed, and was left out."""
 
     rule: str
     kernel: str

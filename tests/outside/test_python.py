@@ -196,6 +196,7 @@ def test_texts_are_inputs(tmp_path, optimize, texts):
                                      '{ l = ai.onnx.ml.LabelEncoder <keys_strings = ["gr\u00fcn"], values_floats = [2.0]> (x)  y = Relu(l) }')
     report = modelflow.optimize(labels, inputs=[{"x": texts}], **QUICK).report
     assert report.verified and [feed.shapes for feed in report.feeds] == [{"x": "string[2]"}]
+    modelflow.optimize(labels, bind={"x": texts}, **QUICK)
     if isinstance(texts, list):
         onnx.save(labels, tmp_path / "m.onnx")
         np.savez(tmp_path / "t.npz", x=np.array(texts))

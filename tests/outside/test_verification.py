@@ -84,7 +84,7 @@ def test_each_of_many_models_keeps_its_own(product, optimize, tmp_path):
     done = optimize(tmp_path / "models", "-o", tmp_path / "fast", "--no-measure", "--reproducer", tmp_path / "kept",
                     env={**os.environ, "MODELFLOW_PLUGIN": str(WRONG)})
     assert done.code == 0, done.err
-    for name in ("a", "b.v2"):
+    for name in ("a.onnx", "b.v2.onnx"):
         assert (tmp_path / "kept" / "below" / name / "fault.txt").exists()
 
 

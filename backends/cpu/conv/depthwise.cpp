@@ -56,7 +56,7 @@ class Depthwise : public Implementation {
     const ConvProblem& p = run.problem;
     if (p.batch * p.rows * p.columns == 0) return;
     const std::int64_t floats = p.batch * (p.height * p.width * p.channels + p.rows * p.columns * p.filters);
-    run.far = floats * 4 > l2_;
+    run.far = p.y_last && floats * 4 > l2_;
     const Cut c = cut(p, run.group, static_cast<std::int64_t>(call.threads()));
     const std::int64_t across = ceil_div(p.columns, c.columns), down = ceil_div(p.rows, c.rows);
     const auto block_of = [&](std::int64_t i) {
