@@ -133,9 +133,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 std::filesystem::path folder_for(const Options& options, std::size_t faults) {
   const std::filesystem::path folder =
       faults == 0 ? options.reproducer : options.reproducer / std::to_string(faults + 1);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(ErrorKind::output, error.message()).within("'" + folder.string() + "'");
+  make_folder(folder);
   return folder;
 }
 

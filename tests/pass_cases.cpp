@@ -52,21 +52,6 @@ std::vector<Case> cases_of(const fs::path& file) {
   return cases;
 }
 
-int run(const Pass& pass, Graph& graph, Context& context) {
-  int changes = pass.run(graph, context);
-  if (pass.whole_model) return changes;
-  std::vector<Graph*> nested;
-  for (const auto& node : graph.nodes())
-    for (Graph* inner : node->subgraphs()) nested.push_back(inner);
-  for (Graph* inner : nested) changes += run(pass, *inner, context);
-  return changes;
-}
-
-int run_held(const Pass& pass, Graph& graph, Context& context) {
-  const Held held(graph);
-  return run(pass, graph, context);
-}
-
 /// What calibration might have seen: everything within 16, channels of unlike sizes; corrections that correct nothing.
 void make_up(QuantizationPlan& plan, const Graph& graph) {
   for (const passes::ChannelsOf& seen : passes::channels_to_observe(graph)) {

@@ -50,14 +50,10 @@ bool merge_reshapes(Graph&, Node& outer, const Node& inner) {
   return true;
 }
 
-/// The axes of a Squeeze or an Unsqueeze, ascending, each once (a Squeeze may repeat them); nothing where it names
-/// none.
+/// The axes of a Squeeze or an Unsqueeze, ascending, each once; nothing where it names none.
 std::optional<Ints> ascending_axes(const Node& view) {
-  std::optional<Ints> axes = unit_axes(view);
-  if (!axes || axes->empty()) return {};
-  std::ranges::sort(*axes);
-  axes->erase(std::unique(axes->begin(), axes->end()), axes->end());
-  return axes;
+  const std::optional<Ints> axes = unit_axes(view);
+  return axes && !axes->empty() ? std::optional(each_once(*axes)) : std::nullopt;
 }
 
 void set_unit_axes(Graph& graph, Node& view, const Ints& axes) {

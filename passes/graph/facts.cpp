@@ -128,6 +128,12 @@ std::optional<Ints> positive(Ints axes, std::int64_t rank) {
   return axes;
 }
 
+Ints each_once(Ints axes) {
+  std::ranges::sort(axes);
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
 std::optional<Ints> unit_axes(const Node& view) {
   const std::optional<std::size_t> rank = rank_of(view.is("Squeeze") ? view.input(0) : view.output());
   const std::optional<Ints> axes = setting(view, "axes", 1);

@@ -33,6 +33,8 @@ std::optional<Ints> setting(const Node& node, std::string_view name, std::size_t
 std::optional<float> scaled(const Node& node, Value*& value);
 /// Axes brought into [0, rank); nullopt when one lies outside.
 std::optional<Ints> positive(Ints axes, std::int64_t rank);
+/// Ascending, each once: runtimes squeeze and reduce an axis that is named twice once.
+Ints each_once(Ints axes);
 /// The axes that a Squeeze drops or an Unsqueeze adds, as it names them, counted from 0 in the wider tensor; empty
 /// where it names none, nothing where they are not constant or no rank is known.
 std::optional<Ints> unit_axes(const Node& view);

@@ -248,8 +248,10 @@ bool StridedView::squeeze(const Node& node, bool add) {
   if (!axes || (axes->empty() && !add)) return false;
   axes = positive(*axes, static_cast<std::int64_t>(axes_.size() + (add ? axes->size() : 0)));
   if (!axes) return false;
-  std::sort(axes->begin(), axes->end());
-  if (!add) axes->erase(std::unique(axes->begin(), axes->end()), axes->end());  // a Squeeze may repeat them
+  if (add)
+    std::ranges::sort(*axes);
+  else
+    axes = each_once(*axes);
   for (std::size_t i = 0; i < axes->size(); ++i) {
     const auto axis = (*axes)[i] - (add ? 0 : static_cast<std::int64_t>(i));
     if (add)

@@ -150,8 +150,7 @@ std::optional<Role> reduce_role(const Node& node, Facts& facts) {
   const std::optional<Ints> given = ints_of(node, "axes", 1);
   std::optional<Ints> axes = given ? positive(*given, static_cast<std::int64_t>(rank)) : std::nullopt;
   if (!axes || axes->empty()) return {};
-  std::ranges::sort(*axes);
-  axes->erase(std::unique(axes->begin(), axes->end()), axes->end());  // ONNX Runtime takes an axis that is named twice
+  axes = each_once(*axes);
   const std::optional<bool> output = follows(*axes, rank, keep);
   if (!output) return {};
   if (axes->size() == rank - 2 && axes->front() == 2)

@@ -126,8 +126,10 @@ std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
     if (axis < 2) return {};
     --axis;
   }
-  std::sort(axes->begin(), axes->end());
-  if (!adds) axes->erase(std::unique(axes->begin(), axes->end()), axes->end());  // a Squeeze may repeat them
+  if (adds)
+    std::ranges::sort(*axes);
+  else
+    axes = each_once(*axes);
   Role role{.inputs = {0}, .output = adds || rank - axes->size() > 2};
   role.make = [axes = *axes](Move& move) { return with_list(move, "axes", axes); };
   return role;

@@ -26,20 +26,6 @@ int total_hits(const StepReport& step) {
   return total;
 }
 
-/// The graph first, then what is nested in the nodes that are left. A branch or body can have no further outputs for
-/// what is named in it: it stays as it is.
-int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
-  int changes = pass.run(graph, context);
-  if (!graph.holds_graphs()) return changes;
-  std::vector<Graph*> nested;
-  for (const auto& node : graph.nodes()) {
-    for (Graph* inner : node->subgraphs())
-      if (!has_named_values(*inner)) nested.push_back(inner);
-  }
-  for (Graph* inner : nested) changes += run_everywhere(pass, *inner, context);
-  return changes;
-}
-
 }  // namespace
 
 int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
@@ -56,8 +42,7 @@ int Flow::run_pass(Model& model, const Pass& pass, StepReport& step) {
   const int hits_before = total_hits(step);
   int changes = 0;
   try {
-    const Held held(model.graph());
-    changes = pass.whole_model ? pass.run(model.graph(), context) : run_everywhere(pass, model.graph(), context);
+    changes = run_held(pass, model.graph(), context);
   } catch (const Error& error) {
     throw error.within("pass '" + pass.name + "'");
   }

@@ -1,7 +1,6 @@
 // Values that other parts of the model name become outputs, and no outputs again.
 #include "src/flow/held.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace modelflow {
@@ -16,16 +15,41 @@ std::vector<Value*> named_values(const Graph& graph) {
   return values;
 }
 
-}  // namespace
+/// For as long as it lives they are outputs.
+class Held {
+ public:
+  explicit Held(Graph& graph) : graph_(graph), outputs_(graph.outputs().size()) {
+    for (Value* value : named_values(graph)) graph.add_output(*value);
+  }
+  ~Held() {
+    while (graph_.outputs().size() > outputs_) graph_.remove_output(graph_.outputs().size() - 1);
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
 
-bool has_named_values(const Graph& graph) { return !named_values(graph).empty(); }
+ private:
+  Graph& graph_;
+  std::size_t outputs_;  ///< of its own
+};
 
-Held::Held(Graph& graph) : graph_(graph), outputs_(graph.outputs().size()) {
-  for (Value* value : named_values(graph)) graph.add_output(*value);
+/// A branch or body can have no further outputs for what is named in it: it stays as it is.
+int run_everywhere(const Pass& pass, Graph& graph, Context& context) {
+  int changes = pass.run(graph, context);
+  if (!graph.holds_graphs()) return changes;
+  std::vector<Graph*> nested;
+  for (const auto& node : graph.nodes()) {
+    for (Graph* inner : node->subgraphs())
+      if (named_values(*inner).empty()) nested.push_back(inner);
+  }
+  for (Graph* inner : nested) changes += run_everywhere(pass, *inner, context);
+  return changes;
 }
 
-Held::~Held() {
-  while (graph_.outputs().size() > outputs_) graph_.remove_output(graph_.outputs().size() - 1);
+}  // namespace
+
+int run_held(const Pass& pass, Graph& graph, Context& context) {
+  const Held held(graph);
+  return pass.whole_model ? pass.run(graph, context) : run_everywhere(pass, graph, context);
 }
 
 }  // namespace modelflow

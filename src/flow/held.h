@@ -1,27 +1,13 @@
-// Values inside of a graph that other parts of the model call by name, kept while passes run.
+// Passes run on graphs, in which values that other parts of the model call by name stay.
 #pragma once
 
-#include <cstddef>
-
-#include "modelflow/graph.h"
+#include "modelflow/pass.h"
 
 namespace modelflow {
 
-/// Whether other parts of the model (quantization annotations, training info) name a value that a node in it makes.
-bool has_named_values(const Graph& graph);
-
-/// For as long as it lives such values are outputs of their graph. So a pass leaves them their names, types and
-/// layouts, as it does for all outputs.
-class Held {
- public:
-  explicit Held(Graph& graph);
-  ~Held();
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
- private:
-  Graph& graph_;
-  std::size_t outputs_;  ///< of its own
-};
+/// Runs the pass on the graph, then, unless it is one of whole models, on what is nested in the nodes that are left.
+/// Meanwhile values that quantization annotations or training info name are outputs of the main graph: so a pass leaves
+/// them their names, types and layouts, as it does for all outputs. Returns the number of changes.
+int run_held(const Pass& pass, Graph& graph, Context& context);
 
 }  // namespace modelflow

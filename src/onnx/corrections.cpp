@@ -10,13 +10,9 @@ namespace modelflow {
 namespace {
 
 /// No axes at all, given as an empty list: libonnx keeps every axis, ONNX Runtime drops all of extent 1.
-void squeeze(const Node& node, Type& squeezed) {
-  const Tensor* axes = node.input(1) ? node.input(1)->constant() : nullptr;
-  const Node* made = node.input(1) ? node.input(1)->producer() : nullptr;
-  if (made && made->is("Constant")) axes = made->attrs.tensor("value");
-  const bool listed = made && made->is("Constant") && made->attrs.has("value_ints");
-  const bool none = (axes && axes->elements() == 0) || (listed && made->attrs.ints("value_ints").empty()) ||
-                    (node.attrs.has("axes") && node.attrs.ints("axes").empty());
+void squeeze(const Node& node, ShapeValues& values, Type& squeezed) {
+  const Tensor* axes = values.constant(node.input(1));
+  const bool none = (axes && axes->elements() == 0) || (node.attrs.has("axes") && node.attrs.ints("axes").empty());
   if (!squeezed.is_tensor() || !none) return;
   const Shape& x = node.input(0)->shape();
   squeezed.shape = {};
@@ -98,12 +94,12 @@ void einsum(const Node& node, Type& result) {
 
 }  // namespace
 
-void correct(const Node& node, std::vector<Type>& types) {
+void correct(const Node& node, ShapeValues& values, std::vector<Type>& types) {
   if (types.empty() || !node.domain().empty()) return;
   if (node.op() == "Einsum") einsum(node, types[0]);
   if (node.op() == "Attention") attention(node, types);
   if (node.op() == "ConvTranspose") conv_transpose(node, types[0]);
-  if (node.op() == "Squeeze") squeeze(node, types[0]);
+  if (node.op() == "Squeeze") squeeze(node, values, types[0]);
   if (node.op() == "SequenceAt" || node.op() == "OptionalGetElement") forget_symbols(types[0]);
 }
 

@@ -223,7 +223,7 @@ std::vector<Type> Inference::infer_standard(Node& node) {
     if (type.is_tensor() && type.dtype == DType::undefined) type = {};
     types.push_back(std::move(type));
   }
-  correct(node, types);
+  correct(node, values_, types);
   return types;
 }
 

@@ -8,8 +8,6 @@
 namespace modelflow::proto {
 namespace {
 
-using Attributes = google::protobuf::RepeatedPtrField<AttributeProto>;
-
 /// False where the names in order say it all.
 bool keep_attributes(const Attributes& attributes, Attributes& kept) {
   bool sorted = std::is_sorted(attributes.begin(), attributes.end(),

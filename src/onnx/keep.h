@@ -7,6 +7,8 @@
 // attributes, explicit empty strings, typed or raw data) are kept the same way.
 namespace modelflow::proto {
 
+using Attributes = google::protobuf::RepeatedPtrField<AttributeProto>;
+
 /// Parts of a NodeProto that Node has no place for; empty when there are none.
 std::string kept(const NodeProto& node);
 /// Parts of a FunctionProto that Function has no place for, under what it is called.

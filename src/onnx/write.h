@@ -7,14 +7,13 @@
 #include <unordered_set>
 
 #include "modelflow/model.h"
-#include "src/onnx/proto.h"
+#include "src/onnx/keep.h"
 
 namespace modelflow::proto {
 
 /// Takes an initializer out of the file: fills in location, offset and length and says true, or leaves it alone.
 using Placement = std::function<bool(const Tensor&, TensorProto&)>;
 
-using Attributes = google::protobuf::RepeatedPtrField<AttributeProto>;
 using Imports = google::protobuf::RepeatedPtrField<OperatorSetIdProto>;
 
 /// In the order and spelling of `kept`, as a file had them, new domains after them.
