@@ -2,7 +2,9 @@
 import argparse
 import json
 import pathlib
+import shutil
 import sys
+import tempfile
 import time
 
 from catalogue import MODELS
@@ -13,6 +15,7 @@ from again import by_kind, forget_values  # noqa: E402
 from measured import SLOWER, mean_text, run, timed  # noqa: E402
 
 EXPORT_SECONDS, OPTIMIZE_SECONDS = 600, 300
+LOWER = {"eight_bits": "8 bits", "calibrated": "8 bits calibrated"}  # parts of a row
 APART = 0.03  # what a speed that `optimize` reports may differ by elsewhere
 
 # The page begins so.
@@ -27,7 +30,7 @@ plugin, without it (fallback), and of OpenVINO on the model as it came (its own 
 with everything fused, on larger ones. *All fused*: nodes before and after where nothing is measured and every rule applies. *Changed again*: how many ops are others when
 that result is written in standard ops, stripped of what is known of its values, and optimized once more. Models at 0.98x to 1.03x mostly stay as they came: nothing was faster.
 *8 bits*: `--precision int8-dynamic` with its usual bound on accuracy (what costs more of it stays in float32), over the same stock ONNX Runtime in float32; so is how much of the bound it took.
-*None*: nothing became 8-bit, the result is that in float32.
+*Calibrated*: `--precision int8`, calibrated on these inputs, which is what makes convolutions 8-bit. *None*: nothing became 8-bit, the result is that in float32.
 *Of peak*: the operations of convolutions, products and recurrent layers per second, as a share of what the machine computes at most (measured on registers alone), stock -> with plugin:
 no direct form of a model where stock has 70 % can be faster than 1.4x; shares above 100 % are convolutions by Winograd, which multiply less.
 
@@ -42,6 +45,7 @@ def arguments():
     parser.add_argument("--exporter", default="dynamo", choices=["dynamo", "torchscript"])
     parser.add_argument("--threads", type=int, default=0, help="of every session (default: all cores)")
     parser.add_argument("--eight-bits", action="store_true", help="each once more with --precision int8-dynamic")
+    parser.add_argument("--calibrated", action="store_true", help="each once more with --precision int8")
     parser.add_argument("--keep", action="store_true", help="models stay in the folder (they are large)")
     parser.add_argument("--openvino", type=pathlib.Path, help="a Python with OpenVINO, to be timed beside ONNX Runtime")
     parser.add_argument("--page", type=pathlib.Path, help="write the table as Markdown")
@@ -89,7 +93,9 @@ def everything_fused(options, file, result):
 
 def lacks(options, row):
     """What of a row is to be done: all that was asked for or, with --missing, what no earlier run gave."""
-    asked = ["nodes"] if options.prepare else ["nodes", "speed", "eight_bits"] if options.eight_bits else ["nodes", "speed"]
+    asked = ["nodes"]
+    if not options.prepare:
+        asked += ["speed"] + ["eight_bits"] * options.eight_bits + ["calibrated"] * options.calibrated
     return [part for part in asked if not options.missing or part not in row]
 
 
@@ -108,8 +114,11 @@ def measure(options, entry, row):
             row = all_fused(options, name, file)
         if "speed" in wanted:
             row |= in_float32(options, name, file)
+        lower = options.out / f"{name}.lower.onnx"
         if "eight_bits" in wanted:
-            row["eight_bits"] = in_eight_bits(options, file, options.out / f"{name}.lower.onnx")
+            row["eight_bits"] = in_eight_bits(options, file, lower, "int8-dynamic")
+        if "calibrated" in wanted:
+            row["calibrated"] = calibrated(options, file, lower)
     finally:
         for each in [] if options.keep else options.out.glob(f"{name}*.onnx*"):
             if not (options.prepare and each.name.startswith(file.name)):
@@ -137,11 +146,18 @@ def in_float32(options, name, file):
             "openvino": openvino_speed(options, file, feeds)}
 
 
-def in_eight_bits(options, file, result):
+def calibrated(options, file, result):
+    """As in_eight_bits, calibrated on the inputs that are timed."""
+    with tempfile.TemporaryDirectory() as samples:
+        shutil.copy(file.with_suffix(".0.npz"), samples)
+        return in_eight_bits(options, file, result, "int8", "--calibration", samples)
+
+
+def in_eight_bits(options, file, result, *precision):
     """The part of the bound on accuracy that it takes, how many products became 8-bit and, where any did, the speed over stock ONNX Runtime in float32."""
     feeds = file.with_suffix(".0.npz")
     try:
-        report = optimized(options, file, result, "--precision", "int8-dynamic", "--inputs", feeds)
+        report = optimized(options, file, result, "--precision", *precision, "--inputs", feeds)
         lowered = report["quantization"] or {"drop": 0, "max_drop": 1, "ops": []}
         row = {"verified": report["verified"], "drop": (lowered["drop"] or 0) / lowered["max_drop"],
                "lowered": sum(op["precision"] != "float32" for op in lowered["ops"])}
@@ -169,18 +185,19 @@ def share_of_peak(row):
 
 
 def eight_bits_text(eight):
-    if "why" in eight:
-        return eight["why"]
+    """Of one of LOWER; nothing where it was not measured."""
+    if eight is None or "why" in eight:
+        return eight["why"] if eight else ""
     return f"{eight['speed']:.2f}x, {100 * eight['drop']:.0f} %" if eight["lowered"] else "none"
 
 
 def row_text(entry, row):
     if "why" in row:
-        return f"| {entry.name} | {row['why']} |" + " |" * 9
+        return f"| {entry.name} | {row['why']} |" + " |" * 10
     before, after = row["nodes"]
     if "speed" not in row:
         return f"| {entry.name} | {before} -> {after} | {row['again'] or ''} | {row['left']} |"
-    eight = eight_bits_text(row.get("eight_bits", {"why": ""}))
+    eight = " | ".join(eight_bits_text(row.get(part)) for part in LOWER)
     peer = f"{row['openvino']:.2f}x" if row["openvino"] else ""
     share = share_of_peak(row)
     of_peak = f"{100 * share:.0f} -> {100 * share * row['speed']:.0f} %" if share else ""
@@ -206,7 +223,7 @@ def claims_text(results):
 
 
 def page(results, file):
-    heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "of peak", "8 bits", "optimized in", "all fused", "changed again", "most frequent left"]
+    heads = ["architecture", "stock", "with plugin", "fallback", "OpenVINO", "of peak", "8 bits", "calibrated", "optimized in", "all fused", "changed again", "most frequent left"]
     rows = [row for _, row in results if "speed" in row]
     lines = [HEAD.format(page=file, machine=machine(rows)) + "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     results = [(entry, row) for entry, row in results if "speed" in row or "why" in row]
@@ -217,9 +234,10 @@ def page(results, file):
     ahead = sum(row["speed"] >= SLOWER * row["openvino"] for row in both)
     lines += mean_text([row["openvino"] for row in both], ", OpenVINO", len(results))
     counted = [row["unmeasured"] for row in rows if "unmeasured" in row]
-    eight = [row for row in rows if "speed" in row.get("eight_bits", {})]
-    lines += mean_text([row["eight_bits"]["speed"] for row in eight], ", 8 bits where any product is", len(results))
-    lines += mean_text([row["eight_bits"]["speed"] / row["speed"] for row in eight], ", 8 bits over float32", len(results))
+    for part, words in LOWER.items():
+        lower = [row for row in rows if "speed" in row.get(part, {})]
+        lines += mean_text([row[part]["speed"] for row in lower], f", {words} where anything is", len(results))
+        lines += mean_text([row[part]["speed"] / row["speed"] for row in lower], f", {words} over float32", len(results))
     lines += [f"\nAhead of OpenVINO or equal (2 %): {ahead} of {len(both)}. Models with parts that could not be timed alone: {sum(map(bool, counted))} of {len(counted)}."]
     lines += claims_text(results)
     return "\n".join(lines) + "\n"
@@ -231,8 +249,9 @@ def is_wrong(row):
         return row.get("exported", True)
     if "speed" not in row:
         return not row["fused_verified"]
-    eight = row.get("eight_bits", {"verified": True})
-    return "why" in eight or row["speed"] < SLOWER or eight.get("speed", row["speed"]) < SLOWER * row["speed"] or not (row["verified"] and row["fused_verified"] and eight["verified"])
+    lower = [row[part] for part in LOWER if part in row]
+    right = row["verified"] and row["fused_verified"] and all(each.get("verified", False) for each in lower)
+    return not right or row["speed"] < SLOWER or any(each.get("speed", row["speed"]) < SLOWER * row["speed"] for each in lower)
 
 
 def main():

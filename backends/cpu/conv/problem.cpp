@@ -68,9 +68,11 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
   p.left = conv.pads[last];
   p.height = p.rows = p.kernel_h = p.stride_h = p.dilation_h = 1;
   if (rank > 1) {
-    p.height = x[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
-    p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
+    const std::size_t h = last - 1;
+    p.height = x[first_x + h], p.rows = y[first_y + h], p.kernel_h = conv.kernel[h], p.stride_h = conv.strides[h];
+    p.dilation_h = conv.dilations[h], p.top = conv.pads[h];
   }
+  if (rank > 2) p.depth = x[first_x], p.planes = y[first_y], p.kernel_d = conv.kernel[0], p.front = conv.pads[0];
   return p;
 }
 

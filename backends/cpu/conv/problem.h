@@ -13,13 +13,15 @@ namespace modelflow::cpu {
 /// Static, because files compiled for AVX-512 include this too, and the linker might keep their copy for all.
 static inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// The extents of one run of a convolution over one or two spatial axes (one is seen as an image of one row): numbers
+/// The extents of one run of a convolution over up to three spatial axes (one is seen as an image of one row): numbers
 /// only, so that files compiled for AVX-512 need nothing of the standard library.
 struct ConvGeometry {
   std::int64_t batch, channels, height, width;  // x
   std::int64_t filters, rows, columns;          // y
   std::int64_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
   bool x_last, y_last;
+  /// Along the first of three axes: planes of x and of y, taps, padding in front. Stride and dilation are 1 there.
+  std::int64_t depth = 1, planes = 1, kernel_d = 1, front = 0;
 };
 
 /// Throws Error(invalid_input) when x does not fit attributes and weights (plain ONNX dims).

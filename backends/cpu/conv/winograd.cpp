@@ -1,5 +1,5 @@
-// The kernel of 3x3 convolutions by Winograd's method: transformed weights, a product for each frequency, and when it
-// pays.
+// The kernel of convolutions by Winograd's method, 3x3 over the last two axes: transformed weights, a product for each
+// frequency, and when it pays.
 #include "backends/cpu/conv/winograd.h"
 
 #include <algorithm>
@@ -27,31 +27,42 @@ constexpr double kFour[6][3] = {{1. / 4, 0, 0},
                                 {1. / 24, -1. / 12, 1. / 6},
                                 {0, 0, 1}};
 
-/// One frequency of weights [M, C, 3, 3] as [C, M].
-void frequency(const float* w, std::int64_t filters, std::int64_t channels, const double* rows, const double* columns,
-               float* to) {
+/// The weights [M, C, taps, 3, 3].
+struct Weights {
+  std::int64_t filters, channels, taps;
+
+  explicit Weights(const Tensor& w)
+      : filters(w.dims()[0]), channels(w.dims()[1]), taps(w.rank() > 4 ? w.dims()[2] : 1) {}
+  std::int64_t depth() const { return taps * channels; }
+};
+
+/// One frequency of them as [taps, C, M].
+void frequency(const float* w, const Weights& of, const double* rows, const double* columns, float* to) {
   std::array<double, 9> factors{};
   for (std::size_t i = 0; i < 9; ++i) factors[i] = rows[i / 3] * columns[i % 3];
-  for (std::int64_t f = 0; f < filters; ++f) {
-    for (std::int64_t c = 0; c < channels; ++c, w += 9) {
-      double sum = 0;
-      for (std::size_t i = 0; i < 9; ++i) sum += factors[i] * static_cast<double>(w[i]);
-      to[c * filters + f] = static_cast<float>(sum);
+  for (std::int64_t f = 0; f < of.filters; ++f) {
+    for (std::int64_t c = 0; c < of.channels; ++c) {
+      for (std::int64_t tap = 0; tap < of.taps; ++tap, w += 9) {
+        double sum = 0;
+        for (std::size_t i = 0; i < 9; ++i) sum += factors[i] * static_cast<double>(w[i]);
+        to[(tap * of.channels + c) * of.filters + f] = static_cast<float>(sum);
+      }
     }
   }
 }
 
 std::shared_ptr<const std::byte> transformed(const Tensor& w, std::int64_t m, const WinogradCode& code) {
-  const auto filters = static_cast<std::size_t>(w.dims()[0]), channels = static_cast<std::size_t>(w.dims()[1]);
+  const Weights of(w);
+  const auto filters = static_cast<std::size_t>(of.filters), depth = static_cast<std::size_t>(of.depth());
   const F32Code& product = code.product;
-  const std::size_t floats = product.packed_floats(channels, filters), n = static_cast<std::size_t>(m) + 2;
+  const std::size_t floats = product.packed_floats(depth, filters), n = static_cast<std::size_t>(m) + 2;
   const std::string layout = std::string(code.layout) + " m" + std::to_string(m);
   return packed_weights(w, layout, n * n * floats * sizeof(float), [&](std::byte* to) {
     const double(*matrix)[3] = m == 4 ? kFour : kTwo;
-    std::vector<float> plain(filters * channels);
+    std::vector<float> plain(filters * depth);
     for (std::size_t i = 0; i < n * n; ++i) {
-      frequency(w.as<float>().data(), w.dims()[0], w.dims()[1], matrix[i / n], matrix[i % n], plain.data());
-      product.pack_b(plain.data(), filters, false, channels, filters, 0, product.panels(filters),
+      frequency(w.as<float>().data(), of, matrix[i / n], matrix[i % n], plain.data());
+      product.pack_b(plain.data(), filters, false, depth, filters, 0, product.panels(filters),
                      reinterpret_cast<float*>(to) + i * floats);
     }
   });
@@ -69,19 +80,22 @@ struct Work {
 /// vectors make little faster; with these weights all of 70 layers of ResNet, HRNet, UNets, RepVGG and YOLO go the
 /// faster way but one, which loses 6 % (Zen 5, both widths).
 Work work_of(const Call& call, std::int64_t m, std::size_t lanes) {
-  const Dims& w = call.in(1).constant->dims();
+  const Weights w(*call.in(1).constant);
   const Shape& y = call.outputs.at(0).shape;
   const auto extent = [&](std::size_t axis, std::int64_t otherwise) {
     return static_cast<double>(y.has_rank() && y[axis].known() ? y[axis].value() : otherwise);
   };
-  const double batch = extent(0, typical::kBatch), high = extent(1, typical::kMap), wide = extent(2, typical::kMap);
-  const auto filters = static_cast<double>(w[0]), channels = static_cast<double>(w[1]);
-  if (m == 0) return {9 * batch * high * wide * filters * channels, 4 * 9 * filters * channels, 0};
+  const bool deep = call.in(1).constant->rank() > 4;
+  const double planes = deep ? extent(1, typical::kMap) : 1, batch = extent(0, typical::kBatch) * planes;
+  const double high = extent(1u + deep, typical::kMap), wide = extent(2u + deep, typical::kMap);
+  const auto filters = static_cast<double>(w.filters), channels = static_cast<double>(w.channels);
+  const auto depth = static_cast<double>(w.depth());
+  if (m == 0) return {9 * batch * high * wide * filters * depth, 4 * 9 * filters * depth, 0};
   const auto step = static_cast<double>(m), n = step + 2;
   const double tiles = batch * std::ceil(high / step) * std::ceil(wide / step);
   const auto in_vectors = [width = static_cast<double>(lanes)](double n) { return std::ceil(n / width) * width; };
   const double transform = 6 + static_cast<double>(lanes) / 2;
-  return {n * n * tiles * in_vectors(filters) * channels, 4 * n * n * filters * channels,
+  return {n * n * tiles * in_vectors(filters) * depth, 4 * n * n * filters * depth,
           n * n * tiles * (in_vectors(filters) + in_vectors(channels)) * transform};
 }
 
@@ -124,11 +138,15 @@ class Winograd : public Implementation {
     const ConvProblem& p = run.problem;
     run.down = ceil_div(p.rows, m_);
     run.across = ceil_div(p.columns, m_);
-    // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache.
-    run.pixel = p.channels % 512 == 0 ? p.channels + 16 : p.channels;
-    if (run.tiles() == 0 || p.filters == 0) return;
-    const auto floats = static_cast<std::int64_t>(
-        code_.product.packed_floats(static_cast<std::size_t>(p.channels), static_cast<std::size_t>(p.filters)));
+    // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache; those of several planes are one row of a
+    // product.
+    run.pixel = p.kernel_d == 1 && p.channels % 512 == 0 ? p.channels + 16 : p.channels;
+    run.layers = std::clamp<std::int64_t>(block_floats_ / (run.frequencies() * (run.pixel + p.filters)), 1, p.planes);
+    run.deep = ceil_div(p.planes, run.layers);
+    run.layers = ceil_div(p.planes, run.deep);
+    if (run.stacks() == 0 || p.filters == 0) return;
+    const auto floats = static_cast<std::int64_t>(code_.product.packed_floats(
+        static_cast<std::size_t>(p.kernel_d * p.channels), static_cast<std::size_t>(p.filters)));
     if (run.frequencies() * floats <= own_floats_) {
       run_blocks(run, call);
     } else {
@@ -141,83 +159,94 @@ class Winograd : public Implementation {
     return static_cast<std::int64_t>(near_bytes(target, floats));
   }
 
-  /// Of a tile and its products, and which results are not made of them.
-  static std::int64_t tile_floats(const WinogradRun& run) {
-    return run.frequencies() * (run.pixel + run.problem.filters) + 1;
+  /// Of a stack of tiles and its products, and whether they are far.
+  static std::int64_t stack_floats(const WinogradRun& run) {
+    return run.frequencies() * (run.slices() * run.pixel + run.layers * run.problem.filters) + run.slices();
   }
 
-  /// Sets the steps of `rows` tiles and gives the bytes for them. An odd number of cache lines from one frequency to
+  /// Sets the steps of so many stacks and gives the bytes for them. An odd number of cache lines from one frequency to
   /// the next: a tile writes to all 36 of them, which even steps would put into few sets of the L1 cache.
-  static std::size_t lay_out(WinogradRun& run, std::int64_t rows) {
+  static std::size_t lay_out(WinogradRun& run, std::int64_t stacks) {
     const auto odd_lines = [](std::int64_t floats) { return (ceil_div(floats, 16) | 1) * 16; };
-    run.v_step = odd_lines(rows * run.pixel);
-    run.products_step = odd_lines(rows * run.problem.filters);
-    return static_cast<std::size_t>(run.frequencies() * (run.v_step + run.products_step) + rows) * sizeof(float);
+    run.v_step = odd_lines(stacks * run.slices() * run.pixel);
+    run.products_step = odd_lines(stacks * run.layers * run.problem.filters);
+    return static_cast<std::size_t>(run.frequencies() * (run.v_step + run.products_step)) * sizeof(float) +
+           static_cast<std::size_t>(stacks * run.slices());
   }
 
-  /// Where tiles, their products and what is apart lie.
+  /// Where tiles of some stacks, their products and what is far lie.
   struct Room {
     float *v, *products;
-    std::uint32_t* apart;
+    bool* far;
 
     Room(const WinogradRun& run, std::byte* memory)
         : v(reinterpret_cast<float*>(memory)),
           products(v + run.frequencies() * run.v_step),
-          apart(reinterpret_cast<std::uint32_t*>(products + run.frequencies() * run.products_step)) {}
+          far(reinterpret_cast<bool*>(products + run.frequencies() * run.products_step)) {}
+    Room(const WinogradRun& run, const Room& all, std::int64_t stack)
+        : v(all.v + stack * run.slices() * run.pixel),
+          products(all.products + stack * run.layers * run.problem.filters),
+          far(all.far + stack * run.slices()) {}
   };
 
-  /// The products of `count` tiles for a frequency.
+  /// The products of `count` stacks for a frequency. A row is what one tile of y sees: the tiles of its planes of x,
+  /// where the next row begins one tile further.
   void multiply(const WinogradRun& run, std::int64_t frequency, std::int64_t count, const Room& room) const {
     const F32Code& product = code_.product;
     const ConvProblem& p = run.problem;
+    const bool flat = p.kernel_d == 1;  // rows of all stacks lie one behind the other
     Gemm g;
     g.blocks = blocks_;
-    g.m = static_cast<std::size_t>(count);
+    g.m = static_cast<std::size_t>(flat ? count * run.layers : run.layers);
     g.n = static_cast<std::size_t>(p.filters);
-    g.k = static_cast<std::size_t>(p.channels);
-    g.a = room.v + frequency * run.v_step;
+    g.k = static_cast<std::size_t>(p.kernel_d * p.channels);
     g.lda = static_cast<std::size_t>(run.pixel);
     g.b = run.weights + static_cast<std::size_t>(frequency) * product.packed_floats(g.k, g.n);
     g.ldb = product.panel;
     g.panel = product.panel * g.k;
-    g.c = room.products + frequency * run.products_step;
     g.ldc = g.n;
-    product.gemm(g, 0, g.m, 0, g.n, nullptr);
+    for (std::int64_t stack = 0; stack < (flat ? 1 : count); ++stack) {
+      const Room at(run, room, stack);
+      g.a = at.v + frequency * run.v_step;
+      g.c = at.products + frequency * run.products_step;
+      product.gemm(g, 0, g.m, 0, g.n, nullptr);
+    }
   }
 
-  /// Small weights: every task takes some tiles from x to y in its own L2.
+  /// Small weights: every task takes some stacks from x to y in its own L2.
   void run_blocks(WinogradRun& run, Invocation& call) const {
     const auto threads = static_cast<std::int64_t>(call.threads());
-    const std::int64_t by_cache = std::max<std::int64_t>(block_floats_ / tile_floats(run) / 6 * 6, 6);
-    const std::int64_t blocks =
-        std::max(ceil_div(run.tiles(), by_cache), std::min(ceil_div(run.tiles(), 12), 2 * threads));
-    const std::int64_t rows = ceil_div(run.tiles(), blocks);
-    run_with_scratch(call, blocks, lay_out(run, rows), [&](std::int64_t i, std::byte* scratch) {
-      const std::int64_t first = run.tiles() * i / blocks, last = run.tiles() * (i + 1) / blocks;
+    const std::int64_t six = ceil_div(6, run.layers), stacks = run.stacks();  // rows of a tile of the product
+    const std::int64_t by_cache = std::max(block_floats_ / stack_floats(run) / six * six, six);
+    const std::int64_t blocks = std::max(ceil_div(stacks, by_cache), std::min(ceil_div(stacks, 2 * six), 2 * threads));
+    run_with_scratch(call, blocks, lay_out(run, ceil_div(stacks, blocks)), [&](std::int64_t i, std::byte* scratch) {
+      const std::int64_t first = stacks * i / blocks, last = stacks * (i + 1) / blocks;
       const Room room(run, scratch);
-      code_.input(run, first, last, room.v, room.apart);
+      code_.input(run, first, last, room.v, room.far);
       for (std::int64_t f = 0; f < run.frequencies(); ++f) multiply(run, f, last - first, room);
-      code_.output(run, first, last, room.products, room.apart);
+      code_.output(run, first, last, room.products, room.far);
     });
   }
 
-  /// Large weights: all tiles meet each frequency once, so that its weights are read once.
+  /// Large weights: all stacks meet each frequency once, so that its weights are read once.
   void run_phases(WinogradRun& run, Invocation& call) const {
-    const std::int64_t rows = std::clamp<std::int64_t>(phase_floats_ / tile_floats(run), 1, run.tiles());
-    const std::size_t bytes = lay_out(run, rows);
+    const std::int64_t together = std::clamp<std::int64_t>(phase_floats_ / stack_floats(run), 1, run.stacks());
+    const std::size_t bytes = lay_out(run, together);
     const Room room(run, static_cast<std::byte*>(call.scratch(bytes)));
-    for (std::int64_t first = 0; first < run.tiles(); first += rows) {
-      const std::int64_t count = std::min(rows, run.tiles() - first);
-      const auto tiles = static_cast<std::size_t>(count), parts = std::min(tiles, call.threads() * 4);
-      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+    for (std::int64_t first = 0; first < run.stacks(); first += together) {
+      const std::int64_t count = std::min(together, run.stacks() - first);
+      const auto stacks = static_cast<std::size_t>(count), parts = std::min(stacks, call.threads() * 4);
+      share(call, stacks, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        code_.input(run, first + at, first + last, room.v + at * run.pixel, room.apart + at);
+        const Room part(run, room, at);
+        code_.input(run, first + at, first + last, part.v, part.far);
       });
       call.parallel(static_cast<std::size_t>(run.frequencies()),
                     [&](std::size_t f) { multiply(run, static_cast<std::int64_t>(f), count, room); });
-      share(call, tiles, parts, [&](auto begin, auto end, auto) {
+      share(call, stacks, parts, [&](auto begin, auto end, auto) {
         const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        code_.output(run, first + at, first + last, room.products + at * run.problem.filters, room.apart + at);
+        const Room part(run, room, at);
+        code_.output(run, first + at, first + last, part.products, part.far);
       });
     }
   }
@@ -234,9 +263,11 @@ class Winograd : public Implementation {
 
 template <std::size_t lanes>
 Verdict accepts(const Call& call, const Target&) {
-  if (Verdict verdict = accepts_conv(call, 2); !verdict) return verdict;
+  if (Verdict verdict = accepts_conv(call, 3); !verdict) return verdict;
   const Dims& w = call.in(1).constant->dims();
-  if (w.size() != 4 || w[2] != 3 || w[3] != 3) return no("is not 3x3", call.in(1).name);
+  const std::size_t last = w.size() - 1;
+  if (w.size() < 4 || w[last] != 3 || w[last - 1] != 3) return no("is not 3x3", call.in(1).name);
+  if (Weights(*call.in(1).constant).taps > kMostWinogradTaps) return no("sees many planes", call.in(1).name);
   if (CallAttrs(call).integer("group") != 1) return no("is grouped", call.in(1).name);
   for (const char* name : {"strides", "dilations"}) {
     for (const std::int64_t value : CallAttrs(call).ints(name))

@@ -1,7 +1,8 @@
 // 3x3 convolution of stride 1 as Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for
 // Convolutional Neural Networks", 2015): tiles of m + 2 pixels, m apart, are transformed into (m + 2)^2 frequencies,
 // each frequency is a matrix product over the channels, and the products are transformed into m x m results. m = 2
-// takes 16 multiplications instead of 36, m = 4 takes 36 instead of 144.
+// takes 16 multiplications instead of 36, m = 4 takes 36 instead of 144. Over three axes the first one is summed up as
+// it is: each frequency is a product over the channels of all planes that a result sees.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,23 @@
 
 namespace modelflow::cpu {
 
+/// Of three axes, the first may have so many taps.
+constexpr std::int64_t kMostWinogradTaps = 64;
+
 struct WinogradRun {
   ConvProblem problem;                 ///< channels last on both sides
   std::int64_t m;                      ///< 2 or 4
   std::int64_t down, across;           ///< tiles of an image
-  const float* weights;                ///< [frequency], each as WinogradCode::product packs [channels, filters]
-  const float* plain;                  ///< the same as the model has them, [filters, channels, 3, 3]
+  std::int64_t layers, deep;           ///< tiles of y of a stack, and stacks one behind the other
+  const float* weights;                ///< [frequency], each as WinogradCode::product packs [taps, channels, filters]
+  const float* plain;                  ///< the same as the model has them, [filters, channels, taps, 3, 3]
   std::int64_t pixel;                  ///< floats from one tile to the next in v: channels and some room
   std::int64_t v_step, products_step;  ///< floats from one frequency to the next
   std::int64_t frequencies() const { return (m + 2) * (m + 2); }
-  std::int64_t tiles() const { return problem.batch * down * across; }
+  /// Tiles at one place of so many planes of x as the tiles of y of a stack see.
+  std::int64_t slices() const { return layers + problem.kernel_d - 1; }
+  /// Tiles at one place of neighbouring planes; of images, single tiles.
+  std::int64_t stacks() const { return problem.batch * deep * down * across; }
 };
 
 /// Winograd's method as one instruction set computes it.
@@ -29,12 +37,11 @@ struct WinogradCode {
   const char* layout;  ///< of transformed weights, for their cache
   std::size_t lanes;   ///< floats of a vector
   const F32Code& product;
-  /// Tiles [first, last) of x into v [frequency, tile, pixel]. `apart`: of each tile the results that are to be
-  /// computed by themselves, a bit each.
-  void (*input)(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, std::uint32_t* apart);
-  /// And the products [frequency, tile, filters] into y, with bias, residual and activation.
-  void (*output)(const WinogradRun& run, std::int64_t first, std::int64_t last, const float* products,
-                 const std::uint32_t* apart);
+  /// Stacks [first, last) of x into v [frequency, stack, slice, pixel]. `far` [stack, slice]: whether results may see
+  /// too little of a tile.
+  void (*input)(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, bool* far);
+  /// And the products [frequency, stack, layer, filters] into y, with bias, residual and activation.
+  void (*output)(const WinogradRun& run, std::int64_t first, std::int64_t last, const float* products, const bool* far);
 };
 
 /// Each only where host_isas() has it.

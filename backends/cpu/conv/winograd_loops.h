@@ -52,12 +52,14 @@ struct Four {
 };
 
 struct Place {
-  std::int64_t image, row, column;  // of the first result of a tile
+  std::int64_t image, plane, row, column;  // of the first result of a tile
 };
 
-Place place_of(const WinogradRun& run, std::int64_t tile) {
-  const std::int64_t column = tile % run.across, row = tile / run.across % run.down;
-  return {tile / run.across / run.down, row * run.m, column * run.m};
+/// Of the first tile of a stack.
+Place place_of(const WinogradRun& run, std::int64_t stack) {
+  const std::int64_t column = stack % run.across, row = stack / run.across % run.down;
+  const std::int64_t behind = stack / run.across / run.down;
+  return {behind / run.deep, behind % run.deep * run.layers, row * run.m, column * run.m};
 }
 
 /// With m = 4 a result is as exact as the largest numbers of its tile are: what they add to those that do not see them
@@ -81,19 +83,25 @@ struct Squares {
   MODELFLOW_INLINE float total() const { return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])); }
 };
 
-/// The pixels of a tile of 4 x 4 results.
+/// A pixel of x, or null in the padding.
+const float* pixel_at(const ConvProblem& p, std::int64_t image, std::int64_t z, std::int64_t y, std::int64_t x) {
+  if (z < 0 || z >= p.depth || y < 0 || y >= p.height || x < 0 || x >= p.width) return nullptr;
+  return p.x + (((image * p.depth + z) * p.height + y) * p.width + x) * p.channels;
+}
+
+/// The pixels of a tile of 4 x 4 results, of all planes that they see.
 struct Pixels {
   static constexpr int n = Four::kInputs, m = Four::kResults;
   const ConvProblem& p;
-  std::int64_t image, row, column;  // of the first one
+  Place place;
 
-  const float* at(std::int64_t y, std::int64_t x) const {
-    return p.x + ((image * p.height + y) * p.width + x) * p.channels;
-  }
   float size(int i, int j) const {
-    const std::int64_t y = row + i, x = column + j;
     Squares squares;
-    if (y >= 0 && y < p.height && x >= 0 && x < p.width) squares.add(at(y, x), p.channels);
+    for (std::int64_t tap = 0; tap < p.kernel_d; ++tap) {
+      const float* x =
+          pixel_at(p, place.image, place.plane - p.front + tap, place.row - p.top + i, place.column - p.left + j);
+      if (x) squares.add(x, p.channels);
+    }
     return squares.total();
   }
 
@@ -142,13 +150,13 @@ struct TileSquares {
   }
 };
 
-/// Gives whether a result may see too little, with m = 4.
+/// The tile of plane z of x, of the results at `place`. Gives whether one may see too little, with m = 4.
 template <class F>
-bool input_tile(const WinogradRun& run, const Place& place, float* v) {
+bool input_tile(const WinogradRun& run, const Place& place, std::int64_t z, float* v) {
   constexpr int n = F::kInputs;
   const ConvProblem& p = run.problem;
   const std::int64_t row = place.row - p.top, column = place.column - p.left;
-  const float* x = p.x + ((place.image * p.height + row) * p.width + column) * p.channels;
+  const float* x = p.x + (((place.image * p.depth + z) * p.height + row) * p.width + column) * p.channels;
   const std::int64_t row_step = p.width * p.channels;
   bool inside[n][n];
   for (int i = 0; i < n; ++i) {
@@ -188,25 +196,24 @@ MODELFLOW_INLINE bool any_spoiled(const Floats* results) {
 /// result sees are zeros.
 __attribute__((noinline, cold)) Floats direct(const WinogradRun& run, const Place& place, std::int64_t k,
                                               bool skipped) {
-  constexpr std::int64_t kChannels = 64;
   const ConvProblem& p = run.problem;
-  float window[9 * kChannels], sums[kLanes] = {};
-  for (std::int64_t c = 0; c < p.channels; c += kChannels) {
-    const std::int64_t count = p.channels - c < kChannels ? p.channels - c : kChannels;
+  const std::int64_t taps = 9 * p.kernel_d, channels = kMostWinogradTaps / p.kernel_d;
+  float window[9 * kMostWinogradTaps], sums[kLanes] = {};
+  for (std::int64_t c = 0; c < p.channels; c += channels) {
+    const std::int64_t count = p.channels - c < channels ? p.channels - c : channels;
     bool any = !skipped;
-    for (std::int64_t tap = 0; tap < 9; ++tap) {
-      const std::int64_t y = place.row - p.top + tap / 3, x = place.column - p.left + tap % 3;
-      const bool inside = y >= 0 && y < p.height && x >= 0 && x < p.width;
-      const float* from = p.x + ((place.image * p.height + y) * p.width + x) * p.channels + c;
+    for (std::int64_t tap = 0; tap < taps; ++tap) {
+      const float* from = pixel_at(p, place.image, place.plane - p.front + tap / 9, place.row - p.top + tap % 9 / 3,
+                                   place.column - p.left + tap % 3);
       for (std::int64_t i = 0; i < count; ++i) {
-        window[9 * i + tap] = inside ? from[i] : 0;
-        any = any || window[9 * i + tap] != 0;
+        window[taps * i + tap] = from ? from[c + i] : 0;
+        any = any || window[taps * i + tap] != 0;
       }
     }
     for (std::int64_t f = 0; any && f < static_cast<std::int64_t>(kLanes) && k + f < p.filters; ++f) {
-      const float* w = run.plain + ((k + f) * p.channels + c) * 9;
+      const float* w = run.plain + ((k + f) * p.channels + c) * taps;
       Floats sum[4] = {};
-      vectors_by_four(static_cast<std::size_t>(9 * count), [&](std::size_t i, auto part, std::size_t v) {
+      vectors_by_four(static_cast<std::size_t>(taps * count), [&](std::size_t i, auto part, std::size_t v) {
         sum[v] += load(window + i, part) * load(w + i, part);
       });
       sums[f] += sum_of((sum[0] + sum[1]) + (sum[2] + sum[3]));
@@ -234,7 +241,8 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
   constexpr int n = F::kInputs, m = F::kResults;
   const ConvProblem& p = run.problem;
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
-  const std::int64_t at = ((place.image * p.rows + place.row) * p.columns + place.column) * p.filters;
+  const std::int64_t at =
+      (((place.image * p.planes + place.plane) * p.rows + place.row) * p.columns + place.column) * p.filters;
   const std::int64_t row_step = p.columns * p.filters;
   const ops::Residual residual = p.residual;
   vectors(
@@ -255,8 +263,8 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
           for (int j = 0; j < m && j < wide; ++j) {
             const std::int64_t pixel = at + i * row_step + j * p.filters + static_cast<std::int64_t>(k);
             if (left != 0 && (left >> (i * m + j) & 1) != 0)
-              out[i][j] =
-                  direct(run, {place.image, place.row + i, place.column + j}, static_cast<std::int64_t>(k), !spoiled);
+              out[i][j] = direct(run, {place.image, place.plane, place.row + i, place.column + j},
+                                 static_cast<std::int64_t>(k), !spoiled);
             Floats y = out[i][j] + bias;
             if (residual == ops::Residual::before) y += load(p.added + pixel, part);
             y = f(y);
@@ -267,27 +275,43 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
       });
 }
 
-void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, std::uint32_t* apart) {
+void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, bool* far) {
   const auto tile = run.m == 4 ? input_tile<Four> : input_tile<Two>;
-  for (std::int64_t t = first; t < last; ++t, v += run.pixel) {
-    const Place place = place_of(run, t);
-    const bool may_be_far = tile(run, place, v);
-    *apart++ = may_be_far
-                   ? Pixels{run.problem, place.image, place.row - run.problem.top, place.column - run.problem.left}
-                         .find_apart()
-                   : 0;
+  const ConvProblem& p = run.problem;
+  for (std::int64_t stack = first; stack < last; ++stack) {
+    const Place place = place_of(run, stack);
+    for (std::int64_t slice = 0; slice < run.slices(); ++slice, v += run.pixel) {
+      const std::int64_t z = place.plane - p.front + slice;
+      const bool inside = z >= 0 && z < p.depth;
+      *far++ = inside && tile(run, place, z, v);
+      for (std::int64_t f = 0; !inside && f < run.frequencies(); ++f)
+        __builtin_memset(v + f * run.v_step, 0, static_cast<std::size_t>(p.channels) * sizeof(float));
+    }
   }
 }
 
+/// The results of a tile that are to be computed by themselves, a bit each; `far` of the planes that they see.
+std::uint32_t apart_of(const WinogradRun& run, const Place& place, const bool* far) {
+  bool any = false;
+  for (std::int64_t tap = 0; tap < run.problem.kernel_d; ++tap) any |= far[tap];
+  return any ? Pixels{run.problem, place}.find_apart() : 0;
+}
+
 void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, const float* products,
-                     const std::uint32_t* apart) {
+                     const bool* far) {
   const auto tiles = [&](auto f) {
-    for (std::int64_t t = first; t < last; ++t) {
-      const float* from = products + (t - first) * run.problem.filters;
-      if (run.m == 4) {
-        output_tile<Four>(run, place_of(run, t), from, apart[t - first], f);
-      } else {
-        output_tile<Two>(run, place_of(run, t), from, apart[t - first], f);
+    for (std::int64_t stack = first; stack < last; ++stack) {
+      Place place = place_of(run, stack);
+      const float* from = products + (stack - first) * run.layers * run.problem.filters;
+      const bool* seen = far + (stack - first) * run.slices();
+      const std::int64_t left = run.problem.planes - place.plane, layers = left < run.layers ? left : run.layers;
+      for (std::int64_t i = 0; i < layers; ++i, ++place.plane, ++seen, from += run.problem.filters) {
+        const std::uint32_t apart = apart_of(run, place, seen);
+        if (run.m == 4) {
+          output_tile<Four>(run, place, from, apart, f);
+        } else {
+          output_tile<Two>(run, place, from, apart, f);
+        }
       }
     }
   };
