@@ -349,11 +349,18 @@ Tensor sizes(const Tensor& of) {
   });
 }
 
+/// Whether a window of three results in every direction, that of this pixel of x (channels last), holds another.
+bool sees(std::int64_t pixel, const Dims& x, const Dims& other) {
+  for (std::size_t axis = other.size(); axis-- > 0; pixel /= x[axis + 1])
+    if (std::abs(pixel % x[axis + 1] - other[axis]) > 1) return false;
+  return true;
+}
+
 /// Results of Winograd's method as far as they do not see one pixel, compared with what sums of float32 come to.
-void check_beside(const Case& made, const Tensor& x, std::int64_t row, std::int64_t column) {
+void check_beside(const Case& made, const Tensor& x, const Dims& large) {
   const std::vector<Tensor> in = {x, made.constants[0]};
   const std::vector<float> want = reference(made.call, in), size = reference(made.call, {sizes(x), sizes(in[1])});
-  const auto filters = x.dims()[3], width = x.dims()[2];
+  const std::int64_t filters = x.dims().back();
   HostThreads pool(2);
   for (const Kernel* kernel : kernels()) {
     if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
@@ -364,31 +371,31 @@ void check_beside(const Case& made, const Tensor& x, std::int64_t row, std::int6
     const Tensor got = run.result(0);
     for (std::size_t i = 0; i < want.size(); ++i) {
       const auto pixel = static_cast<std::int64_t>(i) / filters;
-      if (std::abs(pixel / width - row) < 2 && std::abs(pixel % width - column) < 2) continue;
-      ASSERT_NEAR(got.as<float>()[i], want[i], 3e-6 * size[i])
-          << describe(*kernel, made.call) << " at " << pixel / width << ", " << pixel % width;
+      if (sees(pixel, x.dims(), large)) continue;
+      ASSERT_NEAR(got.as<float>()[i], want[i], 3e-6 * size[i]) << describe(*kernel, made.call) << " at pixel " << pixel;
     }
   }
 }
 
 TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
-  // Tiles of 4 results with weights that stay in L2 and that do not, and tiles of 2.
-  for (const Dims& dims : {Dims{1, 28, 20, 64}, Dims{1, 28, 20, 96}, Dims{1, 2, 30, 64}}) {
-    const std::int64_t channels = dims[3], row = dims[1] / 2, column = 9;
-    const Case made(dims, {channels, channels, 3, 3},
-                    {{"pads", Ints{1, 1, 1, 1}}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+  // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, and some of several planes.
+  for (const Dims& dims :
+       {Dims{1, 28, 20, 64}, Dims{1, 28, 20, 96}, Dims{1, 2, 30, 64}, Dims{1, 5, 8, 12, 32}, Dims{1, 3, 4, 11, 48}}) {
+    const std::size_t rank = dims.size() - 2;
+    Dims weights(rank + 2, 3), large_at(rank, 1);
+    weights[0] = weights[1] = dims.back();
+    large_at[rank - 2] = dims[rank - 1] / 2, large_at[rank - 1] = 9;
+    const Case made(dims, weights, {{"pads", Ints(2 * rank, 1)}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+    std::int64_t first = 0;
+    for (std::size_t axis = 0; axis < rank; ++axis) first = first * dims[axis + 1] + large_at[axis];
     for (const float large : {10.0f, 1e6f, 1e30f, std::numeric_limits<float>::infinity()}) {
       for (const float others : {1.0f, 1e-25f, 0.0f}) {  // of sizes whose squares are numbers or not, and of none
-        const Tensor x = random(dims, 1, others);
-        const auto first = static_cast<std::size_t>((row * dims[2] + column) * channels);
-        ASSERT_NO_FATAL_FAILURE(check_beside(made,
-                                             Tensor::make(DType::f32, dims,
-                                                          [&](std::byte* bytes) {
-                                                            std::copy_n(x.data(), byte_count(DType::f32, dims), bytes);
-                                                            std::fill_n(reinterpret_cast<float*>(bytes) + first,
-                                                                        channels, large);
-                                                          }),
-                                             row, column));
+        const Tensor x = random(dims, 1, others),
+                     spoiled = Tensor::make(DType::f32, dims, [&](std::byte*bytes) {
+                       std::copy_n(x.data(), byte_count(DType::f32, dims), bytes);
+                       std::fill_n(reinterpret_cast<float*>(bytes) + first * dims.back(), dims.back(), large);
+                     });
+        ASSERT_NO_FATAL_FAILURE(check_beside(made, spoiled, large_at));
       }
     }
   }

@@ -46,6 +46,21 @@ const float* padded(const ConvNode& node, std::size_t index, Invocation& call) {
   return numbers;
 }
 
+/// Whether windows see one position of this axis, as results do.
+bool is_single(const ops::ConvAttrs& conv, std::size_t axis) {
+  return conv.kernel[axis] == 1 && conv.strides[axis] == 1 && conv.pads[axis] == 0 &&
+         conv.pads[axis + conv.rank()] == 0;
+}
+
+/// Of three axes: windows that see pixels of one plane, all of whose pixels are one row then ([3, 1, 1], [1, 1, 1]).
+bool sees_pixels(const ops::ConvAttrs& conv) { return is_single(conv, 1) && is_single(conv, 2); }
+/// Or a plane each, which are images then ([1, 3, 3]).
+bool sees_planes(const ops::ConvAttrs& conv) { return is_single(conv, 0) && conv.x_last && conv.y_last; }
+
+std::size_t axes_of(const ops::ConvAttrs& conv) {
+  return conv.rank() == 3 && (sees_pixels(conv) || sees_planes(conv)) ? 2 : conv.rank();
+}
+
 }  // namespace
 
 ConvNode::ConvNode(const Call& call)
@@ -72,7 +87,16 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
     p.height = x[first_x + h], p.rows = y[first_y + h], p.kernel_h = conv.kernel[h], p.stride_h = conv.strides[h];
     p.dilation_h = conv.dilations[h], p.top = conv.pads[h];
   }
-  if (rank > 2) p.depth = x[first_x], p.planes = y[first_y], p.kernel_d = conv.kernel[0], p.front = conv.pads[0];
+  if (rank < 3) return p;
+  if (sees_pixels(conv)) {
+    p.width = p.columns = p.height * p.width;
+    p.height = x[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
+    p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
+  } else if (sees_planes(conv)) {
+    p.batch *= x[first_x];
+  } else {
+    p.depth = x[first_x], p.planes = y[first_y], p.kernel_d = conv.kernel[0], p.front = conv.pads[0];
+  }
   return p;
 }
 
@@ -103,7 +127,7 @@ ConvBf16Problem ConvNode::operands(Invocation& call, bool may_be_bf16) const {
 namespace {
 
 template <class Fits>
-Verdict accepts_operands(const Call& call, std::size_t max_rank, bool may_pre, Fits fits) {
+Verdict accepts_operands(const Call& call, std::size_t max_axes, bool may_pre, Fits fits) {
   std::optional<ops::ConvAttrs> conv;
   try {
     conv.emplace(call);
@@ -114,18 +138,18 @@ Verdict accepts_operands(const Call& call, std::size_t max_rank, bool may_pre, F
   if (conv->has_pre && !may_pre) return no("activates its operand first", call.in(0).name);
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (!fits(i, *conv)) return no("is " + std::string(name(call.in(i).dtype)), call.in(i).name);
-  return accepts_weights(*conv, call.in(1), max_rank);
+  return accepts_weights(*conv, call.in(1), max_axes);
 }
 
 }  // namespace
 
-Verdict accepts_conv(const Call& call, std::size_t max_rank, bool may_pre) {
-  return accepts_operands(call, max_rank, may_pre,
+Verdict accepts_conv(const Call& call, std::size_t max_axes, bool may_pre) {
+  return accepts_operands(call, max_axes, may_pre,
                           [&](std::size_t i, const ops::ConvAttrs&) { return call.in(i).dtype == DType::f32; });
 }
 
-Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
-  return accepts_operands(call, max_rank, false, [&](std::size_t i, const ops::ConvAttrs& conv) {
+Verdict accepts_conv_bf16(const Call& call, std::size_t max_axes) {
+  return accepts_operands(call, max_axes, false, [&](std::size_t i, const ops::ConvAttrs& conv) {
     const DType is = call.in(i).dtype;
     if (conv.has_slopes) return false;
     if (i == 1) return is == DType::bf16;
@@ -133,10 +157,10 @@ Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank) {
   });
 }
 
-Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank) {
+Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_axes) {
   if (!w.constant) return no("weights are not constant", w.name);
   if (w.constant->rank() != conv.rank() + 2) return no("weights do not fit kernel_shape", w.name);
-  if (conv.rank() > max_rank) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
+  if (axes_of(conv) > max_axes) return no("has " + std::to_string(conv.rank()) + " spatial axes", w.name);
   if (!std::equal(conv.kernel.begin(), conv.kernel.end(), w.constant->dims().begin() + 2))
     return no("weights do not fit kernel_shape", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);

@@ -13,8 +13,9 @@ namespace modelflow::cpu {
 /// Static, because files compiled for AVX-512 include this too, and the linker might keep their copy for all.
 static inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// The extents of one run of a convolution over up to three spatial axes (one is seen as an image of one row): numbers
-/// only, so that files compiled for AVX-512 need nothing of the standard library.
+/// The extents of one run of a convolution over up to three spatial axes (one is seen as an image of one row; those
+/// that windows do not look along are joined with others): numbers only, so that files compiled for AVX-512 need
+/// nothing of the standard library.
 struct ConvGeometry {
   std::int64_t batch, channels, height, width;  // x
   std::int64_t filters, rows, columns;          // y
@@ -71,13 +72,13 @@ struct ConvNode {
   ConvBf16Problem operands(Invocation& call, bool may_be_bf16) const;
 };
 
-/// What every convolution kernel asks for: float32, constant weights of known dims, at most `max_rank` spatial axes.
-/// Few activate x first (`may_pre`).
-Verdict accepts_conv(const Call& call, std::size_t max_rank, bool may_pre = false);
+/// What every convolution kernel asks for: float32, constant weights of known dims, at most `max_axes` spatial axes,
+/// joined ones counted once. Few activate x first (`may_pre`).
+Verdict accepts_conv(const Call& call, std::size_t max_axes, bool may_pre = false);
 /// The same with weights in bfloat16; x and the residual are that or float32.
-Verdict accepts_conv_bf16(const Call& call, std::size_t max_rank);
+Verdict accepts_conv_bf16(const Call& call, std::size_t max_axes);
 /// The part of it that is the same for all element types.
-Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_rank);
+Verdict accepts_weights(const ops::ConvAttrs& conv, const Operand& w, std::size_t max_axes);
 /// How many tasks work that is worth so many of them is cut into: several for each thread at most, and one alone below
 /// `least`.
 std::int64_t conv_tasks(double worth, std::int64_t threads, double least = 1);

@@ -116,6 +116,10 @@ std::int64_t best_size(const Call& call, std::size_t lanes) {
   return best;
 }
 
+/// For so many rows weights may come from L3 again and again: a number for each is read in the time of that many
+/// multiplications.
+constexpr std::int64_t kManyRows = 32;
+
 class Winograd : public Implementation {
  public:
   Winograd(const Call& call, const Target& target, const WinogradCode& code)
@@ -147,7 +151,7 @@ class Winograd : public Implementation {
     if (run.stacks() == 0 || p.filters == 0) return;
     const auto floats = static_cast<std::int64_t>(code_.product.packed_floats(
         static_cast<std::size_t>(p.kernel_d * p.channels), static_cast<std::size_t>(p.filters)));
-    if (run.frequencies() * floats <= own_floats_) {
+    if (run.frequencies() * floats <= own_floats_ || stacks_of_block(run) * run.layers >= kManyRows) {
       run_blocks(run, call);
     } else {
       run_phases(run, call);
@@ -213,12 +217,19 @@ class Winograd : public Implementation {
     }
   }
 
-  /// Small weights: every task takes some stacks from x to y in its own L2.
+  /// Rows of a tile of the product.
+  static std::int64_t least_stacks(const WinogradRun& run) { return ceil_div(6, run.layers); }
+  std::int64_t stacks_of_block(const WinogradRun& run) const {
+    const std::int64_t least = least_stacks(run);
+    return std::max(block_floats_ / stack_floats(run) / least * least, least);
+  }
+
+  /// Small weights, or many rows for each: every task takes some stacks from x to y in its own L2.
   void run_blocks(WinogradRun& run, Invocation& call) const {
     const auto threads = static_cast<std::int64_t>(call.threads());
-    const std::int64_t six = ceil_div(6, run.layers), stacks = run.stacks();  // rows of a tile of the product
-    const std::int64_t by_cache = std::max(block_floats_ / stack_floats(run) / six * six, six);
-    const std::int64_t blocks = std::max(ceil_div(stacks, by_cache), std::min(ceil_div(stacks, 2 * six), 2 * threads));
+    const std::int64_t stacks = run.stacks();
+    const std::int64_t blocks = std::max(ceil_div(stacks, stacks_of_block(run)),
+                                         std::min(ceil_div(stacks, 2 * least_stacks(run)), 2 * threads));
     run_with_scratch(call, blocks, lay_out(run, ceil_div(stacks, blocks)), [&](std::int64_t i, std::byte* scratch) {
       const std::int64_t first = stacks * i / blocks, last = stacks * (i + 1) / blocks;
       const Room room(run, scratch);
