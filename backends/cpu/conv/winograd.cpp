@@ -74,6 +74,16 @@ struct Work {
   double total() const { return products + 4 * weight_bytes + transforms; }
 };
 
+/// Taps along the first of three axes that find more than padding: of causal convolutions of one frame, the last.
+std::int64_t taps_of(const Call& call) {
+  const ops::ConvAttrs conv(call);
+  if (conv.rank() < 3) return 1;
+  const Shape& x = call.in(0).shape;
+  if (!x.has_rank() || !x[1].known()) return conv.kernel[0];
+  const std::int64_t depth = x[1].value();
+  return taps_inside(conv.pads[0], conv.kernel[0], depth, 0, std::max<std::int64_t>(conv.extent(0, depth), 1)).count();
+}
+
 /// Work of tiles of m x m results, or of the direct convolution (0), on vectors of `lanes`. A byte of weights from
 /// memory or L3 takes the time of about 4 multiplications with additions, as far as it is not hidden behind them
 /// (fitted to the layers of ResNet-50 on Cascade Lake). A transform moves its numbers through L1 and L2, which wider
@@ -89,11 +99,11 @@ Work work_of(const Call& call, std::int64_t m, std::size_t lanes) {
   const double planes = deep ? extent(1, typical::kMap) : 1, batch = extent(0, typical::kBatch) * planes;
   const double high = extent(1u + deep, typical::kMap), wide = extent(2u + deep, typical::kMap);
   const auto filters = static_cast<double>(w.filters), channels = static_cast<double>(w.channels);
-  const auto depth = static_cast<double>(w.depth());
+  const auto in_vectors = [width = static_cast<double>(lanes)](double n) { return std::ceil(n / width) * width; };
+  const auto depth = static_cast<double>(taps_of(call)) * channels;
   if (m == 0) return {9 * batch * high * wide * filters * depth, 4 * 9 * filters * depth, 0};
   const auto step = static_cast<double>(m), n = step + 2;
   const double tiles = batch * std::ceil(high / step) * std::ceil(wide / step);
-  const auto in_vectors = [width = static_cast<double>(lanes)](double n) { return std::ceil(n / width) * width; };
   const double transform = 6 + static_cast<double>(lanes) / 2;
   return {n * n * tiles * in_vectors(filters) * depth, 4 * n * n * filters * depth,
           n * n * tiles * (in_vectors(filters) + in_vectors(channels)) * transform};
@@ -193,28 +203,47 @@ class Winograd : public Implementation {
           far(all.far + stack * run.slices()) {}
   };
 
-  /// The products of `count` stacks for a frequency. A row is what one tile of y sees: the tiles of its planes of x,
-  /// where the next row begins one tile further.
+  /// The products of some stacks for a frequency: how many, their rows, and floats from one to the next. A row is what
+  /// one tile of y sees, the tiles of its planes of x: one begins a tile behind the other within a stack, or they are
+  /// the tiles of one layer of all stacks.
+  struct Rows {
+    std::int64_t products, rows, a_step, lda, c_step, ldc;
+
+    Rows(const WinogradRun& run, std::int64_t count)
+        : products(count),
+          rows(run.layers),
+          a_step(run.slices() * run.pixel),
+          lda(run.pixel),
+          c_step(run.layers * run.problem.filters),
+          ldc(run.problem.filters) {
+      if (run.problem.kernel_d == 1) {  // all stacks lie one behind the other
+        rows *= count, products = 1;
+      } else if (rows < count) {
+        std::swap(products, rows), std::swap(a_step, lda), std::swap(c_step, ldc);
+      }
+    }
+  };
+
   void multiply(const WinogradRun& run, std::int64_t frequency, std::int64_t count, const Room& room) const {
     const F32Code& product = code_.product;
     const ConvProblem& p = run.problem;
-    const bool flat = p.kernel_d == 1;  // rows of all stacks lie one behind the other
+    const Rows all(run, count);
+    const Taps taps = run.taps();
+    const auto depth = static_cast<std::size_t>(p.kernel_d * p.channels);
     Gemm g;
     g.blocks = blocks_;
-    g.m = static_cast<std::size_t>(flat ? count * run.layers : run.layers);
+    g.m = static_cast<std::size_t>(all.rows);
     g.n = static_cast<std::size_t>(p.filters);
-    g.k = static_cast<std::size_t>(p.kernel_d * p.channels);
-    g.lda = static_cast<std::size_t>(run.pixel);
-    g.b = run.weights + static_cast<std::size_t>(frequency) * product.packed_floats(g.k, g.n);
+    g.k = static_cast<std::size_t>(taps.count() * p.channels);
+    g.lda = static_cast<std::size_t>(all.lda), g.ldc = static_cast<std::size_t>(all.ldc);
     g.ldb = product.panel;
-    g.panel = product.panel * g.k;
-    g.ldc = g.n;
-    for (std::int64_t stack = 0; stack < (flat ? 1 : count); ++stack) {
-      const Room at(run, room, stack);
-      g.a = at.v + frequency * run.v_step;
-      g.c = at.products + frequency * run.products_step;
+    g.panel = product.panel * depth;
+    g.a = room.v + frequency * run.v_step + taps.first * p.channels;
+    g.b = run.weights + static_cast<std::size_t>(frequency) * product.packed_floats(depth, g.n) +
+          static_cast<std::size_t>(taps.first * p.channels) * product.panel;
+    g.c = room.products + frequency * run.products_step;
+    for (std::int64_t i = 0; i < all.products; ++i, g.a += all.a_step, g.c += all.c_step)
       product.gemm(g, 0, g.m, 0, g.n, nullptr);
-    }
   }
 
   /// Rows of a tile of the product.

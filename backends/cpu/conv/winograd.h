@@ -16,6 +16,20 @@ namespace modelflow::cpu {
 /// Of three axes, the first may have so many taps.
 constexpr std::int64_t kMostWinogradTaps = 64;
 
+/// Taps along the first of three axes.
+struct Taps {
+  std::int64_t first, last;
+  std::int64_t count() const { return last - first; }
+};
+
+/// Those with which any of `count` planes of y from `plane` on sees a plane of x, and no padding.
+static inline Taps taps_inside(std::int64_t front, std::int64_t taps, std::int64_t depth, std::int64_t plane,
+                               std::int64_t count) {
+  const auto clamp = [taps](std::int64_t n, std::int64_t least) { return n < least ? least : n > taps ? taps : n; };
+  const std::int64_t first = clamp(front - plane - (count - 1), 0);
+  return {first, clamp(depth + front - plane, first)};
+}
+
 struct WinogradRun {
   ConvProblem problem;                 ///< channels last on both sides
   std::int64_t m;                      ///< 2 or 4
@@ -30,6 +44,13 @@ struct WinogradRun {
   std::int64_t slices() const { return layers + problem.kernel_d - 1; }
   /// Tiles at one place of neighbouring planes; of images, single tiles.
   std::int64_t stacks() const { return problem.batch * deep * down * across; }
+  /// The first plane of y of a stack.
+  std::int64_t plane(std::int64_t stack) const { return stack / (down * across) % deep * layers; }
+  /// The taps that tiles need.
+  Taps taps() const {
+    return deep > 1 ? Taps{0, problem.kernel_d}
+                    : taps_inside(problem.front, problem.kernel_d, problem.depth, 0, layers);
+  }
 };
 
 /// Winograd's method as one instruction set computes it.

@@ -58,8 +58,7 @@ struct Place {
 /// Of the first tile of a stack.
 Place place_of(const WinogradRun& run, std::int64_t stack) {
   const std::int64_t column = stack % run.across, row = stack / run.across % run.down;
-  const std::int64_t behind = stack / run.across / run.down;
-  return {behind / run.deep, behind % run.deep * run.layers, row * run.m, column * run.m};
+  return {stack / run.across / run.down / run.deep, run.plane(stack), row * run.m, column * run.m};
 }
 
 /// With m = 4 a result is as exact as the largest numbers of its tile are: what they add to those that do not see them
@@ -280,11 +279,12 @@ void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t las
   const ConvProblem& p = run.problem;
   for (std::int64_t stack = first; stack < last; ++stack) {
     const Place place = place_of(run, stack);
+    const std::int64_t read = run.taps().first;  // slices in front of it are not
     for (std::int64_t slice = 0; slice < run.slices(); ++slice, v += run.pixel) {
       const std::int64_t z = place.plane - p.front + slice;
       const bool inside = z >= 0 && z < p.depth;
       *far++ = inside && tile(run, place, z, v);
-      for (std::int64_t f = 0; !inside && f < run.frequencies(); ++f)
+      for (std::int64_t f = 0; !inside && slice >= read && f < run.frequencies(); ++f)
         __builtin_memset(v + f * run.v_step, 0, static_cast<std::size_t>(p.channels) * sizeof(float));
     }
   }
