@@ -100,6 +100,36 @@ Rule before(std::string name, std::string doc, Pattern from, Meaning meaning) {
   return {std::move(name), std::move(doc), std::move(from), {fits}, into};
 }
 
+/// The layer with the number in its bias, and the view of it: parts of a modulation (1 + scale) stand so in diffusion
+/// transformers.
+Rule behind_view(std::string name, std::string doc, bool negated) {
+  const Pattern layer = open(op_any({"Conv", "ConvTranspose", "Gemm", "MatMul"}, {any("x")}, "linear"));
+  const Pattern biased = open(op("MatMul", {any("x")}, "linear")) + constant("b");
+  const Pattern viewed =
+      open(op_any({"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose"}, {either({biased, layer})}, "view"));
+  const Condition fits = [](const Match& m) -> Verdict {
+    std::string why;
+    const std::optional<LinearOp> op = LinearOp::of(m.node("linear"), &why);
+    if (!op) return no(why);
+    if (m["b"] && !op->over_outputs(m.constant("b"))) return no("the bias is not per channel", m["b"]->name());
+    const Value &c = m.value("c"), &y = *m.node("view").output();
+    const bool raises = m.constant("c").rank() > rank_of(&y).value_or(0);
+    if (raises || m.constant("c").elements() != 1) return no("it is not one number for all elements", c.name());
+    return op->over_outputs(m.constant("c").reshaped({})) ? yes() : no("it is of another type", c.name());
+  };
+  const auto into = [negated](const Match& m, Build& build) -> std::vector<Value*> {
+    LinearOp op = *LinearOp::of(m.node("linear"));
+    if (m["b"]) op.shift_outputs(*op.over_outputs(m.constant("b")));
+    const Affine affine = (negated ? minus : plus)(*op.over_outputs(m.constant("c").reshaped({})));
+    op.shift_outputs(affine.shift);
+    std::vector<Value*> inputs = m.node("view").inputs(), made = op.build(build, m["x"]);
+    if (made.empty()) return made;
+    inputs[0] = made[0];
+    return {&build.op(m.node("view").op(), inputs, m.node("view").attrs)};
+  };
+  return {std::move(name), std::move(doc), negated ? viewed - constant("c") : viewed + constant("c"), {fits}, into};
+}
+
 // A bare MatMul followed by an Add is already its biased form: folding it would give the same two nodes.
 Verdict takes_bias(const Match& m) {
   return m.node("linear").op() == "MatMul" ? no("MatMul has no bias input: the Add is its bias") : yes();
@@ -120,6 +150,8 @@ Pass fold_affine() {
       after("div-into-biased-matmul", "(MatMul + b) / c -> MatMul + b with scaled constants", biased / c, over),
       after("add-into-biased-matmul", "(MatMul + b) + c -> MatMul + (b + c)", biased + c, plus),
       after("sub-into-biased-matmul", "(MatMul + b) - c -> MatMul + (b - c)", biased - c, minus),
+      behind_view("add-behind-view", "view of linear(x) + number -> view of linear with another bias", false),
+      behind_view("sub-behind-view", "view of linear(x) - number -> view of linear with another bias", true),
       before("mul-into-next", "linear(x * c) -> linear with scaled weights", linear(x * c), times),
       before("div-into-next", "linear(x / c) -> linear with scaled weights", linear(x / c), over),
       before("add-into-next", "linear(x + c) -> linear with another bias (no padding)", linear(x + c), plus),

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "modelflow/pass.h"
 #include "passes/clean/clean.h"
 #include "passes/graph/facts.h"
 
@@ -77,11 +78,14 @@ bool stands_in(const Node& twin, const Node& node) {
   return true;
 }
 
+/// Fused ops too: Transposes and the like may have told them apart until layout took these.
+bool told_by_inputs(const Node& node) { return deterministic(node) || fused_op(node); }
+
 int merge_nodes(Graph& graph) {
   std::unordered_multiset<Node*, SameCall, SameCall> seen;
   std::vector<Node*> nodes;
   for (const auto& node : graph.nodes())
-    if (deterministic(*node) && node->op() != "Constant" && !node->inputs().empty()) nodes.push_back(node.get());
+    if (told_by_inputs(*node) && node->op() != "Constant" && !node->inputs().empty()) nodes.push_back(node.get());
   int changes = 0;
   for (Node* node : nodes) {
     Node* twin = nullptr;

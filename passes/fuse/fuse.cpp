@@ -1,6 +1,7 @@
 // The stage fuse, in running order: many nodes become one fused op.
 #include "passes/fuse/fuse.h"
 
+#include "passes/clean/clean.h"
 #include "passes/normalize/normalize.h"
 #include "passes/passes.h"
 #include "passes/quantize/quantize.h"
@@ -18,6 +19,8 @@ Stage fuse(const Options&) {
               fuse_attention(),          // products around a softmax and their projections, before these are products
               split_products(),          // of which no attention took the whole
               normalize_linear(),        // layers whose rows attention gives in another order than they are wanted in
+              duplicates(),              // parts of products that are one and the same
+              fold_affine(),             // what follows only a part: the 1 of 1 + scale in a diffusion transformer
               fuse_conv(),               // Conv, then what follows it: bias, activation, residual
               fuse_batch_norm(),         // what no weights took, in front of these convolutions
               fuse_matmul(),             // MatMul and Gemm, their transposes and scale, then the same epilogue
