@@ -17,12 +17,26 @@ bool all_ones(const Shape& shape, std::size_t from) {
   return true;
 }
 
+/// [N,C,1,1] -> anything else: its elements lie in the same order either way.
+std::optional<Role> single_pixel_role(const Node& node, const Shape& in, const Shape& out) {
+  std::vector<Dim> last = in.dims();
+  std::rotate(last.begin() + 1, last.begin() + 2, last.end());
+  const std::optional<Ints> target = reshape_target(last, out.dims());
+  if (!target || (refuses_empty(*target) && !fails_when_empty(node))) return {};
+  Role role{.inputs = {0}, .output = false};
+  role.make = [target = *target](Move& move) {
+    return Outputs{move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(target))}, {}).output()};
+  };
+  return role;
+}
+
 /// [N,C,1,1] -> [N,C], and [N,C,H,W] -> [N,C,...] that keeps batch and channels.
 std::optional<Role> reshape_role(const Node& node, Facts& facts) {
   const Shape in = facts.extents.of(*node.input(0)), out = facts.extents.of(*node.output());
   if (!in.has_rank() || !out.has_rank() || in.rank() < 3 || out.rank() < 2) return {};
   const std::size_t rank = out.rank();
-  if (!(in[0] == out[0]) || !(in[1] == out[1])) return {};
+  if (!(in[0] == out[0]) || !(in[1] == out[1]))
+    return all_ones(in, 2) ? single_pixel_role(node, in, out) : std::nullopt;
   Ints target = {0};
   if (rank == 2) {
     if (!all_ones(in, 2)) return {};

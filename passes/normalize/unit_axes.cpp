@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "modelflow/modelflow.h"
+#include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
 #include "passes/normalize/normalize.h"
 
@@ -18,10 +19,9 @@ std::optional<std::int64_t> unit_axis(const Node& view) {
 }
 
 /// The convolution does nothing along the axis, which has an extent of 1 then, or it could not be dropped.
-Verdict idle_along(const Node& view, const Match& m) {
-  const std::optional<std::int64_t> axis = unit_axis(view);
+Verdict idle_along(std::optional<std::int64_t> axis, const Match& m) {
   const Dims& w = m.constant("w").dims();
-  if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is added or dropped", view.label());
+  if (!axis || *axis < 2 || w.size() < 4) return no("no spatial axis is added or dropped", m.node("conv").label());
   const std::size_t spatial = w.size() - 2, i = static_cast<std::size_t>(*axis) - 2;
   const Attrs& conv = m.node("conv").attrs;
   const Ints strides = conv.ints("strides", Ints(spatial, 1)), pads = conv.ints("pads", Ints(2 * spatial, 0));
@@ -33,17 +33,28 @@ Verdict idle_along(const Node& view, const Match& m) {
   return yes();
 }
 
-Verdict idle_behind(const Match& m) { return idle_along(m.root(), m); }
+Verdict idle_behind(const Match& m) { return idle_along(unit_axis(m.root()), m); }
+
+/// The axis of extent 1 that the view in front adds, or may have added: what a Reshape is merged of tells nobody.
+std::optional<std::int64_t> added_axis(const Match& m) {
+  const Value& x = m.value("x");
+  const Node* added = x.producer();
+  if (!added || &added->graph() != &x.graph()) return {};
+  if (added->is("Unsqueeze")) return unit_axis(*added);
+  for (std::size_t i = 2; added->is("Reshape") && i < rank_of(&x).value_or(0); ++i)
+    if (x.shape()[i] == Dim(1) && idle_along(static_cast<std::int64_t>(i), m)) return static_cast<std::int64_t>(i);
+  return {};
+}
 
 /// The added axis is dropped again, at once or within a Reshape, which the Unsqueeze becomes part of.
 Verdict idle_in_front(const Match& m) {
-  const Node* added = m.value("x").producer();
-  if (!added || !added->is("Unsqueeze")) return no("nothing adds an axis", m.value("x").name());
+  const std::optional<std::int64_t> axis = added_axis(m);
+  if (!axis) return no("nothing adds an axis", m.value("x").name());
   const Value& result = *m.root().output();
   const bool dropped = !result.is_graph_output() && std::ranges::all_of(result.uses(), [](const Use& use) {
     return use.node->is("Reshape") || use.node->is("Squeeze");
   });
-  return dropped ? idle_along(*added, m) : no("the axis stays", result.name());
+  return dropped ? idle_along(axis, m) : no("the axis stays", result.name());
 }
 
 Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
@@ -57,16 +68,9 @@ Attrs without(Attrs attrs, std::size_t i, std::size_t spatial) {
   return attrs;
 }
 
-/// The view with another input.
-Value& of(const Node& view, Value& x, Build& build) {
-  std::vector<Value*> inputs = view.inputs();
-  inputs[0] = &x;
-  return build.op(view.op(), inputs, view.attrs);
-}
-
-/// The convolution of `x`, which lacks the axis of the view.
-Value& over_the_others(const Match& m, const Node& view, Value& x, Build& build) {
-  const auto i = static_cast<std::size_t>(*unit_axis(view)) - 2;
+/// The convolution of `x`, which lacks the axis.
+Value& over_the_others(const Match& m, std::int64_t axis, Value& x, Build& build) {
+  const auto i = static_cast<std::size_t>(axis) - 2;
   const Tensor& w = m.constant("w");
   Dims dims = w.dims();
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i + 2));
@@ -76,12 +80,15 @@ Value& over_the_others(const Match& m, const Node& view, Value& x, Build& build)
 }
 
 std::vector<Value*> squeezed_before(const Match& m, Build& build) {
-  return {&over_the_others(m, m.root(), of(m.root(), m.value("x"), build), build)};
+  const std::int64_t axis = *unit_axis(m.root());
+  return {&over_the_others(m, axis, with_axes(build, "Squeeze", m.value("x"), {axis}), build)};
 }
 
 std::vector<Value*> unsqueezed_behind(const Match& m, Build& build) {
+  const std::int64_t axis = *added_axis(m);
   const Node& added = *m.value("x").producer();
-  return {&of(added, over_the_others(m, added, *added.input(0), build), build)};
+  Value& x = added.is("Unsqueeze") ? *added.input(0) : with_axes(build, "Squeeze", m.value("x"), {axis});
+  return {&with_axes(build, "Unsqueeze", over_the_others(m, axis, x, build), {axis})};
 }
 
 /// What was added in front of the Transpose is dropped behind it.
@@ -122,7 +129,7 @@ Pass drop_unit_axes() {
                   .into = squeezed_before};
   const Rule behind{
       .name = "unsqueeze-conv",
-      .doc = "Unsqueeze, Conv with a window of 1 along the new axis, Reshape or Squeeze -> Conv, Unsqueeze",
+      .doc = "Unsqueeze or Reshape, Conv with a window of 1 along the new axis, Reshape or Squeeze -> Conv, Unsqueeze",
       .from = conv,
       .when = {idle_in_front},
       .into = unsqueezed_behind};
