@@ -100,11 +100,21 @@ class Builder {
 
   int cost_of_form(const Heads& heads) const {
     const bool alone = heads.read_only_by(found_.nodes);
-    if (heads.form == Form::bnsh) return alone ? 1 : 0;
+    if (heads.form == Form::bnsh) return !alone ? 0 : adds_unit_axis(heads) ? kTurned + 1 : 1;
     if (heads.form == Form::bnhs) return 3;
     if (heads.form == Form::bsh) return !heads.whole() ? kUseless : !alone ? 2 : turned_before(heads) ? kTurned : 0;
     if (heads.form == Form::bsnd) return !heads.size.known() ? kUseless : alone ? 0 : 2;
     return heads.whole() ? kTurned : kUseless;
+  }
+
+  /// The axis of a single head, which a Reshape added, for this alone, to rows that can be read as they are.
+  bool adds_unit_axis(const Heads& heads) const {
+    const auto inside = [&](const Use& use) { return found_.nodes.contains(use.node); };
+    const Node* node = heads.value->producer();
+    if (heads.value->is_graph_output() || !std::ranges::all_of(heads.value->uses(), inside)) return false;
+    if (!node || heads.heads != 1 || !(node->is("Reshape") || node->is("Unsqueeze"))) return false;
+    const Shape &rows = node->input(0)->shape(), &all = heads.value->shape();
+    return rows.has_rank() && rows.rank() == 3 && rows[0] == all[0] && rows[1] == all[2] && rows[2] == all[3];
   }
 
   /// No better than what the Transpose reads, where a scale may stand in front of it.

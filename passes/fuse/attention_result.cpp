@@ -1,6 +1,8 @@
 // What follows the product with the values and only moves its elements becomes the layout of the result.
 #include "passes/fuse/attention_result.h"
 
+#include <algorithm>
+
 #include "modelflow/pattern.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
@@ -32,6 +34,15 @@ std::optional<Form> form_of(const std::vector<StridedView::Axis>& axes, const Sh
   if (match({{0}, {2}, {1, 3}})) return Form::bsh;
   if (match({{0, 2}, {1, 3}})) return Form::rows;
   if (match({{0}, {2}, {1}, {3}})) return Form::bsnd;
+  if (axes.size() >
+      4) {  // with axes of extent 1 among heads and size, as the windows of a single one leave them (Hiera)
+    std::vector<StridedView::Axis> fewer = axes;
+    const auto unit = std::find_if(fewer.begin() + 2, fewer.end(), [](const auto& runs) { return runs.empty(); });
+    if (unit == fewer.end()) return {};
+    fewer.erase(unit);
+    const std::optional<Form> form = form_of(fewer, source);
+    return form == Form::bsnd ? form : std::nullopt;
+  }
   if (match({{2}, {0}, {1, 3}})) return Form::sbh;
   if (match({{2, 0}, {1, 3}})) return Form::sequence_rows;
   if (match({{0}, {1}, {2}, {3}})) return Form::bnsh;
@@ -112,7 +123,12 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
     reshape(*open_target(to.end->shape(), 1));
     return *value;
   }
-  if (to.form == Form::bsnd) reshape({0, 0, heads, to.end->shape()[3].value()});
+  if (to.form == Form::bsnd) {
+    Ints target = {0, 0};
+    const Shape& end = to.end->shape();
+    for (std::size_t i = 2; i < end.rank(); ++i) target.push_back(i == 2 && end.rank() == 4 ? heads : end[i].value());
+    reshape(target);
+  }
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});
   return *value;
 }

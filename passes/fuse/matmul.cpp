@@ -1,11 +1,14 @@
 // MatMul and Gemm -> modelflow.MatMul: transposes of the last two dims and scalar factors around the product become
 // attributes, then bias, activation and residual sum follow.
+#include <algorithm>
+
 #include "modelflow/modelflow.h"
 #include "passes/fuse/fuse.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/epilogue.h"
 #include "passes/graph/facts.h"
 #include "passes/graph/folded.h"
+#include "passes/graph/imported_weights.h"
 #include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
@@ -83,6 +86,21 @@ Value* repeated_weights(const Node& product, Extents& extents) {
   return a[a.rank() - 2] == w[0] && a.back() == w[1] ? expand->input(0) : nullptr;
 }
 
+/// Weights that only layers like this one read are transposed here, once: one body fewer than with an attribute that
+/// says so. No copy is made beside what others read (embeddings), nor of what is large, whose bytes the original
+/// shares; those that came in 8 bits stay as they arrived.
+void turn_weights(Product& product, const Options& options) {
+  const Tensor* weights = product.b->constant();
+  const auto alike = [](const Use& use) {
+    return use.index == 1 && use.node->is("Gemm") && use.node->attrs.integer("transB") != 0;
+  };
+  if (!product.trans_b || !weights || weights->rank() != 2 || !std::ranges::all_of(product.b->uses(), alike)) return;
+  if (static_cast<double>(weights->bytes()) > options.max_fold_bytes) return;
+  if (weights->dtype() != DType::f32 || weights->elements() == 0 || imported_weights(*product.b, 0)) return;
+  product.b = &product.b->graph().add_constant(transposed(*weights, {1, 0}), product.b->name());
+  product.trans_b = false;
+}
+
 Attrs fused_attrs(const Product& product) {
   Attrs attrs;
   attrs.set("trans_a", product.trans_a ? 1 : 0)
@@ -120,6 +138,7 @@ Node* convert(Node& node, Context& context, Extents& extents) {
     context.miss("matmul", &node, verdict.reason);
     return nullptr;
   }
+  turn_weights(*product, context.options);
   std::vector<Value*> inputs = {in_graph(graph, product->a), in_graph(graph, product->b)};
   if (product->bias) inputs.push_back(in_graph(graph, product->bias));
   Node* fused =
