@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "src/onnx/derived.h"
 
@@ -40,6 +41,29 @@ Dim joined_floors(const Dim& dim, std::int64_t divisor) {
   return {};
 }
 
+/// The terms whose sum the dim is; none where names of symbols look like sums.
+std::vector<Dim> terms_of(const Dim& dim) {
+  std::vector<Dim> terms;
+  Dim sum = 0;
+  const std::string text = dim.str();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min({text.find(" + ", at), text.find(" - ", at), text.size()});
+    const Dim term = Dim::parse(text.substr(at, end - at));
+    terms.push_back(at > 0 && text[at - 2] == '-' ? Dim(0) - term : term);
+    sum = sum + terms.back();
+    at = end == text.size() ? end : end + 3;
+  }
+  return sum == dim ? terms : std::vector<Dim>();
+}
+
+/// What the divisor divides of the terms, divided; 0 where it divides none.
+Dim divided_terms(const Dim& dim, std::int64_t divisor) {
+  Dim total = 0;
+  for (const Dim& term : terms_of(dim))
+    if (const Dim exact = term.divided_by(Dim(divisor)); !exact.unknown()) total = total + exact;
+  return total;
+}
+
 }  // namespace
 
 Dim floor_div(const Dim& dim, std::int64_t divisor) {
@@ -54,8 +78,12 @@ Dim floor_div(const Dim& dim, std::int64_t divisor) {
   const Dim exact = symbolic.divided_by(Dim(divisor));  // then the rest of the constant is below 1
   if (!exact.unknown()) return exact + Dim(whole);
   if (Dim joined = joined_floors(dim, divisor); !joined.unknown()) return joined;
-  const Dim rest = symbolic + (Dim(constant) - Dim(whole) * Dim(divisor));
-  if (!never_negative(rest)) return {};
+  const Dim rest = symbolic + (Dim(constant) - Dim(whole) * Dim(divisor)), divided = divided_terms(symbolic, divisor);
+  if (!(divided == Dim(0))) return floor_div(rest - divided * Dim(divisor), divisor) + divided + Dim(whole);
+  if (!never_negative(rest)) {
+    const Dim turned = Dim(divisor - 1) - rest;  // floor(-n / d) is -ceil(n / d)
+    return never_negative(turned) ? Dim(whole) - floor_div(turned, divisor) : Dim();
+  }
   return derived_symbol("floor", rest, "_by" + std::to_string(divisor)) + Dim(whole);
 }
 

@@ -197,10 +197,12 @@ Result divide(const ShapeArgs& args) {
   });
 }
 
+// The rest has the sign of the divisor, with fmod that of the dividend.
 Result modulo(const ShapeArgs& args) {
-  return elementwise(args, [](const Dim& a, const Dim& b) {
-    if (!a.known() || !b.known() || a.value() < 0 || b.value() <= 0) return Dim();
-    return Dim(a.value() % b.value());
+  const bool of_dividend = args.node.attrs.integer("fmod") != 0;
+  return elementwise(args, [&](const Dim& a, const Dim& b) {
+    if (!b.known() || b.value() <= 0 || (of_dividend && !never_negative(a))) return Dim();
+    return a - floor_div(a, b.value()) * b;
   });
 }
 
