@@ -195,6 +195,19 @@ TEST(Infer, WhatIsPaddedToAMultipleDividesByIt) {
   EXPECT_EQ(inferred(text("Mod<fmod = 1>"), "p").find("by16"), std::string::npos);  // of a sign that nobody knows
 }
 
+TEST(Infer, ElementsOfARangeAreCounted) {
+  const auto text = [](const std::string& index, const std::string& type) {
+    return "(float[N,S] x) => (float[] y) <int64 at = {" + index +
+           "}, int64 two = {2}, int64 three = {3}, int64[1] list = {1}> { s = Shape<start = 1>(x)  n = Squeeze(s)" +
+           "  r = Range(two, n, three)  f = Cast<to = " + type +
+           ">(r)  e = Gather(f, at)  i = Cast<to = 7>(e)  m = Reshape(i, list)  y = ConstantOfShape(m) }";
+  };
+  EXPECT_EQ(inferred(text("0", "1"), "y"), "float32[2]");
+  EXPECT_EQ(inferred(text("4", "1"), "y"), "float32[14]");
+  EXPECT_EQ(inferred(text("-1", "1"), "y"), "float32[3*modelflow_floor_S_by3 - 1]");
+  EXPECT_EQ(inferred(text("0", "10"), "y").substr(0, 23), "float32[modelflow_dim_1");  // float16 rounds
+}
+
 TEST(Infer, AnAbsentAttributeIsItsDefault) {
   Model model = Model::from_text(R"((float[1,33] x) => (float[] y) <int64 step = {2}, int64 n = {4}> {
     y = STFT(x, step, , n)

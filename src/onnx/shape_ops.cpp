@@ -18,10 +18,14 @@ Result same(const ShapeArgs& args) {
   return list ? Result(*list) : std::nullopt;
 }
 
+bool is_wide(DType type) {
+  return type == DType::i64 || type == DType::i32 || type == DType::f32 || type == DType::f64;
+}
+
 // Only whole numbers are in the list, so rounding changes nothing. What the new type does not hold goes afterwards.
 Result cast(const ShapeArgs& args) {
   const auto to = static_cast<DType>(args.node.attrs.integer("to"));
-  if (to == DType::i64 || to == DType::i32 || to == DType::f32 || to == DType::f64) return same(args);
+  if (is_wide(to)) return same(args);
   const DimList* list = args.in(0);
   if (to != DType::boolean || !list) return {};
   DimList flags;
@@ -65,9 +69,28 @@ Result size(const ShapeArgs& args) {
   return x ? Result(DimList{x->shape().elements()}) : std::nullopt;
 }
 
+// Elements of a Range, first and last ones mostly: where they were not there, the run would fail.
+Result gather_counted(const ShapeArgs& args, const std::vector<std::int64_t>& indices) {
+  const auto producer = [](const Value* value) { return value ? value->producer() : nullptr; };
+  const Node* range = producer(args.node.input(0));
+  while (range && (range->is("Identity") || (range->is("Cast") && is_wide(range->output()->dtype()))))
+    range = producer(range->input(0));
+  if (!range || !range->is("Range")) return {};
+  const DimList *start = args.values.of(range->input(0)), *step = args.values.of(range->input(2));
+  const Shape& shape = range->output()->shape();
+  if (!start || !step || start->size() != 1 || step->size() != 1) return {};
+  DimList result;
+  for (const std::int64_t index : indices) {
+    const Dim count = index >= 0 ? Dim(0) : shape.has_rank() && shape.rank() == 1 ? shape[0] : Dim();
+    result.push_back(start->front() + (count + Dim(index)) * step->front());
+  }
+  return result;
+}
+
 Result gather(const ShapeArgs& args) {
   const DimList* data = args.in(0);
   auto indices = args.values.numbers(args.node.input(1));
+  if (!data && indices) return gather_counted(args, *indices);
   if (!data || !indices) return {};
   DimList result;
   auto length = static_cast<std::int64_t>(data->size());
