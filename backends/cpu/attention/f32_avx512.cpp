@@ -15,11 +15,8 @@ std::size_t panels(std::size_t n) { return f32_avx512.panels(n); }
 std::size_t round_up(std::size_t n) { return (n + 15) / 16 * 16; }
 std::size_t key_block(std::size_t keys) { return keys <= kWhole ? keys : kKeys; }
 
-/// Rows that a mask of its own for each row is fetched ahead.
-constexpr std::size_t kMaskRows = 8;
-
-/// What to bring into cache while a row is in work: the rows of y and of the mask, and the operands of the head that
-/// comes next. They lie far apart, in many pages, and would otherwise cost as much as a fifth of the time.
+/// What to bring into cache while a row is in work: the rows of y, and the operands of the head that comes next. They
+/// lie far apart, in many pages, and would otherwise cost as much as a fifth of the time.
 struct Ahead {
   const AttentionHead* next = nullptr;
   std::size_t keys = 0;  // of the next head, per row
@@ -32,8 +29,6 @@ struct Ahead {
 
   MODELFLOW_INLINE void row(const AttentionHead& h, std::size_t row) const {
     fetch(h.y + row * h.y_row, h.width);
-    if (h.mask.stride.row && h.mask.stride.column && row + kMaskRows < h.rows)
-      fetch(h.mask.numbers + (row + kMaskRows) * h.mask.stride.row, h.keys);
     if (!next) return;
     fetch(next->q + row * next->q_row, next->depth);
     for (std::size_t j = row * keys; j < least(row * keys + keys, next->keys); ++j) {

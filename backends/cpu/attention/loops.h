@@ -86,6 +86,7 @@ void apply_mask(const AttentionMask& mask, std::size_t n, float* s) {
 void hide_scores(const AttentionHead& h, const AttentionMask& mask, std::size_t row, std::size_t key, std::size_t n,
                  std::size_t end, float* s) {
   if (h.whole && h.causal.first) hide(h, row, key, n, s);
+  mask.fetch(h.rows - row, n);
   apply_mask(mask, n, s);
   if (h.whole && !h.causal.first) hide(h, row, key, n, s);
   for (std::size_t j = n; j < end; ++j) s[j] = kNothing;

@@ -78,6 +78,7 @@ MODELFLOW_INLINE __m512 largest(float* s, std::size_t n, const AttentionMask& ma
 /// The same with all that hides keys; the n keys begin at `key`, where `mask` begins too.
 MODELFLOW_INLINE __m512 largest_left(const AttentionHead& h, const AttentionMask& mask, std::size_t row,
                                      std::size_t key, std::size_t n, float* s) {
+  mask.fetch(h.rows - row, n);
   if (!h.whole) return largest(s, n, mask);
   if (h.causal.first) hide(h, row, key, n, s);
   const __m512 best = largest(s, n, mask);
