@@ -191,7 +191,7 @@ extern const FusedOp matmul_op = {
     .doc =
         "Matrix product with batch broadcasting, scale, bias of columns or rows, activation and residual sum or "
         "factor.",
-    .names = 7,
+    .names = 6,
     .min_inputs = 2,
     .max_inputs = 4,
     .input_types = {DType::f32},

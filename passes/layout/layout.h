@@ -17,6 +17,7 @@ Pass absorb_pre_activations();
 Pass absorb_upsamples();
 Pass plain_concats();
 Pass unit_transposes();
+Pass fuse_transposes();
 Pass pick_slices();
 
 }  // namespace modelflow::passes

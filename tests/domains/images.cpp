@@ -1,5 +1,6 @@
 // What works on images with channels: pools, repeated pixels, gates, group norms, and steps in and out of 8 bits.
 #include <algorithm>
+#include <numeric>
 
 #include "src/core/bf16.h"
 #include "tests/domains/domain.h"
@@ -89,6 +90,18 @@ bool concat(const Chosen& c, Operands& made) {
               made.normal({c.number("batch"), image[0] * growing[0] / down, image[1] * growing[1] / across, channels}));
   }
   made.call.attrs.set("factors", factors).set("groups", Ints{groups});
+  return true;
+}
+
+/// Axes in the order that sorting drawn numbers gives.
+bool transpose(const Chosen& c, Operands& made) {
+  const Dims x = c.list("shape");
+  Ints perm(x.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  for (std::size_t i = perm.size(); i > 1; --i)
+    std::swap(perm[i - 1], perm[static_cast<std::size_t>(made.below(static_cast<std::int64_t>(i)))]);
+  made.feed("x", made.normal(x));
+  made.call.attrs.set("perm", perm);
   return true;
 }
 
@@ -223,6 +236,12 @@ std::vector<Domain> image_domains() {
       {"QPool", pool_axes(), pool, {}, {"count_include_pad"}},
       {"Upsample", upsample_axes(), upsample, kAll},
       {"QUpsample", factors, repeated},
+      {"Transpose",
+       {words("shape", {"1", "7", "0,3", "3,0,2", "5,1", "33,17", "130,70", "16,16", "2,3,4", "1,31,1,18", "4,16,65",
+                        "129,2,66", "2,3,5,7", "3,17,2,34", "2,2,2,2,2", "3,1,4,1,20", "2,3,2,19,5", "1,2,3,4,5,6"}),
+        numbers("draw", {0, 1, 2, 3, 4, 5, 6, 7})},
+       transpose,
+       kAll},
       {"Concat",
        {numbers("batch", {0, 1, 2}), numbers("inputs", {2, 3, 5, 8}), words("size", {"1,1", "2,3", "5,2", "8,8"}),
         words("factors", {"1,1", "2,2", "1,3", "4,2"}), flag("first"), kChannels, numbers("in_turn", {1, 1, 2, 3, 4}),

@@ -20,7 +20,7 @@ constexpr VectorCode kCode = {
     .softmax = {softmax_row, softmax_columns},
     .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_squares, shift_and_scale_rows},
     .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, max_windows, mean_windows, scale_rows,
-                 scale, sum, vector_by<float>, vector_by<std::int8_t>, to_bf16, from_bf16},
+                 scale, sum, vector_by<float>, vector_by<std::int8_t>, to_bf16, from_bf16, transpose},
     .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},
     .products = {small_product, column_squares},
     .resize = {across, between},

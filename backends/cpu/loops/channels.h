@@ -40,6 +40,9 @@ struct ChannelLoops {
   /// y[i] = x[i] in bfloat16, and back.
   void (*narrow)(const float* x, std::size_t n, std::uint16_t* y);
   void (*widen)(const std::uint16_t* x, std::size_t n, float* y);
+  /// y[j * y_step + i] = x[i * x_step + j] for i < rows, j < columns.
+  void (*transpose)(const float* x, std::size_t x_step, float* y, std::size_t y_step, std::size_t rows,
+                    std::size_t columns);
   static constexpr std::size_t kPanel = 64;
 };
 

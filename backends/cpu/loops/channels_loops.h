@@ -5,6 +5,7 @@
 
 #include "backends/cpu/loops/channels.h"
 #include "backends/cpu/vector/convert.h"
+#include "backends/cpu/vector/transpose.h"
 
 namespace modelflow::cpu {
 namespace {
