@@ -30,7 +30,8 @@ class ConvTranspose : public Implementation {
     ConvTransposeLaunch c = {};
     c.number = shared_number(kOp, call);
     const Dims y = read(call.input(0).dims, c);
-    c.epilogue = {nullptr, nullptr, nullptr, EpilogueLaunch::Residual::none, 1, activation_};
+    c.epilogue.scale = 1;
+    c.epilogue.activation = activation_;
     if (has_bias_) {
       const View bias = call.input(2);
       if (bias.dims.size() != 1 || bias.dims[0] != weights_[1]) fail("bias does not fit the result");

@@ -14,11 +14,15 @@ template <class OpAttrs>
 EpilogueLaunch epilogue_of(const char* op, const Invocation& call, const OpAttrs& attrs,
                            const ActivationSpec& activation, std::int64_t columns, const Dims& y) {
   const auto fail = [op](const char* why) { throw Error(ErrorKind::invalid_input, std::string(op) + ": " + why); };
-  EpilogueLaunch epilogue = {nullptr, nullptr,   nullptr, static_cast<EpilogueLaunch::Residual>(attrs.residual),
-                             1,       activation};
+  EpilogueLaunch epilogue = {};
+  epilogue.use = static_cast<EpilogueLaunch::Residual>(attrs.residual);
+  epilogue.scale = 1;
+  epilogue.activation = activation;
+  if constexpr (requires { attrs.row_bias; }) epilogue.row_bias = attrs.row_bias;
   if (attrs.has_bias) {
     const View bias = call.input(attrs.bias_index());
-    if (bias.dims.size() != 1 || bias.dims[0] != columns) fail("bias does not fit the result");
+    const Dims wanted = epilogue.row_bias ? Dims{y[y.size() - 2], 1} : Dims{columns};
+    if (!std::ranges::equal(bias.dims, wanted)) fail("bias does not fit the result");
     epilogue.bias = bias.data;
   }
   if constexpr (requires { attrs.has_slopes; }) {

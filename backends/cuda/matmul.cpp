@@ -39,7 +39,8 @@ class MatMul : public Implementation {
   }
 
  private:
-  /// Extents, and where the matrices of each product begin. All rows of a are one product where b is one matrix.
+  /// Extents, and where the matrices of each product begin. All rows of a are one product where b is one matrix and no
+  /// bias tells rows of different matrices apart.
   Dims read(const Invocation& call, MatMulLaunch& g) const {
     const View a = call.input(0), b = call.input(1);
     if (a.dims.size() < 2 || b.dims.size() < 2) fail("rank below 2");
@@ -53,7 +54,7 @@ class MatMul : public Implementation {
     y.insert(y.end(), {g.m, g.n});
     g.products = static_cast<std::int64_t>(batches.elements());
     g.batches = places_of(kOp, batches, 2);
-    if (element_count(b.dims.first(rb - 2)) == 1 && !attrs_.trans_a) {
+    if (element_count(b.dims.first(rb - 2)) == 1 && !attrs_.trans_a && !attrs_.row_bias) {
       g.m *= g.products;
       g.products = std::min<std::int64_t>(g.products, 1);
     }
@@ -75,7 +76,6 @@ Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_axes(call); !verdict) return verdict;
   for (std::size_t i = 0; i < 2; ++i)
     if (!call.in(i).shape.has_rank()) return no("its rank is unknown", call.in(i).name);
-  if (MatMulAttrs(call).row_bias) return no("is a bias of rows", call.in(2).name);
   return yes();
 }
 

@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kPlainThreads) plain_product(const MatMulLaunc
   };
   plain_block(g.k, fetch, [&](int r, int c, float sum) {
     const std::int64_t row = row0 + r, column = column0 + c, y = at.y + row * g.n + column;
-    if (row < g.m && column < g.n) static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sum, column, y));
+    if (row >= g.m || column >= g.n) return;
+    static_cast<T*>(g.y)[y] = static_cast<T>(finished<T>(g.epilogue, sum, column, y, row));
   });
 }
 

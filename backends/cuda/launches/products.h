@@ -7,13 +7,15 @@
 namespace modelflow::cuda {
 
 /// activation(sum * scale + bias, the residual before) and the residual after it, added or multiplied. In front of the
-/// activation, what is negative is multiplied by the slope of its column: PRelu, where the activation is none.
+/// activation, what is negative is multiplied by the slope of its column: PRelu, where the activation is none. A bias
+/// is of columns, or of the rows of a matrix.
 struct EpilogueLaunch {
   enum class Residual : std::int32_t { none, before, after, times };
   const void *bias, *residual, *slopes;  ///< null where there is none
   Residual use;
   float scale;
   ActivationSpec activation;
+  bool row_bias;
 };
 
 /// y = epilogue(a b): products of [m, k] and [k, n], either of which may lie transposed, on tensor cores or not.
