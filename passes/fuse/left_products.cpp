@@ -9,6 +9,7 @@
 #include "passes/graph/edits.h"
 #include "passes/graph/epilogue.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/precision.h"
 #include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
@@ -64,8 +65,8 @@ int rewrite(const Chain& chain, Context& context, Extents& extents) {
 }
 
 int run(Graph& graph, Context& context) {
-  // In lower precision weights stand on the right; before opset 10 no body says how often they are there.
-  if (context.options.precision != Precision::f32 || context.model.opset() < 10) return 0;
+  // Ops of lower precision have their weights on the right; before opset 10 no body says how often they are there.
+  if (!keeps_ops(context.options) || context.model.opset() < 10) return 0;
   const std::uint64_t version = graph.version();
   Extents extents;
   int changes = 0;

@@ -1,4 +1,4 @@
-// Which precisions reach convolutions.
+// Which precisions reach convolutions, and which change no op.
 #include "passes/graph/precision.h"
 
 #include "modelflow/pass.h"
@@ -25,6 +25,12 @@ bool replaces_convolutions(const Options& options) {
 
 bool quantizes_convolutions(const Options& options) {
   return options.precision == Precision::i8 || options.precision == Precision::automatic;
+}
+
+bool keeps_ops(const Options& options) {
+  if (options.precision == Precision::f32) return true;
+  const bool in_16_bits = options.precision == Precision::f16 || options.precision == Precision::bf16;
+  return in_16_bits && half_type(options) != DType::undefined;
 }
 
 }  // namespace modelflow::passes

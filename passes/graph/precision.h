@@ -11,5 +11,7 @@ bool lowers_convolutions(const Options& options);
 bool replaces_convolutions(const Options& options);
 /// Whether they are wanted in 8 bits.
 bool quantizes_convolutions(const Options& options);
+/// Whether every op stays what it is: in float32, or in 16 bits throughout on a GPU.
+bool keeps_ops(const Options& options);
 
 }  // namespace modelflow::passes
