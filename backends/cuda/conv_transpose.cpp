@@ -47,7 +47,7 @@ class ConvTranspose : public Implementation {
   }
 
  private:
-  /// Geometry from x; one axis is an image of one row.
+  /// Geometry from x; one axis is an image of one row, two are one plane of a volume.
   Dims read(std::span<const std::int64_t> x, ConvTransposeLaunch& c) const {
     if (x.size() != weights_.size()) fail("x is not of the rank of the weights");
     if (x.back() != weights_[0]) fail("x has other channels than the weights");
@@ -57,8 +57,12 @@ class ConvTranspose : public Implementation {
     const auto small = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
     c.pixels = element_count(x.first(x.size() - 1));
     c.width = x[x.size() - 2];
+    c.height = x.size() > 4 ? x[x.size() - 3] : 1;
     c.channels = small(weights_[0]), c.filters = small(weights_[1]);
-    c.kernel_h = small(weights_.size() > 3 ? weights_[2] : 1), c.kernel_w = small(weights_.back());
+    const auto kernel = [&](std::size_t from_last) {
+      return small(weights_.size() >= 2 + from_last ? weights_[weights_.size() - from_last] : 1);
+    };
+    c.kernel_d = kernel(3), c.kernel_h = kernel(2), c.kernel_w = kernel(1);
     return y;
   }
 
@@ -74,8 +78,8 @@ Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_numbers(call); !verdict) return verdict;
   const Operand& w = call.in(1);
   if (!w.constant) return no("weights are not constant", w.name);
-  if (w.constant->rank() != 3 && w.constant->rank() != 4)
-    return no("has " + std::to_string(w.constant->rank()) + " axes, not 3 or 4", w.name);
+  if (w.constant->rank() < 3 || w.constant->rank() > 5)
+    return no("has " + std::to_string(w.constant->rank()) + " axes, not 3 to 5", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
   constexpr std::int64_t kMost = 1 << 20;  // tiles of results lie along an axis of the grid that ends there
   const bool many = element_count(std::span(w.constant->dims()).subspan(1)) > kMost || w.constant->dims()[0] > kMost;

@@ -29,19 +29,22 @@ std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
   }
 }
 
-extern const Kernel attention, conv, conv_transpose, matmul, matmul_nbits;
+extern const Kernel attention, channel_attention, conv, conv_transpose, matmul, matmul_nbits, talking_heads;
 extern const Kernel gru, lstm;
-extern const Kernel activation, concat, embedding, group_norm, layer_norm, pointwise, pointwise_scan, pool, reduce,
-    rotary, selective_scan, softmax, squeeze_excite, upsample;
+extern const Kernel activation, column_embedding, concat, embedding, group_norm, layer_norm, pointwise, pointwise_scan,
+    pool, reduce, rotary, scatter_add, selective_scan, softmax, squeeze_excite, upsample;
 extern const Kernel dequantize, qadd, qconv, qmatmul, qpool, qsqueeze_excite, quantize, qupsample;
 
 inline constexpr std::array kKernels = {
     &attention,
+    &channel_attention,
+    &talking_heads,
     &matmul,
     &matmul_nbits,
     &conv,
     &conv_transpose,
     &activation,
+    &column_embedding,
     &concat,
     &embedding,
     &group_norm,
@@ -51,6 +54,7 @@ inline constexpr std::array kKernels = {
     &pool,
     &reduce,
     &rotary,
+    &scatter_add,
     &selective_scan,
     &softmax,
     &squeeze_excite,

@@ -41,7 +41,9 @@ struct DeviceLibrary {
   bool (*capturing)(void* stream);  ///< what is put into it is recorded for a CUDA graph and does not run
 
   const char* (*activation)(const ActivationLaunch& launch, void* stream);
+  const char* (*channel_attention)(const ChannelAttentionLaunch& launch, void* stream);
   const char* (*channel_mean)(const ChannelMeanLaunch& launch, void* stream);
+  const char* (*column_embedding)(const ColumnEmbeddingLaunch& launch, void* stream);
   const char* (*copy_pixels)(const CopyLaunch& launch, void* stream);
   const char* (*embedding)(const EmbeddingLaunch& launch, void* stream);
   const char* (*group_norm)(const GroupNormLaunch& launch, void* stream);
@@ -57,9 +59,11 @@ struct DeviceLibrary {
   const char* (*recurrent)(const RecurrentLaunch& launch, void* stream);
   const char* (*reduce)(const ReduceLaunch& launch, void* stream);
   const char* (*rotary)(const RotaryLaunch& launch, void* stream);
+  const char* (*scatter_add)(const ScatterAddLaunch& launch, void* stream);
   const char* (*selective_scan)(const SelectiveScanLaunch& launch, void* stream);
   const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
+  const char* (*talking_heads)(const TalkingHeadsLaunch& launch, void* stream);
   const char* (*quantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*dequantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*qadd)(const QAddLaunch& launch, void* stream);

@@ -85,6 +85,7 @@ std::vector<Call> samples() {
     add(1, {{9, 8}}, {1}, 2);
     add(0, {{3, 2}, {5, 4}}, {0, 1}, 2);
     add(3, {{3, 0}, {3, 4}}, {0, 0}, 1);
+    add(2, std::vector<Dims>(70, {4, 3}), Ints(70, 1), 2);  // more than a kernel of a GPU takes at once
     return all;
   }();
   return made.calls;

@@ -10,14 +10,17 @@ namespace modelflow::cuda {
 namespace {
 
 __host__ __device__ inline std::int64_t columns_of(const ConvTransposeLaunch& c) {
-  return static_cast<std::int64_t>(c.kernel_h) * c.kernel_w * c.filters;
+  return static_cast<std::int64_t>(c.kernel_d) * c.kernel_h * c.kernel_w * c.filters;
 }
 
-/// Where in y the result of this pixel of x is that is computed in this column: [row, column, filter] of the window.
+/// Where in y the result of this pixel of x is that is computed in this column: [plane, row, column, filter] of the
+/// window. Planes of all images count on.
 __device__ inline std::int64_t spread(const ConvTransposeLaunch& c, std::int64_t pixel, std::int64_t column) {
-  const std::int64_t in_window = column / c.filters, i = in_window / c.kernel_w, j = in_window % c.kernel_w;
-  const std::int64_t row = pixel / c.width * c.kernel_h + i;
-  return ((row * c.width + pixel % c.width) * c.kernel_w + j) * c.filters + column % c.filters;
+  const std::int64_t in_window = column / c.filters, line = in_window / c.kernel_w, from = pixel / c.width;
+  const std::int64_t plane = from / c.height * c.kernel_d + line / c.kernel_h;
+  const std::int64_t row = (plane * c.height + from % c.height) * c.kernel_h + line % c.kernel_h;
+  const std::int64_t across = (row * c.width + pixel % c.width) * c.kernel_w + in_window % c.kernel_w;
+  return across * c.filters + column % c.filters;
 }
 
 template <class T>

@@ -13,7 +13,9 @@
 namespace modelflow::cuda {
 
 const char* start_activation(const ActivationLaunch& launch, void* stream);
+const char* start_channel_attention(const ChannelAttentionLaunch& launch, void* stream);
 const char* start_channel_mean(const ChannelMeanLaunch& launch, void* stream);
+const char* start_column_embedding(const ColumnEmbeddingLaunch& launch, void* stream);
 const char* start_copy_pixels(const CopyLaunch& launch, void* stream);
 const char* start_embedding(const EmbeddingLaunch& launch, void* stream);
 const char* start_group_norm(const GroupNormLaunch& launch, void* stream);
@@ -29,9 +31,11 @@ const char* start_pool(const PoolLaunch& launch, void* stream);
 const char* start_recurrent(const RecurrentLaunch& launch, void* stream);
 const char* start_reduce(const ReduceLaunch& launch, void* stream);
 const char* start_rotary(const RotaryLaunch& launch, void* stream);
+const char* start_scatter_add(const ScatterAddLaunch& launch, void* stream);
 const char* start_selective_scan(const SelectiveScanLaunch& launch, void* stream);
 const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
 const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
+const char* start_talking_heads(const TalkingHeadsLaunch& launch, void* stream);
 const char* start_quantize(const QuantizeLaunch& launch, void* stream);
 const char* start_dequantize(const QuantizeLaunch& launch, void* stream);
 const char* start_qadd(const QAddLaunch& launch, void* stream);

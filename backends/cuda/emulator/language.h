@@ -1,6 +1,7 @@
 // The language of kernel sources on the host: CUDA's keywords, its thread indices, barriers and warp operations.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <tuple>
@@ -92,6 +93,8 @@ template <class T>
 T __ldg(const T* at) {
   return *at;
 }
+/// Blocks that run at once may add to one number, those of other host threads too.
+inline float atomicAdd(float* to, float x) { return std::atomic_ref(*to).fetch_add(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,4 +1,5 @@
-// What goes from the host to kernels over rows: softmax, reductions, rotary position, embeddings.
+// What goes from the host to kernels over rows: softmax, reductions, rotary position, embeddings, sums of rows that
+// indices name.
 #pragma once
 
 #include "backends/cuda/launches/elements.h"
@@ -66,6 +67,35 @@ struct EmbeddingLaunch {
   void *y, *sum;             ///< sum may be null
   Places places;             ///< of the ids
   float epsilon;
+};
+
+/// Rows of tables side by side, each of which ids in a column of their own name; zeros for an id that names none. Sizes
+/// are in bytes, as it moves any type.
+struct ColumnEmbeddingLaunch {
+  static constexpr int kTables = 64;
+  struct Table {
+    const void* rows;
+    std::int64_t count, width;
+    std::int64_t column;  ///< of the ids
+  };
+  std::int32_t tables;
+  bool narrow;              ///< ids are int32, else int64
+  std::int64_t rows, step;  ///< of the ids: rows, and from one to the next
+  std::int64_t width, row;  ///< of all tables here, and from one row of y to the next
+  Table table[kTables];
+  const void* ids;
+  void* y;
+};
+
+/// y = data, and to its rows that indices name those of the updates added. An index that names none adds nothing.
+struct ScatterAddLaunch {
+  Number number;
+  std::int64_t rows, width, updates;
+  const void *data, *indices, *update;
+  bool narrow;  ///< indices are int32, else int64
+  bool single;  ///< one for all updates
+  float* sums;  ///< [rows, width]; y itself where that is float32
+  void* y;
 };
 
 }  // namespace modelflow::cuda

@@ -1,0 +1,80 @@
+// ScatterAdd on a GPU: sums in float32 whatever is added, as each of many would be rounded.
+#include <algorithm>
+
+#include "backends/cuda/kernels.h"
+#include "backends/cuda/places.h"
+
+namespace modelflow::cuda {
+namespace {
+
+constexpr const char* kOp = "ScatterAdd";
+[[noreturn]] void fail(const char* what) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what); }
+
+class ScatterAdd : public Implementation {
+ public:
+  ScatterAdd(const Call&, const DeviceLibrary& library) : library_(library) {}
+
+  void run(Invocation& call) const override {
+    if (call.inputs() != 3) fail("wrong number of inputs");
+    const View data = call.input(0), updates = call.input(2);
+    const std::optional<Number> number = number_of(data.dtype);
+    if (!number || updates.dtype != data.dtype) fail("data and updates are not floats of one type");
+    if (data.dims.empty() || updates.dims.size() != data.dims.size() ||
+        !std::ranges::equal(data.dims.subspan(1), updates.dims.subspan(1)))
+      fail("updates are no rows of data");
+    ScatterAddLaunch a = {};
+    a.number = *number;
+    a.rows = data.dims[0], a.width = element_count(data.dims.subspan(1)), a.updates = updates.dims[0];
+    read_indices(call.input(1), a);
+    a.data = data.data, a.update = updates.data;
+    a.y = call.output(0, data.dims);
+    if (a.rows * a.width == 0) return;
+    const auto bytes = static_cast<std::size_t>(a.rows * a.width) * sizeof(float);
+    a.sums = static_cast<float*>(a.number == Number::f32 ? a.y : call.scratch(bytes));
+    check(kOp, library_.scatter_add(a, call.stream()));
+  }
+
+ private:
+  /// One index for each update, or one for all.
+  static void read_indices(const View& indices, ScatterAddLaunch& a) {
+    const std::int64_t count = element_count(indices.dims);
+    if (indices.dtype != DType::i64 && indices.dtype != DType::i32) fail("indices are neither int32 nor int64");
+    if (indices.dims.empty() || count != indices.dims[0]) fail("an index is not for a whole row");
+    if (count != a.updates && count != 1) fail("the indices are not as many as the updates");
+    a.indices = indices.data;
+    a.narrow = indices.dtype == DType::i32;
+    a.single = count == 1;
+  }
+
+  const DeviceLibrary& library_;
+};
+
+Verdict accepts(const Call& call, const Target&) {
+  const DType type = call.in(1).dtype;
+  if (type != DType::i64 && type != DType::i32) return no("is neither int32 nor int64", call.in(1).name);
+  if (!number_of(call.in(0).dtype)) return no("is not float32, float16 or bfloat16", call.in(0).name);
+  return call.in(2).dtype == call.in(0).dtype ? yes() : no("is of another type than data", call.in(2).name);
+}
+
+/// Data is copied, by way of float32 where it is narrower; each addition reads and writes a number in the second cache.
+double cost(const Call& call, const Target& target) {
+  const double data = call.in(0).shape.known_elements(), updates = call.in(2).shape.known_elements();
+  const bool narrow = call.in(0).dtype != DType::f32;
+  const double sums = 2 * sizeof(float) * updates / (target.l2_bandwidth * target.cores);
+  const double between = narrow ? 2 * sizeof(float) * data : 0;
+  return (narrow ? 3 : 2) * target.launch + target.stream(operand_bytes(call) + between) + sums;
+}
+
+}  // namespace
+
+const Kernel scatter_add = {
+    .op = kOp,
+    .name = "cuda.scatter_add",
+    .device = Device::cuda,
+    .sm = 75,
+    .accepts = accepts,
+    .cost = cost,
+    .create = create<ScatterAdd>,
+};
+
+}  // namespace modelflow::cuda
