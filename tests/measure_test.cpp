@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/input_shape.h"
 #include "src/measure/describe.h"
@@ -159,6 +160,28 @@ TEST(Select, RecurrentLayersOfAGpuCountTheirSteps) {
   EXPECT_TRUE(decided(10).kept && decided(1000).kept);
   EXPECT_GT(decided(1000).stock_seconds, 2000 * launch);
   EXPECT_GT(decided(1000).fused_seconds, 1000 * launch);
+}
+
+/// On a GPU what gathers data is a launch, and what is computed of extents is none: the body of ChannelAttention has
+/// five Transposes, two products, a scale and a softmax around those.
+TEST(Select, LaunchesOfAGpuAreThoseThatMoveData) {
+  const auto launches = [](const char* text) {
+    Model fused =
+        Model::from_text(std::string(R"(<ir_version: 8, opset_import: ["" : 17, "modelflow" : 1]> g )") + text);
+    name_fused_nodes(fused);
+    SelectTools tools;
+    tools.lay_out = tools.emit = [](Model model) { return model; };
+    Report report;
+    const Target target = Target::parse("cuda:sm_90");
+    select_by_cost(fused, fused, tools, target, report);
+    return std::floor(report.regions.at(0).stock_seconds / target.launch);
+  };
+  EXPECT_EQ(launches(R"((int64[1, 2] ids, float[9, 4] a, float[9, 4] b) => (float[1, 8] y) {
+    y = modelflow.ColumnEmbedding <columns = [0, 1]> (ids, a, b) })"),
+            5);
+  EXPECT_EQ(launches(R"((float[1, 4, 6] q, float[1, 4, 6] k, float[1, 4, 6] v) => (float[1, 4, 6] y) {
+    y = modelflow.ChannelAttention <num_heads = 2> (q, k, v) })"),
+            9);
 }
 
 SelectTools tools_with(std::vector<double> speedups, std::size_t& asked) {

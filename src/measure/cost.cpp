@@ -57,15 +57,23 @@ constexpr double kNode = 1e-6;
 double node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : target.launch; }
 double fused_node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : 0; }
 
+/// Whether it is computed of extents and constants alone: a host has these before anything runs on a GPU.
+bool is_of_extents(const Value& value) {
+  const Node* node = value.producer();
+  if (!node) return value.constant() != nullptr;
+  if (node->is("Shape")) return true;
+  return std::ranges::all_of(node->inputs(), [](const Value* input) { return !input || is_of_extents(*input); });
+}
+
 /// Runs on no data: constants, and on a GPU what shows its input in other extents, or is computed of extents.
 bool costs_nothing(const Node& node, const FusedOp& op, const Target& target) {
   if (node.is("Constant")) return true;
   if (target.device == Device::cpu) return false;
   // Between channels first and last ONNX Runtime turns nothing: it drops the Transposes of bodies that meet.
   if (node.is("Transpose") && !op.layouts.empty()) return true;
-  for (const char* view : {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten", "Shape", "Gather", "Concat"})
+  for (const char* view : {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})
     if (node.is(view)) return true;
-  return false;
+  return is_of_extents(*node.output());
 }
 
 /// Nodes of the body that run, on a GPU launches: what the fused node stands for.
