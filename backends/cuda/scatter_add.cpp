@@ -10,9 +10,18 @@ namespace {
 constexpr const char* kOp = "ScatterAdd";
 [[noreturn]] void fail(const char* what) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what); }
 
+/// Where rows look for their updates each reads all indices, from the caches. How many launches take as long.
+double launches_to_look(double rows, double updates, const Target& target) {
+  constexpr double kPairs = 1 << 16;  // that a multiprocessor compares in the meantime. Not measured on a device yet.
+  return rows * updates / (kPairs * target.cores);
+}
+
+/// Whether that is no more than what it saves.
+bool looks(double rows, double updates, const Target& target) { return launches_to_look(rows, updates, target) <= 1; }
+
 class ScatterAdd : public Implementation {
  public:
-  ScatterAdd(const Call&, const DeviceLibrary& library) : library_(library) {}
+  ScatterAdd(const Call&, const DeviceLibrary& library, const Target& target) : library_(library), target_(target) {}
 
   void run(Invocation& call) const override {
     if (call.inputs() != 3) fail("wrong number of inputs");
@@ -30,7 +39,8 @@ class ScatterAdd : public Implementation {
     a.y = call.output(0, data.dims);
     if (a.rows * a.width == 0) return;
     const auto bytes = static_cast<std::size_t>(a.rows * a.width) * sizeof(float);
-    a.sums = static_cast<float*>(a.number == Number::f32 ? a.y : call.scratch(bytes));
+    if (!looks(static_cast<double>(a.rows), static_cast<double>(a.updates), target_))
+      a.sums = static_cast<float*>(a.number == Number::f32 ? a.y : call.scratch(bytes));
     check(kOp, library_.scatter_add(a, call.stream()));
   }
 
@@ -47,6 +57,7 @@ class ScatterAdd : public Implementation {
   }
 
   const DeviceLibrary& library_;
+  Target target_;
 };
 
 Verdict accepts(const Call& call, const Target&) {
@@ -56,12 +67,21 @@ Verdict accepts(const Call& call, const Target&) {
   return call.in(2).dtype == call.in(0).dtype ? yes() : no("is of another type than data", call.in(2).name);
 }
 
-/// Data is copied, by way of float32 where it is narrower; each addition reads and writes a number in the second cache.
+double rows_of(const Operand& operand) {
+  return operand.shape.has_rank() && operand.shape.rank() > 0
+             ? static_cast<double>(operand.shape[0].number().value_or(1))
+             : 1;
+}
+
+/// One launch that moves operands, or data copied, by way of float32 where it is narrower, and then additions, each of
+/// which reads and writes a number in the second cache.
 double cost(const Call& call, const Target& target) {
-  const double data = call.in(0).shape.known_elements(), updates = call.in(2).shape.known_elements();
-  const bool narrow = call.in(0).dtype != DType::f32;
-  const double sums = 2 * sizeof(float) * updates / (target.l2_bandwidth * target.cores);
-  const double between = narrow ? 2 * sizeof(float) * data : 0;
+  const Operand &data = call.in(0), &updates = call.in(2);
+  const double looking = launches_to_look(rows_of(data), rows_of(updates), target);
+  if (looking <= 1) return (1 + looking) * target.launch + target.stream(operand_bytes(call));
+  const bool narrow = data.dtype != DType::f32;
+  const double sums = 2 * sizeof(float) * updates.shape.known_elements() / (target.l2_bandwidth * target.cores);
+  const double between = narrow ? 2 * sizeof(float) * data.shape.known_elements() : 0;
   return (narrow ? 3 : 2) * target.launch + target.stream(operand_bytes(call) + between) + sums;
 }
 

@@ -64,7 +64,9 @@ std::vector<Call> samples() {
                                                          {{3, 2, 17}, 20, 20},
                                                          {{5, 8}, 4, 1},
                                                          {{6, 9}, 0, 0},
-                                                         {{4, 0}, 3, 3}}) {
+                                                         {{4, 0}, 3, 3},
+                                                         {{400, 3}, 1000, 1000},
+                                                         {{3, 150}, 7, 7}}) {
       Dims updates = s.data;
       updates[0] = s.updates;
       all.weights.push_back(indices_of(s.indices, s.data.size(), s.data[0]));

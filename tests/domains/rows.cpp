@@ -198,7 +198,7 @@ std::vector<Domain> row_domains() {
        kAll,
        {"columns"}},
       {"ScatterAdd",
-       {words("data", {"1", "30", "5,1", "7,3", "40,8", "9,33", "2,64", "3,2,17", "1,0", "300,100"}),
+       {words("data", {"1", "30", "5,1", "7,3", "40,8", "9,33", "2,64", "3,2,17", "1,0", "300,100", "4,150"}),
         numbers("updates", {0, 1, 2, 9, 100, 1000}), flag("one"), flag("narrow"), flag("constant")},
        scatter_add,
        kAll},

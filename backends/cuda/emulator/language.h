@@ -95,6 +95,7 @@ T __ldg(const T* at) {
 }
 /// Blocks that run at once may add to one number, those of other host threads too.
 inline float atomicAdd(float* to, float x) { return std::atomic_ref(*to).fetch_add(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
 inline float __expf(float x) { return std::exp(x); }
 inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -94,7 +94,7 @@ struct ScatterAddLaunch {
   const void *data, *indices, *update;
   bool narrow;  ///< indices are int32, else int64
   bool single;  ///< one for all updates
-  float* sums;  ///< [rows, width]; y itself where that is float32
+  float* sums;  ///< [rows, width], y itself where that is float32; null: each row looks for its updates
   void* y;
 };
 
