@@ -61,7 +61,8 @@ void list(const Model& model, const Graph& graph, const Graph& sized, const Targ
     for (const Function& function : model.functions)
       if (function.domain == kDomain && function.name == node->op())
         for (const auto& inner : function.body->nodes())
-          if (!inner->is("Transpose") && !inner->is("Constant")) row.replaced.push_back(inner->op());
+          if (!inner->is("Constant") && (!inner->is("Transpose") || call.op == "Transpose"))
+            row.replaced.push_back(inner->op());
     rows.push_back(std::move(row));
   }
 }

@@ -31,9 +31,13 @@ bool reads_channels_last(const Use& use) {
   return is_fused(*use.node) && attrs.text(attrs.has("x_layout") ? "x_layout" : "layout") == "NHWC";
 }
 
+bool is_transpose(const Node& node) {
+  return node.is("Transpose") || (is_fused(node) && kind_of(node.op(), node.attrs) == "Transpose");
+}
+
 /// A transpose at the border of an island. Its permutation alone says nothing: attention transposes keys the same way.
 bool moves_channels_last(const Node& node) {
-  return node.is("Transpose") &&
+  return is_transpose(node) &&
          std::any_of(node.output()->uses().begin(), node.output()->uses().end(), reads_channels_last);
 }
 
@@ -41,9 +45,9 @@ bool moves_channels_last(const Node& node) {
 /// them the rest of a detector would be one region with its backbone, TopK between them, and never equal on its own.
 bool ends_image(const Node& node) {
   static constexpr std::array kOps = std::to_array<std::string_view>(
-      {"Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "Einsum", "Gather",
-       "GatherElements", "GatherND", "TopK", "NonZero", "Shape", "Size"});
-  return node.domain().empty() && std::ranges::find(kOps, node.op()) != kOps.end();
+      {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "Einsum", "Gather", "GatherElements", "GatherND",
+       "TopK", "NonZero", "Shape", "Size"});
+  return is_transpose(node) || (node.domain().empty() && std::ranges::find(kOps, node.op()) != kOps.end());
 }
 
 /// The values in channels-last order: what fused nodes write so, what border transposes make, and what other nodes make

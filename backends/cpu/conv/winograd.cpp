@@ -155,10 +155,14 @@ class Winograd : public Implementation {
     // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache; those of several planes are one row of a
     // product.
     run.pixel = p.kernel_d == 1 && p.channels % 512 == 0 ? p.channels + 16 : p.channels;
-    run.layers = std::clamp<std::int64_t>(block_floats_ / (run.frequencies() * (run.pixel + p.filters)), 1, p.planes);
-    run.deep = ceil_div(p.planes, run.layers);
+    const std::int64_t places = p.batch * run.down * run.across;
+    if (places * p.planes * p.filters == 0) return;
+    // Stacks for all threads, each of which stays in L2.
+    const auto threads = static_cast<std::int64_t>(call.threads());
+    const std::int64_t by_threads = ceil_div(p.planes, threads > 1 ? ceil_div(2 * threads, places) : 1);
+    const std::int64_t by_cache = block_floats_ / (run.frequencies() * (run.pixel + p.filters));
+    run.deep = ceil_div(p.planes, std::clamp<std::int64_t>(by_cache, 1, by_threads));
     run.layers = ceil_div(p.planes, run.deep);
-    if (run.stacks() == 0 || p.filters == 0) return;
     const auto floats = static_cast<std::int64_t>(code_.product.packed_floats(
         static_cast<std::size_t>(p.kernel_d * p.channels), static_cast<std::size_t>(p.filters)));
     if (run.frequencies() * floats <= own_floats_ || stacks_of_block(run) * run.layers >= kManyRows) {
