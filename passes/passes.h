@@ -14,5 +14,6 @@ Stage fuse(const Options& options);       ///< many nodes become one fused op th
 Stage equalize(const Options& options);   ///< float32 still, but ready to lose less in 8 bits
 Stage quantize(const Options& options);   ///< lower precision where asked for: fused ops in 8 bits
 Stage layout(const Options& options);     ///< channels last for connected parts, transposes only at their borders
+Stage finish(const Options& options);     ///< fused ops for what is left
 
 }  // namespace modelflow::passes

@@ -75,7 +75,7 @@ Route route(const Options& options) {
               .fused = {normalize(options), clean(options), fuse(options)},  // normalize makes foldable constants
               .equalized = {equalize(options)},
               .quantized = {quantize(options)},
-              .laid_out = {layout(options), clean(options)}};  // fuse leaves dead ones
+              .laid_out = {layout(options), clean(options), finish(options)}};  // fuse leaves dead ones
   // The portable form in lower precision is the same with the bodies written out, which have no use for a layout.
   if (options.level == Level::O1) route.laid_out = {clean(options)};
   return route;

@@ -23,7 +23,6 @@ Stage layout(const Options& options) {
                   absorb_upsamples(),        // repeated pixels that a Concat reads
                   plain_concats(),           // more kinds of them than their op has names
                   unit_transposes(),         // Transposes that move nothing
-                  fuse_transposes(),         // and those that ONNX Runtime is slow at
                   pick_slices(),             // Slice and Squeeze that pick one element
               }};
   if ((options.precision == Precision::bf16 && half_type(options) == DType::undefined) || mixes_bf16(options))

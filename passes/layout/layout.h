@@ -17,7 +17,6 @@ Pass absorb_pre_activations();
 Pass absorb_upsamples();
 Pass plain_concats();
 Pass unit_transposes();
-Pass fuse_transposes();
 Pass pick_slices();
 
 }  // namespace modelflow::passes

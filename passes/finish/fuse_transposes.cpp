@@ -3,9 +3,9 @@
 // of all, because other passes look for Transposes.
 #include <algorithm>
 
+#include "passes/finish/finish.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
-#include "passes/layout/layout.h"
 
 namespace modelflow::passes {
 namespace {
