@@ -365,7 +365,7 @@ void check_beside(const Case& made, const Tensor& x, const Dims& large) {
   for (const Kernel* kernel : kernels()) {
     if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
     if (!kernel->fits(Target::host())) continue;
-    ASSERT_TRUE(kernel->takes(made.call, Target::host()));
+    ASSERT_TRUE(kernel->takes(made.call, Target::host())) << kernel->name;
     HostInvocation run(pool, in);
     kernel->create(made.call, Target::host())->run(run);
     const Tensor got = run.result(0);
@@ -399,6 +399,48 @@ TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
         ASSERT_NO_FATAL_FAILURE(check_beside(made, spoiled, large_at)) << large << " " << others;
       }
     }
+  }
+}
+
+/// What Winograd's kernels make of it, for x of other extents too; how many kernels there were.
+std::size_t check_winograd(const Case& made, const std::vector<Dims>& all, std::size_t threads) {
+  HostThreads pool(threads);
+  std::size_t count = 0;
+  for (const Kernel* kernel : kernels()) {
+    if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
+    if (!kernel->fits(Target::host()) || !kernel->takes(made.call, Target::host())) continue;
+    const auto implementation = kernel->create(made.call, Target::host());
+    for (const Dims& x : all) {
+      const std::vector<Tensor> in = operands(made.call, x);
+      HostInvocation run(pool, in);
+      implementation->run(run);
+      expect_near(reference(made.call, in), run.result(0), describe(*kernel, made.call));
+    }
+    ++count;
+  }
+  return count;
+}
+
+// Taps that see nothing but padding, in front and behind; more planes than a stack has, the last stack with fewer;
+// weights that all tiles meet once; images with padded planes.
+TEST(Conv, MinimalFilteringOverThreeAxes) {
+  struct Layer {
+    Dims x, w;
+    Ints pads;
+    std::vector<Dims> others;
+    std::size_t threads;
+  };
+  const std::vector<Layer> layers = {
+      {{1, 1, 20, 20, 64}, {64, 64, 3, 3, 3}, {2, 1, 1, 0, 1, 1}, {{1, 5, 9, 20, 64}, {2, 2, 7, 9, 64}}, 2},
+      {{1, 1, 20, 20, 64}, {64, 64, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {{3, 1, 8, 8, 64}}, 1},
+      {{1, 29, 3, 11, 64}, {64, 64, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {{1, 2, 3, 11, 64}, {0, 3, 3, 11, 64}}, 16},
+      {{1, 3, 4, 4, 256}, {256, 256, 3, 3, 3}, {1, 1, 1, 1, 1, 1}, {{1, 1, 4, 4, 256}}, 2},
+      {{1, 3, 12, 12, 48}, {48, 48, 1, 3, 3}, {2, 1, 1, 1, 1, 1}, {{1, 1, 5, 12, 48}}, 2}};
+  for (const Layer& layer : layers) {
+    const Case made(layer.x, layer.w, {{"pads", layer.pads}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+    std::vector<Dims> all = layer.others;
+    all.push_back(layer.x);
+    EXPECT_EQ(check_winograd(made, all, layer.threads) > 0, Target::host().has(Isa::avx2)) << describe(*kernels().front(), made.call);
   }
 }
 

@@ -12,6 +12,8 @@ namespace {
 
 /// Fewer numbers are moved before a node of the plugin is called (some 0.4 us).
 constexpr double kLeast = 256, kLarge = 16384;
+/// A row that stays together, or a block of two axes that change places, has so many: each is looked up.
+constexpr std::int64_t kLeastPiece = 32;
 
 /// perm of the axes that are longer than 1.
 Ints longer_axes(const Ints& perm, const Shape& x) {
@@ -31,6 +33,15 @@ bool moves_one(const Ints& perm) {
   return false;
 }
 
+/// What moves together; unknown extents count as enough.
+std::int64_t piece_of(const Ints& longer, const Shape& x) {
+  const auto extent = [&](std::int64_t axis) {
+    return x[static_cast<std::size_t>(axis)].number().value_or(kLeastPiece);
+  };
+  const std::int64_t last = std::ranges::max(longer);
+  return extent(last) * (longer.back() == last ? 1 : extent(longer.back()));
+}
+
 /// ONNX Runtime's MatMul takes operands in either order, and gives its Transposes up.
 bool is_product(const Node* node) { return node && (node->is("MatMul") || node->is("Gemm")); }
 
@@ -44,7 +55,8 @@ bool pays(const Node& node) {
   const std::vector<Use>& readers = node.output()->uses();
   if (is_product(x.producer()) || std::ranges::any_of(readers, [](const Use& use) { return is_product(use.node); }))
     return false;
-  return x.shape().known_elements() >= (moves_one(longer) ? kLarge : kLeast);
+  return piece_of(longer, x.shape()) >= kLeastPiece &&
+         x.shape().known_elements() >= (moves_one(longer) ? kLarge : kLeast);
 }
 
 int run(Graph& graph, Context& context) {

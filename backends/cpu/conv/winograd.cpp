@@ -116,10 +116,12 @@ constexpr double kMostBytes = 40e6;
 /// 4 or 2, or 0 when neither is clearly better than the direct convolution.
 std::int64_t best_size(const Call& call, std::size_t lanes) {
   std::int64_t best = 0;
+  const Weights w(*call.in(1).constant);
+  const double bytes = 4 * 36 * static_cast<double>(w.filters * w.depth());
   double least = 0.9 * work_of(call, 0, lanes).total();
   for (const std::int64_t m : {2, 4}) {
     const Work work = work_of(call, m, lanes);
-    if (work.total() >= least || (m == 4 && work.weight_bytes > kMostBytes)) continue;
+    if (work.total() >= least || (m == 4 && bytes > kMostBytes)) continue;
     least = work.total();
     best = m;
   }
@@ -129,6 +131,8 @@ std::int64_t best_size(const Call& call, std::size_t lanes) {
 /// For so many rows weights may come from L3 again and again: a number for each is read in the time of that many
 /// multiplications.
 constexpr std::int64_t kManyRows = 32;
+/// Rows that a task has at least: two tiles of the product.
+constexpr std::int64_t kRowsOfTask = 12;
 
 class Winograd : public Implementation {
  public:
@@ -157,16 +161,18 @@ class Winograd : public Implementation {
     run.pixel = p.kernel_d == 1 && p.channels % 512 == 0 ? p.channels + 16 : p.channels;
     const std::int64_t places = p.batch * run.down * run.across;
     if (places * p.planes * p.filters == 0) return;
-    // Stacks for all threads, each of which stays in L2.
+    // Stacks for all threads, as long as they have the rows of a task; each stays in L2.
     const auto threads = static_cast<std::int64_t>(call.threads());
     const std::int64_t by_threads = ceil_div(p.planes, threads > 1 ? ceil_div(2 * threads, places) : 1);
     const std::int64_t by_cache = block_floats_ / (run.frequencies() * (run.pixel + p.filters));
-    run.deep = ceil_div(p.planes, std::clamp<std::int64_t>(by_cache, 1, by_threads));
+    const std::int64_t most = std::max(by_threads, std::min(p.planes, kRowsOfTask));
+    run.deep = ceil_div(p.planes, std::clamp<std::int64_t>(by_cache, 1, most));
     run.layers = ceil_div(p.planes, run.deep);
     const auto floats = static_cast<std::int64_t>(code_.product.packed_floats(
         static_cast<std::size_t>(p.kernel_d * p.channels), static_cast<std::size_t>(p.filters)));
-    if (run.frequencies() * floats <= own_floats_ || stacks_of_block(run) * run.layers >= kManyRows) {
-      run_blocks(run, call);
+    const std::int64_t blocks = blocks_of(run, threads);
+    if (run.frequencies() * floats <= own_floats_ || run.stacks() / blocks * run.layers >= kManyRows) {
+      run_blocks(run, blocks, call);
     } else {
       run_phases(run, call);
     }
@@ -250,19 +256,18 @@ class Winograd : public Implementation {
       product.gemm(g, 0, g.m, 0, g.n, nullptr);
   }
 
-  /// Rows of a tile of the product.
-  static std::int64_t least_stacks(const WinogradRun& run) { return ceil_div(6, run.layers); }
-  std::int64_t stacks_of_block(const WinogradRun& run) const {
-    const std::int64_t least = least_stacks(run);
-    return std::max(block_floats_ / stack_floats(run) / least * least, least);
+  /// Into how many blocks the stacks are cut: each stays in L2, has whole tiles of the product, and some for each
+  /// thread.
+  std::int64_t blocks_of(const WinogradRun& run, std::int64_t threads) const {
+    const std::int64_t stacks = run.stacks(), six = ceil_div(6, run.layers);
+    const std::int64_t by_cache = std::max(block_floats_ / stack_floats(run) / six * six, six);
+    return std::max(ceil_div(stacks, by_cache),
+                    std::min(ceil_div(stacks, ceil_div(kRowsOfTask, run.layers)), 2 * threads));
   }
 
   /// Small weights, or many rows for each: every task takes some stacks from x to y in its own L2.
-  void run_blocks(WinogradRun& run, Invocation& call) const {
-    const auto threads = static_cast<std::int64_t>(call.threads());
+  void run_blocks(WinogradRun& run, std::int64_t blocks, Invocation& call) const {
     const std::int64_t stacks = run.stacks();
-    const std::int64_t blocks = std::max(ceil_div(stacks, stacks_of_block(run)),
-                                         std::min(ceil_div(stacks, 2 * least_stacks(run)), 2 * threads));
     run_with_scratch(call, blocks, lay_out(run, ceil_div(stacks, blocks)), [&](std::int64_t i, std::byte* scratch) {
       const std::int64_t first = stacks * i / blocks, last = stacks * (i + 1) / blocks;
       const Room room(run, scratch);
