@@ -1,5 +1,7 @@
 // ScatterAdd on a GPU: sums in float32 whatever is added, as each of many would be rounded.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
@@ -8,16 +10,18 @@ namespace modelflow::cuda {
 namespace {
 
 constexpr const char* kOp = "ScatterAdd";
+constexpr double kForever = std::numeric_limits<double>::infinity();  ///< launches
 [[noreturn]] void fail(const char* what) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + what); }
 
-/// Where rows look for their updates each reads all indices, from the caches. How many launches take as long.
-double launches_to_look(double rows, double updates, const Target& target) {
+/// Where rows look for their updates, each in a warp, which reads all indices from the caches once for every 128
+/// columns, and adds up what it finds one after the other. How many launches take as long.
+double launches_to_look(double rows, double width, double updates, const Target& target) {
   constexpr double kPairs = 1 << 16;  // that a multiprocessor compares in the meantime. Not measured on a device yet.
-  return rows * updates / (kPairs * target.cores);
+  constexpr double kInTurn = 64;      // additions of a row: more than that wait for each other
+  if (updates > kInTurn * rows) return kForever;
+  const double busy = std::min(static_cast<double>(target.cores), std::ceil(rows / 8));
+  return rows * updates * std::ceil(width / 128) / (kPairs * busy);
 }
-
-/// Whether that is no more than what it saves.
-bool looks(double rows, double updates, const Target& target) { return launches_to_look(rows, updates, target) <= 1; }
 
 class ScatterAdd : public Implementation {
  public:
@@ -39,7 +43,9 @@ class ScatterAdd : public Implementation {
     a.y = call.output(0, data.dims);
     if (a.rows * a.width == 0) return;
     const auto bytes = static_cast<std::size_t>(a.rows * a.width) * sizeof(float);
-    if (!looks(static_cast<double>(a.rows), static_cast<double>(a.updates), target_))
+    const double looking = launches_to_look(static_cast<double>(a.rows), static_cast<double>(a.width),
+                                            static_cast<double>(a.updates), target_);
+    if (looking > 1 || (a.single && a.updates > 1))
       a.sums = static_cast<float*>(a.number == Number::f32 ? a.y : call.scratch(bytes));
     check(kOp, library_.scatter_add(a, call.stream()));
   }
@@ -77,7 +83,8 @@ double rows_of(const Operand& operand) {
 /// which reads and writes a number in the second cache.
 double cost(const Call& call, const Target& target) {
   const Operand &data = call.in(0), &updates = call.in(2);
-  const double looking = launches_to_look(rows_of(data), rows_of(updates), target);
+  const double rows = rows_of(data), width = data.shape.known_elements() / std::max(rows, 1.0);
+  const double looking = launches_to_look(rows, width, rows_of(updates), target);
   if (looking <= 1) return (1 + looking) * target.launch + target.stream(operand_bytes(call));
   const bool narrow = data.dtype != DType::f32;
   const double sums = 2 * sizeof(float) * updates.shape.known_elements() / (target.l2_bandwidth * target.cores);

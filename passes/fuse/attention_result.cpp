@@ -126,7 +126,8 @@ Value& continue_to(const Continuation& to, Value& result, std::int64_t heads, No
   if (to.form == Form::bsnd) {
     Ints target = {0, 0};
     const Shape& end = to.end->shape();
-    for (std::size_t i = 2; i < end.rank(); ++i) target.push_back(i == 2 && end.rank() == 4 ? heads : end[i].value());
+    for (std::size_t i = 2; i < end.rank(); ++i)
+      target.push_back((i == 2 && end.rank() == 4) || !end[i].known() ? heads : end[i].value());
     reshape(target);
   }
   if (to.form == Form::rows || to.form == Form::sequence_rows) reshape({-1, to.end->shape()[1].value()});

@@ -92,7 +92,8 @@ Value* repeated_weights(const Node& product, Extents& extents) {
 void turn_weights(Product& product, const Options& options) {
   const Tensor* weights = product.b->constant();
   const auto alike = [](const Use& use) {
-    return use.index == 1 && use.node->is("Gemm") && use.node->attrs.integer("transB") != 0;
+    const Value* c = use.node->inputs().size() > 2 ? use.node->input(2) : nullptr;
+    return use.index == 1 && use.node->is("Gemm") && use.node->attrs.integer("transB") != 0 && (!c || c->constant());
   };
   if (!product.trans_b || !weights || weights->rank() != 2 || !std::ranges::all_of(product.b->uses(), alike)) return;
   if (static_cast<double>(weights->bytes()) > options.max_fold_bytes) return;
@@ -181,6 +182,7 @@ int absorb_scale(Node*& fused, Context& context, Extents& extents) {
 
 int run(Graph& graph, Context& context) {
   Extents extents;
+  const auto version = graph.version();
   const std::vector<Node*> products = nodes_of(graph, {"MatMul", "Gemm"});
   std::vector<Node*> fused;
   for (Node* product : products) {
@@ -191,7 +193,7 @@ int run(Graph& graph, Context& context) {
     changes += absorb_scale(*it, context, extents);
     changes += absorb_epilogue(*it, context, extents, "matmul");
   }
-  if (changes) graph.prune();
+  if (graph.version() != version) graph.prune();  // also weights that were turned for a layer that stayed
   return changes;
 }
 

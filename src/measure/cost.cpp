@@ -57,11 +57,14 @@ constexpr double kNode = 1e-6;
 double node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : target.launch; }
 double fused_node_seconds(const Target& target) { return target.device == Device::cpu ? kNode : 0; }
 
-/// Whether it is computed of extents and constants alone: a host has these before anything runs on a GPU.
+/// Whether it is computed of extents and constants alone, and as few numbers: a host has these before anything runs on
+/// a GPU.
 bool is_of_extents(const Value& value) {
   const Node* node = value.producer();
   if (!node) return value.constant() != nullptr;
   if (node->is("Shape")) return true;
+  for (const char* as_many : {"Range", "ConstantOfShape", "Expand", "Tile"})
+    if (node->is(as_many)) return false;
   return std::ranges::all_of(node->inputs(), [](const Value* input) { return !input || is_of_extents(*input); });
 }
 
