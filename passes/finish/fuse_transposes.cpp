@@ -1,6 +1,6 @@
 // Transposes that are left become fused ops where ONNX Runtime moves number by number (more than one axis: 2.2 ns each
-// on Zen 5, 10 times what a block takes), and large ones: it moves those in front of a Softmax, where they get so. Last
-// of all, because other passes look for Transposes.
+// on Zen 5, 10 times what a block takes), or where it would join two around a Reshape to one that does. Last of all,
+// because other passes look for Transposes.
 #include <algorithm>
 
 #include "passes/finish/finish.h"
@@ -11,7 +11,7 @@ namespace modelflow::passes {
 namespace {
 
 /// Fewer numbers are moved before a node of the plugin is called (some 0.4 us).
-constexpr double kLeast = 256, kLarge = 16384;
+constexpr double kLeast = 256;
 /// A row that stays together, or a block of two axes that change places, has so many: each is looked up.
 constexpr std::int64_t kLeastPiece = 32;
 
@@ -45,6 +45,20 @@ std::int64_t piece_of(const Ints& longer, const Shape& x) {
 /// ONNX Runtime's MatMul takes operands in either order, and gives its Transposes up.
 bool is_product(const Node* node) { return node && (node->is("MatMul") || node->is("Gemm")); }
 
+bool is_reshape(const Node* node) { return node && is_view(*node) && !node->is("Transpose"); }
+
+/// Another one is in front or behind, with at most a Reshape between.
+bool meets_another(const Node& node) {
+  const Node* maker = node.input(0)->producer();
+  if (is_reshape(maker)) maker = maker->input(0)->producer();
+  if (maker && maker->is("Transpose")) return true;
+  return std::ranges::any_of(node.output()->uses(), [](const Use& use) {
+    return is_reshape(use.node) && std::ranges::any_of(use.node->output()->uses(), [](const Use& next) {
+             return next.node && next.node->is("Transpose");
+           });
+  });
+}
+
 bool pays(const Node& node) {
   const Ints perm = node.attrs.ints("perm");
   const Value& x = *node.input(0);
@@ -52,11 +66,10 @@ bool pays(const Node& node) {
     return false;
   const Ints longer = longer_axes(perm, x.shape());
   if (std::ranges::is_sorted(longer)) return false;
-  const std::vector<Use>& readers = node.output()->uses();
-  if (is_product(x.producer()) || std::ranges::any_of(readers, [](const Use& use) { return is_product(use.node); }))
-    return false;
-  return piece_of(longer, x.shape()) >= kLeastPiece &&
-         x.shape().known_elements() >= (moves_one(longer) ? kLarge : kLeast);
+  const auto feeds_product = [](const Use& use) { return is_product(use.node); };
+  if (is_product(x.producer()) || std::ranges::any_of(node.output()->uses(), feeds_product)) return false;
+  if (moves_one(longer) && !meets_another(node)) return false;
+  return piece_of(longer, x.shape()) >= kLeastPiece && x.shape().known_elements() >= kLeast;
 }
 
 int run(Graph& graph, Context& context) {
@@ -79,7 +92,7 @@ int run(Graph& graph, Context& context) {
 
 Pass fuse_transposes() {
   return {.name = "fuse-transposes",
-          .doc = "Transposes of several axes, and large ones, that nothing took -> modelflow.Transpose",
+          .doc = "Transposes of several axes, or two around a Reshape, that nothing took -> modelflow.Transpose",
           .run = run};
 }
 
