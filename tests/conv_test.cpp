@@ -356,15 +356,22 @@ bool sees(std::int64_t pixel, const Dims& x, const Dims& other) {
   return true;
 }
 
+/// Those of this machine.
+std::vector<const Kernel*> winograd_kernels() {
+  std::vector<const Kernel*> found;
+  for (const Kernel* kernel : kernels())
+    if (std::string_view(kernel->name).find("winograd") != std::string_view::npos && kernel->fits(Target::host()))
+      found.push_back(kernel);
+  return found;
+}
+
 /// Results of Winograd's method as far as they do not see one pixel, compared with what sums of float32 come to.
 void check_beside(const Case& made, const Tensor& x, const Dims& large) {
   const std::vector<Tensor> in = {x, made.constants[0]};
   const std::vector<float> want = reference(made.call, in), size = reference(made.call, {sizes(x), sizes(in[1])});
   const std::int64_t filters = x.dims().back();
   HostThreads pool(2);
-  for (const Kernel* kernel : kernels()) {
-    if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
-    if (!kernel->fits(Target::host())) continue;
+  for (const Kernel* kernel : winograd_kernels()) {
     ASSERT_TRUE(kernel->takes(made.call, Target::host())) << kernel->name;
     HostInvocation run(pool, in);
     kernel->create(made.call, Target::host())->run(run);
@@ -406,9 +413,8 @@ TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
 std::size_t check_winograd(const Case& made, const std::vector<Dims>& all, std::size_t threads) {
   HostThreads pool(threads);
   std::size_t count = 0;
-  for (const Kernel* kernel : kernels()) {
-    if (std::string_view(kernel->name).find("winograd") == std::string_view::npos) continue;
-    if (!kernel->fits(Target::host()) || !kernel->takes(made.call, Target::host())) continue;
+  for (const Kernel* kernel : winograd_kernels()) {
+    if (!kernel->takes(made.call, Target::host())) continue;
     const auto implementation = kernel->create(made.call, Target::host());
     for (const Dims& x : all) {
       const std::vector<Tensor> in = operands(made.call, x);
@@ -440,7 +446,8 @@ TEST(Conv, MinimalFilteringOverThreeAxes) {
     const Case made(layer.x, layer.w, {{"pads", layer.pads}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
     std::vector<Dims> all = layer.others;
     all.push_back(layer.x);
-    EXPECT_EQ(check_winograd(made, all, layer.threads) > 0, Target::host().has(Isa::avx2)) << describe(*kernels().front(), made.call);
+    EXPECT_EQ(check_winograd(made, all, layer.threads) > 0, Target::host().has(Isa::avx2))
+        << describe(*kernels().front(), made.call);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
+#include "backends/ops/work.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -73,18 +74,12 @@ Verdict accepts(const Call& call, const Target&) {
   return call.in(2).dtype == call.in(0).dtype ? yes() : no("is of another type than data", call.in(2).name);
 }
 
-double rows_of(const Operand& operand) {
-  return operand.shape.has_rank() && operand.shape.rank() > 0
-             ? static_cast<double>(operand.shape[0].number().value_or(1))
-             : 1;
-}
-
 /// One launch that moves operands, or data copied, by way of float32 where it is narrower, and then additions, each of
 /// which reads and writes a number in the second cache.
 double cost(const Call& call, const Target& target) {
   const Operand &data = call.in(0), &updates = call.in(2);
-  const double rows = rows_of(data), width = data.shape.known_elements() / std::max(rows, 1.0);
-  const double looking = launches_to_look(rows, width, rows_of(updates), target);
+  const double rows = ops::first_extent(data.shape), width = data.shape.known_elements() / std::max(rows, 1.0);
+  const double looking = launches_to_look(rows, width, ops::first_extent(updates.shape), target);
   if (looking <= 1) return (1 + looking) * target.launch + target.stream(operand_bytes(call));
   const bool narrow = data.dtype != DType::f32;
   const double sums = 2 * sizeof(float) * updates.shape.known_elements() / (target.l2_bandwidth * target.cores);

@@ -44,4 +44,15 @@ Verdict join_extents(const Operand& x, std::int64_t heads, HeadExtents& extents)
   return fits ? yes() : no("is " + x.shape.str() + " and does not fit the others", x.name);
 }
 
+HeadSizes head_sizes(const std::string& op, const Invocation& call, std::int64_t heads, bool packed) {
+  const auto fail = [&](const char* what) { throw Error(ErrorKind::invalid_input, op + ": " + what); };
+  const View x = call.input(0);
+  if (x.dims.size() != 3) fail("an operand is not of rank 3");
+  for (std::size_t i = 1; !packed && i < 3; ++i)
+    if (!std::ranges::equal(call.input(i).dims, x.dims)) fail("queries, keys and values differ in their extents");
+  const std::int64_t all = heads * (packed ? 3 : 1);
+  if (x.dims[2] % all != 0) fail("the channels do not divide into the heads");
+  return {x.dims[0], x.dims[1], x.dims[2], x.dims[2] / all};
+}
+
 }  // namespace modelflow::ops

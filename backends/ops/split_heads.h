@@ -22,4 +22,12 @@ struct HeadExtents {
 /// Joins what one operand of `heads` heads says to what the others did; a no where they contradict each other.
 Verdict join_extents(const Operand& x, std::int64_t heads, HeadExtents& extents);
 
+/// The same of a run: `row` numbers from token to token of its operands, `size` of them a head's.
+struct HeadSizes {
+  std::int64_t batch, tokens, row, size;
+};
+/// Of the first operand, which holds queries, keys and values where it is `packed`, else of the first three. Throws
+/// Error(invalid_input) in the name of `op` where they do not fit.
+HeadSizes head_sizes(const std::string& op, const Invocation& call, std::int64_t heads, bool packed);
+
 }  // namespace modelflow::ops

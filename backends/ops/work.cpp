@@ -13,10 +13,6 @@ double extent(const Operand& operand, std::size_t from_end) {
   return static_cast<double>(operand.shape[operand.shape.rank() - 1 - from_end].number().value_or(1));
 }
 
-double first_extent(const Shape& shape) {
-  return shape.has_rank() && shape.rank() > 0 ? static_cast<double>(shape[0].number().value_or(1)) : 1;
-}
-
 /// Extents of an attention.
 struct AttentionExtents {
   double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, size = 1, value_size = 1;
@@ -45,6 +41,10 @@ AttentionExtents attention_extents(const Call& call) {
 }
 
 }  // namespace
+
+double first_extent(const Shape& shape) {
+  return shape.has_rank() && shape.rank() > 0 ? static_cast<double>(shape[0].number().value_or(1)) : 1;
+}
 
 double conv_flops(const Call& call) {
   const double outputs = call.outputs.at(0).shape.known_elements();

@@ -16,6 +16,8 @@ double product_flops(const Call& call);
 double recurrent_flops(const Call& call);
 /// Rates [channels, states] as input 2; an exponential is some ten operations beside the six of a state.
 double selective_scan_flops(const Call& call);
+/// The first extent, 1 of a scalar.
+double first_extent(const Shape& shape);
 /// Both products.
 double attention_flops(const Call& call);
 /// Passes over scores and operands that plain ops make besides the two products.

@@ -5,7 +5,9 @@
 
 #include "passes/finish/finish.h"
 #include "passes/graph/edits.h"
+#include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/transposed.h"
 
 namespace modelflow::passes {
 namespace {
@@ -14,14 +16,6 @@ namespace {
 constexpr double kLeast = 256;
 /// A row that stays together, or a block of two axes that change places, has so many: each is looked up.
 constexpr std::int64_t kLeastPiece = 32;
-
-/// perm of the axes that are longer than 1.
-Ints longer_axes(const Ints& perm, const Shape& x) {
-  Ints longer;
-  for (const std::int64_t axis : perm)
-    if (!(x[static_cast<std::size_t>(axis)].number() == 1)) longer.push_back(axis);
-  return longer;
-}
 
 /// The others keep their order when one of these is taken out.
 bool moves_one(const Ints& perm) {
@@ -74,15 +68,14 @@ bool pays(const Node& node) {
 
 int run(Graph& graph, Context& context) {
   int changes = 0;
+  Extents extents;
   for (Node* node : nodes_of(graph, {"Transpose"})) {
     if (!pays(*node)) continue;
     Node* made = make_fused(graph, context, "fuse-transpose", "modelflow.Transpose", {node->input(0)},
                             {{"perm", node->attrs.ints("perm")}}, *node);
     if (!made) continue;
     made->name = node->name;
-    graph.replace(*node->output(), *made->output());
-    graph.erase(*node);
-    context.hit("fuse-transpose");
+    take_place(*made, *node, context, "fuse-transpose", extents);
     ++changes;
   }
   return changes;

@@ -97,6 +97,13 @@ Tensor transposed(const Tensor& source, const Ints& perm) {
   });
 }
 
+Ints longer_axes(const Ints& perm, const Shape& x) {
+  Ints longer;
+  for (const std::int64_t axis : perm)
+    if (!(x[static_cast<std::size_t>(axis)].number() == 1)) longer.push_back(axis);
+  return longer;
+}
+
 bool swaps_last_two(const Node& node) {
   if (!node.is("Transpose")) return false;
   const Ints perm = node.attrs.ints("perm");

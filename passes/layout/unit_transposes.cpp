@@ -6,6 +6,7 @@
 #include "modelflow/modelflow.h"
 #include "passes/graph/edits.h"
 #include "passes/graph/facts.h"
+#include "passes/graph/transposed.h"
 #include "passes/layout/layout.h"
 
 namespace modelflow::passes {
@@ -16,10 +17,8 @@ std::optional<Ints> target_of(const Node& node) {
   const Ints perm = node.attrs.ints("perm");
   const Shape& x = node.input(0)->shape();
   if (!x.has_rank() || perm.size() != x.rank()) return {};
-  Ints larger, target;
-  for (const std::int64_t axis : perm)
-    if (!(x[static_cast<std::size_t>(axis)].number() == 1)) larger.push_back(axis);
-  if (!std::is_sorted(larger.begin(), larger.end())) return {};
+  if (!std::ranges::is_sorted(longer_axes(perm, x))) return {};
+  Ints target;
   std::size_t open = 0;
   for (std::size_t i = 0; i < perm.size(); ++i) {
     const Dim& dim = x[static_cast<std::size_t>(perm[i])];

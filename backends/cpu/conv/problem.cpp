@@ -82,19 +82,17 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
   p.kernel_w = conv.kernel[last], p.stride_w = conv.strides[last], p.dilation_w = conv.dilations[last];
   p.left = conv.pads[last];
   p.height = p.rows = p.kernel_h = p.stride_h = p.dilation_h = 1;
+  const bool pixels = rank == 3 && sees_pixels(conv), planes = rank == 3 && !pixels && sees_planes(conv);
   if (rank > 1) {
-    const std::size_t h = last - 1;
+    const std::size_t h = pixels ? 0 : last - 1;
     p.height = x[first_x + h], p.rows = y[first_y + h], p.kernel_h = conv.kernel[h], p.stride_h = conv.strides[h];
     p.dilation_h = conv.dilations[h], p.top = conv.pads[h];
   }
-  if (rank < 3) return p;
-  if (sees_pixels(conv)) {
-    p.width = p.columns = p.height * p.width;
-    p.height = x[first_x], p.rows = y[first_y], p.kernel_h = conv.kernel[0], p.stride_h = conv.strides[0];
-    p.dilation_h = conv.dilations[0], p.top = conv.pads[0];
-  } else if (sees_planes(conv)) {
+  if (pixels) {
+    p.width = p.columns = x[first_x + 1] * x[first_x + 2];
+  } else if (planes) {
     p.batch *= x[first_x];
-  } else {
+  } else if (rank == 3) {
     p.depth = x[first_x], p.planes = y[first_y], p.kernel_d = conv.kernel[0], p.front = conv.pads[0];
   }
   return p;

@@ -36,18 +36,11 @@ __global__ void __launch_bounds__(Shape::kThreads) tensor_product(const MatMulLa
   const Matrices<T> at(g, here.z);
   const std::int64_t row0 = here.x * Shape::kRows, column0 = here.y * Shape::kColumns;
   const auto fetch_a = [&](T* tile, std::int64_t k0) {
-    if constexpr (trans_a) {
-      fetch_tile<T, Tile<T, Shape::kRows, true>, kThreads>(tile, at.a, g.m, k0, row0, g.k, g.m, g.wide_a);
-    } else {
-      fetch_tile<T, Tile<T, Shape::kRows, false>, kThreads>(tile, at.a, g.k, row0, k0, g.m, g.k, g.wide_a);
-    }
+    fetch_lines<T, Shape::kRows, trans_a, kThreads>(tile, at.a, trans_a ? g.m : g.k, row0, k0, g.m, g.k, g.wide_a);
   };
   const auto fetch_b = [&](T* tile, std::int64_t k0) {
-    if constexpr (trans_b) {
-      fetch_tile<T, Tile<T, Shape::kColumns, false>, kThreads>(tile, at.b, g.k, column0, k0, g.n, g.k, g.wide_b);
-    } else {
-      fetch_tile<T, Tile<T, Shape::kColumns, true>, kThreads>(tile, at.b, g.n, k0, column0, g.k, g.n, g.wide_b);
-    }
+    fetch_lines<T, Shape::kColumns, !trans_b, kThreads>(tile, at.b, trans_b ? g.k : g.n, column0, k0, g.n, g.k,
+                                                        g.wide_b);
   };
   gemm_block<T, Shape, trans_a, !trans_b>(g.k, shared, fetch_a, fetch_b, [&](int r, int c, float* sums) {
     store_row(g.epilogue, sums, static_cast<T*>(g.y), row0 + r, column0 + c, g.m, g.n, at.y, g.wide_y);

@@ -52,6 +52,19 @@ __device__ inline void fetch_tile(T* to, const T* from, std::int64_t stride, std
   }
 }
 
+/// A tile of `extent` lines of a matrix from `line0` on, and of k from `k0` on, both of which end at `lines` and
+/// `depth`.
+template <class T, int extent, bool k_first, int threads>
+__device__ inline void fetch_lines(T* tile, const T* from, std::int64_t stride, std::int64_t line0, std::int64_t k0,
+                                   std::int64_t lines, std::int64_t depth, bool wide) {
+  using Here = Tile<T, extent, k_first>;
+  if constexpr (k_first) {
+    fetch_tile<T, Here, threads>(tile, from, stride, k0, line0, depth, lines, wide);
+  } else {
+    fetch_tile<T, Here, threads>(tile, from, stride, line0, k0, lines, depth, wide);
+  }
+}
+
 /// 16 rows of A that begin at `row`, 32 bytes of each, from a tile.
 template <class T, class Tile, bool k_first>
 __device__ inline void fragment_a(std::uint32_t (&a)[4], const T* tile, int row, int k) {

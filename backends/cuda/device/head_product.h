@@ -48,20 +48,12 @@ __global__ void __launch_bounds__(SmallGemm::kThreads) tensor_heads(const HeadPr
   const HeadMatrices<T, Y> at(p, here.z);
   const std::int64_t row0 = here.x * Shape::kRows, column0 = here.y * Shape::kColumns;
   const auto fetch_a = [&](T* tile, std::int64_t k) {
-    using A = Tile<T, Shape::kRows, a_k_first>;
-    if constexpr (a_k_first) {
-      fetch_tile<T, A, Shape::kThreads>(tile, at.a, p.a.row, at.first + k, row0, at.behind, p.m, p.wide_a);
-    } else {
-      fetch_tile<T, A, Shape::kThreads>(tile, at.a, p.a.row, row0, at.first + k, p.m, at.behind, p.wide_a);
-    }
+    fetch_lines<T, Shape::kRows, a_k_first, Shape::kThreads>(tile, at.a, p.a.row, row0, at.first + k, p.m, at.behind,
+                                                             p.wide_a);
   };
   const auto fetch_b = [&](T* tile, std::int64_t k) {
-    using B = Tile<T, Shape::kColumns, b_k_first>;
-    if constexpr (b_k_first) {
-      fetch_tile<T, B, Shape::kThreads>(tile, at.b, p.b.row, at.first + k, column0, at.behind, p.n, p.wide_b);
-    } else {
-      fetch_tile<T, B, Shape::kThreads>(tile, at.b, p.b.row, column0, at.first + k, p.n, at.behind, p.wide_b);
-    }
+    fetch_lines<T, Shape::kColumns, b_k_first, Shape::kThreads>(tile, at.b, p.b.row, column0, at.first + k, p.n,
+                                                                at.behind, p.wide_b);
   };
   gemm_block<T, Shape, a_k_first, b_k_first>(at.behind - at.first, shared, fetch_a, fetch_b,
                                              [&](int r, int c, const float* sums) {
