@@ -129,6 +129,17 @@ TEST(Report, TextWhereNothingIsRelative) {
   EXPECT_NE(report.text().find(", largest difference 1.0e+00\n"), std::string::npos) << report.text();
 }
 
+TEST(Report, TextSaysWhyALargeDifferenceIsNoFault) {
+  Report report = example();
+  EXPECT_EQ(report.text().find("no fault"), std::string::npos) << report.text();
+  report.verification.push_back({.output = "z", .max_rel = 0.5, .feed = "zeros", .explained = "rounding"});
+  report.verification.push_back({.output = "w", .max_rel = 0.4, .feed = "zeros", .explained = "rounding"});
+  const std::string text = report.text();
+  EXPECT_NE(text.find("\nno fault: output 'z' on feed 'zeros', 5.0e-01: rounding (and 1 other outputs)\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Report, JsonSurvivesAnyName) {
   const auto json = nlohmann::json::parse(example().json());
   EXPECT_EQ(json["before"]["ops"]["Conv"], 1);

@@ -105,20 +105,38 @@ TEST_P(NormLoopsTest, MomentsOfPiecesAddUp) {
   EXPECT_NEAR(all.variance(), e.variance, 1e-4);
 }
 
+/// Nothing is left of an image of one number, which 1 / sqrt(epsilon) would enlarge.
+TEST_P(NormLoopsTest, TheMeanOfEqualNumbersIsThatNumber) {
+  const float number = 0.18351021F;
+  const std::vector<float> x(4000, number);
+  Moments all;
+  for (std::size_t n : {4000U, 3999U, 17U, 1U}) all.add(loops().moments(x.data(), n));
+  EXPECT_EQ(static_cast<float>(all.mean), number);
+  EXPECT_LT(all.variance(), 1e-20);
+  const std::vector<float> mean(37, 0.183510F);  // as far off as a sum of many may be
+  std::vector<float> sum(37), squares(37);
+  loops().add_distances(x.data(), 100, 37, mean.data(), sum.data(), squares.data());
+  const Moments of_channel = Moments::about(mean[5], 100, sum[5], squares[5]);
+  EXPECT_EQ(static_cast<float>(of_channel.mean), number);
+  EXPECT_LT(of_channel.variance(), 1e-20);
+}
+
 TEST_P(NormLoopsTest, ChannelsSideBySide) {
   for (const std::size_t channels : {3U, 16U, 37U}) {
     const std::vector<float> x = numbers(11 * channels, 2, 7), mean = numbers(channels, 2, 8);
     const std::vector<float> factor = numbers(channels, 1, 9), term = numbers(channels, 0, 10);
-    std::vector<float> squares(channels), y(x.size());
-    loops().add_squares(x.data(), 11, channels, mean.data(), squares.data());
+    std::vector<float> sum(channels), squares(channels), y(x.size());
+    loops().add_distances(x.data(), 11, channels, mean.data(), sum.data(), squares.data());
     loops().shift_and_scale_rows(x.data(), 11, channels, mean.data(), factor.data(), term.data(), y.data());
     for (std::size_t c = 0; c < channels; ++c) {
-      double want = 0;
+      double want = 0, apart = 0;
       for (std::size_t r = 0; r < 11; ++r) {
         const std::size_t i = r * channels + c;
+        apart += x[i] - mean[c];
         want += (x[i] - mean[c]) * (x[i] - mean[c]);
         EXPECT_NEAR(y[i], (x[i] - mean[c]) * factor[c] + term[c], 1e-5);
       }
+      EXPECT_NEAR(sum[c], apart, 1e-4);
       EXPECT_NEAR(squares[c], want, 1e-4);
     }
   }

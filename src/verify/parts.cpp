@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_set>
 
@@ -13,6 +14,7 @@
 #include "modelflow/pass.h"
 #include "src/verify/bounded.h"
 #include "src/verify/difference.h"
+#include "src/verify/exact_means.h"
 #include "src/verify/nudge.h"
 #include "src/verify/probe.h"
 #include "src/verify/twins.h"
@@ -128,23 +130,27 @@ class Comparison {
   }
 
   Parts parts() {
-    const std::set<std::string> wrong = disagreeing();
+    std::set<std::string> wrong(borders_.begin(), borders_.end());
+    wrong.insert(reference_.names.begin(), reference_.names.end());
+    keep_wrong(original_, wrong);
+    if (const std::optional<Model> exact = wrong.empty() ? std::nullopt : exact_form()) keep_wrong(*exact, wrong);
     return {.agree = wrong.empty(), .first = first_node(wrong)};
   }
 
  private:
-  /// Values and outputs that the original computes otherwise from what the other model has at the borders.
-  std::set<std::string> disagreeing() {
+  std::optional<Model> exact_form() const {
+    std::optional<Model> exact = with_exact_means(reference_.exact ? *reference_.exact : original_);
+    return exact ? exact : reference_.exact;
+  }
+
+  /// Of these values those that the original, in one of its forms, computes otherwise too from what the other model has
+  /// at the borders.
+  void keep_wrong(const Model& original, std::set<std::string>& wrong) {
     Feeds feeds = feeds_;
-    const Model model = cut(original_, borders_, values_, feeds);
-    Names looked_at = borders_;
-    looked_at.insert(looked_at.end(), reference_.names.begin(), reference_.names.end());
-    const Values computed = run(sessions_, model, borders_, feeds, session_);
-    std::set<std::string> wrong;
-    for (const std::string& name : looked_at)
-      if (!is_close(name, computed.at(name))) wrong.insert(name);
+    const Model model = cut(original, borders_, values_, feeds);
+    const Values computed = run(sessions_, model, {wrong.begin(), wrong.end()}, feeds, session_);
+    std::erase_if(wrong, [&](const std::string& name) { return is_close(name, computed.at(name)); });
     if (!wrong.empty()) excuse_rounding(model, feeds, computed, wrong);
-    return wrong;
   }
 
   bool is_close(const std::string& name, const Tensor& computed) const {

@@ -18,7 +18,7 @@ namespace {
 constexpr VectorCode kCode = {
     .pointwise = {activate, step, fill, join},
     .softmax = {softmax_row, softmax_columns},
-    .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_squares, shift_and_scale_rows},
+    .norm = {layer_norm, rms_norm, moments, shift_and_scale, add_distances, shift_and_scale_rows},
     .channels = {add_rows, largest_rows<float>, largest_rows<std::uint16_t>, max_windows, mean_windows, scale_rows,
                  scale, sum, vector_by<float>, vector_by<std::int8_t>, to_bf16, from_bf16, transpose},
     .rotary = {turn_halves<false>, turn_halves<true>, turn_neighbours, turn_neighbours_wide},

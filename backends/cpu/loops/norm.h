@@ -8,7 +8,10 @@ namespace modelflow::cpu {
 /// Mean and sum of squared deviations from it, over `count` numbers.
 struct Moments {
   double count = 0, mean = 0, squares = 0;
-  /// The moments of both sets together (Chan, Golub and LeVeque): nothing cancels, however far the mean is from 0.
+  /// From the sums of the distances, and of their squares, from a `middle` near the mean: what the rounding of that
+  /// left is put right (Chan, Golub and LeVeque), so that the mean of equal numbers is that number.
+  static Moments about(double middle, double count, double sum, double squares);
+  /// The moments of both sets together (the same authors): nothing cancels, however far the mean is from 0.
   void add(const Moments& other);
   double variance() const { return count > 0 ? squares / count : 0; }
 };
@@ -33,8 +36,9 @@ struct NormLoops {
   Moments (*moments)(const float* x, std::size_t n);
   /// y[i] = (x[i] - mean) * factor + term; y may be x.
   void (*shift_and_scale)(const float* x, std::size_t n, float mean, float factor, float term, float* y);
-  /// sum[c] += (x[r, c] - mean[c])^2 over all rows.
-  void (*add_squares)(const float* x, std::size_t rows, std::size_t channels, const float* mean, float* sum);
+  /// sum[c] += x[r, c] - mean[c] over all rows, and squares[c] their squares.
+  void (*add_distances)(const float* x, std::size_t rows, std::size_t channels, const float* mean, float* sum,
+                        float* squares);
   /// y[r, c] = (x[r, c] - mean[c]) * factor[c] + term[c]; y may be x.
   void (*shift_and_scale_rows)(const float* x, std::size_t rows, std::size_t channels, const float* mean,
                                const float* factor, const float* term, float* y);

@@ -56,22 +56,32 @@ MODELFLOW_FLAT void rms_norm(const NormRow& row) {
 
 MODELFLOW_FLAT Moments moments(const float* x, std::size_t n) {
   const float mean = sum_of(x, n) / static_cast<float>(n);
-  return {static_cast<double>(n), mean, squares_of(x, n, mean)};
+  Floats sums[4] = {}, squares[4] = {};
+  vectors_by_four(n, [&](std::size_t i, auto part, std::size_t v) {
+    const Floats apart = load(x + i, part, mean) - mean;
+    sums[v] += apart;
+    squares[v] += apart * apart;
+  });
+  return Moments::about(mean, static_cast<double>(n), sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])),
+                        sum_of((squares[0] + squares[1]) + (squares[2] + squares[3])));
 }
 
 MODELFLOW_FLAT void shift_and_scale(const float* x, std::size_t n, float mean, float factor, float term, float* y) {
   vectors(n, [&](std::size_t i, auto part) { store(y + i, (load(x + i, part) - mean) * factor + term, part); });
 }
 
-MODELFLOW_FLAT void add_squares(const float* x, std::size_t rows, std::size_t channels, const float* mean, float* sum) {
+MODELFLOW_FLAT void add_distances(const float* x, std::size_t rows, std::size_t channels, const float* mean, float* sum,
+                                  float* squares) {
   vectors(channels, [&](std::size_t c, auto part) {
     const Floats middle = load(mean + c, part);
-    Floats total = load(sum + c, part);
+    Floats total = load(sum + c, part), of_squares = load(squares + c, part);
     for (std::size_t r = 0; r < rows; ++r) {
       const Floats apart = load(x + r * channels + c, part) - middle;
-      total += apart * apart;
+      total += apart;
+      of_squares += apart * apart;
     }
     store(sum + c, total, part);
+    store(squares + c, of_squares, part);
   });
 }
 

@@ -127,10 +127,12 @@ struct Rows {
       for (std::size_t c = 0; c < channels; c += per)
         std::fill_n(mean + c, per, p.code.channels.sum(sum + c, per) / count);
       repeat(mean);
-      p.code.norm.add_squares(x, rows, wide, mean, squares);
-      fold(squares, wide);
+      std::fill_n(sum, wide, 0.0f);
+      p.code.norm.add_distances(x, rows, wide, mean, sum, squares);
+      for (float* each : {sum, squares}) fold(each, wide);
+      const auto of = [&](const float* sums, std::size_t g) { return p.code.channels.sum(sums + g * per, per); };
       for (std::size_t g = 0; g < p.groups; ++g)
-        of_group[g].add({count, mean[g * per], p.code.channels.sum(squares + g * per, per)});
+        of_group[g].add(Moments::about(mean[g * per], count, of(sum, g), of(squares, g)));
     });
   }
 
