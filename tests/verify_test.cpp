@@ -267,6 +267,42 @@ TEST(Roles, ColumnsOfATableMayBeIds) {
       i = Cast<to = 7>(c)  p = Gather(t, i)  q = MatMul(b, w)  y = Add(p, q) })",
                                     "x");
   EXPECT_TRUE(floats.role == Role::plain && floats.limit == 9);
+  const Meaning shifted = meaning_in(R"((int64[N,2] x, float[9,4] t) => (float[N,2,4] y)
+    <int64[2] begins = {0, 4}> { a = Add(begins, x)  y = Gather(t, a) })",
+                                     "x");
+  EXPECT_TRUE(shifted.role == Role::ids && shifted.limit == 5) << shifted.limit;
+}
+
+TEST(Roles, LengthsAreKnownByThePositionsThatTheyEnd) {
+  const std::string begin = "(int64[N] x, float[N,T,4] s) => (bool[N,T] y) ";
+  for (const char* body :
+       {"<int64 zero = {0}, int64 one = {1}, int64[1] axis = {1}> { m = ReduceMax<keepdims = 0>(x)"
+        " r = Range(zero, m, one)  t = Unsqueeze(x, axis)  y = GreaterOrEqual(r, t) }",
+        "<int64[4] r = {0, 1, 2, 3}, int64[1] axis = {1}> { t = Unsqueeze(x, axis)  y = Greater(t, r) }"})
+    EXPECT_EQ(meaning_in(begin + body, "x").role, Role::lengths) << body;
+  const char* other = "<int64[4] r = {0, 7, 2, 3}, int64[1] axis = {1}> { t = Unsqueeze(x, axis)  y = Greater(t, r) }";
+  EXPECT_EQ(meaning_in(begin + other, "x").role, Role::ids);
+}
+
+TEST(Feeds, SoundIsASecondLongBesideAFewTokens) {
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[B,T] sound, int64[C,S] ids, float[9,2] table) => (float[B,2,L] y, float[C,S,2] z)
+    <float[2,1,4] w = {1,1,1,1,1,1,1,1}, int64[1] one = {1}> {
+      x = Unsqueeze(sound, one)  y = Conv<strides = [4]>(x, w)  z = Gather(table, ids) })");
+  const Dims sound = input_dims(model, typical_idea(model).extents[0], {}).at("sound");
+  EXPECT_EQ(sound, (Dims{1, 16000}));
+  EXPECT_EQ(input_dims(model, typical_idea(model).extents[0], {}).at("ids"), (Dims{1, 64}));
+}
+
+/// The batch of the export stayed in the token of the class.
+TEST(Feeds, ABatchThatAConstantKeepsIsFound) {
+  const auto runtime = Runtime::find();
+  if (!runtime) GTEST_SKIP() << "no ONNX Runtime";
+  Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N,3,2] x) => (float[N,4,2] y) <float[8,1,2] token = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}> { y = Concat<axis = 1>(token, x) })");
+  const Reference reference = make_reference(*runtime, model, {});
+  ASSERT_FALSE(reference.feeds.empty()) << reference.why_not;
+  EXPECT_EQ(reference.feeds[0].values.at("x").dims(), (Dims{8, 3, 2}));
 }
 
 TEST(Roles, MasksAreKnownByTheirUse) {

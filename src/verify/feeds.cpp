@@ -12,11 +12,13 @@ namespace {
 
 constexpr std::int64_t kVolume = 32;  // a side of what has three of them
 constexpr int kMostTries = 64;        // to make all extents positive
+/// Samples of sound beside a token of text: a second beside 64 of them.
+constexpr std::int64_t kSamples = 250, kLongText = 1000;
 
-enum class Axis { past, total, batch, height, width, sequence, channels };
+enum class Axis { past, total, batch, height, width, sequence, samples, channels };
 
-/// What an extent stands for, from its symbol, else from where it stands.
-Axis axis_of(const std::string& symbol, const Value& input, std::size_t axis) {
+/// What an extent stands for, from its symbol, else from where it stands; sound is a sequence here.
+Axis place_of(const std::string& symbol, const Value& input, std::size_t axis) {
   if (has_word(symbol, {"total"})) return Axis::total;
   if (has_word(symbol, {"past", "cache"})) return Axis::past;
   if (has_word(symbol, {"batch"})) return Axis::batch;
@@ -29,6 +31,11 @@ Axis axis_of(const std::string& symbol, const Value& input, std::size_t axis) {
   if (axis == 1) return Axis::channels;
   if (!looks_like_an_image(input)) return Axis::sequence;
   return axis + 1 == input.shape().rank() ? Axis::width : Axis::height;
+}
+
+Axis axis_of(const std::string& symbol, const Value& input, std::size_t axis) {
+  const Axis place = place_of(symbol, input, axis);
+  return place == Axis::sequence && looks_like_sound(input) ? Axis::samples : place;
 }
 
 std::int64_t extent(Axis axis, const Extents& e) {
@@ -45,6 +52,8 @@ std::int64_t extent(Axis axis, const Extents& e) {
       return e.width;
     case Axis::channels:
       return e.channels;
+    case Axis::samples:
+      return e.sequence < kLongText ? e.sequence * kSamples : e.sequence;
     default:
       return e.sequence;
   }

@@ -13,6 +13,13 @@ struct Kind {
   Extents likely, other, third;
 };
 
+/// Some exporters keep the batch that they saw in a constant or two, though they call it dynamic.
+Kind of_batch(std::int64_t batch) {
+  return {{.batch = batch},
+          {.batch = batch, .sequence = 37, .past = 5, .height = 224, .width = 256},
+          {.batch = batch, .sequence = 128, .past = 16, .height = 192, .width = 192}};
+}
+
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {{},
@@ -41,6 +48,10 @@ const std::vector<Kind>& kinds() {
       {{.batch = 64, .sequence = 49, .past = 0, .height = 56, .width = 56},
        {.batch = 128, .sequence = 49, .past = 0, .height = 56, .width = 56},
        {.batch = 64, .sequence = 49, .past = 0, .height = 112, .width = 56}},
+      of_batch(8),
+      of_batch(4),
+      of_batch(16),
+      of_batch(32),
   };
   return all;
 }

@@ -4,14 +4,15 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <vector>
 
 #include "src/verify/element.h"
 
 namespace modelflow {
 namespace {
 
-constexpr int kDeepest = 12;      // nodes between an input and what tells its role
-constexpr double kLow = -1000.0;  // a constant below this hides scores
+constexpr std::size_t kDeepest = 12;  // nodes between an input and what tells its role
+constexpr double kLow = -1000.0;      // a constant below this hides scores
 
 bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
   return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
@@ -20,6 +21,20 @@ bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
 bool only_moves(const Node& node) {
   return is_any_of(node, {"Cast", "CastLike", "Reshape", "Unsqueeze", "Squeeze", "Identity", "Flatten", "Expand",
                           "Slice", "Transpose", "Tile"});
+}
+
+const Tensor* constant_of(const Value* value) {
+  if (value && !value->constant() && value->producer() && value->producer()->is("Constant"))
+    return value->producer()->attrs.tensor("value");
+  return value ? value->constant() : nullptr;
+}
+
+/// What is added to ids at most: where the rows of each column begin in a table of all columns. Nothing where it is not
+/// known.
+std::optional<std::int64_t> shift_of_ids(const Use& use) {
+  const Tensor* shift = use.node->is("Add") ? constant_of(use.node->input(1 - use.index)) : nullptr;
+  if (!shift || is_float(shift->dtype()) || shift->elements() == 0) return {};
+  return static_cast<std::int64_t>(std::ranges::max(shift->to_doubles()));
 }
 
 /// The smallest table that this value, or a part of it, indexes (an embedding's vocabulary, the nodes of a graph).
@@ -36,15 +51,17 @@ std::int64_t index_limit(const Value& value, int depth = 0) {
     } else if (depth < 6 && use.index == 0 && (only_moves(node) || is_any_of(node, {"Gather", "Split"}))) {
       for (const Value* output : node.outputs())
         if (output) limit = std::min(limit, index_limit(*output, depth + 1));
+    } else if (const std::optional<std::int64_t> shift = depth < 6 ? shift_of_ids(use) : std::nullopt) {
+      const std::int64_t rows = node.output() ? index_limit(*node.output(), depth + 1) : INT64_MAX;
+      if (rows != INT64_MAX)
+        limit = std::min(limit, std::max<std::int64_t>(rows - std::max<std::int64_t>(*shift, 0), 1));
     }
   }
   return limit;
 }
 
 bool is_low(const Value* value) {
-  const Tensor* constant = value ? value->constant() : nullptr;
-  if (!constant && value && value->producer() && value->producer()->is("Constant"))
-    constant = value->producer()->attrs.tensor("value");
+  const Tensor* constant = constant_of(value);
   if (!constant || !is_float(constant->dtype()) || constant->elements() == 0 || constant->elements() > 64) return false;
   return constant->to_doubles().front() <= kLow;
 }
@@ -62,7 +79,7 @@ struct Path {
   bool flipped = false;   ///< 1 became 0
   bool computed = false;  ///< it was multiplied, subtracted from 1 or compared
   bool low = false;       ///< multiplied by a very low number
-  int depth = 0;
+  std::size_t depth = 0;
 };
 
 struct Found {
@@ -151,6 +168,37 @@ std::optional<Role> role_of_operand(const Value& value, int depth = 0) {
   return {};
 }
 
+/// 0, 1, 2, ... as Range or as a constant, moved or not.
+bool counts_up(const Value* value, int depth = 0) {
+  if (!value || depth > 4) return false;
+  if (const Tensor* constant = constant_of(value)) {
+    if (constant->dtype() != DType::i64 || constant->elements() < 2) return false;
+    const std::vector<double> numbers = constant->to_doubles();
+    return std::ranges::adjacent_find(numbers, [](double a, double b) { return b != a + 1; }) == numbers.end();
+  }
+  const Node* node = value->producer();
+  return node && (node->is("Range") || (only_moves(*node) && counts_up(node->input(0), depth + 1)));
+}
+
+/// Lengths of rows tell which positions are padding.
+bool ends_rows(const Value& value, int depth = 0) {
+  return std::ranges::any_of(value.uses(), [&](const Use& use) {
+    if (is_any_of(*use.node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}))
+      return counts_up(use.node->input(1 - use.index));
+    const bool goes_on = depth < 4 && only_moves(*use.node) && use.index == 0 && use.node->output();
+    return goes_on && ends_rows(*use.node->output(), depth + 1);
+  });
+}
+
+/// Of one channel and one axis, in large steps.
+bool is_conv_of_samples(const Use& use) {
+  const Node& node = *use.node;
+  const Value* weights = use.index == 0 && node.is("Conv") ? node.input(1) : nullptr;
+  if (!weights || !weights->shape().has_rank() || weights->shape().rank() != 3) return false;
+  const std::vector<std::int64_t> strides = node.attrs.ints("strides");
+  return weights->shape()[1] == Dim(1) && node.attrs.integer("group", 1) == 1 && !strides.empty() && strides[0] >= 4;
+}
+
 Found mask_use(const Value& input) {
   Found found;
   follow(input, {}, found);
@@ -166,6 +214,8 @@ Meaning of_integers(const Value& input, std::int64_t limit) {
   if (name == "sr" || has_word(name, {"sample_rate", "sampling_rate"})) return {.role = Role::rate};
   if (has_word(name, {"length", "lens", "_len"})) return {.role = Role::lengths};
   if (bits(input.dtype()) <= 8) return {.role = Role::bytes};
+  const bool rows = input.shape().has_rank() && input.shape().rank() > 0;
+  if (limit == INT64_MAX && rows && ends_rows(input)) return {.role = Role::lengths};
   return {.role = Role::ids, .limit = limit};
 }
 
@@ -175,6 +225,18 @@ bool looks_like_an_image(const Value& input) {
   if (!input.shape().has_rank() || input.shape().rank() != 4) return false;
   const auto is_channels = [](const Dim& dim) { return !dim.known() || dim.value() == 1 || dim.value() == 3; };
   return is_channels(input.shape()[1]) || is_channels(input.shape()[3]);
+}
+
+bool looks_like_sound(const Value& input) {
+  if (!is_float(input.dtype())) return false;
+  std::vector<const Value*> left = {&input};
+  for (std::size_t i = 0; i < left.size() && i < kDeepest; ++i) {
+    for (const Use& use : left[i]->uses()) {
+      if (is_conv_of_samples(use)) return true;
+      if (only_moves(*use.node) && use.index == 0 && use.node->output()) left.push_back(use.node->output());
+    }
+  }
+  return false;
 }
 
 bool has_word(std::string text, std::initializer_list<std::string_view> words) {

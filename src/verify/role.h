@@ -27,6 +27,9 @@ Meaning meaning_of(const Value& input);
 /// Four axes, of which one holds 1 or 3 channels or as many as are not known.
 bool looks_like_an_image(const Value& input);
 
+/// Samples of a signal: what a convolution of one channel reads in steps of four and more, as speech models begin.
+bool looks_like_sound(const Value& input);
+
 /// `text` in lower case has one of these words in it.
 bool has_word(std::string text, std::initializer_list<std::string_view> words);
 
