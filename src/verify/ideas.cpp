@@ -1,5 +1,7 @@
 // What data may look like: sizes first, then values.
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "src/verify/feeds.h"
@@ -8,17 +10,12 @@
 namespace modelflow {
 namespace {
 
+constexpr std::int64_t kMostKept = 64;
+
 /// One kind of model: the sizes that are most likely fed to it, and others that such a model takes as well.
 struct Kind {
   Extents likely, other, third;
 };
-
-/// Some exporters keep the batch that they saw in a constant or two, though they call it dynamic.
-Kind of_batch(std::int64_t batch) {
-  return {{.batch = batch},
-          {.batch = batch, .sequence = 37, .past = 5, .height = 224, .width = 256},
-          {.batch = batch, .sequence = 128, .past = 16, .height = 192, .width = 192}};
-}
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
@@ -48,12 +45,33 @@ const std::vector<Kind>& kinds() {
       {{.batch = 64, .sequence = 49, .past = 0, .height = 56, .width = 56},
        {.batch = 128, .sequence = 49, .past = 0, .height = 56, .width = 56},
        {.batch = 64, .sequence = 49, .past = 0, .height = 112, .width = 56}},
-      of_batch(8),
-      of_batch(4),
-      of_batch(16),
-      of_batch(32),
   };
   return all;
+}
+
+/// The batch that this node allows alone, if a constant says so.
+std::int64_t kept_batch(const Node& node) {
+  const bool shapes = node.is("Reshape") || node.is("Expand");
+  for (std::size_t i = shapes ? 1 : 0; (shapes || node.is("Concat")) && i < node.inputs().size(); ++i) {
+    const Tensor* constant = node.input(i) ? node.input(i)->constant() : nullptr;
+    if (!constant || constant->elements() == 0) continue;
+    if (shapes) return constant->dtype() == DType::i64 ? constant->as<std::int64_t>()[0] : 0;
+    if (constant->dims().size() > 1 && node.attrs.integer("axis") != 0) return constant->dims()[0];
+  }
+  return 0;
+}
+
+/// Some exporters keep the batch that they saw in a constant or two, though they call it dynamic: the most frequent of
+/// what may be such.
+std::vector<std::int64_t> kept_batches(const Model& model) {
+  std::map<std::int64_t, int> counts;
+  for (const auto& node : model.graph().nodes())
+    if (const std::int64_t batch = kept_batch(*node); batch > 1 && batch <= kMostKept) ++counts[batch];
+  std::vector<std::int64_t> batches;
+  for (const auto& [batch, count] : counts) batches.push_back(batch);
+  std::ranges::stable_sort(batches, std::greater(), [&](std::int64_t batch) { return counts[batch]; });
+  batches.resize(std::min<std::size_t>(batches.size(), 3));
+  return batches;
 }
 
 bool same(const Extents& a, const Extents& b) {
@@ -141,6 +159,7 @@ Idea typical_idea(const Model& model) {
   idea.extents.clear();
   for (const Extents Kind::*sizes : {&Kind::likely, &Kind::other, &Kind::third})
     for (const Kind& kind : kinds()) idea.extents.push_back(kind.*sizes);
+  for (const std::int64_t batch : kept_batches(model)) idea.extents.push_back({.batch = batch});
   return idea;
 }
 
