@@ -292,6 +292,11 @@ TEST(Feeds, SoundIsASecondLongBesideAFewTokens) {
   const Dims sound = input_dims(model, typical_idea(model).extents[0], {}).at("sound");
   EXPECT_EQ(sound, (Dims{1, 16000}));
   EXPECT_EQ(input_dims(model, typical_idea(model).extents[0], {}).at("ids"), (Dims{1, 64}));
+  const Model microphones = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]>
+    g (float[B,M,T] sound) => (float[N,2,L] y)
+    <float[2,1,4] w = {1,1,1,1,1,1,1,1}, int64[3] rows = {-1, 1, 16000}> {
+      x = Reshape(sound, rows)  y = Conv<strides = [4]>(x, w) })");
+  EXPECT_EQ(input_dims(microphones, typical_idea(microphones).extents[0], {}).at("sound"), (Dims{1, 64, 16000}));
 }
 
 /// The batch of the export stayed in the token of the class.

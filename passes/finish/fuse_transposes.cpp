@@ -41,7 +41,7 @@ bool is_product(const Node* node) { return node && (node->is("MatMul") || node->
 
 bool is_reshape(const Node* node) { return node && is_view(*node) && !node->is("Transpose"); }
 
-/// Another one is in front or behind, with at most a Reshape between.
+/// Another one is in front or, behind a Reshape, behind (right behind there is none: two are one by then).
 bool meets_another(const Node& node) {
   const Node* maker = node.input(0)->producer();
   if (is_reshape(maker)) maker = maker->input(0)->producer();

@@ -50,6 +50,14 @@ bool vector_of(const Value& value, const Dim& size) {
 }
 
 /// alpha * op(A) * op(B) + beta * C, with C as a bias of [N]; nothing when C is anything else.
+/// Whether what it adds is nothing, or a number for each of its columns.
+bool adds_a_bias(const Node& gemm) {
+  const Value* c = gemm.input(2);
+  const Shape& w = gemm.input(1)->shape();
+  if (!c || gemm.attrs.number("beta", 1) == 0) return true;
+  return w.has_rank() && w.rank() == 2 && vector_of(*c, w[gemm.attrs.integer("transB") != 0 ? 0 : 1]);
+}
+
 std::optional<Product> read_gemm(const Node& gemm) {
   Product product{gemm.input(0), gemm.input(1)};
   product.trans_a = gemm.attrs.integer("transA") != 0;
@@ -57,9 +65,8 @@ std::optional<Product> read_gemm(const Node& gemm) {
   product.scale = gemm.attrs.number("alpha", 1);
   Value* c = gemm.input(2);
   const float beta = gemm.attrs.number("beta", 1);
+  if (!adds_a_bias(gemm)) return {};
   if (!c || beta == 0) return product;
-  const Shape& w = product.b->shape();
-  if (!w.has_rank() || w.rank() != 2 || !vector_of(*c, w[product.trans_b ? 0 : 1])) return {};
   const Tensor& values = *c->constant();
   if (beta == 1 && values.rank() == 1) {
     product.bias = c;
@@ -92,8 +99,7 @@ Value* repeated_weights(const Node& product, Extents& extents) {
 void turn_weights(Product& product, const Options& options) {
   const Tensor* weights = product.b->constant();
   const auto alike = [](const Use& use) {
-    const Value* c = use.node->inputs().size() > 2 ? use.node->input(2) : nullptr;
-    return use.index == 1 && use.node->is("Gemm") && use.node->attrs.integer("transB") != 0 && (!c || c->constant());
+    return use.index == 1 && use.node->is("Gemm") && use.node->attrs.integer("transB") != 0 && adds_a_bias(*use.node);
   };
   if (!product.trans_b || !weights || weights->rank() != 2 || !std::ranges::all_of(product.b->uses(), alike)) return;
   if (static_cast<double>(weights->bytes()) > options.max_fold_bytes) return;

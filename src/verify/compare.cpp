@@ -14,12 +14,13 @@ namespace {
 constexpr double kAsMuch = 8;  // one rounding may be so much larger than another
 
 void merge(OutputDiff& worst, const OutputDiff& diff) {
-  if (diff.max_rel > worst.max_rel) worst.feed = diff.feed;
+  const bool larger = diff.max_rel > worst.max_rel;
+  if (larger) worst.feed = diff.feed;
   worst.max_abs = std::max(worst.max_abs, diff.max_abs);
   worst.max_rel = std::max(worst.max_rel, diff.max_rel);
   worst.equal_type = worst.equal_type && diff.equal_type;
   worst.ok = worst.ok && diff.ok;
-  if (!diff.explained.empty()) worst.explained = diff.explained;
+  if (!diff.explained.empty() && (larger || worst.explained.empty())) worst.explained = diff.explained;
 }
 
 bool is_no_larger(const OutputDiff& diff, const OutputDiff& than) {
@@ -134,7 +135,8 @@ class Judge {
     } else if (!without.ok && std::isfinite(diff.max_rel) && every_part_agrees(i) &&
                (is_no_larger(diff, without) || is_no_larger(diff, of_original)) &&
                (decides(original_.graph()) || digits_move_as_far(i, k, diff))) {
-      diff.explained = "rounding: every part of the model agrees, and last digits move the original as far";
+      diff.explained = std::string("rounding: every part of the model agrees, and ") +
+                       (decides(original_.graph()) ? "it decides by values" : "last digits move the original as far");
     } else if (without.ok && moves_as_far(i, k, result)) {
       diff.explained = "rounding: last digits of its constants move the original as far";
     }

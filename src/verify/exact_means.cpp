@@ -56,24 +56,25 @@ void write_out(Node& norm, std::int64_t opset) {
   norm.graph().erase(norm);
 }
 
-bool is_instance_norm(const Node& node) {
-  return node.is("InstanceNormalization") && node.input(0) && node.input(1) && node.input(2) &&
-         node.input(0)->shape().has_rank() && node.input(0)->shape().rank() > 2;
+bool is_image_norm(const Node& node) {
+  return node.input(0) && node.input(1) && node.input(2) && node.input(0)->shape().has_rank() &&
+         node.input(0)->shape().rank() > 2;
 }
 
 }  // namespace
 
 std::optional<Model> with_exact_means(const Model& model) {
+  const std::int64_t opset = model.opset();  // ops broadcast from 7 on
   return with_exact(
       model,
-      [](const Node& node) {
-        return node.is("ReduceMean") || node.is("ReduceSum") || node.is("InstanceNormalization");
+      [opset](const Node& node) {
+        return node.is("ReduceMean") || node.is("ReduceSum") || (opset >= 7 && node.is("InstanceNormalization"));
       },
-      [opset = model.opset()](Node& node) {
-        if (is_instance_norm(node))
-          write_out(node, opset);
-        else if (!node.is("InstanceNormalization"))
+      [opset](Node& node) {
+        if (!node.is("InstanceNormalization"))
           widen(node, {0});
+        else if (is_image_norm(node))
+          write_out(node, opset);
       });
 }
 

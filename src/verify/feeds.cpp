@@ -35,7 +35,8 @@ Axis place_of(const std::string& symbol, const Value& input, std::size_t axis) {
 
 Axis axis_of(const std::string& symbol, const Value& input, std::size_t axis) {
   const Axis place = place_of(symbol, input, axis);
-  return place == Axis::sequence && looks_like_sound(input) ? Axis::samples : place;
+  const bool last = input.shape().has_rank() && axis + 1 == input.shape().rank();  // others may be microphones, windows
+  return last && place == Axis::sequence && looks_like_sound(input) ? Axis::samples : place;
 }
 
 std::int64_t extent(Axis axis, const Extents& e) {

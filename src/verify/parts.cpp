@@ -133,14 +133,22 @@ class Comparison {
     std::set<std::string> wrong(borders_.begin(), borders_.end());
     wrong.insert(reference_.names.begin(), reference_.names.end());
     keep_wrong(original_, wrong);
-    if (const std::optional<Model> exact = wrong.empty() ? std::nullopt : exact_form()) keep_wrong(*exact, wrong);
+    if (!wrong.empty()) excuse_by_exact_form(wrong);
     return {.agree = wrong.empty(), .first = first_node(wrong)};
   }
 
  private:
-  std::optional<Model> exact_form() const {
-    std::optional<Model> exact = with_exact_means(reference_.exact ? *reference_.exact : original_);
-    return exact ? exact : reference_.exact;
+  /// Where that does not run, nothing is excused by it.
+  void excuse_by_exact_form(std::set<std::string>& wrong) {
+    try {
+      const Model& spectra = reference_.exact ? *reference_.exact : original_;
+      const std::optional<Model> exact = with_exact_means(spectra);
+      if (!exact && !reference_.exact) return;
+      std::set<std::string> left = wrong;
+      keep_wrong(exact ? *exact : spectra, left);
+      wrong = std::move(left);
+    } catch (const Error&) {
+    }
   }
 
   /// Of these values those that the original, in one of its forms, computes otherwise too from what the other model has

@@ -34,7 +34,7 @@ const Tensor* constant_of(const Value* value) {
 std::optional<std::int64_t> shift_of_ids(const Use& use) {
   const Tensor* shift = use.node->is("Add") ? constant_of(use.node->input(1 - use.index)) : nullptr;
   if (!shift || is_float(shift->dtype()) || shift->elements() == 0) return {};
-  return static_cast<std::int64_t>(std::ranges::max(shift->to_doubles()));
+  return static_cast<std::int64_t>(std::clamp(std::ranges::max(shift->to_doubles()), -0x1p62, 0x1p62));
 }
 
 /// The smallest table that this value, or a part of it, indexes (an embedding's vocabulary, the nodes of a graph).

@@ -5,27 +5,24 @@
 #include <vector>
 
 #include "modelflow/pass.h"
+#include "src/verify/open_results.h"
 
 namespace modelflow {
 namespace {
 
 using IsOne = std::function<bool(const Node&)>;
 
-bool has_any(const Graph& graph, const IsOne& is_one) {
-  return std::ranges::any_of(graph.nodes(), [&](const auto& node) {
-    return is_one(*node) ||
-           std::ranges::any_of(node->subgraphs(), [&](const Graph* inner) { return has_any(*inner, is_one); });
-  });
-}
-
-void apply(Graph& graph, const IsOne& is_one, const std::function<void(Node&)>& make_exact) {
+/// How many there were.
+std::size_t apply(Graph& graph, const IsOne& is_one, const std::function<void(Node&)>& make_exact) {
+  std::size_t inside = 0;
   std::vector<Node*> found;
   for (const auto& node : graph.nodes()) {
     const Value* x = node->input(0);
     if (is_one(*node) && x && x->dtype() == DType::f32 && node->output()) found.push_back(node.get());
-    for (Graph* inner : node->subgraphs()) apply(*inner, is_one, make_exact);
+    for (Graph* inner : node->subgraphs()) inside += apply(*inner, is_one, make_exact);
   }
   for (Node* node : found) make_exact(*node);
+  return found.size() + inside;
 }
 
 }  // namespace
@@ -47,10 +44,10 @@ void widen(Node& node, std::initializer_list<std::size_t> inputs) {
 }
 
 std::optional<Model> with_exact(const Model& model, const IsOne& is_one, const std::function<void(Node&)>& make_exact) {
-  if (!has_any(model.graph(), is_one)) return {};
+  if (!any_node(model.graph(), is_one)) return {};
   Model exact = model;
   infer_types(exact);  // float32 or not
-  apply(exact.graph(), is_one, make_exact);
+  if (apply(exact.graph(), is_one, make_exact) == 0) return {};
   return exact;
 }
 
