@@ -135,7 +135,8 @@ TEST(Report, TextSaysWhyALargeDifferenceIsNoFault) {
   report.verification.push_back({.output = "z", .max_rel = 0.5, .feed = "zeros", .explained = "rounding"});
   report.verification.push_back({.output = "w", .max_rel = 0.4, .feed = "zeros", .explained = "rounding"});
   const std::string text = report.text();
-  EXPECT_NE(text.find("\nno fault: output 'z' on feed 'zeros', 5.0e-01: rounding (and 1 other outputs)\n"),
+  EXPECT_NE(text.find("\nno fault: output 'z' on feed 'zeros', largest relative difference 5.0e-01: rounding (and 1 "
+                      "other outputs)\n"),
             std::string::npos)
       << text;
 }

@@ -142,8 +142,8 @@ std::string excused(const std::vector<OutputDiff>& outputs) {
   const auto first = std::ranges::find_if(outputs, is_excused);
   if (first == outputs.end()) return "";
   const auto others = std::ranges::count_if(outputs, is_excused) - 1;
-  return printable_line(fmt::format("no fault: output '{}' on feed '{}', {:.1e}: {}{}", first->output, first->feed,
-                                    first->max_rel, first->explained,
+  return printable_line(fmt::format("no fault: output '{}' on feed '{}', {}: {}{}", first->output, first->feed,
+                                    largest_difference({*first}), first->explained,
                                     others > 0 ? fmt::format(" (and {} other outputs)", others) : ""));
 }
 

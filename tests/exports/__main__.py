@@ -72,23 +72,24 @@ def optimized(options, file, result, *words):
     return json.loads(run(command, OPTIMIZE_SECONDS))
 
 
-def changed_again(options, name, fused, report):
-    """What optimizing a result in standard ops, of whose values nothing is said, makes of it: how many ops are others."""
+def changed_again(options, name, fused, report, feeds):
+    """What optimizing a result in standard ops, of whose values nothing is said, makes of it at the same sizes: how many ops are others."""
     plain, again = options.out / f"{name}.plain.onnx", options.out / f"{name}.again.onnx"
     run([options.build / "optimize", "--inline", fused, "-o", plain], OPTIMIZE_SECONDS)
     forget_values(plain)
-    before, after = (by_kind(each["after"]["ops"]) for each in (report, optimized(options, plain, again, "--no-measure", "--no-verify")))
+    before, after = (by_kind(each["after"]["ops"]) for each in (report, optimized(options, plain, again, "--no-measure", "--no-verify", "--inputs", feeds)))
     return sum(((before - after) + (after - before)).values())
 
 
 def everything_fused(options, file, result):
-    """The report of a run that measures nothing, verified on the other sizes, where the exporter did not write the first ones into the model."""
+    """The report of a run that measures nothing, and what it was verified on: the other sizes, where the exporter did not write the first ones into the model."""
+    first, other = file.with_suffix(".0.npz"), file.with_suffix(".1.npz")
     try:
-        return optimized(options, file, result, "--no-measure", "--inputs", file.with_suffix(".1.npz"))
+        return optimized(options, file, result, "--no-measure", "--inputs", other), other
     except RuntimeError as error:
         if "given data" not in str(error):  # what ONNX Runtime does not run the original on
             raise
-    return optimized(options, file, result, "--no-measure", "--inputs", file.with_suffix(".0.npz"))
+    return optimized(options, file, result, "--no-measure", "--inputs", first), first
 
 
 def lacks(options, row):
@@ -131,9 +132,9 @@ def measure(options, entry, row):
 def all_fused(options, name, file):
     """What needs no quiet machine: nodes with everything fused, what is left then, and what changes when that is optimized again."""
     other = options.out / f"{name}.other.onnx"
-    report = everything_fused(options, file, other)
+    report, feeds = everything_fused(options, file, other)
     return {"nodes": (report["before"]["nodes"], report["after"]["nodes"]), "left": left(report), "fused_verified": report["verified"],
-            "again": changed_again(options, name, other, report)}
+            "again": changed_again(options, name, other, report, feeds)}
 
 
 def on_made_up_inputs(options, name, file):
