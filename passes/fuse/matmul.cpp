@@ -49,15 +49,15 @@ bool vector_of(const Value& value, const Dim& size) {
   return constant->dims().back() == size.value() && constant->elements() == size.value();
 }
 
-/// alpha * op(A) * op(B) + beta * C, with C as a bias of [N]; nothing when C is anything else.
 /// Whether what it adds is nothing, or a number for each of its columns.
 bool adds_a_bias(const Node& gemm) {
   const Value* c = gemm.input(2);
-  const Shape& w = gemm.input(1)->shape();
   if (!c || gemm.attrs.number("beta", 1) == 0) return true;
+  const Shape& w = gemm.input(1)->shape();
   return w.has_rank() && w.rank() == 2 && vector_of(*c, w[gemm.attrs.integer("transB") != 0 ? 0 : 1]);
 }
 
+/// alpha * op(A) * op(B) + beta * C, with C as a bias of [N]; nothing when C is anything else.
 std::optional<Product> read_gemm(const Node& gemm) {
   Product product{gemm.input(0), gemm.input(1)};
   product.trans_a = gemm.attrs.integer("transA") != 0;

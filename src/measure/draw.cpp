@@ -4,17 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "src/graph/constant_of.h"
 #include "src/measure/describe.h"
 #include "src/measure/roofline.h"
 
 namespace modelflow {
 namespace {
-
-/// Paddle keeps its weights in Constant nodes, which no runtime runs.
-const Tensor* constant_of(const Value& value) {
-  const Node* producer = value.producer();
-  return producer && producer->is("Constant") ? producer->attrs.tensor("value") : value.constant();
-}
 
 double bytes_of(const Value& value) {
   if (constant_of(value) || !value.type.is_tensor()) return 0;

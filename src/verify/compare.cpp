@@ -133,10 +133,9 @@ class Judge {
     } else if (kinds) {
       if (stock && distance(i, k, result, stock).ok) diff.explained = "the model leaves it open";
     } else if (!without.ok && std::isfinite(diff.max_rel) && every_part_agrees(i) &&
-               (is_no_larger(diff, without) || is_no_larger(diff, of_original)) &&
-               (decides(original_.graph()) || digits_move_as_far(i, k, diff))) {
-      diff.explained = std::string("rounding: every part of the model agrees, and ") +
-                       (decides(original_.graph()) ? "it decides by values" : "last digits move the original as far");
+               (is_no_larger(diff, without) || is_no_larger(diff, of_original))) {
+      if (const std::string by = what_enlarges(i, k, diff); !by.empty())
+        diff.explained = "rounding: every part of the model agrees, and " + by;
     } else if (without.ok && moves_as_far(i, k, result)) {
       diff.explained = "rounding: last digits of its constants move the original as far";
     }
@@ -195,6 +194,12 @@ class Judge {
   bool every_part_agrees(std::size_t i) {
     if (!parts_.contains(i)) parts_[i] = parts_agree(i);
     return parts_[i];
+  }
+
+  /// Why parts that agree may come to such a difference; empty where nothing explains it.
+  std::string what_enlarges(std::size_t i, std::size_t k, const OutputDiff& diff) const {
+    if (decides(original_.graph())) return "it decides by values";
+    return digits_move_as_far(i, k, diff) ? "last digits move the original as far" : "";
   }
 
   /// Many parts that each are nearly right may be a fault all together, which no last digits explain.

@@ -49,14 +49,16 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-/// The batch that this node allows alone, if a constant says so.
+/// The batch that this node allows alone, if a constant says so; else 0.
 std::int64_t kept_batch(const Node& node) {
-  const bool shapes = node.is("Reshape") || node.is("Expand");
-  for (std::size_t i = shapes ? 1 : 0; (shapes || node.is("Concat")) && i < node.inputs().size(); ++i) {
-    const Tensor* constant = node.input(i) ? node.input(i)->constant() : nullptr;
-    if (!constant || constant->elements() == 0) continue;
-    if (shapes) return constant->dtype() == DType::i64 ? constant->as<std::int64_t>()[0] : 0;
-    if (constant->dims().size() > 1 && node.attrs.integer("axis") != 0) return constant->dims()[0];
+  if (node.is("Reshape") || node.is("Expand")) {
+    const Tensor* sizes = node.input(1) ? node.input(1)->constant() : nullptr;
+    return sizes && sizes->dtype() == DType::i64 && sizes->elements() > 0 ? sizes->as<std::int64_t>()[0] : 0;
+  }
+  if (!node.is("Concat") || node.attrs.integer("axis") == 0) return 0;
+  for (const Value* part : node.inputs()) {
+    const Tensor* constant = part ? part->constant() : nullptr;
+    if (constant && constant->elements() > 0 && constant->dims().size() > 1) return constant->dims()[0];
   }
   return 0;
 }

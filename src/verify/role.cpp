@@ -3,16 +3,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <optional>
-#include <vector>
 
+#include "src/graph/constant_of.h"
 #include "src/verify/element.h"
 
 namespace modelflow {
 namespace {
 
-constexpr std::size_t kDeepest = 12;  // nodes between an input and what tells its role
-constexpr double kLow = -1000.0;      // a constant below this hides scores
+constexpr int kDeepest = 12;      // nodes between an input and what tells its role
+constexpr double kLow = -1000.0;  // a constant below this hides scores
 
 bool is_any_of(const Node& node, std::initializer_list<std::string_view> ops) {
   return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return node.is(op); });
@@ -23,16 +24,11 @@ bool only_moves(const Node& node) {
                           "Slice", "Transpose", "Tile"});
 }
 
-const Tensor* constant_of(const Value* value) {
-  if (value && !value->constant() && value->producer() && value->producer()->is("Constant"))
-    return value->producer()->attrs.tensor("value");
-  return value ? value->constant() : nullptr;
-}
-
 /// What is added to ids at most: where the rows of each column begin in a table of all columns. Nothing where it is not
 /// known.
 std::optional<std::int64_t> shift_of_ids(const Use& use) {
-  const Tensor* shift = use.node->is("Add") ? constant_of(use.node->input(1 - use.index)) : nullptr;
+  const Value* added = use.node->is("Add") ? use.node->input(1 - use.index) : nullptr;
+  const Tensor* shift = added ? constant_of(*added) : nullptr;
   if (!shift || is_float(shift->dtype()) || shift->elements() == 0) return {};
   return static_cast<std::int64_t>(std::clamp(std::ranges::max(shift->to_doubles()), -0x1p62, 0x1p62));
 }
@@ -61,17 +57,29 @@ std::int64_t index_limit(const Value& value, int depth = 0) {
 }
 
 bool is_low(const Value* value) {
-  const Tensor* constant = constant_of(value);
+  const Tensor* constant = value ? constant_of(*value) : nullptr;
   if (!constant || !is_float(constant->dtype()) || constant->elements() == 0 || constant->elements() > 64) return false;
   return constant->to_doubles().front() <= kLow;
 }
 
-bool reaches_softmax(const Value& value, int depth = 0) {
-  return std::any_of(value.uses().begin(), value.uses().end(), [&](const Use& use) {
-    if (use.node->is("Softmax")) return true;
-    const bool goes_on = only_moves(*use.node) || is_any_of(*use.node, {"Add", "Max", "Where"});
-    return depth < 4 && goes_on && use.node->output() && reaches_softmax(*use.node->output(), depth + 1);
+using Test = std::function<bool(const Use&)>;
+
+/// Whether the value comes to such an end, by way of so many nodes at most that it goes on through.
+bool comes_to(const Value& value, const Test& is_end, const Test& goes_on, int most = 4) {
+  return std::ranges::any_of(value.uses(), [&](const Use& use) {
+    if (is_end(use)) return true;
+    return most > 0 && goes_on(use) && use.node->output() && comes_to(*use.node->output(), is_end, goes_on, most - 1);
   });
+}
+
+bool is_moved(const Use& use) { return only_moves(*use.node) && use.index == 0; }
+
+bool reaches_softmax(const Value& value) {
+  return comes_to(
+      value, [](const Use& use) { return use.node->is("Softmax"); },
+      [](const Use& use) {
+        return only_moves(*use.node) || is_any_of(*use.node, {"Add", "Max", "Where"});
+      });
 }
 
 /// What happened to a mask on its way.
@@ -79,7 +87,7 @@ struct Path {
   bool flipped = false;   ///< 1 became 0
   bool computed = false;  ///< it was multiplied, subtracted from 1 or compared
   bool low = false;       ///< multiplied by a very low number
-  std::size_t depth = 0;
+  int depth = 0;
 };
 
 struct Found {
@@ -122,18 +130,19 @@ void follow(const Value& value, Path path, Found& found) {
     if (node.is("Not") || (node.is("Sub") && use.index == 1)) next.flipped = !path.flipped;
     if (is_any_of(node, {"Sub", "Mul", "Equal", "Greater", "Less"})) next.computed = true;
     if (node.is("Mul") && is_low(node.input(1 - use.index))) next.low = true;
-    const bool moves = only_moves(node) && use.index == 0;
-    if (moves || is_any_of(node, {"Not", "Sub", "Mul", "And", "Or", "Add"})) follow(*node.output(), next, found);
+    if (is_moved(use) || is_any_of(node, {"Not", "Sub", "Mul", "And", "Or", "Add"}))
+      follow(*node.output(), next, found);
   }
 }
 
 /// Whether it is data to a layer, moved or joined with other data.
-bool feeds_a_product(const Value& value, int depth = 0) {
-  return std::ranges::any_of(value.uses(), [&](const Use& use) {
-    if (is_any_of(*use.node, {"Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"})) return true;
-    const bool goes_on = only_moves(*use.node) || use.node->is("Concat");
-    return depth < 4 && goes_on && use.node->output() && feeds_a_product(*use.node->output(), depth + 1);
-  });
+bool feeds_a_product(const Value& value) {
+  return comes_to(
+      value,
+      [](const Use& use) {
+        return is_any_of(*use.node, {"Conv", "ConvTranspose", "MatMul", "Gemm", "LSTM", "GRU", "RNN"});
+      },
+      [](const Use& use) { return only_moves(*use.node) || use.node->is("Concat"); });
 }
 
 /// What an integer must be, because of the operand that it becomes.
@@ -161,7 +170,7 @@ std::optional<Role> role_of_operand(const Value& value, int depth = 0) {
   for (const Use& use : value.uses()) {
     for (const Operand& operand : kOperands)
       if (use.node->is(operand.op) && use.index == operand.index) return operand.role;
-    const bool goes_on = (only_moves(*use.node) && use.index == 0) || use.node->is("Concat");
+    const bool goes_on = is_moved(use) || use.node->is("Concat");
     if (depth >= 4 || !goes_on || !use.node->output()) continue;
     if (const std::optional<Role> found = role_of_operand(*use.node->output(), depth + 1)) return found;
   }
@@ -171,7 +180,7 @@ std::optional<Role> role_of_operand(const Value& value, int depth = 0) {
 /// 0, 1, 2, ... as Range or as a constant, moved or not.
 bool counts_up(const Value* value, int depth = 0) {
   if (!value || depth > 4) return false;
-  if (const Tensor* constant = constant_of(value)) {
+  if (const Tensor* constant = constant_of(*value)) {
     if (constant->dtype() != DType::i64 || constant->elements() < 2) return false;
     const std::vector<double> numbers = constant->to_doubles();
     return std::ranges::adjacent_find(numbers, [](double a, double b) { return b != a + 1; }) == numbers.end();
@@ -181,13 +190,14 @@ bool counts_up(const Value* value, int depth = 0) {
 }
 
 /// Lengths of rows tell which positions are padding.
-bool ends_rows(const Value& value, int depth = 0) {
-  return std::ranges::any_of(value.uses(), [&](const Use& use) {
-    if (is_any_of(*use.node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}))
-      return counts_up(use.node->input(1 - use.index));
-    const bool goes_on = depth < 4 && only_moves(*use.node) && use.index == 0 && use.node->output();
-    return goes_on && ends_rows(*use.node->output(), depth + 1);
-  });
+bool ends_rows(const Value& value) {
+  return comes_to(
+      value,
+      [](const Use& use) {
+        return is_any_of(*use.node, {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) &&
+               counts_up(use.node->input(1 - use.index));
+      },
+      is_moved);
 }
 
 /// Of one channel and one axis, in large steps.
@@ -228,15 +238,7 @@ bool looks_like_an_image(const Value& input) {
 }
 
 bool looks_like_sound(const Value& input) {
-  if (!is_float(input.dtype())) return false;
-  std::vector<const Value*> left = {&input};
-  for (std::size_t i = 0; i < left.size() && i < kDeepest; ++i) {
-    for (const Use& use : left[i]->uses()) {
-      if (is_conv_of_samples(use)) return true;
-      if (only_moves(*use.node) && use.index == 0 && use.node->output()) left.push_back(use.node->output());
-    }
-  }
-  return false;
+  return is_float(input.dtype()) && comes_to(input, is_conv_of_samples, is_moved, kDeepest - 1);
 }
 
 bool has_word(std::string text, std::initializer_list<std::string_view> words) {

@@ -9,7 +9,7 @@
 
 namespace modelflow {
 
-/// `value` cast to another type, in front of `before`.
+/// `value` cast to another type, in front of `before`; null: behind all nodes.
 Value& cast_to(Graph& graph, Value& value, DType type, Node* before);
 
 /// Computes a float32 node in double precision: these of its inputs (where they are) are cast, and its result back.

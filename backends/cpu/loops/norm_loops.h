@@ -9,10 +9,15 @@
 namespace modelflow::cpu {
 namespace {
 
+/// What vectors_by_four left.
+MODELFLOW_INLINE float sum_of_four(const Floats (&sums)[4]) {
+  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
 MODELFLOW_INLINE float sum_of(const float* x, std::size_t n) {
   Floats sums[4] = {};
   vectors_by_four(n, [&](std::size_t i, auto part, std::size_t v) { sums[v] += load(x + i, part); });
-  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return sum_of_four(sums);
 }
 
 /// The sum of (x[i] - mean)^2.
@@ -22,7 +27,7 @@ MODELFLOW_INLINE float squares_of(const float* x, std::size_t n, float mean) {
     const Floats apart = load(x + i, part, mean) - mean;
     sums[v] += apart * apart;
   });
-  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  return sum_of_four(sums);
 }
 
 /// What is normalized: x, or its sum with the residual, which is put where it is wanted or else where y will be.
@@ -62,8 +67,7 @@ MODELFLOW_FLAT Moments moments(const float* x, std::size_t n) {
     sums[v] += apart;
     squares[v] += apart * apart;
   });
-  return Moments::about(mean, static_cast<double>(n), sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])),
-                        sum_of((squares[0] + squares[1]) + (squares[2] + squares[3])));
+  return Moments::about(mean, static_cast<double>(n), sum_of_four(sums), sum_of_four(squares));
 }
 
 MODELFLOW_FLAT void shift_and_scale(const float* x, std::size_t n, float mean, float factor, float term, float* y) {
