@@ -349,10 +349,10 @@ Tensor sizes(const Tensor& of) {
   });
 }
 
-/// Whether a window of three results in every direction, that of this pixel of x (channels last), holds another.
-bool sees(std::int64_t pixel, const Dims& x, const Dims& other) {
-  for (std::size_t axis = other.size(); axis-- > 0; pixel /= x[axis + 1])
-    if (std::abs(pixel % x[axis + 1] - other[axis]) > 1) return false;
+/// Whether a window of three pixels in every direction, that of this pixel of y (channels last), holds one of x.
+bool sees(std::int64_t pixel, const Dims& y, const ConvAttrs& conv, const Dims& other) {
+  for (std::size_t axis = other.size(); axis-- > 0; pixel /= y[axis + 1])
+    if (std::abs(pixel % y[axis + 1] * conv.strides[axis] - other[axis]) > 1) return false;
   return true;
 }
 
@@ -369,7 +369,8 @@ std::vector<const Kernel*> winograd_kernels() {
 void check_beside(const Case& made, const Tensor& x, const Dims& large) {
   const std::vector<Tensor> in = {x, made.constants[0]};
   const std::vector<float> want = reference(made.call, in), size = reference(made.call, {sizes(x), sizes(in[1])});
-  const std::int64_t filters = x.dims().back();
+  const ConvAttrs conv(made.call);
+  const Dims y = conv.output_dims(x.dims(), in[1].dims()[0]);
   HostThreads pool(2);
   for (const Kernel* kernel : winograd_kernels()) {
     ASSERT_TRUE(kernel->takes(made.call, Target::host())) << kernel->name;
@@ -377,23 +378,28 @@ void check_beside(const Case& made, const Tensor& x, const Dims& large) {
     kernel->create(made.call, Target::host())->run(run);
     const Tensor got = run.result(0);
     for (std::size_t i = 0; i < want.size(); ++i) {
-      const auto pixel = static_cast<std::int64_t>(i) / filters;
-      if (sees(pixel, x.dims(), large)) continue;
+      const auto pixel = static_cast<std::int64_t>(i) / y.back();
+      if (sees(pixel, y, conv, large)) continue;
       ASSERT_NEAR(got.as<float>()[i], want[i], 3e-6 * size[i]) << describe(*kernel, made.call) << " at pixel " << pixel;
     }
   }
 }
 
 TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
-  // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, and some of several planes. Pixels
-  // that are more than 16 times as large as others in the mean (0.6) count as far.
-  for (const Dims& dims :
-       {Dims{1, 28, 20, 64}, Dims{1, 28, 20, 96}, Dims{1, 2, 30, 64}, Dims{1, 4, 8, 12, 64}, Dims{1, 3, 4, 11, 64}}) {
+  // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, some of several planes, and those of
+  // strides. Pixels that are more than 16 times as large as others in the mean (0.6) count as far.
+  for (const auto& [dims, strides] :
+       {std::pair(Dims{1, 28, 20, 64}, Ints{1, 1}), std::pair(Dims{1, 28, 20, 96}, Ints{1, 1}),
+        std::pair(Dims{1, 2, 30, 64}, Ints{1, 1}), std::pair(Dims{1, 4, 8, 12, 64}, Ints{1, 1, 1}),
+        std::pair(Dims{1, 3, 4, 11, 64}, Ints{1, 1, 1}), std::pair(Dims{1, 31, 40, 96}, Ints{2, 2}),
+        std::pair(Dims{1, 600, 128}, Ints{2})}) {
     const std::size_t rank = dims.size() - 2;
     Dims weights(rank + 2, 3), large_at(rank, 1);
     weights[0] = weights[1] = dims.back();
-    large_at[rank - 2] = dims[rank - 1] / 2, large_at[rank - 1] = 9;
-    const Case made(dims, weights, {{"pads", Ints(2 * rank, 1)}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+    if (rank > 1) large_at[rank - 2] = dims[rank - 1] / 2;
+    large_at[rank - 1] = 9;
+    const Case made(dims, weights,
+                    {{"pads", Ints(2 * rank, 1)}, {"strides", strides}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
     std::int64_t first = 0;
     for (std::size_t axis = 0; axis < rank; ++axis) first = first * dims[axis + 1] + large_at[axis];
     for (const float large : {20.0f, 1e6f, 1e30f, std::numeric_limits<float>::infinity()}) {
@@ -449,6 +455,35 @@ TEST(Conv, MinimalFilteringOverThreeAxes) {
     EXPECT_EQ(check_winograd(made, all, layer.threads) > 0, Target::host().has(Isa::avx2))
         << describe(*kernels().front(), made.call);
   }
+}
+
+// Extents that tiles divide and those that they do not, borders, borders on one side, and more than one plane.
+TEST(Conv, MinimalFilteringOfStrides) {
+  std::mt19937 engine(17);
+  const auto pick = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine); };
+  std::size_t checked = 0;
+  for (int round = 0; round < 24; ++round) {
+    const auto rank = static_cast<std::size_t>(pick(1, 3));
+    const std::int64_t channels = pick(40, 140), filters = pick(60, 160);
+    Ints strides(rank, 2), pads(2 * rank);
+    if (rank == 3) strides[0] = 1;
+    for (std::int64_t& pad : pads) pad = pick(0, 2);
+    Dims x = {pick(1, 2)}, weights = {filters, channels};
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      x.push_back(rank == 1 ? pick(100, 200) : axis + 2 < rank ? pick(1, 2) : pick(20, 30));
+      weights.push_back(axis + 2 < rank ? pick(1, x.back()) : 3);
+    }
+    x.push_back(channels);
+    Attrs all = ops::activation_sample(std::vector{"None", "Relu", "HardSwish", "SiLU"}[pick(0, 3)]);
+    all.set("strides", strides).set("pads", pads).set("has_bias", pick(0, 1));
+    all.set("residual", std::vector{"none", "before", "after", "times"}[pick(0, 3)]);
+    all.set("x_layout", "NHWC").set("y_layout", "NHWC");
+    const Case made(x, weights, all);
+    Dims longer = x;
+    longer[longer.size() - 2] += pick(1, 9);
+    ASSERT_NO_FATAL_FAILURE(checked += check_winograd(made, {x, longer}, static_cast<std::size_t>(pick(1, 4))));
+  }
+  EXPECT_EQ(checked > 10, Target::host().has(Isa::avx2)) << checked;
 }
 
 TEST(Conv, WrongShapesAreRefusedAtRunTime) {

@@ -1,8 +1,11 @@
-// 3x3 convolution of stride 1 as Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for
-// Convolutional Neural Networks", 2015): tiles of m + 2 pixels, m apart, are transformed into (m + 2)^2 frequencies,
-// each frequency is a matrix product over the channels, and the products are transformed into m x m results. m = 2
-// takes 16 multiplications instead of 36, m = 4 takes 36 instead of 144. Over three axes the first one is summed up as
-// it is: each frequency is a product over the channels of all planes that a result sees.
+// 3x3 convolution as Winograd's minimal filtering F(m x m, 3x3) (Lavin and Gray, "Fast Algorithms for Convolutional
+// Neural Networks", 2015): tiles of m + 2 pixels, m apart, are transformed into (m + 2)^2 frequencies, each frequency
+// is a matrix product over the channels, and the products are transformed into m x m results. m = 2 takes 16
+// multiplications instead of 36, m = 4 takes 36 instead of 144. With stride 2 (Yang et al., "Stride 2 1-D, 2-D, and 3-D
+// Winograd for Convolutional Neural Networks", 2020) the even pixels of a row meet two taps and the odd ones the third:
+// F(2, 2) of the former and the latter as they are take 5 multiplications for two results instead of 6, so 25 instead
+// of 36 for 2 x 2. Over three axes the first one is summed up as it is: each frequency is a product over the channels
+// of all planes that a result sees.
 #pragma once
 
 #include <cstddef>
@@ -30,16 +33,32 @@ static inline Taps taps_inside(std::int64_t front, std::int64_t taps, std::int64
   return {first, clamp(depth + front - plane, first)};
 }
 
+/// How tiles of rows and columns are transformed.
+enum class WinogradForm : std::uint8_t {
+  two,          ///< F(2, 3) both
+  four,         ///< F(4, 3) both
+  strided,      ///< F(2, 3) of stride 2 both
+  strided_line  ///< of rows alone: a window of one row
+};
+
+/// Extents of a tile.
+struct WinogradTile {
+  std::int64_t high, wide;     ///< results
+  std::int64_t rows, columns;  ///< pixels of x that they see, and frequencies
+  std::int64_t frequencies() const { return rows * columns; }
+};
+
 struct WinogradRun {
-  ConvProblem problem;                 ///< channels last on both sides
-  std::int64_t m;                      ///< 2 or 4
+  ConvProblem problem;  ///< channels last on both sides
+  WinogradForm form;
+  WinogradTile tile;
   std::int64_t down, across;           ///< tiles of an image
   std::int64_t layers, deep;           ///< tiles of y of a stack, and stacks one behind the other
   const float* weights;                ///< [frequency], each as WinogradCode::product packs [taps, channels, filters]
-  const float* plain;                  ///< the same as the model has them, [filters, channels, taps, 3, 3]
+  const float* plain;                  ///< the same as the model has them, [filters, channels, taps, window]
   std::int64_t pixel;                  ///< floats from one tile to the next in v: channels and some room
   std::int64_t v_step, products_step;  ///< floats from one frequency to the next
-  std::int64_t frequencies() const { return (m + 2) * (m + 2); }
+  std::int64_t frequencies() const { return tile.frequencies(); }
   /// Tiles at one place of so many planes of x as the tiles of y of a stack see.
   std::int64_t slices() const { return layers + problem.kernel_d - 1; }
   /// Tiles at one place of neighbouring planes; of images, single tiles.

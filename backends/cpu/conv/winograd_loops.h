@@ -2,54 +2,11 @@
 #pragma once
 
 #include "backends/cpu/conv/late_residual.h"
-#include "backends/cpu/conv/winograd.h"
+#include "backends/cpu/conv/winograd_forms.h"
 #include "backends/cpu/vector/activation.h"
 
 namespace modelflow::cpu {
 namespace {
-
-/// a * number + b
-MODELFLOW_INLINE Floats fma(Floats a, float number, Floats b) { return a * number + b; }
-
-/// F(2, 3) in one dimension: 4 inputs to 4 frequencies, 4 products to 2 results.
-struct Two {
-  static constexpr int kResults = 2, kInputs = 4;
-  MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
-    const Floats a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];
-    v[0] = a - c;
-    v[1] = b + c;
-    v[2] = c - b;
-    v[3] = b - e;
-  }
-  MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t step, Floats* y) {
-    const Floats b = p[step], c = p[2 * step];
-    y[0] = p[0] + (b + c);
-    y[1] = b - c - p[3 * step];
-  }
-};
-
-/// F(4, 3), with the points 0, 1, -1, 2, -2 and infinity.
-struct Four {
-  static constexpr int kResults = 4, kInputs = 6;
-  MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
-    const Floats d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step];
-    const Floats even = fma(d2, -4, d4), odd = fma(d1, -4, d3), outer = d4 - d2, inner = d3 - d1;
-    v[0] = fma(d[0], 4, fma(d2, -5, d4));
-    v[1] = even + odd;
-    v[2] = even - odd;
-    v[3] = fma(inner, 2, outer);
-    v[4] = fma(inner, -2, outer);
-    v[5] = fma(d1, 4, fma(d3, -5, d[5 * step]));
-  }
-  MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t step, Floats* y) {
-    const Floats p1 = p[step], p2 = p[2 * step], p3 = p[3 * step], p4 = p[4 * step];
-    const Floats sum = p1 + p2, difference = p1 - p2, sum2 = p3 + p4, difference2 = p3 - p4;
-    y[0] = p[0] + (sum + sum2);
-    y[1] = fma(difference2, 2, difference);
-    y[2] = fma(sum2, 4, sum);
-    y[3] = fma(difference2, 8, difference) + p[5 * step];
-  }
-};
 
 struct Place {
   std::int64_t image, plane, row, column;  // of the first result of a tile
@@ -58,7 +15,7 @@ struct Place {
 /// Of the first tile of a stack.
 Place place_of(const WinogradRun& run, std::int64_t stack) {
   const std::int64_t column = stack % run.across, row = stack / run.across % run.down;
-  return {stack / run.across / run.down / run.deep, run.plane(stack), row * run.m, column * run.m};
+  return {stack / run.across / run.down / run.deep, run.plane(stack), row * run.tile.high, column * run.tile.wide};
 }
 
 /// With m = 4 a result is as exact as the largest numbers of its tile are: what they add to those that do not see them
@@ -149,37 +106,37 @@ struct TileSquares {
   }
 };
 
-/// The tile of plane z of x, of the results at `place`. Gives whether one may see too little, with m = 4.
+/// The tile of plane z of x, of the results at `place`. Gives whether one may see too little.
 template <class F>
 bool input_tile(const WinogradRun& run, const Place& place, std::int64_t z, float* v) {
-  constexpr int n = F::kInputs;
+  constexpr int rows = F::Down::kInputs, columns = F::Along::kInputs;
   const ConvProblem& p = run.problem;
-  const std::int64_t row = place.row - p.top, column = place.column - p.left;
+  const std::int64_t row = place.row * p.stride_h - p.top, column = place.column * p.stride_w - p.left;
   const float* x = p.x + (((place.image * p.depth + z) * p.height + row) * p.width + column) * p.channels;
   const std::int64_t row_step = p.width * p.channels;
-  bool inside[n][n];
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j)
+  bool inside[rows][columns];
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j)
       inside[i][j] = row + i >= 0 && row + i < p.height && column + j >= 0 && column + j < p.width;
   }
   TileSquares squares;
   vectors(
       static_cast<std::size_t>(p.channels), [&](std::size_t c, auto part) __attribute__((always_inline)) {
-        Floats half[n][n];  // [column][frequency of rows]
-        for (int j = 0; j < n; ++j) {
-          Floats d[n];
-          for (int i = 0; i < n; ++i)
+        Floats half[columns][rows];  // [column][frequency]
+        for (int j = 0; j < columns; ++j) {
+          Floats d[rows];
+          for (int i = 0; i < rows; ++i)
             d[i] = inside[i][j] ? load(x + i * row_step + j * p.channels + c, part) : Floats{};
-          if constexpr (n == 6) squares.add(d, j);
-          F::input(d, 1, half[j]);
+          if constexpr (F::kCancels) squares.add(d, j);
+          F::Down::input(d, 1, half[j]);
         }
-        for (int i = 0; i < n; ++i) {
-          Floats out[n];
-          F::input(&half[0][i], n, out);
-          for (int j = 0; j < n; ++j) store(v + (i * n + j) * run.v_step + c, out[j], part);
+        for (int i = 0; i < rows; ++i) {
+          Floats out[columns];
+          F::Along::input(&half[0][i], rows, out);
+          for (int j = 0; j < columns; ++j) store(v + (i * columns + j) * run.v_step + c, out[j], part);
         }
       });
-  return n == 6 && squares.may_be_far(p.rows - place.row, p.columns - place.column);
+  return F::kCancels && squares.may_be_far(p.rows - place.row, p.columns - place.column);
 }
 
 /// Whether one of a tile's results is none of ordinary numbers: a huge one, or NaN. In the others what a huge number of
@@ -196,14 +153,16 @@ MODELFLOW_INLINE bool any_spoiled(const Floats* results) {
 __attribute__((noinline, cold)) Floats direct(const WinogradRun& run, const Place& place, std::int64_t k,
                                               bool skipped) {
   const ConvProblem& p = run.problem;
-  const std::int64_t taps = 9 * p.kernel_d, channels = kMostWinogradTaps / p.kernel_d;
+  const std::int64_t window_taps = p.kernel_h * p.kernel_w, taps = window_taps * p.kernel_d;
+  const std::int64_t channels = kMostWinogradTaps / p.kernel_d;
   float window[9 * kMostWinogradTaps], sums[kLanes] = {};
   for (std::int64_t c = 0; c < p.channels; c += channels) {
     const std::int64_t count = p.channels - c < channels ? p.channels - c : channels;
     bool any = !skipped;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const float* from = pixel_at(p, place.image, place.plane - p.front + tap / 9, place.row - p.top + tap % 9 / 3,
-                                   place.column - p.left + tap % 3);
+      const float* from = pixel_at(p, place.image, place.plane - p.front + tap / window_taps,
+                                   place.row * p.stride_h - p.top + tap % window_taps / p.kernel_w,
+                                   place.column * p.stride_w - p.left + tap % p.kernel_w);
       for (std::int64_t i = 0; i < count; ++i) {
         window[taps * i + tap] = from ? from[c + i] : 0;
         any = any || window[taps * i + tap] != 0;
@@ -237,7 +196,8 @@ MODELFLOW_INLINE F activation_from(const F& f, std::size_t) {
 template <class F, class Activate>
 void output_tile(const WinogradRun& run, const Place& place, const float* products, std::uint32_t apart,
                  Activate activation) {
-  constexpr int n = F::kInputs, m = F::kResults;
+  constexpr int rows = F::Down::kInputs, columns = F::Along::kInputs;
+  constexpr int m = F::Down::kResults, n = F::Along::kResults;
   const ConvProblem& p = run.problem;
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
   const std::int64_t at =
@@ -248,20 +208,20 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
       static_cast<std::size_t>(p.filters), [&](std::size_t k, auto part) __attribute__((always_inline)) {
         const auto f = activation_from(activation, k);
         const Floats bias = load(p.bias + k);  // rounded up to whole vectors
-        Floats half[n][m];                     // [frequency of columns][row]
-        for (int j = 0; j < n; ++j) {
-          Floats d[n];
-          for (int i = 0; i < n; ++i) d[i] = load(products + (i * n + j) * run.products_step + k, part);
-          F::output(d, 1, half[j]);
+        Floats half[columns][m];               // [frequency of columns][row]
+        for (int j = 0; j < columns; ++j) {
+          Floats d[rows];
+          for (int i = 0; i < rows; ++i) d[i] = load(products + (i * columns + j) * run.products_step + k, part);
+          F::Down::output(d, 1, half[j]);
         }
-        Floats out[m][m];
-        for (int i = 0; i < m; ++i) F::output(&half[0][i], m, out[i]);
-        const bool spoiled = any_spoiled<m * m>(out[0]);
+        Floats out[m][n];
+        for (int i = 0; i < m; ++i) F::Along::output(&half[0][i], m, out[i]);
+        const bool spoiled = any_spoiled<m * n>(out[0]);
         const std::uint32_t left = spoiled ? ~std::uint32_t{0} : apart;
         for (int i = 0; i < m && i < high; ++i) {
-          for (int j = 0; j < m && j < wide; ++j) {
+          for (int j = 0; j < n && j < wide; ++j) {
             const std::int64_t pixel = at + i * row_step + j * p.filters + static_cast<std::int64_t>(k);
-            if (left != 0 && (left >> (i * m + j) & 1) != 0)
+            if (left != 0 && (left >> (i * n + j) & 1) != 0)
               out[i][j] = direct(run, {place.image, place.plane, place.row + i, place.column + j},
                                  static_cast<std::int64_t>(k), !spoiled);
             Floats y = out[i][j] + bias;
@@ -275,7 +235,8 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
 }
 
 void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t last, float* v, bool* far) {
-  const auto tile = run.m == 4 ? input_tile<Four> : input_tile<Two>;
+  bool (*tile)(const WinogradRun&, const Place&, std::int64_t, float*) = nullptr;
+  with_form(run.form, [&tile](auto form) { tile = input_tile<decltype(form)>; });
   const ConvProblem& p = run.problem;
   for (std::int64_t stack = first; stack < last; ++stack) {
     const Place place = place_of(run, stack);
@@ -307,11 +268,7 @@ void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t la
       const std::int64_t left = run.problem.planes - place.plane, layers = left < run.layers ? left : run.layers;
       for (std::int64_t i = 0; i < layers; ++i, ++place.plane, ++seen, from += run.problem.filters) {
         const std::uint32_t apart = apart_of(run, place, seen);
-        if (run.m == 4) {
-          output_tile<Four>(run, place, from, apart, f);
-        } else {
-          output_tile<Two>(run, place, from, apart, f);
-        }
+        with_form(run.form, [&](auto form) { output_tile<decltype(form)>(run, place, from, apart, f); });
       }
     }
   };
