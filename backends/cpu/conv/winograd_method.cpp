@@ -112,7 +112,8 @@ WinogradWork winograd_work(const Call& call, const WinogradMethod* method, std::
     return static_cast<double>(y.has_rank() && y[axis].known() ? y[axis].value() : otherwise);
   };
   const double planes = rank > 2 ? extent(1, typical::kMap) : 1, batch = extent(0, typical::kBatch) * planes;
-  const double high = rank > 1 ? extent(rank - 1, typical::kMap) : 1, wide = extent(rank, typical::kMap);
+  const double high = rank > 1 ? extent(rank - 1, typical::kMap) : 1,
+               wide = extent(rank, typical::kMap * (rank > 1 ? 1 : typical::kMap));
   const auto filters = static_cast<double>(w.filters), channels = static_cast<double>(w.channels);
   const auto in_vectors = [width = static_cast<double>(lanes)](double n) { return std::ceil(n / width) * width; };
   const auto depth = static_cast<double>(taps_of(call)) * channels;
