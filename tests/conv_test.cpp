@@ -386,20 +386,25 @@ void check_beside(const Case& made, const Tensor& x, const Dims& large) {
 }
 
 TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
-  // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, some of several planes, and those of
-  // strides. Pixels that are more than 16 times as large as others in the mean (0.6) count as far.
+  // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, some of several planes, of groups, and
+  // of strides. Pixels that are more than 16 times as large as others in the mean (0.6) count as far.
   for (const auto& [dims, strides] :
        {std::pair(Dims{1, 28, 20, 64}, Ints{1, 1}), std::pair(Dims{1, 28, 20, 96}, Ints{1, 1}),
         std::pair(Dims{1, 2, 30, 64}, Ints{1, 1}), std::pair(Dims{1, 4, 8, 12, 64}, Ints{1, 1, 1}),
         std::pair(Dims{1, 3, 4, 11, 64}, Ints{1, 1, 1}), std::pair(Dims{1, 31, 40, 96}, Ints{2, 2}),
-        std::pair(Dims{1, 600, 128}, Ints{2})}) {
+        std::pair(Dims{1, 600, 128}, Ints{2}), std::pair(Dims{1, 24, 24, 144}, Ints{1, 1})}) {
     const std::size_t rank = dims.size() - 2;
     Dims weights(rank + 2, 3), large_at(rank, 1);
-    weights[0] = weights[1] = dims.back();
+    const std::int64_t group = dims.back() > 128 ? 3 : 1;
+    weights[0] = dims.back(), weights[1] = dims.back() / group;
     if (rank > 1) large_at[rank - 2] = dims[rank - 1] / 2;
     large_at[rank - 1] = 9;
     const Case made(dims, weights,
-                    {{"pads", Ints(2 * rank, 1)}, {"strides", strides}, {"x_layout", "NHWC"}, {"y_layout", "NHWC"}});
+                    {{"pads", Ints(2 * rank, 1)},
+                     {"strides", strides},
+                     {"group", group},
+                     {"x_layout", "NHWC"},
+                     {"y_layout", "NHWC"}});
     std::int64_t first = 0;
     for (std::size_t axis = 0; axis < rank; ++axis) first = first * dims[axis + 1] + large_at[axis];
     for (const float large : {20.0f, 1e6f, 1e30f, std::numeric_limits<float>::infinity()}) {
@@ -457,25 +462,27 @@ TEST(Conv, MinimalFilteringOverThreeAxes) {
   }
 }
 
-// Extents that tiles divide and those that they do not, borders, borders on one side, and more than one plane.
-TEST(Conv, MinimalFilteringOfStrides) {
+// Extents that tiles divide and those that they do not, borders, borders on one side, more than one plane, and groups
+// of all sizes.
+TEST(Conv, MinimalFilteringOfStridesAndGroups) {
   std::mt19937 engine(17);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine); };
   std::size_t checked = 0;
   for (int round = 0; round < 24; ++round) {
     const auto rank = static_cast<std::size_t>(pick(1, 3));
-    const std::int64_t channels = pick(40, 140), filters = pick(60, 160);
-    Ints strides(rank, 2), pads(2 * rank);
+    const std::int64_t group = rank > 1 ? pick(1, 3) : 1, stride = rank > 1 && group > 1 ? pick(1, 2) : 2;
+    const std::int64_t channels = pick(40, 140) / group, filters = pick(60, 160) / group * group;
+    Ints strides(rank, stride), pads(2 * rank);
     if (rank == 3) strides[0] = 1;
     for (std::int64_t& pad : pads) pad = pick(0, 2);
     Dims x = {pick(1, 2)}, weights = {filters, channels};
     for (std::size_t axis = 0; axis < rank; ++axis) {
       x.push_back(rank == 1 ? pick(100, 200) : axis + 2 < rank ? pick(1, 2) : pick(20, 30));
-      weights.push_back(axis + 2 < rank ? pick(1, x.back()) : 3);
+      weights.push_back(axis + 2 < rank ? group > 1 ? 1 : pick(1, x.back()) : 3);
     }
-    x.push_back(channels);
+    x.push_back(group * channels);
     Attrs all = ops::activation_sample(std::vector{"None", "Relu", "HardSwish", "SiLU"}[pick(0, 3)]);
-    all.set("strides", strides).set("pads", pads).set("has_bias", pick(0, 1));
+    all.set("strides", strides).set("pads", pads).set("group", group).set("has_bias", pick(0, 1));
     all.set("residual", std::vector{"none", "before", "after", "times"}[pick(0, 3)]);
     all.set("x_layout", "NHWC").set("y_layout", "NHWC");
     const Case made(x, weights, all);

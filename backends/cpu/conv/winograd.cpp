@@ -30,16 +30,18 @@ class Winograd : public Implementation {
         block_floats_(near(target, 150 << 10)),
         phase_floats_(std::min<std::int64_t>(target.l3 / 8, 4 << 20)),
         method_(*winograd_method(call, code.lanes)),
-        weights_(winograd_weights(*call.in(1).constant, method_, code)) {}
+        weights_(winograd_weights(call, method_, code)) {}
 
   void run(Invocation& call) const override {
     WinogradRun run{};
     run.problem = node_.problem(call);
     run.form = method_.form;
     run.tile = method_.tile;
-    run.weights = reinterpret_cast<const float*>(weights_.get());
     run.plain = static_cast<const float*>(call.input(1).data);
-    const ConvProblem& p = run.problem;
+    ConvProblem& p = run.problem;
+    run.x_pixel = p.channels, run.y_pixel = p.filters;
+    const std::int64_t groups = node_.conv.group;
+    p.channels /= groups, p.filters /= groups;
     run.down = ceil_div(p.rows, run.tile.high);
     run.across = ceil_div(p.columns, run.tile.wide);
     // Tiles a multiple of 2 KiB apart would share few sets of the L1 cache; those of several planes are one row of a
@@ -54,10 +56,8 @@ class Winograd : public Implementation {
     const std::int64_t most = std::max(by_threads, std::min(p.planes, kRowsOfTask));
     run.deep = ceil_div(p.planes, std::clamp<std::int64_t>(by_cache, 1, most));
     run.layers = ceil_div(p.planes, run.deep);
-    const auto floats = static_cast<std::int64_t>(code_.product.packed_floats(
-        static_cast<std::size_t>(p.kernel_d * p.channels), static_cast<std::size_t>(p.filters)));
-    const std::int64_t blocks = blocks_of(run, threads);
-    if (run.frequencies() * floats <= own_floats_ || run.stacks() / blocks * run.layers >= kManyRows) {
+    const std::int64_t blocks = blocks_of(run, ceil_div(2 * threads, groups));
+    if (weight_floats(run) <= own_floats_ || run.stacks() / blocks * run.layers >= kManyRows) {
       run_blocks(run, blocks, call);
     } else {
       run_phases(run, call);
@@ -67,6 +67,26 @@ class Winograd : public Implementation {
  private:
   static std::int64_t near(const Target& target, std::size_t floats) {
     return static_cast<std::int64_t>(near_bytes(target, floats));
+  }
+
+  /// Of a group.
+  std::int64_t weight_floats(const WinogradRun& run) const {
+    const ConvProblem& p = run.problem;
+    return run.frequencies() *
+           static_cast<std::int64_t>(code_.product.packed_floats(static_cast<std::size_t>(p.kernel_d * p.channels),
+                                                                 static_cast<std::size_t>(p.filters)));
+  }
+
+  WinogradRun of_group(const WinogradRun& run, std::int64_t group) const {
+    WinogradRun one = run;
+    ConvProblem& p = one.problem;
+    const std::int64_t filter = group * p.filters;
+    one.weights = reinterpret_cast<const float*>(weights_.get()) + group * weight_floats(run);
+    one.plain += filter * p.channels * p.kernel_d * p.kernel_h * p.kernel_w;
+    p.x += group * p.channels, p.y += filter, p.bias += filter;
+    if (p.added) p.added += filter;
+    if (p.slopes) p.slopes += filter;
+    return one;
   }
 
   /// Of a stack of tiles and its products, and whether they are far.
@@ -142,24 +162,26 @@ class Winograd : public Implementation {
       product.gemm(g, 0, g.m, 0, g.n, nullptr);
   }
 
-  /// Into how many blocks the stacks are cut: each stays in L2, has whole tiles of the product, and some for each
-  /// thread.
-  std::int64_t blocks_of(const WinogradRun& run, std::int64_t threads) const {
+  /// Into how many blocks the stacks are cut: each stays in L2, has whole tiles of the product, and there are
+  /// `tasks` of them if these are not too small.
+  std::int64_t blocks_of(const WinogradRun& run, std::int64_t tasks) const {
     const std::int64_t stacks = run.stacks(), six = ceil_div(6, run.layers);
     const std::int64_t by_cache = std::max(block_floats_ / stack_floats(run) / six * six, six);
-    return std::max(ceil_div(stacks, by_cache),
-                    std::min(ceil_div(stacks, ceil_div(kRowsOfTask, run.layers)), 2 * threads));
+    return std::max(ceil_div(stacks, by_cache), std::min(ceil_div(stacks, ceil_div(kRowsOfTask, run.layers)), tasks));
   }
 
   /// Small weights, or many rows for each: every task takes some stacks from x to y in its own L2.
   void run_blocks(WinogradRun& run, std::int64_t blocks, Invocation& call) const {
-    const std::int64_t stacks = run.stacks();
-    run_with_scratch(call, blocks, lay_out(run, ceil_div(stacks, blocks)), [&](std::int64_t i, std::byte* scratch) {
-      const std::int64_t first = stacks * i / blocks, last = stacks * (i + 1) / blocks;
-      const Room room(run, scratch);
-      code_.input(run, first, last, room.v, room.far);
-      for (std::int64_t f = 0; f < run.frequencies(); ++f) multiply(run, f, last - first, room);
-      code_.output(run, first, last, room.products, room.far);
+    const std::int64_t stacks = run.stacks(), groups = node_.conv.group;
+    const std::size_t bytes = lay_out(run, ceil_div(stacks, blocks));
+    run_with_scratch(call, groups * blocks, bytes, [&](std::int64_t task, std::byte* scratch) {
+      const std::int64_t block = task / groups;  // whose pixels are near for one group after the other
+      const std::int64_t first = stacks * block / blocks, last = stacks * (block + 1) / blocks;
+      const WinogradRun one = of_group(run, task % groups);
+      const Room room(one, scratch);
+      code_.input(one, first, last, room.v, room.far);
+      for (std::int64_t f = 0; f < run.frequencies(); ++f) multiply(one, f, last - first, room);
+      code_.output(one, first, last, room.products, room.far);
     });
   }
 
@@ -167,23 +189,29 @@ class Winograd : public Implementation {
   void run_phases(WinogradRun& run, Invocation& call) const {
     const std::int64_t together = std::clamp<std::int64_t>(phase_floats_ / stack_floats(run), 1, run.stacks());
     const std::size_t bytes = lay_out(run, together);
-    const Room room(run, static_cast<std::byte*>(call.scratch(bytes)));
-    for (std::int64_t first = 0; first < run.stacks(); first += together) {
-      const std::int64_t count = std::min(together, run.stacks() - first);
-      const auto stacks = static_cast<std::size_t>(count), parts = std::min(stacks, call.threads() * 4);
-      share(call, stacks, parts, [&](auto begin, auto end, auto) {
-        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        const Room part(run, room, at);
-        code_.input(run, first + at, first + last, part.v, part.far);
-      });
-      call.parallel(static_cast<std::size_t>(run.frequencies()),
-                    [&](std::size_t f) { multiply(run, static_cast<std::int64_t>(f), count, room); });
-      share(call, stacks, parts, [&](auto begin, auto end, auto) {
-        const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
-        const Room part(run, room, at);
-        code_.output(run, first + at, first + last, part.products, part.far);
-      });
+    std::byte* scratch = static_cast<std::byte*>(call.scratch(bytes));
+    for (std::int64_t group = 0; group < node_.conv.group; ++group) {
+      const WinogradRun one = of_group(run, group);
+      for (std::int64_t first = 0; first < run.stacks(); first += together)
+        run_together(one, first, std::min(together, run.stacks() - first), Room(one, scratch), call);
     }
+  }
+
+  void run_together(const WinogradRun& run, std::int64_t first, std::int64_t count, const Room& room,
+                    Invocation& call) const {
+    const auto stacks = static_cast<std::size_t>(count), parts = std::min(stacks, call.threads() * 4);
+    share(call, stacks, parts, [&](auto begin, auto end, auto) {
+      const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+      const Room part(run, room, at);
+      code_.input(run, first + at, first + last, part.v, part.far);
+    });
+    call.parallel(static_cast<std::size_t>(run.frequencies()),
+                  [&](std::size_t f) { multiply(run, static_cast<std::int64_t>(f), count, room); });
+    share(call, stacks, parts, [&](auto begin, auto end, auto) {
+      const auto at = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
+      const Room part(run, room, at);
+      code_.output(run, first + at, first + last, part.products, part.far);
+    });
   }
 
   ConvNode node_;
@@ -199,10 +227,10 @@ class Winograd : public Implementation {
 template <std::size_t lanes>
 Verdict accepts(const Call& call, const Target&) {
   if (Verdict verdict = accepts_conv(call, 3); !verdict) return verdict;
-  if (CallAttrs(call).integer("group") != 1) return no("is grouped", call.in(1).name);
   if (CallAttrs(call).text("x_layout") != "NHWC" || CallAttrs(call).text("y_layout") != "NHWC")
     return no("is not channels last on both sides");
-  if (!has_winograd_method(call)) return no("has another window, stride or dilation than a form of the method");
+  if (!has_winograd_method(call))
+    return no("has another window, stride, dilation or grouping than a form of the method");
   return winograd_method(call, lanes) ? yes() : no("the direct convolution takes less work");
 }
 

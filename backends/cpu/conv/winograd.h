@@ -48,8 +48,10 @@ struct WinogradTile {
   std::int64_t frequencies() const { return rows * columns; }
 };
 
+/// One group of filters.
 struct WinogradRun {
-  ConvProblem problem;  ///< channels last on both sides
+  ConvProblem problem;            ///< of the group: its channels and filters, channels last on both sides
+  std::int64_t x_pixel, y_pixel;  ///< floats from one pixel to the next in x and y: channels and filters of all groups
   WinogradForm form;
   WinogradTile tile;
   std::int64_t down, across;           ///< tiles of an image

@@ -40,22 +40,24 @@ struct Squares {
 };
 
 /// A pixel of x, or null in the padding.
-const float* pixel_at(const ConvProblem& p, std::int64_t image, std::int64_t z, std::int64_t y, std::int64_t x) {
+const float* pixel_at(const WinogradRun& run, std::int64_t image, std::int64_t z, std::int64_t y, std::int64_t x) {
+  const ConvProblem& p = run.problem;
   if (z < 0 || z >= p.depth || y < 0 || y >= p.height || x < 0 || x >= p.width) return nullptr;
-  return p.x + (((image * p.depth + z) * p.height + y) * p.width + x) * p.channels;
+  return p.x + (((image * p.depth + z) * p.height + y) * p.width + x) * run.x_pixel;
 }
 
 /// The pixels of a tile of 4 x 4 results, of all planes that they see.
 struct Pixels {
   static constexpr int n = Four::kInputs, m = Four::kResults;
-  const ConvProblem& p;
+  const WinogradRun& run;
   Place place;
 
   float size(int i, int j) const {
     Squares squares;
+    const ConvProblem& p = run.problem;
     for (std::int64_t tap = 0; tap < p.kernel_d; ++tap) {
       const float* x =
-          pixel_at(p, place.image, place.plane - p.front + tap, place.row - p.top + i, place.column - p.left + j);
+          pixel_at(run, place.image, place.plane - p.front + tap, place.row - p.top + i, place.column - p.left + j);
       if (x) squares.add(x, p.channels);
     }
     return squares.total();
@@ -112,8 +114,8 @@ bool input_tile(const WinogradRun& run, const Place& place, std::int64_t z, floa
   constexpr int rows = F::Down::kInputs, columns = F::Along::kInputs;
   const ConvProblem& p = run.problem;
   const std::int64_t row = place.row * p.stride_h - p.top, column = place.column * p.stride_w - p.left;
-  const float* x = p.x + (((place.image * p.depth + z) * p.height + row) * p.width + column) * p.channels;
-  const std::int64_t row_step = p.width * p.channels;
+  const float* x = p.x + (((place.image * p.depth + z) * p.height + row) * p.width + column) * run.x_pixel;
+  const std::int64_t row_step = p.width * run.x_pixel;
   bool inside[rows][columns];
   for (int i = 0; i < rows; ++i) {
     for (int j = 0; j < columns; ++j)
@@ -126,7 +128,7 @@ bool input_tile(const WinogradRun& run, const Place& place, std::int64_t z, floa
         for (int j = 0; j < columns; ++j) {
           Floats d[rows];
           for (int i = 0; i < rows; ++i)
-            d[i] = inside[i][j] ? load(x + i * row_step + j * p.channels + c, part) : Floats{};
+            d[i] = inside[i][j] ? load(x + i * row_step + j * run.x_pixel + c, part) : Floats{};
           if constexpr (F::kCancels) squares.add(d, j);
           F::Down::input(d, 1, half[j]);
         }
@@ -160,7 +162,7 @@ __attribute__((noinline, cold)) Floats direct(const WinogradRun& run, const Plac
     const std::int64_t count = p.channels - c < channels ? p.channels - c : channels;
     bool any = !skipped;
     for (std::int64_t tap = 0; tap < taps; ++tap) {
-      const float* from = pixel_at(p, place.image, place.plane - p.front + tap / window_taps,
+      const float* from = pixel_at(run, place.image, place.plane - p.front + tap / window_taps,
                                    place.row * p.stride_h - p.top + tap % window_taps / p.kernel_w,
                                    place.column * p.stride_w - p.left + tap % p.kernel_w);
       for (std::int64_t i = 0; i < count; ++i) {
@@ -201,8 +203,8 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
   const ConvProblem& p = run.problem;
   const std::int64_t high = p.rows - place.row, wide = p.columns - place.column;
   const std::int64_t at =
-      (((place.image * p.planes + place.plane) * p.rows + place.row) * p.columns + place.column) * p.filters;
-  const std::int64_t row_step = p.columns * p.filters;
+      (((place.image * p.planes + place.plane) * p.rows + place.row) * p.columns + place.column) * run.y_pixel;
+  const std::int64_t row_step = p.columns * run.y_pixel;
   const ops::Residual residual = p.residual;
   vectors(
       static_cast<std::size_t>(p.filters), [&](std::size_t k, auto part) __attribute__((always_inline)) {
@@ -220,7 +222,7 @@ void output_tile(const WinogradRun& run, const Place& place, const float* produc
         const std::uint32_t left = spoiled ? ~std::uint32_t{0} : apart;
         for (int i = 0; i < m && i < high; ++i) {
           for (int j = 0; j < n && j < wide; ++j) {
-            const std::int64_t pixel = at + i * row_step + j * p.filters + static_cast<std::int64_t>(k);
+            const std::int64_t pixel = at + i * row_step + j * run.y_pixel + static_cast<std::int64_t>(k);
             if (left != 0 && (left >> (i * n + j) & 1) != 0)
               out[i][j] = direct(run, {place.image, place.plane, place.row + i, place.column + j},
                                  static_cast<std::int64_t>(k), !spoiled);
@@ -255,7 +257,7 @@ void winograd_input(const WinogradRun& run, std::int64_t first, std::int64_t las
 std::uint32_t apart_of(const WinogradRun& run, const Place& place, const bool* far) {
   bool any = false;
   for (std::int64_t tap = 0; tap < run.problem.kernel_d; ++tap) any |= far[tap];
-  return any ? Pixels{run.problem, place}.find_apart() : 0;
+  return any ? Pixels{run, place}.find_apart() : 0;
 }
 
 void winograd_output(const WinogradRun& run, std::int64_t first, std::int64_t last, const float* products,

@@ -42,12 +42,14 @@ const double* along_rows(WinogradForm form) {
 }
 const double* down_columns(WinogradForm form) { return form == WinogradForm::strided_line ? kOne : along_rows(form); }
 
-/// The weights [M, C, taps, window].
+/// The weights [M, C, taps, window] of each group.
 struct Weights {
-  std::int64_t filters, channels, taps;
+  std::int64_t groups, filters, channels, taps;
 
-  explicit Weights(const Tensor& w)
-      : filters(w.dims()[0]), channels(w.dims()[1]), taps(w.rank() > 4 ? w.dims()[2] : 1) {}
+  explicit Weights(const Call& call) : groups(CallAttrs(call).integer("group")) {
+    const Dims& w = call.in(1).constant->dims();
+    filters = w[0] / groups, channels = w[1], taps = w.size() > 4 ? w[2] : 1;
+  }
   std::int64_t depth() const { return taps * channels; }
 };
 
@@ -66,6 +68,7 @@ void frequency(const float* w, const Weights& of, std::span<const double> factor
 
 bool fits(const WinogradMethod& method, const ops::ConvAttrs& conv) {
   const std::size_t rank = conv.rank();
+  if (rank > 2 && conv.kernel[0] > 1 && conv.group > 1) return false;  // a row of a product would have gaps
   if (rank > 2 && (conv.strides[0] != 1 || conv.dilations[0] != 1 || conv.kernel[0] > kMostWinogradTaps)) return false;
   for (std::size_t i = 0; i < 2; ++i) {
     if (i + rank < 2) {
@@ -100,40 +103,58 @@ bool has_winograd_method(const Call& call) {
   return std::ranges::any_of(kMethods, [&](const WinogradMethod& method) { return fits(method, conv); });
 }
 
-/// A byte of weights from memory or L3 takes the time of about 4 multiplications with additions, as far as it is not
-/// hidden behind them (fitted to the layers of ResNet-50 on Cascade Lake). A transform moves its numbers through L1 and
-/// L2, which wider vectors make little faster; with these weights all of 70 layers of ResNet, HRNet, UNets, RepVGG and
-/// YOLO go the faster way but one, which loses 6 % (Zen 5, both widths).
+namespace {
+
+/// Results of one filter: images with their planes, rows and columns.
+struct Results {
+  double images, rows, columns;
+
+  explicit Results(const Call& call) {
+    const Shape& y = call.outputs.at(0).shape;
+    const std::size_t rank = call.in(1).constant->rank() - 2;
+    const auto extent = [&](std::size_t axis, std::int64_t otherwise) {
+      return static_cast<double>(y.has_rank() && y[axis].known() ? y[axis].value() : otherwise);
+    };
+    images = extent(0, typical::kBatch) * (rank > 2 ? extent(1, typical::kMap) : 1);
+    rows = rank > 1 ? extent(rank - 1, typical::kMap) : 1;
+    columns = extent(rank, rank > 1 ? typical::kMap : typical::kMap * typical::kMap);
+  }
+  double tiles(const WinogradTile& tile) const {
+    return images * std::ceil(rows / static_cast<double>(tile.high)) *
+           std::ceil(columns / static_cast<double>(tile.wide));
+  }
+};
+
+}  // namespace
+
+/// Fitted to layers of ResNet-50 on Cascade Lake and to some hundred of ResNet, HRNet, UNets, RepVGG, YOLO, NFNet and
+/// Next-ViT on Zen 5, both widths. A byte of weights from memory or L3 takes the time of about 5 multiplications with
+/// additions, as far as it is not hidden behind them; a result of a product that of 6, to be written and read. A
+/// transform moves its numbers through L1 and L2, which wider vectors make little faster, and the pixels of a group lie
+/// apart.
 WinogradWork winograd_work(const Call& call, const WinogradMethod* method, std::size_t lanes) {
-  const Weights w(*call.in(1).constant);
-  const Shape& y = call.outputs.at(0).shape;
-  const std::size_t rank = call.in(1).constant->rank() - 2;
-  const auto extent = [&](std::size_t axis, std::int64_t otherwise) {
-    return static_cast<double>(y.has_rank() && y[axis].known() ? y[axis].value() : otherwise);
-  };
-  const double planes = rank > 2 ? extent(1, typical::kMap) : 1, batch = extent(0, typical::kBatch) * planes;
-  const double high = rank > 1 ? extent(rank - 1, typical::kMap) : 1,
-               wide = extent(rank, typical::kMap * (rank > 1 ? 1 : typical::kMap));
-  const auto filters = static_cast<double>(w.filters), channels = static_cast<double>(w.channels);
-  const auto in_vectors = [width = static_cast<double>(lanes)](double n) { return std::ceil(n / width) * width; };
-  const auto depth = static_cast<double>(taps_of(call)) * channels;
+  const Weights w(call);
+  const Results y(call);
+  const auto groups = static_cast<double>(w.groups), filters = static_cast<double>(w.filters),
+             channels = static_cast<double>(w.channels);
+  const auto width = static_cast<double>(lanes), depth = static_cast<double>(taps_of(call)) * channels;
   if (!method) {
     const double window =
-        static_cast<double>(call.in(1).constant->elements()) / (filters * static_cast<double>(w.depth()));
-    return {window * batch * high * wide * filters * depth, 4 * window * filters * depth, 0};
+        static_cast<double>(call.in(1).constant->elements()) / (groups * filters * static_cast<double>(w.depth()));
+    const double products = groups * window * filters * depth;
+    return {products * y.images * y.rows * y.columns, 4 * products, 0};
   }
-  const auto& tile = method->tile;
-  const double tiles =
-      batch * std::ceil(high / static_cast<double>(tile.high)) * std::ceil(wide / static_cast<double>(tile.wide));
-  const auto n = static_cast<double>(tile.frequencies());
-  const double transform = method->transform * (6 + static_cast<double>(lanes) / 2);
-  return {n * tiles * in_vectors(filters) * depth, 4 * n * filters * depth,
-          n * tiles * (in_vectors(filters) + in_vectors(channels)) * transform};
+  const auto in_vectors = [&](double n) { return std::ceil(n / width) * width; };
+  const double tiles = groups * y.tiles(method->tile);
+  const auto n = static_cast<double>(method->tile.frequencies());
+  const double transform = (w.groups > 1 ? 1.25 : 1) * method->transform * (6 + width / 2);
+  return {n * tiles * in_vectors(filters) * (depth + 6), 4 * groups * n * filters * depth,
+          tiles * (n * (in_vectors(filters) + in_vectors(channels)) * transform + 190 * width)};
 }
 
 const WinogradMethod* winograd_method(const Call& call, std::size_t lanes) {
   const ops::ConvAttrs conv(call);
-  const Weights w(*call.in(1).constant);
+  const Weights w(call);
   const WinogradMethod* best = nullptr;
   double least = winograd_work(call, nullptr, lanes).total();
   for (const WinogradMethod& method : kMethods) {
@@ -147,28 +168,34 @@ const WinogradMethod* winograd_method(const Call& call, std::size_t lanes) {
   return best;
 }
 
-std::shared_ptr<const std::byte> winograd_weights(const Tensor& w, const WinogradMethod& method,
+std::shared_ptr<const std::byte> winograd_weights(const Call& call, const WinogradMethod& method,
                                                   const WinogradCode& code) {
-  const Weights of(w);
+  const Weights of(call);
+  const Tensor& w = *call.in(1).constant;
   const auto filters = static_cast<std::size_t>(of.filters), depth = static_cast<std::size_t>(of.depth());
   const F32Code& product = code.product;
   const std::size_t floats = product.packed_floats(depth, filters);
   const auto n = static_cast<std::size_t>(method.tile.frequencies());
-  const std::string layout = std::string(code.layout) + " " + std::string(method.name);
-  return packed_weights(w, layout, n * floats * sizeof(float), [&](std::byte* to) {
-    const double *down = down_columns(method.form), *along = along_rows(method.form);
-    const auto high = static_cast<std::size_t>(method.kernel[0]), wide = static_cast<std::size_t>(method.kernel[1]);
-    const auto columns = static_cast<std::size_t>(method.tile.columns);
-    std::vector<float> plain(filters * depth);
-    std::vector<double> factors(high * wide);
-    for (std::size_t f = 0; f < n; ++f) {
-      for (std::size_t i = 0; i < factors.size(); ++i)
-        factors[i] = down[f / columns * high + i / wide] * along[f % columns * wide + i % wide];
-      frequency(w.as<float>().data(), of, factors, plain.data());
-      product.pack_b(plain.data(), filters, false, depth, filters, 0, product.panels(filters),
-                     reinterpret_cast<float*>(to) + f * floats);
-    }
-  });
+  const std::string layout =
+      std::string(code.layout) + " " + std::string(method.name) + " in " + std::to_string(of.groups);
+  return packed_weights(
+      w, layout, static_cast<std::size_t>(of.groups) * n * floats * sizeof(float), [&](std::byte* to) {
+        const double *down = down_columns(method.form), *along = along_rows(method.form);
+        const auto high = static_cast<std::size_t>(method.kernel[0]), wide = static_cast<std::size_t>(method.kernel[1]);
+        const auto columns = static_cast<std::size_t>(method.tile.columns);
+        std::vector<float> plain(filters * depth);
+        std::vector<double> factors(high * wide);
+        const float* from = w.as<float>().data();
+        for (std::int64_t group = 0; group < of.groups; ++group, from += plain.size() * factors.size()) {
+          for (std::size_t f = 0; f < n; ++f, to += floats * sizeof(float)) {
+            for (std::size_t i = 0; i < factors.size(); ++i)
+              factors[i] = down[f / columns * high + i / wide] * along[f % columns * wide + i % wide];
+            frequency(from, of, factors, plain.data());
+            product.pack_b(plain.data(), filters, false, depth, filters, 0, product.panels(filters),
+                           reinterpret_cast<float*>(to));
+          }
+        }
+      });
 }
 
 }  // namespace modelflow::cpu

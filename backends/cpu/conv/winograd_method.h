@@ -22,7 +22,7 @@ struct WinogradMethod {
 /// What one way to compute a convolution costs, in multiplications at the speed of a good matrix product.
 struct WinogradWork {
   double products, weight_bytes, transforms;
-  double total() const { return products + 4 * weight_bytes + transforms; }
+  double total() const { return products + 5 * weight_bytes + transforms; }
 };
 
 /// Whether there is one for window, strides and dilations of a call that accepts_conv() takes.
@@ -32,8 +32,8 @@ bool has_winograd_method(const Call& call);
 const WinogradMethod* winograd_method(const Call& call, std::size_t lanes);
 /// Null: of the direct convolution.
 WinogradWork winograd_work(const Call& call, const WinogradMethod* method, std::size_t lanes);
-/// Weights [M, C, taps, window] as WinogradRun::weights.
-std::shared_ptr<const std::byte> winograd_weights(const Tensor& w, const WinogradMethod& method,
+/// WinogradRun::weights of one group after the other.
+std::shared_ptr<const std::byte> winograd_weights(const Call& call, const WinogradMethod& method,
                                                   const WinogradCode& code);
 
 }  // namespace modelflow::cpu
