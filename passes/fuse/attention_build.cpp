@@ -82,7 +82,8 @@ class Builder {
 
   bool choose_packed(std::string& why) {
     const auto flat = [&](const Heads& heads) {
-      return (heads.form == Form::bsh || heads.form == Form::sbh) && heads.read_only_by(found_.nodes);
+      const bool is = heads.form == Form::bsh || heads.form == Form::sbh || heads.form == Form::bhs;
+      return is && heads.read_only_by(found_.nodes);
     };
     for (const Heads& q : found_.q)
       for (const Heads& k : found_.k)
@@ -96,7 +97,7 @@ class Builder {
   }
 
   /// What an operand costs: others that read the heads as they are keep the nodes that make them.
-  int cost(const Heads& heads) const { return cost_of_form(heads) + (heads.windows() ? 1 : 0); }  // a Reshape
+  int cost(const Heads& heads) const { return cost_of_form(heads) + (heads.joined() ? 1 : 0); }  // a Reshape
 
   int cost_of_form(const Heads& heads) const {
     const bool alone = heads.read_only_by(found_.nodes);
@@ -131,17 +132,26 @@ class Builder {
     return order;
   }
 
-  /// Images and windows as one batch, where they are two axes.
-  Value* in_batches(Build& build, Value* value, const Heads& heads) {
-    if (!heads.windows()) return value;
-    const Ints target = *open_target(value->shape(), 2);  // known, or the windows would not be read so
+  /// The value with the axes joined that the heads were read as one.
+  Value* as_read(Build& build, Value* value, const Heads& heads) {
+    if (!heads.joined()) return value;
+    const bool pixels = heads.form == Form::bhs && heads.shape[1] == value->shape()[1];
+    // What stands behind the joined axes is known, or they would not be read so; so are pixels.
+    const Ints target = pixels ? Ints{0, 0, heads.shape[2].value()} : *open_target(value->shape(), 2);
     return &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
+  }
+
+  /// Three operands in one value: rows, or columns that become rows.
+  Value* packed(Build& build) {
+    Value* value = as_read(build, packed_, *chosen_.q);
+    if (chosen_.q->form == Form::bhs) value = &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
+    return value;
   }
 
   /// The operand as the fused op reads it.
   Value* operand(const Heads& heads) {
     Build build(graph_, *found_.end, context_);
-    Value* value = in_batches(build, heads.value, heads);
+    Value* value = as_read(build, heads.value, heads);
     if (heads.form == Form::sbh) return &build.op("Transpose", {value}, {{"perm", Ints{1, 0, 2}}});
     if (heads.form == Form::bhs) return &build.op("Transpose", {value}, {{"perm", Ints{0, 2, 1}}});
     if (heads.form == Form::bnhs) return &build.op("Transpose", {value}, {{"perm", Ints{0, 1, 3, 2}}});
@@ -193,7 +203,7 @@ class Builder {
     attrs.set("q_layout", layout(*chosen_.q)).set("k_layout", layout(*chosen_.k)).set("v_layout", layout(*chosen_.v));
     attrs.set("y_layout", std::string(to.layout()));
     Build build(graph_, *found_.end, context_);
-    std::vector<Value*> inputs = {packed_ ? in_batches(build, packed_, *chosen_.q) : nullptr};
+    std::vector<Value*> inputs = {packed_ ? packed(build) : nullptr};
     if (!packed_) inputs = {operand(*chosen_.q), operand(*chosen_.k), operand(*chosen_.v)};
     for (const Value* input : inputs)
       if (input->dtype() != DType::f32) return no("not float32", input->name());

@@ -23,7 +23,7 @@ bool is_product_of_heads(const Node& node) {
 std::vector<Heads> heads_side_by_side(Value& value, bool transposed) {
   std::vector<Heads> all = read_heads(value, transposed);
   std::erase_if(all, [](const Heads& heads) {
-    return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known() || heads.windows();
+    return heads.form != Heads::Form::bsh || heads.group != 1 || !heads.size.known() || heads.joined();
   });
   return all;
 }

@@ -130,10 +130,18 @@ std::optional<Shape> with_windows_joined(const Shape& shape) {
   return Shape(std::move(dims));
 }
 
-/// What the value at `from` can be read as: the operand, the first of the values, has windows as an axis of its own, or
-/// a Reshape joins them with the images.
+/// Rows and columns of pixels, as a convolution writes them, as one sequence.
+std::optional<Shape> with_pixels_joined(const Value& value) {
+  const Shape& shape = value.shape();
+  if (!made_by(&value, "Conv") || shape.rank() != 4 || !shape[2].known() || !shape[3].known()) return {};
+  return Shape(std::vector<Dim>{shape[0], shape[1], shape[2] * shape[3]});
+}
+
+/// What the value at `from` can be read as: an image is a sequence of pixels; the operand, the first of the values, has
+/// windows as an axis of its own, or a Reshape joins them with the images.
 std::vector<Shape> readings(const std::vector<Value*>& values, std::size_t from) {
   std::vector<Shape> all = {values[from]->shape()};
+  if (std::optional<Shape> pixels = with_pixels_joined(*values[from])) all.push_back(std::move(*pixels));
   std::optional<Shape> joined = with_windows_joined(all[0]);
   if (!joined) return all;
   const Shape next = from > 0 ? values[from - 1]->shape() : Shape();

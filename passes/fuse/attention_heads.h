@@ -22,7 +22,9 @@ struct Heads {
   };
   static constexpr std::int64_t kWidest = 1 << 20;  ///< columns, which are listed one by one
   Value* value = nullptr;
-  Shape shape;  ///< of `value`, or with its first two axes, images and their windows (MaxViT, NesT), as one batch
+  /// Of `value`, or with its first two axes, images and their windows (MaxViT, NesT), as one batch, or with its last
+  /// two, rows and columns of pixels, as one sequence.
+  Shape shape;
   Form form;
   std::int64_t heads = 1;  ///< in `value`
   std::int64_t group = 1;  ///< how often each of them is repeated on the way
@@ -37,7 +39,8 @@ struct Heads {
   /// The heads make up all of their axis in order.
   bool whole() const;
   Dim batch() const { return shape[form == Form::sbh ? 1 : 0]; }
-  bool windows() const { return shape.rank() < value->shape().rank(); }
+  /// It is `value` with axes joined.
+  bool joined() const { return shape.rank() < value->shape().rank(); }
   /// Nobody but these nodes reads what lies between `value` and the product.
   bool read_only_by(const std::set<const Node*>& nodes) const;
 };

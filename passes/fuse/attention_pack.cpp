@@ -18,6 +18,7 @@ class Packing {
 
   Value* run(std::string& why) {
     if (Value* value = as_it_is()) return value;
+    if (heads_[0]->form == Heads::Form::bhs) return refuse(why, "the columns are not all of one value"), nullptr;
     if (!read_projections(why)) return nullptr;
     Value* x = rows_in_batches();
     std::vector<Columns> parts;
@@ -28,16 +29,17 @@ class Packing {
   }
 
  private:
-  /// All columns of one value in order.
+  /// All columns of one value in order, which are its rows where these are turned.
   Value* as_it_is() const {
     Value* value = heads_[0]->value;
     std::int64_t next = 0;
     for (const Heads* heads : heads_) {
-      if (heads->value != value || heads->form != Heads::Form::bsh) return nullptr;
+      if (heads->value != value || heads->form == Heads::Form::sbh) return nullptr;
       for (const std::int64_t column : heads->columns)
         if (column != next++) return nullptr;
     }
-    return value->shape().back().number() == next ? value : nullptr;
+    const Heads& all = *heads_[0];
+    return all.shape[all.form == Heads::Form::bhs ? 1 : 2].number() == next ? value : nullptr;
   }
 
   bool read_projections(std::string& why) {
@@ -81,9 +83,8 @@ class Packing {
 
 Value* pack(const Operands& operands, const std::set<const Node*>& gone, Node& before, Context& context,
             std::string& why) {
-  const auto flat = [](const Heads& heads) { return heads.form == Heads::Form::bsh || heads.form == Heads::Form::sbh; };
   for (const Heads* heads : {operands.q, operands.k, operands.v}) {
-    if (!flat(*heads) || heads->form != operands.q->form || heads->columns.empty()) {
+    if (heads->form != operands.q->form || heads->columns.empty()) {
       why = "the projections are not of one form";
       return nullptr;
     }

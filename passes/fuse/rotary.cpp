@@ -159,7 +159,7 @@ class Fusing {
   /// The heads of x where they lie in rows [batch, sequence, heads * size], all of them; null when nowhere.
   static std::optional<Heads> rows_of(Value& x) {
     for (Heads& heads : read_heads(x, false))
-      if (heads.form == Heads::Form::bsh && heads.whole() && heads.group == 1 && !heads.windows()) return heads;
+      if (heads.form == Heads::Form::bsh && heads.whole() && heads.group == 1 && !heads.joined()) return heads;
     return {};
   }
 

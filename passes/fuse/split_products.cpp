@@ -133,7 +133,7 @@ class Parts {
     for (const bool transposed : {false, true})
       for (const Heads& heads : read_heads(value, transposed)) {
         const bool plain = heads.form == Heads::Form::bsh && heads.group == 1 && heads.factor == 1 && !heads.together &&
-                           !heads.windows();
+                           !heads.joined();
         if (heads.value != &top_ || !plain || heads.columns.empty() || !heads.size.known()) continue;
         const Ints perm = transposed ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3};
         parts_.push_back({&value, heads.columns, heads.heads, heads.size.value(), perm});
