@@ -8,6 +8,7 @@
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/program.h"
 #include "passes/graph/edits.h"
+#include "passes/graph/epilogue.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
@@ -44,14 +45,29 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
   return true;
 }
 
-int run(Graph& graph, Context& context) {
+/// What layout may give to a product once the Transpose between them is gone: an activation and what stands behind it.
+std::unordered_set<const Node*> left_to_layout(const Graph& graph, std::int64_t opset) {
+  std::unordered_set<const Node*> left;
+  for (const Node* product : nodes_of(graph, Family::product, Form::f32)) {
+    const Node* node = only_reader(*product->output());
+    if (!node || !node->is("Transpose")) continue;
+    do node = only_reader(*node->output());
+    while (node && node->is("Transpose"));
+    for (; node && is_elementwise_line(*node, opset); node = only_reader(*node->output())) {
+      left.insert(node);
+      if (!activation_of(*node)) break;
+    }
+  }
+  return left;
+}
+
+int fuse_trees(Graph& graph, Context& context, std::unordered_set<const Node*> taken) {
   Extents extents;
   const std::int64_t opset = context.model.opset();
   std::vector<Node*> sinks;  // last first: what a later tree takes in is no sink any more
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (is_elementwise_line(**node, opset)) sinks.push_back(node->get());
   }
-  std::unordered_set<const Node*> taken;
   int changes = 0;
   for (Node* sink : sinks) {
     if (taken.contains(sink)) continue;
@@ -69,7 +85,15 @@ int run(Graph& graph, Context& context) {
 Pass fuse_pointwise() {
   return {.name = "fuse-pointwise",
           .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
-          .run = run};
+          .run = [](Graph& graph, Context& context) {
+            return fuse_trees(graph, context, left_to_layout(graph, context.model.opset()));
+          }};
+}
+
+Pass late_pointwise() {
+  return {.name = "late-pointwise",
+          .doc = "What no product took that a Transpose no longer keeps from it, and trees that one kept apart",
+          .run = [](Graph& graph, Context& context) { return fuse_trees(graph, context, {}); }};
 }
 
 }  // namespace modelflow::passes
