@@ -1,6 +1,7 @@
 // A Transpose costs a pass over the tensor; convolutions and the borders of 8-bit islands read and write either order.
 #include <algorithm>
 
+#include "passes/graph/channels_last.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 #include "passes/layout/layout.h"
@@ -30,6 +31,7 @@ struct Edit {
   std::vector<Value*> inputs;
   Attrs attrs;
   Node* after = nullptr;  ///< the Transpose behind the node that goes
+  Ints rest = {};         ///< what it does besides
 };
 
 std::optional<Edit> read_side(const Node& node) {
@@ -44,11 +46,21 @@ std::optional<Edit> read_side(const Node& node) {
   return edit;
 }
 
+/// What is left of a Transpose of channels first once they are last in front of it, where it brings them there: it
+/// moves whole pixels then. Empty for any other, and where nothing is left.
+Ints rest_behind_last(const Node& node) {
+  Ints perm = node.is("Transpose") ? node.attrs.ints("perm") : Ints();
+  if (perm.size() < 3 || perm.back() != 1) return {};
+  for (std::int64_t& axis : perm) axis = last_axis(axis, perm.size());
+  return std::ranges::is_sorted(perm) ? Ints() : perm;
+}
+
 std::optional<Edit> write_side(const Node& node) {
   const std::string layout = node.attrs.text("y_layout");
   Node* after = only_reader(*node.output());
-  if (!after || behind(*after->output(), other(layout)) != node.output()) return {};
-  Edit edit{node.inputs(), node.attrs, after};
+  Ints rest = after && layout == "NCHW" ? rest_behind_last(*after) : Ints();
+  if (!after || (rest.empty() && behind(*after->output(), other(layout)) != node.output())) return {};
+  Edit edit{node.inputs(), node.attrs, after, std::move(rest)};
   edit.attrs.set("y_layout", other(layout));
   const std::optional<std::size_t> residual = place_of(node, "residual");
   if (!residual) return edit;
@@ -70,7 +82,14 @@ bool apply(Node& node, const Edit& edit, Context& context) {
   }
   made.doc = node.doc;
   if (edit.after) {
-    graph.replace(*edit.after->output(), *made.output());
+    Value* y = made.output();
+    if (!edit.rest.empty()) {
+      graph.rename(*y, graph.unique_name(last_name(node.output()->name())));
+      Node& moved = graph.add("Transpose", {y}, {.before = edit.after, .attrs = {{"perm", edit.rest}}});
+      infer_types(moved, context.model);
+      y = moved.output();
+    }
+    graph.replace(*edit.after->output(), *y);
     graph.erase(*edit.after);
   } else {
     graph.replace(*node.output(), *made.output());
