@@ -46,8 +46,11 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
 }
 
 /// What layout may give to a product once the Transpose between them is gone: an activation and what stands behind it.
-std::unordered_set<const Node*> left_to_layout(const Graph& graph, std::int64_t opset) {
+/// None in lower precision, which types and quantizes whole Pointwise ops before layout.
+std::unordered_set<const Node*> left_to_layout(const Graph& graph, const Context& context) {
   std::unordered_set<const Node*> left;
+  if (context.options.precision != Precision::f32) return left;
+  const std::int64_t opset = context.model.opset();
   for (const Node* product : nodes_of(graph, Family::product, Form::f32)) {
     const Node* node = only_reader(*product->output());
     if (!node || !node->is("Transpose")) continue;
@@ -83,11 +86,10 @@ int fuse_trees(Graph& graph, Context& context, std::unordered_set<const Node*> t
 }  // namespace
 
 Pass fuse_pointwise() {
-  return {.name = "fuse-pointwise",
-          .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
-          .run = [](Graph& graph, Context& context) {
-            return fuse_trees(graph, context, left_to_layout(graph, context.model.opset()));
-          }};
+  return {
+      .name = "fuse-pointwise",
+      .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
+      .run = [](Graph& graph, Context& context) { return fuse_trees(graph, context, left_to_layout(graph, context)); }};
 }
 
 Pass late_pointwise() {
