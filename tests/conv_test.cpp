@@ -388,14 +388,15 @@ void check_beside(const Case& made, const Tensor& x, const Dims& large) {
 TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
   // Tiles of 4 results with weights that stay in L2 and that do not, tiles of 2, some of several planes, of groups, and
   // of strides. Pixels that are more than 16 times as large as others in the mean (0.6) count as far.
-  for (const auto& [dims, strides] :
-       {std::pair(Dims{1, 28, 20, 64}, Ints{1, 1}), std::pair(Dims{1, 28, 20, 96}, Ints{1, 1}),
-        std::pair(Dims{1, 2, 30, 64}, Ints{1, 1}), std::pair(Dims{1, 4, 8, 12, 64}, Ints{1, 1, 1}),
-        std::pair(Dims{1, 3, 4, 11, 64}, Ints{1, 1, 1}), std::pair(Dims{1, 31, 40, 96}, Ints{2, 2}),
-        std::pair(Dims{1, 600, 128}, Ints{2}), std::pair(Dims{1, 24, 24, 144}, Ints{1, 1})}) {
+  struct Layer {
+    Dims dims;
+    std::int64_t stride = 1, group = 1;
+  };
+  for (const auto& [dims, stride, group] :
+       {Layer{{1, 28, 20, 64}}, Layer{{1, 28, 20, 96}}, Layer{{1, 2, 30, 64}}, Layer{{1, 4, 8, 12, 64}},
+        Layer{{1, 3, 4, 11, 64}}, Layer{{1, 24, 24, 144}, 1, 3}, Layer{{1, 31, 40, 96}, 2}, Layer{{1, 600, 256}, 2}}) {
     const std::size_t rank = dims.size() - 2;
     Dims weights(rank + 2, 3), large_at(rank, 1);
-    const std::int64_t group = dims.back() > 128 ? 3 : 1;
     weights[0] = dims.back(), weights[1] = dims.back() / group;
     if (rank > 1) large_at[rank - 2] = dims[rank - 1] / 2;
     large_at[rank - 1] = 9;
