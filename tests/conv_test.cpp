@@ -402,7 +402,7 @@ TEST(Conv, ALargePixelLeavesOtherResultsAlone) {
     large_at[rank - 1] = 9;
     const Case made(dims, weights,
                     {{"pads", Ints(2 * rank, 1)},
-                     {"strides", strides},
+                     {"strides", Ints(rank, stride)},
                      {"group", group},
                      {"x_layout", "NHWC"},
                      {"y_layout", "NHWC"}});
@@ -469,10 +469,10 @@ TEST(Conv, MinimalFilteringOfStridesAndGroups) {
   std::mt19937 engine(17);
   const auto pick = [&](int low, int high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine); };
   std::size_t checked = 0;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < 40; ++round) {
     const auto rank = static_cast<std::size_t>(pick(1, 3));
     const std::int64_t group = rank > 1 ? pick(1, 3) : 1, stride = rank > 1 && group > 1 ? pick(1, 2) : 2;
-    const std::int64_t channels = pick(40, 140) / group, filters = pick(60, 160) / group * group;
+    const std::int64_t channels = pick(64, 160) / group, filters = pick(64, 160) / group * group;
     Ints strides(rank, stride), pads(2 * rank);
     if (rank == 3) strides[0] = 1;
     for (std::int64_t& pad : pads) pad = pick(0, 2);
@@ -491,7 +491,7 @@ TEST(Conv, MinimalFilteringOfStridesAndGroups) {
     longer[longer.size() - 2] += pick(1, 9);
     ASSERT_NO_FATAL_FAILURE(checked += check_winograd(made, {x, longer}, static_cast<std::size_t>(pick(1, 4))));
   }
-  EXPECT_EQ(checked > 10, Target::host().has(Isa::avx2)) << checked;
+  EXPECT_EQ(checked >= 10, Target::host().has(Isa::avx2)) << checked;
 }
 
 TEST(Conv, WrongShapesAreRefusedAtRunTime) {
