@@ -65,22 +65,47 @@ TEST_P(NormLoopsTest, SoftmaxOfLongColumnsAddsUpToOne) {
   }
 }
 
-TEST_P(NormLoopsTest, RowsOfAnySize) {
-  for (const std::size_t n : {1U, 5U, 15U, 16U, 17U, 37U, 63U, 64U, 65U, 384U, 768U, 1000U, 1024U}) {
-    const std::vector<float> x = numbers(n, 0, 1), r = numbers(n, 0, 2), scale = numbers(n, 1, 3),
-                             bias = numbers(n, 0, 4);
-    std::vector<float> sum(n), y(n), both(n);
-    for (std::size_t i = 0; i < n; ++i) both[i] = x[i] + r[i];
-    const Expected e = moments_of(both);
-    const double root = std::sqrt(e.variance + 1e-5), rms = std::sqrt(e.variance + e.mean * e.mean + 1e-5);
-    NormRow row{n, x.data(), r.data(), scale.data(), bias.data(), 1e-5F, sum.data(), y.data()};
-    loops().layer_norm(row);
+/// Three rows of n numbers, with a residual and without, whose sum is kept or not.
+void check_rows(const VectorCode& code, std::size_t n, bool residual, bool keep) {
+  constexpr std::size_t kRows = 3;
+  const std::vector<float> x = numbers(kRows * n, 0, 1), r = numbers(kRows * n, 0, 2), scale = numbers(n, 1, 3),
+                           bias = numbers(n, 0, 4);
+  std::vector<float> sum(kRows * n), plain(kRows * n), rms(kRows * n), both = x;
+  for (std::size_t i = 0; residual && i < both.size(); ++i) both[i] += r[i];
+  NormRows rows{n,
+                kRows,
+                x.data(),
+                residual ? r.data() : nullptr,
+                scale.data(),
+                bias.data(),
+                1e-5F,
+                keep ? sum.data() : nullptr,
+                plain.data()};
+  code.norm.layer_norm(rows);
+  if (keep) {
     EXPECT_EQ(sum, both);
-    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], (both[i] - e.mean) / root * scale[i] + bias[i], 2e-5) << n;
-    row.sum = nullptr;  // then it is kept where the result will be
-    row.bias = nullptr;
-    loops().rms_norm(row);
-    for (std::size_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], both[i] / rms * scale[i], 2e-5) << n;
+  }
+  rows.bias = nullptr;
+  rows.y = rms.data();
+  code.norm.rms_norm(rows);
+  for (std::size_t first = 0; first < kRows * n; first += n) {
+    const Expected e = moments_of(
+        {both.begin() + static_cast<std::ptrdiff_t>(first), both.begin() + static_cast<std::ptrdiff_t>(first + n)});
+    const double root = std::sqrt(e.variance + 1e-5), size = std::sqrt(e.variance + e.mean * e.mean + 1e-5);
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_NEAR(plain[first + i], (both[first + i] - e.mean) / root * scale[i] + bias[i], 2e-5) << n;
+      EXPECT_NEAR(rms[first + i], both[first + i] / size * scale[i], 2e-5) << n;
+    }
+  }
+}
+
+TEST_P(NormLoopsTest, RowsOfAnySize) {
+  std::vector<std::size_t> sizes = {384, 768, 1000, 1024};
+  for (std::size_t n = 1; n < 150; ++n) sizes.push_back(n);
+  for (const std::size_t n : sizes) {
+    check_rows(GetParam()->code, n, false, false);
+    check_rows(GetParam()->code, n, true, false);
+    check_rows(GetParam()->code, n, true, true);
   }
 }
 
@@ -90,7 +115,7 @@ TEST_P(NormLoopsTest, AMeanFarFromZero) {
   const std::vector<float> x = numbers(768, 10000, 5), ones(768, 1), zeros(768, 0);
   const Expected e = moments_of(x);
   std::vector<float> y(768);
-  loops().layer_norm({768, x.data(), nullptr, ones.data(), zeros.data(), 0, nullptr, y.data()});
+  loops().layer_norm({768, 1, x.data(), nullptr, ones.data(), zeros.data(), 0, nullptr, y.data()});
   for (std::size_t i = 0; i < 768; ++i) EXPECT_NEAR(y[i], (x[i] - e.mean) / std::sqrt(e.variance), 2e-3);
 }
 

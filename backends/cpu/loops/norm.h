@@ -16,9 +16,10 @@ struct Moments {
   double variance() const { return count > 0 ? squares / count : 0; }
 };
 
-/// One row of n floats to normalize. With a residual it is added first; the sum goes to `sum`, or stays inside.
-struct NormRow {
-  std::size_t n = 0;
+/// Rows of n floats to normalize, one behind the other. With a residual it is added first; the sum goes to `sum`, or
+/// stays inside.
+struct NormRows {
+  std::size_t n = 0, rows = 1;
   const float* x = nullptr;
   const float* residual = nullptr;  ///< or null
   const float* scale = nullptr;
@@ -30,8 +31,8 @@ struct NormRow {
 
 /// Loops of the normalizations. Written once in norm_loops.h.
 struct NormLoops {
-  void (*layer_norm)(const NormRow& row);
-  void (*rms_norm)(const NormRow& row);
+  void (*layer_norm)(NormRows rows);
+  void (*rms_norm)(NormRows rows);
   /// Of n floats, in two passes: for pieces that stay in the first cache.
   Moments (*moments)(const float* x, std::size_t n);
   /// y[i] = (x[i] - mean) * factor + term; y may be x.

@@ -38,7 +38,7 @@ class Embedding : public Implementation {
     const Broadcast shape(kOp, dims);
     std::vector<std::int64_t> result = shape.dims();
     result.push_back(width);
-    NormRow first;
+    NormRows first;
     first.n = static_cast<std::size_t>(width);
     first.epsilon = embedding_.epsilon;
     if (embedding_.norm) {
@@ -94,12 +94,12 @@ class Embedding : public Implementation {
     return first[1];
   }
 
-  void write(const Broadcast& shape, const Tables& tables, const NormRow& first, std::size_t r) const {
+  void write(const Broadcast& shape, const Tables& tables, const NormRows& first, std::size_t r) const {
     const std::size_t n = first.n, last = embedding_.tables - 1;
     const auto row_of = [&](std::size_t i) {
       return tables[i].rows + static_cast<std::size_t>(tables[i].id(shape.offset(i, r))) * n;
     };
-    NormRow row = first;
+    NormRows row = first;
     row.y += r * n;
     if (row.sum) row.sum += r * n;
     row.x = row_of(0);

@@ -34,7 +34,7 @@ class LayerNorm : public Implementation {
     for (std::size_t i = 1; i < (rms_ ? 2U : 3U); ++i) {
       if (!std::ranges::equal(call.input(i).dims, y.last(axes_))) fail("scale or bias does not fit x");
     }
-    NormRow first;
+    NormRows first;
     first.n = size(y.last(axes_));
     first.epsilon = epsilon_;
     first.scale = floats(call.input(1));
@@ -51,7 +51,7 @@ class LayerNorm : public Implementation {
     throw Error(ErrorKind::invalid_input, std::string("LayerNorm: ") + what);
   }
 
-  void normalize(const Broadcast& shape, const NormRow& first, Invocation& call) const {
+  void normalize(const Broadcast& shape, const NormRows& first, Invocation& call) const {
     const std::size_t n = first.n, rows = shape.elements() / n;
     const auto row_loop = rms_ ? loops_.rms_norm : loops_.layer_norm;
     const std::size_t parts = std::min(tasks_for(rows * n, call), rows);
@@ -68,8 +68,11 @@ class LayerNorm : public Implementation {
         shape.gather(i, operands[i], r * n, n, copy);
         return static_cast<const float*>(copy);
       };
-      for (std::size_t r = begin; r < end; ++r) {
-        NormRow row = first;
+      // Rows that follow each other where all lie in order, else one at a time.
+      const std::size_t step = copies ? 1 : end - begin;
+      for (std::size_t r = begin; r < end; r += step) {
+        NormRows row = first;
+        row.rows = step;
         row.x = row_of(0, r);
         if (residual_ && !after_) row.residual = row_of(1, r);
         row.y += r * n;
