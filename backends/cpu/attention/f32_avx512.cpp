@@ -1,4 +1,5 @@
 // Attention of float32 on AVX-512: blocks of rows against blocks of packed keys and values.
+#include "backends/cpu/attention/narrow_values.h"
 #include "backends/cpu/attention/softmax_avx512.h"
 #include "backends/cpu/gemm/f32.h"
 
@@ -226,6 +227,12 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
     scores.b = keys + key * h.depth;  // key is a multiple of f32_avx512.panel
     f32_avx512.gemm(scores, 0, r.count, 0, scores.n, nullptr);
     softmax(r, ahead, key, count);
+    if (narrow(h)) {
+      multiply_narrow({r.scores, r.scores_row, values + key, whole_registers(h.keys), round_up(count), h.width,
+                       r.values, r.values_row, key != 0},
+                      r.count);
+      continue;
+    }
     product.k = count;
     product.b = values + key * f32_avx512.panel;
     product.residual = key ? r.values : nullptr;
@@ -259,12 +266,14 @@ std::size_t scratch_floats(const AttentionHead& h) {
 }
 
 std::size_t packed_floats(const AttentionHead& h) {
-  return f32_avx512.packed_floats(h.depth, h.keys) + f32_avx512.packed_floats(h.keys, h.width);
+  return f32_avx512.packed_floats(h.depth, h.keys) +
+         (narrow(h) ? narrow_floats(h) : f32_avx512.packed_floats(h.keys, h.width));
 }
 
 void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
   const std::size_t k = panels(h.keys), v = panels(h.width);
   f32_avx512.pack_b(h.k, h.k_row, true, h.depth, h.keys, k * part / parts, k * (part + 1) / parts, packed);
+  if (narrow(h)) return pack_narrow(h, part, parts, packed + f32_avx512.packed_floats(h.depth, h.keys));
   f32_avx512.pack_b(h.v, h.v_row, false, h.keys, h.width, v * part / parts, v * (part + 1) / parts,
                     packed + f32_avx512.packed_floats(h.depth, h.keys));
 }

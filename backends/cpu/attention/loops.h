@@ -5,6 +5,7 @@
 
 #include "backends/cpu/attention/causal.h"
 #include "backends/cpu/attention/grid.h"
+#include "backends/cpu/attention/narrow_values.h"
 #include "backends/cpu/vector/math.h"
 #include "backends/cpu/vector/transpose.h"
 
@@ -153,11 +154,15 @@ Largest softmax(float* s, std::size_t n) {
   return part;
 }
 
-std::size_t packed_floats(const AttentionHead& h) { return padded(h.keys) * h.depth + padded(h.width) * h.keys; }
+/// Keys and values in panels.
+std::size_t panel_floats(const AttentionHead& h) { return padded(h.keys) * h.depth + padded(h.width) * h.keys; }
+std::size_t packed_floats(const AttentionHead& h) {
+  return narrow(h) ? padded(h.keys) * h.depth + narrow_floats(h) : panel_floats(h);
+}
 std::size_t scratch_floats(const AttentionHead& h) { return kBlockRows * (padded(h.keys) + padded(h.width)); }
 
-void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  const std::size_t k = padded(h.keys) / kPanel, v = padded(h.width) / kPanel;
+void pack_keys(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  const std::size_t k = padded(h.keys) / kPanel;
   for (std::size_t j = k * part / parts * kPanel; j < k * (part + 1) / parts * kPanel; j += kLanes) {
     const std::size_t rows = j < h.keys ? least(h.keys - j, kLanes) : 0;
     const float* from = h.k + (rows ? j * h.k_row : 0);
@@ -165,7 +170,10 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
     for (std::size_t d = 0; d < h.depth; d += kLanes)
       transpose_block(from + d, h.k_row, to + d * kPanel, kPanel, rows, h.depth - d, Whole{});
   }
-  packed += padded(h.keys) * h.depth;
+}
+
+void pack_values(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  const std::size_t v = padded(h.width) / kPanel;
   for (std::size_t panel = v * part / parts; panel < v * (part + 1) / parts; ++panel) {
     float* to = packed + panel * kPanel * h.keys;
     const float* from = h.v + panel * kPanel;
@@ -180,6 +188,12 @@ void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* pa
     for (std::size_t j = 0; j < h.keys; ++j, to += kPanel, from += h.v_row)
       for (std::size_t c = 0; c < kPanel; ++c) to[c] = c < columns ? from[c] : 0;
   }
+}
+
+void pack(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
+  pack_keys(h, part, parts, packed);
+  packed += padded(h.keys) * h.depth;
+  narrow(h) ? pack_narrow(h, part, parts, packed) : pack_values(h, part, parts, packed);
 }
 
 /// The weights of a block of rows and their sums; false where keys that are left out matter.
@@ -198,6 +212,20 @@ bool weigh(const AttentionHead& h, const float* packed, std::size_t row, std::si
   return true;
 }
 
+/// values = weights times the packed values of the keys that are seen.
+void multiply_values(const AttentionHead& h, const float* packed, std::size_t rows, std::size_t seen,
+                     const float* weights, float* values) {
+  const std::size_t weights_row = padded(h.keys), values_row = padded(h.width);
+  if (narrow(h)) {
+    return multiply_narrow({weights, weights_row, packed, whole_registers(h.keys), whole_registers(seen), h.width,
+                            values, values_row, false},
+                           rows);
+  }
+  // The panels of the values are as long as all keys.
+  for (std::size_t c = 0; c < values_row; c += kPanel)
+    product(weights, weights_row, rows, packed + c * h.keys, seen, kPanel, 1, values + c, values_row);
+}
+
 void run_rows(const AttentionHead& head, const AttentionHead*, const float* packed, std::size_t begin, std::size_t end,
               float* scratch) {
   const std::size_t scores_row = padded(head.keys), values_row = padded(head.width);
@@ -213,11 +241,7 @@ void run_rows(const AttentionHead& head, const AttentionHead*, const float* pack
       weigh(h, packed, row, rows, scratch, sums);
     }
     const std::size_t seen = h.seen(row + rows - 1);
-    // The panels of the values are as long as all keys.
-    for (std::size_t c = 0; c < values_row; c += kPanel) {
-      product(scratch, scores_row, rows, packed + scores_row * h.depth + c * h.keys, seen, kPanel, 1, values + c,
-              values_row);
-    }
+    multiply_values(h, packed + scores_row * h.depth, rows, seen, scratch, values);
     for (std::size_t r = 0; r < rows; ++r) {
       const bool zero = h.guard && !(sums[r] > 0);
       float* y = h.y + (row + r) * h.y_row;

@@ -69,11 +69,12 @@ struct KeptHead {
         value_units(key_units + padded(h.keys)) {}
 };
 
-std::size_t kept_floats(const AttentionHead& h) { return packed_floats(h) + padded(h.keys) + padded(h.width); }
+std::size_t kept_floats(const AttentionHead& h) { return panel_floats(h) + padded(h.keys) + padded(h.width); }
 
 template <class Kept>
 void pack_kept(const AttentionHead& h, std::size_t part, std::size_t parts, float* packed) {
-  pack(h, part, parts, packed);
+  pack_keys(h, part, parts, packed);
+  pack_values(h, part, parts, packed + padded(h.keys) * h.depth);
   const KeptHead kept(h, packed);
   const auto at = [&](const float* p) { return packed + (p - packed); };
   const std::size_t k = padded(h.keys) / kPanel, v = padded(h.width) / kPanel;
