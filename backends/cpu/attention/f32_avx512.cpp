@@ -1,7 +1,6 @@
 // Attention of float32 on AVX-512: blocks of rows against blocks of packed keys and values.
 #include "backends/cpu/attention/narrow_values.h"
-#include "backends/cpu/attention/softmax_avx512.h"
-#include "backends/cpu/gemm/f32.h"
+#include "backends/cpu/attention/score_rows_avx512.h"
 
 // A block of rows against all keys it sees, a block of keys at a time: scores, exponentials and the product with the
 // values stay in L2, most of them in L1. Both products are f32_avx512.gemm on packed keys and values.
@@ -16,6 +15,29 @@ constexpr std::size_t kWhole = 384;    // up to here one block: no rescaling
 std::size_t panels(std::size_t n) { return f32_avx512.panels(n); }
 std::size_t round_up(std::size_t n) { return (n + 15) / 16 * 16; }
 std::size_t key_block(std::size_t keys) { return keys <= kWhole ? keys : kKeys; }
+
+/// Whether all that acts on scores is a mask of numbers, one for each key, or nothing.
+bool only_numbers(const AttentionHead& h) {
+  return !h.causal.on && h.cap == 0 && !h.grid && !h.mask.flags && (!h.mask.numbers || h.mask.stride.column == 1);
+}
+
+/// Heads whose scores stay in L1 until they have met the values, a few rows at a time: every block passes over all keys
+/// and values, so they are no more than a small L2 gives beside them. Zen 5, 343 keys: heads of 4 and 8 take 0.86 to
+/// 0.95 of the time, and a mask of every window comes from memory in step with the work; 64 keys and less gain nothing.
+bool in_l1(const AttentionHead& h) {
+  return narrow(h) && only_numbers(h) && h.keys > kShort && h.keys <= kWhole && h.keys * h.depth <= 8192;
+}
+
+/// So many that their scores take 16 KiB, half of the smallest L1, but two tiles at least.
+std::size_t rows_in_l1(const AttentionHead& h) {
+  const std::size_t rows = 4096 / h.keys;
+  return rows < 12 ? 12 : least(rows, kRows);
+}
+
+/// Of a row of scores; in_l1 writes whole panels of them.
+std::size_t scores_floats(const AttentionHead& h) {
+  return in_l1(h) ? panels(h.keys) * f32_avx512.panel : round_up(key_block(h.keys));
+}
 
 /// What to bring into cache while a row is in work: the rows of y, and the operands of the head that comes next. They
 /// lie far apart, in many pages, and would otherwise cost as much as a fifth of the time.
@@ -64,11 +86,6 @@ struct Rows {
   }
 };
 
-/// Whether all that acts on scores is a mask of numbers, one for each key, or nothing.
-bool only_numbers(const AttentionHead& h) {
-  return !h.causal.on && h.cap == 0 && !h.grid && !h.mask.flags && (!h.mask.numbers || h.mask.stride.column == 1);
-}
-
 /// Lets all that may act on the scores of a row act; those of keys that it does not see become nothing.
 void act(const AttentionHead& h, std::size_t row, std::size_t key, std::size_t keys, float* s) {
   const std::size_t end = h.seen(row), n = end <= key ? 0 : least(end - key, keys);
@@ -79,66 +96,6 @@ void act(const AttentionHead& h, std::size_t row, std::size_t key, std::size_t k
     const __mmask16 m = j < n ? tail_mask(n - j) : __mmask16{0};
     _mm512_storeu_ps(s + j, _mm512_mask_mov_ps(_mm512_set1_ps(kNothing), m, _mm512_loadu_ps(s + j)));
   }
-}
-
-constexpr std::size_t kShort = 64;  // keys: rows of a mask that lie so close that four of them are one stream
-
-/// Scores of a few rows, `row` floats apart, and the numbers of their mask, where there is one.
-struct Scores {
-  float* at;
-  std::size_t row, n;
-  const float* numbers;
-  std::size_t numbers_row;
-};
-
-/// Scores of 4 rows (or 1) become exponentials, up to the end of their last register, where they are 0. `max`: the
-/// largest that was found before, and now. Whole registers are stored: what is read soon after a part of a register was
-/// written waits for it. Rows side by side: their chains of instructions overlap.
-template <std::size_t R, bool Numbers>
-MODELFLOW_INLINE void exponentials_of(const Scores& scores, const ExpOfNegative& exp, float* max, float* sum) {
-  const __m512 nothing = _mm512_set1_ps(kNothing);
-  float* const s = scores.at;
-  const float* const numbers = scores.numbers;
-  const std::size_t n = scores.n, row = scores.row, numbers_row = scores.numbers_row;
-  __m512 lanes[4] = {nothing, nothing, nothing, nothing};
-  const auto take = [&](std::size_t r, std::size_t j) __attribute__((always_inline)) {
-    const __mmask16 m = first_lanes(n - j);
-    __m512 x = _mm512_mask_loadu_ps(nothing, m, s + r * row + j);
-    if (Numbers) {
-      x = _mm512_mask_add_ps(x, m, x, _mm512_maskz_loadu_ps(m, numbers + r * numbers_row + j));
-      __builtin_prefetch(numbers + (r + kFetchedRows) * numbers_row + j);
-    }
-    if (Numbers || n % 16 != 0) _mm512_storeu_ps(s + r * row + j, x);
-    lanes[r] = _mm512_max_ps(lanes[r], x);
-  };
-  if (!Numbers || n <= kShort) {
-    for (std::size_t j = 0; j < n; j += 16) {
-#pragma GCC unroll 4
-      for (std::size_t r = 0; r < R; ++r) take(r, j);
-    }
-  } else {  // a mask is read as it lies
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r < R; ++r) {
-      for (std::size_t j = 0; j < n; j += 16) take(r, j);
-    }
-  }
-  __m128 top = R == 4 ? _mm_loadu_ps(max) : _mm_load_ss(max);
-  top = _mm_max_ps(largest4(lanes), top);
-  R == 4 ? _mm_storeu_ps(max, top) : _mm_store_ss(max, top);
-  top = _mm_mask_mov_ps(top, _mm_cmp_ps_mask(top, _mm_set1_ps(kNothing), _CMP_EQ_OQ), _mm_setzero_ps());
-  const __m512 wide = _mm512_broadcast_f32x4(top);
-  const __m512 base[4] = {_mm512_permute_ps(wide, 0), _mm512_permute_ps(wide, 0x55), _mm512_permute_ps(wide, 0xaa),
-                          _mm512_permute_ps(wide, 0xff)};
-  for (__m512& part : lanes) part = _mm512_setzero_ps();
-  for (std::size_t j = 0; j < n; j += 16) {
-#pragma GCC unroll 4
-    for (std::size_t r = 0; r < R; ++r) {
-      const __m512 e = exp(_mm512_sub_ps(_mm512_loadu_ps(s + r * row + j), base[r]));
-      _mm512_storeu_ps(s + r * row + j, e);
-      lanes[r] = _mm512_add_ps(lanes[r], e);
-    }
-  }
-  R == 4 ? _mm_storeu_ps(sum, sums4(lanes)) : _mm_store_ss(sum, sums4(lanes));
 }
 
 /// Scores of the keys [key, key + keys) become exponentials.
@@ -171,6 +128,45 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys, boo
 void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
   const bool acts = !only_numbers(r.head);
   !acts&& r.head.mask.numbers ? softmax<true>(r, ahead, key, keys, false) : softmax<false>(r, ahead, key, keys, acts);
+}
+
+// No part of block: that would be slower for it (GCC 12, a few keys: 3 %).
+template <bool Numbers>
+__attribute__((noinline)) void block_in_l1(Rows& r, const Ahead& ahead, const float* packed) {
+  const ExpOfNegative exp;
+  const AttentionHead& h = r.head;
+  alignas(64) float tops[kMostRows * 16];
+  ScoreTile t{h.q + r.first * h.q_row,
+              packed,
+              h.q_row,
+              h.depth,
+              f32_avx512.panel * h.depth,
+              h.scale,
+              {r.scores, r.scores_row, h.keys, nullptr, 0},
+              tops};
+  if (Numbers) t.scores.numbers = h.mask.from(r.first, 0).numbers, t.scores.numbers_row = h.mask.stride.row;
+  const std::size_t tiles = (r.count + 5) / 6;
+  for (std::size_t i = 0; i < tiles; ++i) {
+    const std::size_t rows = r.count * (i + 1) / tiles - r.count * i / tiles;
+    scores_of<Numbers>(t, rows);
+    t.q += rows * h.q_row;
+    t.scores.at += rows * r.scores_row;
+    t.tops += rows * 16;
+    if (Numbers) t.scores.numbers += rows * t.scores.numbers_row;
+  }
+  for (std::size_t i = 0, rows; i < r.count; i += rows) {
+    rows = r.count - i < 4 ? 1 : 4;
+    __m512 lanes[4];
+    for (std::size_t k = 0; k < 4; ++k)
+      lanes[k] = k < rows ? _mm512_load_ps(tops + (i + k) * 16) : _mm512_set1_ps(kNothing);
+    for (std::size_t k = 0; k < rows; ++k) ahead.row(h, r.first + i + k), r.max[i + k] = kNothing;
+    float* s = r.scores + i * r.scores_row;
+    rows == 4 ? powers_of<4>(s, r.scores_row, h.keys, lanes, exp, r.max + i, r.sum + i)
+              : powers_of<1>(s, r.scores_row, h.keys, lanes, exp, r.max + i, r.sum + i);
+  }
+  multiply_narrow({r.scores, r.scores_row, packed + f32_avx512.packed_floats(h.depth, h.keys), whole_registers(h.keys),
+                   whole_registers(h.keys), h.width, r.values, r.values_row, false},
+                  r.count);
 }
 
 /// values / sum into y.
@@ -243,11 +239,18 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
 void run_rows(const AttentionHead& h, const AttentionHead* next, const float* packed, std::size_t begin,
               std::size_t end, float* scratch) {
   const Ahead ahead(h, next);
-  const std::size_t scores_row = round_up(key_block(h.keys));
-  const std::size_t all = end - begin, blocks = all < kMostRows ? 1 : (all + kRows / 2) / kRows;
+  const std::size_t scores_row = scores_floats(h);
+  const bool near = in_l1(h);
+  const std::size_t all = end - begin, few = near ? rows_in_l1(h) : kRows;
+  const std::size_t blocks = all < few * 3 / 2 ? 1 : (all + few / 2) / few;
   for (std::size_t i = 0; i < blocks; ++i) {  // of about the same height
     const std::size_t row = begin + all * i / blocks, count = begin + all * (i + 1) / blocks - row;
     Rows r{h, row, count, scratch, scratch + kMostRows * scores_row, scores_row, round_up(h.width), {}, {}};
+    if (near) {
+      h.mask.numbers ? block_in_l1<true>(r, ahead, packed) : block_in_l1<false>(r, ahead, packed);
+      finish(r);
+      continue;
+    }
     block(r, ahead, packed);
     if (hidden_matters(r)) {
       AttentionHead whole = h;
@@ -261,9 +264,7 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
   }
 }
 
-std::size_t scratch_floats(const AttentionHead& h) {
-  return kMostRows * (round_up(key_block(h.keys)) + round_up(h.width));
-}
+std::size_t scratch_floats(const AttentionHead& h) { return kMostRows * (scores_floats(h) + round_up(h.width)); }
 
 std::size_t packed_floats(const AttentionHead& h) {
   return f32_avx512.packed_floats(h.depth, h.keys) +
