@@ -86,12 +86,18 @@ struct Rows {
   }
 };
 
+/// How many of the keys [key, key + keys) a row computes.
+std::size_t seen_from(const AttentionHead& h, std::size_t row, std::size_t key, std::size_t keys) {
+  const std::size_t end = h.seen(row);
+  return end <= key ? 0 : least(end - key, keys);
+}
+
 /// Lets all that may act on the scores of a row act; those of keys that it does not see become nothing.
 void act(const AttentionHead& h, std::size_t row, std::size_t key, std::size_t keys, float* s) {
-  const std::size_t end = h.seen(row), n = end <= key ? 0 : least(end - key, keys);
+  const std::size_t n = seen_from(h, row, key, keys);
   if (h.cap != 0) soft_cap(s, n, h.cap, ExpOfNegative());
   if (h.grid) add_grid(h.grid, row, key, n, s);
-  largest_left(h, h.mask.from(row, key), row, key, n, s);
+  if (h.mask || h.whole) largest_left(h, h.mask.from(row, key), row, key, n, s);
   for (std::size_t j = n / 16 * 16; j < keys; j += 16) {
     const __mmask16 m = j < n ? tail_mask(n - j) : __mmask16{0};
     _mm512_storeu_ps(s + j, _mm512_mask_mov_ps(_mm512_set1_ps(kNothing), m, _mm512_loadu_ps(s + j)));
@@ -108,15 +114,18 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys, boo
   float sums[4];
   for (std::size_t i = 0; i < r.count;) {
     const std::size_t rows = r.count - i < 4 ? 1 : 4;
+    if (acts) scores.n = seen_from(h, r.first + i + rows - 1, key, keys);  // what the last of these rows computes
     for (std::size_t row = r.first + i; row < r.first + i + rows; ++row) {
       if (key == 0) ahead.row(h, row);
-      if (acts) act(h, row, key, keys, scores.at + (row - r.first - i) * scores.row);
+      if (acts) act(h, row, key, scores.n, scores.at + (row - r.first - i) * scores.row);
     }
     float* sum = key == 0 ? r.sum + i : sums;
     float old[4];
     for (std::size_t k = 0; k < 4; ++k) old[k] = r.max[i + k];
     rows == 4 ? exponentials_of<4, Numbers>(scores, exp, r.max + i, sum)
               : exponentials_of<1, Numbers>(scores, exp, r.max + i, sum);
+    for (std::size_t j = round_up(scores.n); acts && j < keys; j += 16)
+      for (std::size_t k = 0; k < rows; ++k) _mm512_storeu_ps(scores.at + k * scores.row + j, _mm512_setzero_ps());
     if (key != 0)
       for (std::size_t k = 0; k < rows; ++k) r.gather(i + k, old[k], sums[k], exp);
     i += rows;
@@ -242,7 +251,8 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
   const std::size_t scores_row = scores_floats(h);
   const bool near = in_l1(h);
   const std::size_t all = end - begin, few = near ? rows_in_l1(h) : kRows;
-  const std::size_t blocks = all < few * 3 / 2 ? 1 : (all + few / 2) / few;
+  // A causal block computes what its last row sees: the more rows, the more of it is hidden from the first.
+  const std::size_t blocks = h.causal.on ? (all + few - 1) / few : all < few * 3 / 2 ? 1 : (all + few / 2) / few;
   for (std::size_t i = 0; i < blocks; ++i) {  // of about the same height
     const std::size_t row = begin + all * i / blocks, count = begin + all * (i + 1) / blocks - row;
     Rows r{h, row, count, scratch, scratch + kMostRows * scores_row, scores_row, round_up(h.width), {}, {}};
