@@ -121,7 +121,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys, boo
     }
     float* sum = key == 0 ? r.sum + i : sums;
     float old[4];
-    for (std::size_t k = 0; k < 4; ++k) old[k] = r.max[i + k];
+    for (std::size_t k = 0; k < rows; ++k) old[k] = r.max[i + k];
     rows == 4 ? exponentials_of<4, Numbers>(scores, exp, r.max + i, sum)
               : exponentials_of<1, Numbers>(scores, exp, r.max + i, sum);
     for (std::size_t j = round_up(scores.n); acts && j < keys; j += 16)
