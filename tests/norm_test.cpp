@@ -65,7 +65,7 @@ TEST_P(NormLoopsTest, SoftmaxOfLongColumnsAddsUpToOne) {
   }
 }
 
-/// Three rows of n numbers, with a residual and without, whose sum is kept or not.
+/// Three rows of n numbers, with a residual and without, whose sum is kept or not; y where x is.
 void check_rows(const VectorCode& code, std::size_t n, bool residual, bool keep) {
   constexpr std::size_t kRows = 3;
   const std::vector<float> x = numbers(kRows * n, 0, 1), r = numbers(kRows * n, 0, 2), scale = numbers(n, 1, 3),
@@ -86,7 +86,8 @@ void check_rows(const VectorCode& code, std::size_t n, bool residual, bool keep)
     EXPECT_EQ(sum, both);
   }
   rows.bias = nullptr;
-  rows.y = rms.data();
+  rms = x;
+  rows.x = rows.y = rms.data();
   code.norm.rms_norm(rows);
   for (std::size_t first = 0; first < kRows * n; first += n) {
     const Expected e = moments_of(
@@ -104,6 +105,7 @@ TEST_P(NormLoopsTest, RowsOfAnySize) {
   for (std::size_t n = 1; n < 150; ++n) sizes.push_back(n);
   for (const std::size_t n : sizes) {
     check_rows(GetParam()->code, n, false, false);
+    check_rows(GetParam()->code, n, false, true);
     check_rows(GetParam()->code, n, true, false);
     check_rows(GetParam()->code, n, true, true);
   }

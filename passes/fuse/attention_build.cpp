@@ -135,9 +135,8 @@ class Builder {
   /// The value with the axes joined that the heads were read as one.
   Value* as_read(Build& build, Value* value, const Heads& heads) {
     if (!heads.joined()) return value;
-    const bool pixels = heads.form == Form::bhs && heads.shape[1] == value->shape()[1];
     // What stands behind the joined axes is known, or they would not be read so; so are pixels.
-    const Ints target = pixels ? Ints{0, 0, heads.shape[2].value()} : *open_target(value->shape(), 2);
+    const Ints target = heads.pixels() ? Ints{0, 0, heads.shape[2].value()} : *open_target(value->shape(), 2);
     return &build.op("Reshape", {value, &build.constant(tensor_of(target), "shape")});
   }
 

@@ -168,6 +168,12 @@ std::vector<Value*> values_behind(Value& operand) {
 
 }  // namespace
 
+bool Heads::pixels() const {
+  const Shape& of = value->shape();
+  if (!joined() || form != Form::bhs || of.rank() != 4 || !of[2].known() || !of[3].known()) return false;
+  return shape[1] == of[1] && shape[2] == of[2] * of[3];
+}
+
 bool Heads::whole() const {
   const Dim& width = shape[form == Form::bhs ? 1 : shape.rank() - 1];
   if (width.number() != static_cast<std::int64_t>(columns.size())) return false;

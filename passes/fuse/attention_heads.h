@@ -41,6 +41,8 @@ struct Heads {
   Dim batch() const { return shape[form == Form::sbh ? 1 : 0]; }
   /// It is `value` with axes joined.
   bool joined() const { return shape.rank() < value->shape().rank(); }
+  /// These axes are rows and columns of pixels.
+  bool pixels() const;
   /// Nobody but these nodes reads what lies between `value` and the product.
   bool read_only_by(const std::set<const Node*>& nodes) const;
 };

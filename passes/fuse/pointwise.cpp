@@ -64,13 +64,15 @@ std::unordered_set<const Node*> left_to_layout(const Graph& graph, const Context
   return left;
 }
 
-int fuse_trees(Graph& graph, Context& context, std::unordered_set<const Node*> taken) {
+/// Of all trees but those that hold one of the nodes that are `left`.
+int fuse_trees(Graph& graph, Context& context, const std::unordered_set<const Node*>& left) {
   Extents extents;
   const std::int64_t opset = context.model.opset();
   std::vector<Node*> sinks;  // last first: what a later tree takes in is no sink any more
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
     if (is_elementwise_line(**node, opset)) sinks.push_back(node->get());
   }
+  std::unordered_set<const Node*> taken;
   int changes = 0;
   for (Node* sink : sinks) {
     if (taken.contains(sink)) continue;
@@ -78,6 +80,7 @@ int fuse_trees(Graph& graph, Context& context, std::unordered_set<const Node*> t
     tree.grow(taken, kMostInputs);
     if (tree.nodes().size() < 2) continue;
     taken.insert(tree.nodes().begin(), tree.nodes().end());
+    if (std::ranges::any_of(tree.nodes(), [&](const Node* node) { return left.contains(node); })) continue;
     changes += fuse_tree(tree, extents, context);
   }
   return changes;
@@ -94,7 +97,9 @@ Pass fuse_pointwise() {
 
 Pass late_pointwise() {
   return {.name = "late-pointwise",
-          .doc = "What no product took that a Transpose no longer keeps from it, and trees that one kept apart",
+          .doc =
+              "The same of trees that wait for layout, which may give a part of them to a product, or that a Transpose "
+              "kept apart",
           .run = [](Graph& graph, Context& context) { return fuse_trees(graph, context, {}); }};
 }
 

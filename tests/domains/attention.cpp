@@ -147,7 +147,7 @@ std::vector<Domain> attention_domains() {
       words("batches", {"1,1", "2,2", "4,4", "0,0", "3,1", "1,3"}),
       words("heads", {"1,1", "2,2", "4,2", "3,1"}),
       numbers("rows", {1, 2, 7, 16, 17, 33, 70}),
-      numbers("keys", {1, 5, 16, 33, 65, 130, 420}),
+      numbers("keys", {1, 5, 16, 33, 65, 100, 130, 343, 420}),
       numbers("depth", {1, 5, 8, 16, 24, 33, 64}),
       numbers("width", {1, 4, 16, 40}),
       layout("q_layout"),

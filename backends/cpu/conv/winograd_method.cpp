@@ -68,7 +68,6 @@ void frequency(const float* w, const Weights& of, std::span<const double> factor
 
 bool fits(const WinogradMethod& method, const ops::ConvAttrs& conv) {
   const std::size_t rank = conv.rank();
-  if (rank > 2 && conv.kernel[0] > 1 && conv.group > 1) return false;  // a row of a product would have gaps
   if (rank > 2 && (conv.strides[0] != 1 || conv.dilations[0] != 1 || conv.kernel[0] > kMostWinogradTaps)) return false;
   for (std::size_t i = 0; i < 2; ++i) {
     if (i + rank < 2) {
@@ -93,7 +92,8 @@ std::int64_t taps_of(const Call& call) {
 }
 
 /// Transformed weights are kept in memory, 1.8 times as large as the plain ones with F(2, 3), 2.8 times with stride 2
-/// and four times with F(4, 3), which more than 512 x 512 of them may not become: results take two thirds of the time.
+/// and four times with F(4, 3). Those that more than double may come to so much: 512 x 512 of them in F(4, 3), whose
+/// results take two thirds of the time.
 constexpr double kMostBytes = 40e6;
 
 }  // namespace
@@ -161,7 +161,8 @@ const WinogradMethod* winograd_method(const Call& call, std::size_t lanes) {
     if (!fits(method, conv)) continue;
     const WinogradWork work = winograd_work(call, &method, lanes);
     const bool grow = method.tile.frequencies() > 2 * method.kernel[0] * method.kernel[1];
-    if (work.total() >= least || (grow && work.weight_bytes > kMostBytes)) continue;
+    const double bytes = 4 * static_cast<double>(method.tile.frequencies() * w.groups * w.filters * w.depth());
+    if (work.total() >= least || (grow && bytes > kMostBytes)) continue;
     least = work.total();
     best = &method;
   }

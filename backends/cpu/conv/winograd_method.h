@@ -27,8 +27,8 @@ struct WinogradWork {
 
 /// Whether there is one for window, strides and dilations of a call that accepts_conv() takes.
 bool has_winograd_method(const Call& call);
-/// The one that takes the least work on vectors of `lanes`, or null when none is clearly better than the direct
-/// convolution.
+/// The one that takes the least work on vectors of `lanes`, or null when the direct convolution takes no
+/// more.
 const WinogradMethod* winograd_method(const Call& call, std::size_t lanes);
 /// Null: of the direct convolution.
 WinogradWork winograd_work(const Call& call, const WinogradMethod* method, std::size_t lanes);

@@ -16,8 +16,8 @@ struct Moments {
   double variance() const { return count > 0 ? squares / count : 0; }
 };
 
-/// Rows of n floats to normalize, one behind the other. With a residual it is added first; the sum goes to `sum`, or
-/// stays inside.
+/// Rows of n floats to normalize, one behind the other. With a residual it is added first; what is normalized goes to
+/// `sum` too, or stays inside.
 struct NormRows {
   std::size_t n = 0, rows = 1;
   const float* x = nullptr;

@@ -33,10 +33,11 @@ MODELFLOW_INLINE float squares_of(const float* x, std::size_t n, float mean) {
 
 /// What is normalized: x, or its sum with the residual, which is put where it is wanted or else where y will be.
 MODELFLOW_INLINE const float* with_residual(const NormRows& row) {
-  if (!row.residual) return row.x;
+  if (!row.residual && !row.sum) return row.x;
   float* sum = row.sum ? row.sum : row.y;
   vectors(row.n, [&](std::size_t i, auto part) {
-    store(sum + i, load(row.x + i, part) + load(row.residual + i, part), part);
+    const Floats x = load(row.x + i, part);
+    store(sum + i, row.residual ? x + load(row.residual + i, part) : x, part);
   });
   return sum;
 }

@@ -109,7 +109,6 @@ class Embedding : public Implementation {
     for (std::size_t i = 1; i < before; ++i) code_.channels.add_rows(row_of(i), 1, n, row.y);
     if (!embedding_.norm) return;
     if (last > 0) row.residual = row_of(last);
-    if (last == 0 && row.sum) std::copy_n(row.x, n, row.sum);
     code_.norm.layer_norm(row);
   }
 
