@@ -35,7 +35,7 @@ Stage fuse(const Options&) {
               fuse_softmax(),            // what attention left, with the scale that no product took
               fuse_reduce(),             // a reduction and what stands around it
               fuse_resize(),             // interpolation of images, for the layout to choose where channels are
-              fuse_pointwise(),          // the elementwise ops that are left, but for what layout may give to a product
+              fuse_pointwise(),          // the elementwise ops that are left
               fuse_quantized(),  // in models that arrive quantized: DequantizeLinear, op, QuantizeLinear -> one op
               keep_float(),      // and what of them none of these took
           }};

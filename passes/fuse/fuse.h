@@ -30,7 +30,6 @@ Pass fuse_softmax();
 Pass fuse_reduce();
 Pass fuse_resize();
 Pass fuse_pointwise();
-Pass late_pointwise();
 Pass fuse_pointwise_scan();
 
 }  // namespace modelflow::passes

@@ -8,7 +8,6 @@
 #include "passes/fuse/fuse.h"
 #include "passes/fuse/program.h"
 #include "passes/graph/edits.h"
-#include "passes/graph/epilogue.h"
 #include "passes/graph/extents.h"
 #include "passes/graph/facts.h"
 
@@ -45,27 +44,7 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
   return true;
 }
 
-/// What layout may give to a product once the Transpose between them is gone: an activation and what stands behind it.
-/// None in lower precision, which types and quantizes whole Pointwise ops before layout.
-std::unordered_set<const Node*> left_to_layout(const Graph& graph, const Context& context) {
-  std::unordered_set<const Node*> left;
-  if (context.options.precision != Precision::f32) return left;
-  const std::int64_t opset = context.model.opset();
-  for (const Node* product : nodes_of(graph, Family::product, Form::f32)) {
-    const Node* node = only_reader(*product->output());
-    if (!node || !node->is("Transpose")) continue;
-    do node = only_reader(*node->output());
-    while (node && node->is("Transpose"));
-    for (; node && is_elementwise_line(*node, opset); node = only_reader(*node->output())) {
-      left.insert(node);
-      if (!activation_of(*node)) break;
-    }
-  }
-  return left;
-}
-
-/// Of all trees but those that hold one of the nodes that are `left`.
-int fuse_trees(Graph& graph, Context& context, const std::unordered_set<const Node*>& left) {
+int run(Graph& graph, Context& context) {
   Extents extents;
   const std::int64_t opset = context.model.opset();
   std::vector<Node*> sinks;  // last first: what a later tree takes in is no sink any more
@@ -80,7 +59,6 @@ int fuse_trees(Graph& graph, Context& context, const std::unordered_set<const No
     tree.grow(taken, kMostInputs);
     if (tree.nodes().size() < 2) continue;
     taken.insert(tree.nodes().begin(), tree.nodes().end());
-    if (std::ranges::any_of(tree.nodes(), [&](const Node* node) { return left.contains(node); })) continue;
     changes += fuse_tree(tree, extents, context);
   }
   return changes;
@@ -89,18 +67,9 @@ int fuse_trees(Graph& graph, Context& context, const std::unordered_set<const No
 }  // namespace
 
 Pass fuse_pointwise() {
-  return {
-      .name = "fuse-pointwise",
-      .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
-      .run = [](Graph& graph, Context& context) { return fuse_trees(graph, context, left_to_layout(graph, context)); }};
-}
-
-Pass late_pointwise() {
-  return {.name = "late-pointwise",
-          .doc =
-              "The same of trees that wait for layout, which may give a part of them to a product, or that a Transpose "
-              "kept apart",
-          .run = [](Graph& graph, Context& context) { return fuse_trees(graph, context, {}); }};
+  return {.name = "fuse-pointwise",
+          .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
+          .run = run};
 }
 
 }  // namespace modelflow::passes

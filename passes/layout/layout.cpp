@@ -21,7 +21,6 @@ Stage layout(const Options& options) {
                   absorb_activations(),  // what follows an op that only layout makes, or that a Transpose followed
                   absorb_pre_activations(),  // what stands in front of a convolution of single pixels
                   absorb_upsamples(),        // repeated pixels that a Concat reads
-                  late_pointwise(),          // elementwise ops between which and others a Transpose stood
                   plain_concats(),           // more kinds of them than their op has names
                   unit_transposes(),         // Transposes that move nothing
                   pick_slices(),             // Slice and Squeeze that pick one element
