@@ -12,10 +12,12 @@ namespace modelflow {
 
 /// Float sums in another order. The bodies of QLSTM and QGRU do not say that h is in steps as well: half a step of a
 /// state of at most 1 may come out of each gate. An exponential of QAttention may fall on the other side of a rounding:
-/// a 255th of the largest of its row.
+/// a 255th of the largest of its row, so the result moves by a 255th of the way to a value, which is at most twice the
+/// largest (2 of 1500 cases move by more than half of that).
 inline float tolerance_of(const std::string& op) {
   if (op == "QLSTM" || op == "QGRU") return 1.0f / 127;
-  return op == "QAttention" || op == "AttentionBf16" ? 1.0f / 255 : 2e-5f;
+  if (op == "QAttention") return 2.0f / 255;
+  return op == "AttentionBf16" ? 1.0f / 255 : 2e-5f;
 }
 
 inline Tensor widened(const Tensor& tensor) {

@@ -22,25 +22,11 @@ constexpr double kFour[] = {1. / 4,  0,       0,      -1. / 6, -1. / 6,  -1. / 6
 constexpr double kStrided[] = {1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0};
 
 constexpr WinogradMethod kMethods[] = {
-    {WinogradForm::two, {2, 2, 4, 4}, {3, 3}, {1, 1}, 1, "m2"},
-    {WinogradForm::four, {4, 4, 6, 6}, {3, 3}, {1, 1}, 1, "m4"},
-    {WinogradForm::strided, {2, 2, 5, 5}, {3, 3}, {2, 2}, 0.55, "m2s2"},
-    {WinogradForm::strided_line, {1, 2, 1, 5}, {1, 3}, {1, 2}, 0.55, "m1x2s2"},
+    {WinogradForm::two, {2, 2, 4, 4}, {3, 3}, {1, 1}, kTwo, kTwo, 1, "m2"},
+    {WinogradForm::four, {4, 4, 6, 6}, {3, 3}, {1, 1}, kFour, kFour, 1, "m4"},
+    {WinogradForm::strided, {2, 2, 5, 5}, {3, 3}, {2, 2}, kStrided, kStrided, 0.55, "m2s2"},
+    {WinogradForm::strided_line, {1, 2, 1, 5}, {1, 3}, {1, 2}, kOne, kStrided, 0.55, "m1x2s2"},
 };
-
-const double* along_rows(WinogradForm form) {
-  switch (form) {
-    case WinogradForm::two:
-      return kTwo;
-    case WinogradForm::four:
-      return kFour;
-    case WinogradForm::strided:
-    case WinogradForm::strided_line:
-      return kStrided;
-  }
-  return nullptr;
-}
-const double* down_columns(WinogradForm form) { return form == WinogradForm::strided_line ? kOne : along_rows(form); }
 
 /// The weights [M, C, taps, window] of each group.
 struct Weights {
@@ -127,7 +113,7 @@ struct Results {
 
 }  // namespace
 
-/// Fitted to layers of ResNet-50 on Cascade Lake and to some hundred of ResNet, HRNet, UNets, RepVGG, YOLO, NFNet and
+/// Fitted to layers of ResNet-50 on Cascade Lake and to a hundred of ResNet, HRNet, UNets, RepVGG, YOLO, NFNet and
 /// Next-ViT on Zen 5, both widths. A byte of weights from memory or L3 takes the time of about 5 multiplications with
 /// additions, as far as it is not hidden behind them; a result of a product that of 6, to be written and read. A
 /// transform moves its numbers through L1 and L2, which wider vectors make little faster, and the pixels of a group lie
@@ -181,7 +167,6 @@ std::shared_ptr<const std::byte> winograd_weights(const Call& call, const Winogr
       std::string(code.layout) + " " + std::string(method.name) + " in " + std::to_string(of.groups);
   return packed_weights(
       w, layout, static_cast<std::size_t>(of.groups) * n * floats * sizeof(float), [&](std::byte* to) {
-        const double *down = down_columns(method.form), *along = along_rows(method.form);
         const auto high = static_cast<std::size_t>(method.kernel[0]), wide = static_cast<std::size_t>(method.kernel[1]);
         const auto columns = static_cast<std::size_t>(method.tile.columns);
         std::vector<float> plain(filters * depth);
@@ -190,7 +175,7 @@ std::shared_ptr<const std::byte> winograd_weights(const Call& call, const Winogr
         for (std::int64_t group = 0; group < of.groups; ++group, from += plain.size() * factors.size()) {
           for (std::size_t f = 0; f < n; ++f, to += floats * sizeof(float)) {
             for (std::size_t i = 0; i < factors.size(); ++i)
-              factors[i] = down[f / columns * high + i / wide] * along[f % columns * wide + i % wide];
+              factors[i] = method.down[f / columns * high + i / wide] * method.along[f % columns * wide + i % wide];
             frequency(from, of, factors, plain.data());
             product.pack_b(plain.data(), filters, false, depth, filters, 0, product.panels(filters),
                            reinterpret_cast<float*>(to));

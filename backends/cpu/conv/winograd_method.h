@@ -15,8 +15,9 @@ struct WinogradMethod {
   WinogradForm form;
   WinogradTile tile;
   std::array<std::int64_t, 2> kernel, strides;
-  double transform;       ///< of a number, in those of F(2, 3) and F(4, 3)
-  std::string_view name;  ///< in the cache of weights
+  const double *down, *along;  ///< what transforms taps, [frequency, tap], down columns and along rows
+  double transform;            ///< of a number, in those of F(2, 3) and F(4, 3)
+  std::string_view name;       ///< in the cache of weights
 };
 
 /// What one way to compute a convolution costs, in multiplications at the speed of a good matrix product.
