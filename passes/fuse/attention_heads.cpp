@@ -169,9 +169,8 @@ std::vector<Value*> values_behind(Value& operand) {
 }  // namespace
 
 bool Heads::pixels() const {
-  const Shape& of = value->shape();
-  if (!joined() || form != Form::bhs || of.rank() != 4 || !of[2].known() || !of[3].known()) return false;
-  return shape[1] == of[1] && shape[2] == of[2] * of[3];
+  const std::optional<Shape> as = with_pixels_joined(*value);
+  return joined() && as && shape[1] == (*as)[1] && shape[2] == (*as)[2];
 }
 
 bool Heads::whole() const {

@@ -13,7 +13,6 @@ constexpr std::size_t kKeys = 256;     // keys per block when there are more tha
 constexpr std::size_t kWhole = 384;    // up to here one block: no rescaling
 
 std::size_t panels(std::size_t n) { return f32_avx512.panels(n); }
-std::size_t round_up(std::size_t n) { return (n + 15) / 16 * 16; }
 std::size_t key_block(std::size_t keys) { return keys <= kWhole ? keys : kKeys; }
 
 /// Whether all that acts on scores is a mask of numbers, one for each key, or nothing.
@@ -36,7 +35,7 @@ std::size_t rows_in_l1(const AttentionHead& h) {
 
 /// Of a row of scores; in_l1 writes whole panels of them.
 std::size_t scores_floats(const AttentionHead& h) {
-  return in_l1(h) ? panels(h.keys) * f32_avx512.panel : round_up(key_block(h.keys));
+  return in_l1(h) ? panels(h.keys) * f32_avx512.panel : whole_registers(key_block(h.keys));
 }
 
 /// What to bring into cache while a row is in work: the rows of y, and the operands of the head that comes next. They
@@ -124,7 +123,7 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys, boo
     for (std::size_t k = 0; k < rows; ++k) old[k] = r.max[i + k];
     rows == 4 ? exponentials_of<4, Numbers>(scores, exp, r.max + i, sum)
               : exponentials_of<1, Numbers>(scores, exp, r.max + i, sum);
-    for (std::size_t j = round_up(scores.n); acts && j < keys; j += 16)
+    for (std::size_t j = whole_registers(scores.n); acts && j < keys; j += 16)
       for (std::size_t k = 0; k < rows; ++k) _mm512_storeu_ps(scores.at + k * scores.row + j, _mm512_setzero_ps());
     if (key != 0)
       for (std::size_t k = 0; k < rows; ++k) r.gather(i + k, old[k], sums[k], exp);
@@ -136,7 +135,8 @@ void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys, boo
 
 void softmax(Rows& r, const Ahead& ahead, std::size_t key, std::size_t keys) {
   const bool acts = !only_numbers(r.head);
-  !acts&& r.head.mask.numbers ? softmax<true>(r, ahead, key, keys, false) : softmax<false>(r, ahead, key, keys, acts);
+  if (!acts && r.head.mask.numbers) return softmax<true>(r, ahead, key, keys, false);
+  softmax<false>(r, ahead, key, keys, acts);
 }
 
 // No part of block: that would be slower for it (GCC 12, a few keys: 3 %).
@@ -219,7 +219,7 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
   scores.scale = h.scale;
   Gemm product;
   product.m = r.count;
-  product.n = round_up(h.width);
+  product.n = whole_registers(h.width);
   product.a = r.scores;
   product.lda = r.scores_row;
   product.ldb = f32_avx512.panel;
@@ -228,12 +228,12 @@ void block(Rows& r, const Ahead& ahead, const float* packed) {
   product.ldc = product.ldr = r.values_row;
   for (std::size_t key = 0; key < seen; key += step) {
     const std::size_t count = least(step, seen - key);
-    scores.n = round_up(count);       // packed keys and rows of scores have as many
-    scores.b = keys + key * h.depth;  // key is a multiple of f32_avx512.panel
+    scores.n = whole_registers(count);  // packed keys and rows of scores have as many
+    scores.b = keys + key * h.depth;    // key is a multiple of f32_avx512.panel
     f32_avx512.gemm(scores, 0, r.count, 0, scores.n, nullptr);
     softmax(r, ahead, key, count);
     if (narrow(h)) {
-      multiply_narrow({r.scores, r.scores_row, values + key, whole_registers(h.keys), round_up(count), h.width,
+      multiply_narrow({r.scores, r.scores_row, values + key, whole_registers(h.keys), whole_registers(count), h.width,
                        r.values, r.values_row, key != 0},
                       r.count);
       continue;
@@ -255,7 +255,7 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
   const std::size_t blocks = h.causal.on ? (all + few - 1) / few : all < few * 3 / 2 ? 1 : (all + few / 2) / few;
   for (std::size_t i = 0; i < blocks; ++i) {  // of about the same height
     const std::size_t row = begin + all * i / blocks, count = begin + all * (i + 1) / blocks - row;
-    Rows r{h, row, count, scratch, scratch + kMostRows * scores_row, scores_row, round_up(h.width), {}, {}};
+    Rows r{h, row, count, scratch, scratch + kMostRows * scores_row, scores_row, whole_registers(h.width), {}, {}};
     if (near) {
       h.mask.numbers ? block_in_l1<true>(r, ahead, packed) : block_in_l1<false>(r, ahead, packed);
       finish(r);
@@ -274,7 +274,7 @@ void run_rows(const AttentionHead& h, const AttentionHead* next, const float* pa
   }
 }
 
-std::size_t scratch_floats(const AttentionHead& h) { return kMostRows * (scores_floats(h) + round_up(h.width)); }
+std::size_t scratch_floats(const AttentionHead& h) { return kMostRows * (scores_floats(h) + whole_registers(h.width)); }
 
 std::size_t packed_floats(const AttentionHead& h) {
   return f32_avx512.packed_floats(h.depth, h.keys) +
