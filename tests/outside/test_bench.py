@@ -6,7 +6,6 @@ import resource
 
 import onnx
 import pytest
-from conftest import PLUGIN
 
 
 def sides_of(done):
@@ -99,8 +98,7 @@ def test_reports_replace_nothing_that_is_read(cnn, bench, tmp_path, option, case
     given, victim = VICTIMS[case]
     onnx.save(onnx.load(cnn), tmp_path / "m.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
     (tmp_path / "other").write_bytes(cnn.read_bytes())
-    (tmp_path / "plugin").write_bytes(PLUGIN.read_bytes())
-    for name in ("m.onnx.data", "data", "ops"):
+    for name in ("m.onnx.data", "data", "plugin", "ops"):
         (tmp_path / name).write_text("precious")
     (tmp_path / "link").symlink_to(victim)
     before = (tmp_path / victim).read_bytes()
