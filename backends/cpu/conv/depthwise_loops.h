@@ -37,8 +37,37 @@ void run_strip(const Strip& s, const Epilogue& epilogue) {
       });
 }
 
-/// The same for two rows of results, one under the other (stride 1): they share K of the K + 1 rows that they read. The
-/// L2 cache feeds one row of a 5 x 5 kernel too slowly.
+/// T results of any kernel, dilation and stride whose taps all lie inside of x: every result loads its own numbers, but
+/// their sums do not wait for each other.
+template <int T>
+void run_any_strip(const Strip& s, const Epilogue& epilogue) {
+  for_channels(
+      s, [&](std::int64_t c, auto part) __attribute__((always_inline)) {
+        Floats acc[T];
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) acc[t] = load(s.bias + c);
+        for (std::int64_t i = 0; i < s.taps_h; ++i) {
+          const float* x = s.x + i * s.x_row + c;
+          const float* w = s.w + i * s.w_row + c;
+          for (std::int64_t j = 0; j < s.taps_w; ++j, x += s.x_column, w += s.w_tap) {
+            const Floats weight = load(w);
+#pragma GCC unroll 8
+            for (int t = 0; t < T; ++t) acc[t] += load(x + t * s.x_step, part) * weight;
+          }
+        }
+        store_strip(acc, s, c, 0, part, epilogue);
+      });
+}
+
+StripFunction any_strip(std::int64_t results) {
+  static constexpr StripFunction kBySize[kStrip] = {run_any_strip<1>, run_any_strip<2>, run_any_strip<3>,
+                                                    run_any_strip<4>, run_any_strip<5>, run_any_strip<6>,
+                                                    run_any_strip<7>, run_any_strip<8>};
+  return kBySize[results - 1];
+}
+
+/// What run_strip does, for two rows of results, one under the other (stride 1): they share K of the K + 1 rows that
+/// they read. The L2 cache feeds one row of a 5 x 5 kernel too slowly.
 template <int K, int S, int T>
 void run_strip_pair(const Strip& s, const Epilogue& epilogue) {
   for_channels(
@@ -95,11 +124,11 @@ StripFunction strip_of(std::int64_t results, Reach reach) {
   return kBySize[static_cast<int>(reach)][results - 1];
 }
 
-/// Null when there is no strip function for this kernel and stride. Two rows only for square kernels, stride_h 1.
+/// Null when there is none in which results share what they load. Two rows only for square kernels, stride_h 1.
 StripFunction strip_function(const DepthwiseRun& run, std::int64_t results, Reach reach) {
   const ConvProblem& p = run.problem;
   if (run.group > 1) return group_strip(run, results);
-  if (p.dilation_w != 1) return nullptr;
+  if (p.dilation_w != 1 && p.stride_w != 1) return nullptr;
   if (p.kernel_w == 1 && p.stride_w == 1) return strip_of<1, 1>(results, reach);
   if (p.kernel_w == 3) {
     if (p.stride_w == 1) return strip_of<3, 1>(results, reach);
@@ -181,37 +210,60 @@ struct RowTask {
   const Epilogue& epilogue;
 };
 
+/// Columns from a result to the next one of its strip: with dilations, neighbours read nothing in common.
+std::int64_t strip_step(const ConvProblem& p) { return p.stride_w == 1 ? p.dilation_w : 1; }
+
 /// What strips leave: the activation, and a residual behind it.
-void activate_results(const Epilogue& epilogue, const Strip& s, std::size_t count) {
-  activate(epilogue.activation, s.y, s.y, count);
-  with_late_residual(epilogue.residual, [&](auto f) {
-    vectors(count,
-            [&](std::size_t i, auto part) { store(s.y + i, f(load(s.y + i, part), load(s.added + i, part)), part); });
-  });
+void finish(const RowTask& task, const Strip& s, std::int64_t results) {
+  if (runs_in_registers(task.epilogue.activation.kind)) return;
+  const bool joined = s.y_pixel == s.channels;
+  const auto count = static_cast<std::size_t>(joined ? results * s.channels : s.channels);
+  for (std::int64_t at = 0; at < results * s.y_pixel; at += joined ? results * s.y_pixel : s.y_pixel) {
+    float* y = s.y + at;
+    activate(task.epilogue.activation, y, y, count);
+    with_late_residual(task.epilogue.residual, [&](auto f) {
+      vectors(count, [&](std::size_t i, auto part) {
+        store(y + i, f(load(y + i, part), load(s.added + at + i, part)), part);
+      });
+    });
+  }
 }
 
-/// Results [from, from + count) of one row, or of two. More than one at a time only where strips are there for them.
+/// Results of one row some of whose taps lie outside of x, one by one; the first one begins at column `left` of x.
+__attribute__((noinline)) void run_singles(const RowTask& task, Strip s, std::int64_t left, std::int64_t count) {
+  const ConvProblem& p = task.run.problem;
+  const float *x = s.x, *weights = s.w;
+  for (; count > 0; --count, left += p.stride_w * strip_step(p)) {
+    const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, task.source.first_column, task.source.last_column);
+    s.taps_w = w.to - w.from;
+    s.x = x + w.from * s.x_column;
+    s.w = weights + w.from * s.w_tap;
+    single(task.run.group)(s, task.epilogue);
+    finish(task, s, 1);
+    x += s.x_step, s.y += s.y_pixel;
+    if (s.added) s.added += s.y_pixel;
+  }
+}
+
+/// `count` results of one row, or of two, from a column on.
 void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
   const ConvProblem& p = task.run.problem;
   const Source& source = task.source;
-  const std::int64_t left = from * p.stride_w - p.left;
-  s.from = source.first_column - left, s.to = source.last_column - left;
-  const bool inside = s.from <= 0 && (count - 1) * p.stride_w + (p.kernel_w - 1) * p.dilation_w < s.to;
+  const std::int64_t step = strip_step(p), left = from * p.stride_w - p.left, room = source.last_column - left;
+  s.from = left < source.first_column ? ceil_div(source.first_column - left, step) : 0;
+  s.to = ceil_div(room, step);
+  const bool inside = s.from == 0 && (count - 1) * p.stride_w * step + (p.kernel_w - 1) * p.dilation_w < room;
   const Reach reach = !inside ? Reach::edge : pair ? Reach::two_rows : Reach::inside;
-  const StripFunction strip = strip_function(task.run, count, reach);
-  if (!strip) {
-    const Taps w = taps_inside(left, p.kernel_w, p.dilation_w, source.first_column, source.last_column);
-    s.taps_w = w.to - w.from;
-    s.x += w.from * p.dilation_w * source.band.pixel;
-    s.w += w.from * s.w_tap;
-  }
+  StripFunction strip = strip_function(task.run, count, reach);
   s.x += left * source.band.pixel;
   s.y += (from - column0) * s.y_pixel;
   if (s.added) s.added += (from - column0) * s.y_pixel;
+  s.y_pixel *= step, s.x_step *= step;
+  if (!strip && (!inside || task.run.group > 1)) return run_singles(task, s, left, count);
+  if (!strip) strip = any_strip(count);
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
-    if (i == 0 || reach != Reach::two_rows) (strip ? strip : single(task.run.group))(s, task.epilogue);
-    if (!runs_in_registers(task.epilogue.activation.kind))
-      activate_results(task.epilogue, s, static_cast<std::size_t>(count * s.channels));
+    if (i == 0 || reach != Reach::two_rows) strip(s, task.epilogue);
+    finish(task, s, count);
     s.x += source.band.row, s.y += s.y_row;
     if (s.added) s.added += s.y_row;
   }
@@ -230,20 +282,22 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
   const Source& source = task.source;
   const std::int64_t top = row * p.stride_h - p.top;
   const Taps h = taps_inside(top, p.kernel_h, p.dilation_h, source.first_row, source.last_row);
-  s.taps_h = h.to - h.from;
+  s.taps_h = h.to - h.from, s.taps_w = p.kernel_w;
   s.x += (top + h.from * p.dilation_h) * source.band.row;
   s.w += h.from * s.w_row;
-  const bool strips = strip_function(task.run, 1, Reach::inside);
-  const bool pair = kWide && strips && task.run.group == 1 && p.kernel_h == p.kernel_w && p.stride_h == 1 &&
-                    p.dilation_h == 1 && row + 1 < block.row1 && s.taps_h == p.kernel_h &&
-                    top + p.kernel_h < source.last_row;
-  const std::int64_t width = strips ? kStrip : 1, count = (block.columns() + width - 1) / width, rows = pair ? 2 : 1;
-  for (std::int64_t i = 0, c = block.column0; i < count; ++i) {
-    const std::int64_t results = (block.column1 - c) / (count - i);
-    for (std::int64_t r = rows; r < 2 * rows && task.run.far && row + r < block.row1; ++r)
-      fetch_results(s.y + r * s.y_row + (c - block.column0) * s.y_pixel, results * s.y_pixel);
-    run_results(task, s, pair, c, results, block.column0);
-    c += results;
+  const bool pair = kWide && task.run.group == 1 && strip_function(task.run, 1, Reach::inside) &&
+                    p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 && row + 1 < block.row1 &&
+                    s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
+  const std::int64_t step = strip_step(p), rows = pair ? 2 : 1;
+  for (std::int64_t phase = 0; phase < step && phase < block.columns(); ++phase) {
+    const std::int64_t all = ceil_div(block.columns() - phase, step), strips = ceil_div(all, kStrip);
+    for (std::int64_t i = 0, done = 0, results; i < strips; ++i, done += results) {
+      results = (all - done) / (strips - i);
+      const std::int64_t column = phase + done * step;
+      for (std::int64_t r = rows; r < 2 * rows && task.run.far && row + r < block.row1; ++r)
+        fetch_results(s.y + r * s.y_row + column * s.y_pixel, results * s.y_pixel);
+      run_results(task, s, pair, block.column0 + column, results, block.column0);
+    }
   }
   return rows;
 }
@@ -295,6 +349,7 @@ void depthwise_block(const DepthwiseRun& run, const ConvBlock& block, std::byte*
   Strip s{};
   s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
+  s.x_step = source.band.pixel * p.stride_w;
   s.w_part = (p.filters + 15) / 16 * 16, s.w_tap = s.w_part * run.group, s.w_row = s.w_tap * p.kernel_w;
   s.y_pixel = s.channels = p.filters;
   s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;

@@ -15,6 +15,7 @@ struct Strip {
   const float* w;  ///< that tap's weights
   std::int64_t taps_h, taps_w;
   std::ptrdiff_t x_row, x_column;       ///< from tap to tap
+  std::ptrdiff_t x_step;                ///< from a result's first tap to that of the next
   std::ptrdiff_t w_row, w_tap, w_part;  ///< w_part: from one channel of a group to the next
   const float* bias;
   float* y;
