@@ -294,8 +294,8 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
     for (std::int64_t i = 0, done = 0, results; i < strips; ++i, done += results) {
       results = (all - done) / (strips - i);
       const std::int64_t column = phase + done * step;
-      for (std::int64_t r = rows; r < 2 * rows && task.run.far && row + r < block.row1; ++r)
-        fetch_results(s.y + r * s.y_row + column * s.y_pixel, results * s.y_pixel);
+      for (std::int64_t r = rows; r < 2 * rows && task.run.far && phase == 0 && row + r < block.row1; ++r)
+        fetch_results(s.y + r * s.y_row + column * s.y_pixel, results * step * s.y_pixel);
       run_results(task, s, pair, block.column0 + column, results, block.column0);
     }
   }
