@@ -40,6 +40,18 @@ Model chain(std::size_t length) {
   return model;
 }
 
+TEST(Timing, RunsThatTakeMemoryAreNotCounted) {
+  const auto side = [](double seconds) {
+    return [seconds, runs = 0]() mutable { return ++runs <= 2 ? 10 * seconds : seconds; };
+  };
+  for (const double seconds : {0.01, 0.1}) {  // several runs in a round, and one
+    const std::vector<Timing> timings = time_interleaved({side(2 * seconds), side(seconds)}, {});
+    for (const double round : timings[0].sessions.at(0)) EXPECT_EQ(round, 2 * seconds);
+    EXPECT_EQ(timings[1].low, 2);
+    EXPECT_EQ(timings[1].high, 2);
+  }
+}
+
 TEST(Extract, KeepsNamesAtTheBorder) {
   const Model model = chain(4);
   std::vector<const Node*> nodes;

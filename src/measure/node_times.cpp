@@ -32,7 +32,8 @@ std::vector<NodeTimes> node_times(const Sessions& sessions, const std::vector<co
       const auto opened = open(sessions, *models[i], session);
       opened->timed_run(feeds);
       const double once = std::max(opened->timed_run(feeds), 1e-6);
-      for (double left = std::clamp(std::ceil(kTurn / once), 1.0, 100.0); left > 0; --left) opened->timed_run(feeds);
+      // At least one more than those two, which take memory: the median of each node is of the others.
+      for (double left = std::clamp(std::ceil(kTurn / once), 3.0, 100.0); left > 0; --left) opened->timed_run(feeds);
       take_faster(found[i], opened->profile());
     }
   return found;
