@@ -105,6 +105,22 @@ TEST(Optimize, IsIdempotent) {
   EXPECT_EQ(once.report.after.ops, twice.report.after.ops);
 }
 
+TEST(Optimize, WhatIsTooMuchToFoldIsTooMuchTheNextTime) {
+  if (!Runtime::find()) GTEST_SKIP() << "no ONNX Runtime";
+  const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[1024] x) => (float[1024] y)
+    <float zero = {0}, float half = {0.5}, float one = {1}, float limit = {512}, float more = {1024}> {
+      a = Range(zero, limit, half) b = Range(zero, more, one) s = Mul(x, a) y = Add(s, b) })");
+  Options options = quick(Level::O2);
+  options.max_fold_bytes = 6000;  // of two constants of 4096 bytes, one
+  Model once = optimize(model, options).model;
+  EXPECT_EQ(once.graph().initializers().size(), 4U);
+  const Result twice = optimize(once, options);
+  EXPECT_EQ(twice.report.before.ops, twice.report.after.ops) << twice.report.text();
+  EXPECT_TRUE(twice.report.after.ops.contains("Range"));
+  for (auto& [key, value] : once.metadata) value = "no number";  // says nothing
+  EXPECT_FALSE(optimize(once, options).report.after.ops.contains("Range"));
+}
+
 TEST(Optimize, FusesWhatAllPixelsHaveInCommonWithEach) {
   // DeepLab's head: what all pixels have in common joins each of them, as a product of its own and a sum.
   const Model model = Model::from_text(R"(<ir_version: 8, opset_import: ["" : 17]> g (float[N,2,6,6] x) =>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -75,10 +76,33 @@ double predicted_bytes(Node& node, const Model& model) {
   return start && limit && step && *step != 0 ? 8 * std::max(0.0, (*limit - *start) / *step) : 0;
 }
 
+/// Bytes that earlier calls of optimize() on this model added, where they came to the end of what they may add: what
+/// they refused is refused again, not folded with a budget that begins anew.
+constexpr std::string_view kSpent = "modelflow.folded_bytes";
+
+double spent_before(const Model& model) {
+  const auto found = std::ranges::find(model.metadata, kSpent, &Metadata::value_type::first);
+  std::int64_t bytes = 0;
+  if (found != model.metadata.end())
+    std::from_chars(found->second.data(), found->second.data() + found->second.size(), bytes);
+  return static_cast<double>(std::max<std::int64_t>(bytes, 0));
+}
+
+void remember_spent(Model& model, double bytes) {
+  const std::string text = std::to_string(std::llround(bytes));
+  const auto found = std::ranges::find(model.metadata, kSpent, &Metadata::value_type::first);
+  if (found != model.metadata.end())
+    found->second = text;
+  else
+    model.metadata.emplace_back(kSpent, text);
+}
+
 /// One call of the pass on one graph. Folding goes in waves: each evaluates, in one session, every node that is ready.
 class Folding {
  public:
   Folding(Graph& graph, Context& context, double& budget) : graph_(graph), context_(context), budget_(budget) {}
+
+  bool came_to_the_limit() const { return limited_; }
 
   int run() {
     int folded = 0;
@@ -105,6 +129,7 @@ class Folding {
   std::set<const Value*> pending_;  // what this wave will compute
   double wave_bytes_ = 0;           // of it, as far as that can be told
   bool deferred_ = false;           // whether something waits for the next wave
+  bool limited_ = false;            // whether something was refused for its size
 };
 
 bool Folding::ready(Node& node) {
@@ -122,7 +147,7 @@ bool Folding::ready(Node& node) {
   context_.miss("fold-constants", &node,
                 fmt::format("its result is larger than what is left of the {:.0f} MiB that folding may add",
                             context_.options.max_fold_bytes / (1 << 20)));
-  refused_.insert(&node);
+  refused_.insert(&node), limited_ = true;
   return false;
 }
 
@@ -175,7 +200,7 @@ int Folding::commit(const Nodes& part, const Known& results) {
   if (growth > budget_) {
     context_.miss("fold-constants", part.back(),
                   "the model would grow by " + std::to_string(std::llround(growth)) + " bytes");
-    refused_.insert(part.begin(), part.end());
+    refused_.insert(part.begin(), part.end()), limited_ = true;
     return 0;
   }
   budget_ -= std::max(0.0, growth);
@@ -225,8 +250,11 @@ Pass fold_constants() {
       .name = "fold-constants",
       .doc = "Evaluates nodes whose inputs are constant with ONNX Runtime, as far as the model does not grow too much.",
       .run = [budget](Graph& graph, Context& context) {
-        if (!*budget) *budget = context.options.max_fold_bytes;
-        const int folded = Folding(graph, context, **budget).run();
+        const double most = context.options.max_fold_bytes;
+        if (!*budget) *budget = std::max(most - spent_before(context.model), 0.0);
+        Folding folding(graph, context, **budget);
+        const int folded = folding.run();
+        if (folding.came_to_the_limit()) remember_spent(context.model, most - **budget);
         if (folded) context.hit("fold-constants", folded);
         return folded;
       }};
