@@ -10,6 +10,8 @@ namespace {
 
 using Outputs = std::vector<Value*>;
 
+constexpr std::int64_t kLargestBlock = 1024;  // rows of one in DepthToSpace
+
 bool all_ones(const Shape& shape, std::size_t from) {
   for (std::size_t i = from; i < shape.rank(); ++i) {
     if (!(shape[i] == Dim(1))) return false;
@@ -149,6 +151,37 @@ std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
   return role;
 }
 
+/// Rows and columns `size` times as many, for a Reshape that makes an image of [N, H, size, W, size, C].
+Value& enlarged_shape(Move& move, const Shape& in, std::int64_t size, std::int64_t channels) {
+  if (in[2].known() && in[3].known())
+    return move.constant(tensor_of({0, in[2].value() * size, in[3].value() * size, channels}));
+  Value* dims = move.add("Shape", {move.inputs[0]}, {}).output();
+  Value* outer = move.add("Gather", {dims, &move.constant(tensor_of({0, 1, 2}))}, {}).output();
+  Value* larger = move.add("Mul", {outer, &move.constant(tensor_of({1, size, size}))}, {}).output();
+  return *move.add("Concat", {larger, &move.constant(tensor_of({channels}))}, {{"axis", std::int64_t{0}}}).output();
+}
+
+/// Channels become the pixels of blocks (sub-pixel convolution, arXiv 1609.05158). ONNX Runtime moves them number by
+/// number; channels last, those of a pixel or, in mode DCR, of a row of a block stay together.
+std::optional<Role> depth_to_space_role(const Node& node, Facts& facts) {
+  const Shape in = facts.extents.of(*node.input(0));
+  const std::int64_t size = node.attrs.integer("blocksize");
+  if (!in.has_rank() || in.rank() != 4 || !in[1].known() || size < 1 || size > kLargestBlock) return {};
+  const std::int64_t channels = in[1].value() / (size * size);
+  if (channels == 0 || channels * size * size != in[1].value()) return {};
+  const bool depth_first = node.attrs.text("mode", "DCR") == "DCR";
+  Role role{.inputs = {0}, .plain_cost = facts.transpose_seconds(*node.output())};
+  role.make = [=](Move& move) {
+    const Ints apart = depth_first ? Ints{0, 0, 0, size, size, channels} : Ints{0, 0, 0, channels, size, size};
+    const Ints perm = depth_first ? Ints{0, 1, 3, 2, 4, 5} : Ints{0, 1, 4, 2, 5, 3};
+    Value& shape = enlarged_shape(move, in, size, channels);
+    Value* blocks = move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(apart))}, {}).output();
+    Value* turned = move.add("Transpose", {blocks}, {{"perm", perm}}).output();
+    return Outputs{move.add("Reshape", {turned, &shape}, {}).output()};
+  };
+  return role;
+}
+
 /// The dims in the order that the readers expect.
 std::optional<Role> shape_role(const Node& node, Facts& facts) {
   const std::size_t rank = facts.rank(node.input(0));
@@ -167,6 +200,7 @@ std::optional<Role> view_role(const Node& node, Facts& facts) {
   if (!node.domain().empty() || !node.input(0) || !node.output() || node.outputs().size() != 1) return {};
   if (node.is("Transpose")) return transpose_role(node, facts);
   if (node.is("Shape")) return shape_role(node, facts);
+  if (node.is("DepthToSpace")) return depth_to_space_role(node, facts);
   if (node.is("Reshape")) return reshape_role(node, facts);
   if (node.is("Flatten") && node.attrs.integer("axis", 1) == 1) return reshape_role(node, facts);
   if (node.is("Squeeze") || node.is("Unsqueeze")) return squeeze_role(node, facts);

@@ -27,6 +27,7 @@ Stage normalize(const Options&) {
                   normalize_norms(),        // layer, RMS, group, instance normalization -> LayerNorm, GroupNorm (ours)
                   normalize_softmax(),      // exponentials over their sum, their logarithms -> Softmax, LogSoftmax
                   widen_over_blocks(),      // a convolution over blocks of an image (Focus) -> one over the image
+                  reorder_subpixels(),      // DepthToSpace behind a convolution -> the mode that moves less
                   group_convolutions(),     // Split, convolutions, Concat -> a convolution in groups
                   shuffle_channels(),       // channels in turn from groups of them -> one Gather
                   recurrent_loops(),        // a Loop or Scan over the steps of an LSTM or a GRU -> the standard op

@@ -25,6 +25,7 @@ Pass normalize_norms();
 Pass normalize_softmax();
 Pass drop_unit_axes();
 Pass widen_over_blocks();
+Pass reorder_subpixels();
 Pass group_convolutions();
 Pass shuffle_channels();
 Pass recurrent_loops();
