@@ -20,11 +20,19 @@ namespace {
 
 using Panels = std::vector<DensePanel>;
 
-void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64_t width, bool paired) {
+void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64_t width, std::int64_t side) {
   const DensePanel* last = panels.empty() ? nullptr : &panels.back();
   const std::int64_t first = last ? last->first + last->filters() : 0;
   const std::int64_t offset = last ? last->offset + last->filters() * products : 0;
-  panels.push_back({first, vectors * width, vectors, width, offset, 0, paired});
+  panels.push_back({first, vectors * width, vectors, width, offset, 0, side});
+}
+
+// As many channels side by side as leave no filter out: those of a last layer (one for a mask, three for colours) would
+// fill a few lanes, and with less than all of them every product costs as much. Zero for none.
+std::int64_t side_of_few(std::int64_t filters, std::int64_t channels, std::int64_t lanes) {
+  std::int64_t side = lanes;
+  while (side > 1 && (lanes / side < filters || channels % side > 0)) side /= 2;
+  return side;
 }
 
 // Three vectors of 8 lanes per panel with the sums of four pixels fill 16 registers, and those of three pixels keep an
@@ -32,7 +40,7 @@ void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64
 Panels split_narrow(std::int64_t filters, std::int64_t products, std::int64_t lanes) {
   Panels panels;
   for (std::int64_t left = ceil_div(filters, lanes); left > 0; left -= panels.back().vectors)
-    add(panels, left <= 3 ? left : left == 4 ? 2 : 3, products, lanes, false);
+    add(panels, left <= 3 ? left : left == 4 ? 2 : 3, products, lanes, 1);
   return panels;
 }
 
@@ -43,16 +51,27 @@ Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
   Panels panels;
   const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
   if (may_pair && filters <= 16) {
-    add(panels, (filters + 7) / 8, products, 8, true);
+    add(panels, (filters + 7) / 8, products, 8, 2);
   } else if (pair && filters > 32 && filters <= 40) {
-    add(panels, 3, products, 8, true);
-    add(panels, 2, products, 8, true);
+    add(panels, 3, products, 8, 2);
+    add(panels, 2, products, 8, 2);
   } else {
     const std::int64_t full = pair ? (filters - 17) / 16 : (filters + 15) / 16;
     for (std::int64_t left = full; left > 0; left -= panels.back().vectors)
-      add(panels, left <= 4 ? left : left % 3 == 1 ? 4 : 3, products, 16, false);
-    if (pair) add(panels, 3, products, 8, true);
+      add(panels, left <= 4 ? left : left % 3 == 1 ? 4 : 3, products, 16, 1);
+    if (pair) add(panels, 3, products, 8, 2);
   }
+  return panels;
+}
+
+// The panels of one group. `channels`: those that may lie side by side; 1 for none.
+Panels split(std::int64_t filters, std::int64_t products, std::int64_t channels, std::int64_t lanes) {
+  Panels panels;
+  const std::int64_t side = side_of_few(filters, channels, lanes);
+  if (side > 1 && filters <= lanes / 2)
+    add(panels, 1, products, lanes / side, side);
+  else
+    panels = lanes == 16 ? split_wide(filters, products, channels % 2 == 0) : split_narrow(filters, products, lanes);
   return panels;
 }
 
@@ -74,7 +93,7 @@ Panels for_groups(Panels one, std::int64_t groups, std::int64_t filters, std::in
 // [M, C, kh, kw] to what DensePanel describes. `planes`: in the order kernel row, channel, kernel column.
 void pack(const float* w, const Dims& dims, const DensePanel& panel, bool planes, float* at) {
   const std::int64_t channels = dims[1], columns = dims.back();
-  const std::int64_t taps = element_count(dims) / (dims[0] * channels), step = panel.paired ? 2 : 1;
+  const std::int64_t taps = element_count(dims) / (dims[0] * channels), step = panel.side;
   for (std::int64_t product = 0; product < taps * channels; product += step) {
     std::int64_t tap = product / channels, c = product % channels;
     if (planes) {
@@ -168,9 +187,8 @@ class Dense : public Implementation {
     const std::int64_t products = w.elements() / w.dims()[0];
     const std::int64_t channels = w.dims()[1], groups = node_.conv.group, filters = w.dims()[0] / groups;
     const bool planes = reads_planes(node_.conv.x_last, channels);
-    panels_ = for_groups(code.lanes == 16 ? split_wide(filters, products, channels % 2 == 0 && !planes)
-                                          : split_narrow(filters, products, code.lanes),
-                         groups, filters, channels, products);
+    panels_ =
+        for_groups(split(filters, products, planes ? 1 : channels, code.lanes), groups, filters, channels, products);
     const auto bytes =
         static_cast<std::size_t>(panels_.back().offset + panels_.back().filters() * products) * sizeof(float);
     const std::string layout =

@@ -11,15 +11,14 @@ namespace modelflow::cpu {
 
 /// Filters whose weights lie together: 1 to 4 vectors for each product, that is for each kernel row, kernel column and
 /// input channel (in this order; kernel row, channel, column where reads_planes). A vector has as many filters as
-/// lanes; of a paired panel, half as many for two products (the even and the odd channel) side by side. The filters of
-/// a panel are of one group.
+/// lanes, or fewer, each for some neighbouring channels side by side. The filters of a panel are of one group.
 struct DensePanel {
   std::int64_t first, count;  ///< its filters
   std::int64_t vectors;
   std::int64_t width;    ///< filters of a vector
   std::int64_t offset;   ///< floats from the start of the weights
   std::int64_t channel;  ///< the first that its filters read
-  bool paired;
+  std::int64_t side;     ///< products of a filter that are side by side in a vector: 1, 2, 4, ... lanes
   std::int64_t filters() const { return vectors * width; }  ///< with those that fill the last vector
 };
 

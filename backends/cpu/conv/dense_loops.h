@@ -132,14 +132,14 @@ struct Sweep {
 /// The products that `first` names, for all tiles of the block.
 void run_tiles(const Sweep& sweep, const Tile& first) {
   const int vectors = static_cast<int>(sweep.panel.vectors);
-  const bool paired = sweep.panel.paired;
+  const std::int64_t side = sweep.panel.side;
   const std::int64_t columns = sweep.block.columns(), tiles = (columns + kTileRows[vectors] - 1) / kTileRows[vectors];
   const std::int64_t size = columns / tiles, larger = columns % tiles;
-  const TileFunction normal = tile_function(static_cast<int>(size), vectors, paired);
-  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, paired) : normal;
+  const TileFunction normal = tile_function(static_cast<int>(size), vectors, side);
+  const TileFunction bigger = larger ? tile_function(static_cast<int>(size + 1), vectors, side) : normal;
   // Fetched evenly while all tiles are computed: in a burst they would wait for each other (ResNeXt-50 1.02x of a line
   // per step).
-  const std::int64_t steps = first.segments * first.length / (paired ? 2 : 1);
+  const std::int64_t steps = first.segments * first.length / side;
   const std::int64_t all = sweep.block.rows() * tiles * steps, even = (sweep.next_size + all - 1) / all;
   const std::int64_t pace = even > 16 ? 16 : even;
   std::int64_t fetched = 0;

@@ -50,6 +50,19 @@ MODELFLOW_INLINE Floats all_pairs(const float* from) {
   return reinterpret_cast<Floats>(both - Doubles{});
 }
 
+/// `Side` floats, more than one, again and again.
+template <int Side>
+MODELFLOW_INLINE Floats all_of_side(const float* from) {
+  if constexpr (Side == 2) return all_pairs(from);
+  if constexpr (Side == kFloats) return load(from);
+#if defined(__AVX512F__)
+  if constexpr (Side == 4) return _mm512_broadcast_f32x4(_mm_loadu_ps(from));
+  if constexpr (Side == 8) return _mm512_broadcast_f32x8(_mm256_loadu_ps(from));
+#elif defined(__AVX2__)
+  if constexpr (Side == 4) return _mm256_broadcast_ps(reinterpret_cast<const __m128*>(from));
+#endif
+}
+
 /// A vector, or what there is of the last one. Masks cost nothing on AVX-512, and much in stores of AVX2.
 MODELFLOW_INLINE Floats load_part(const Tile& t, const float* from, bool last) {
   return last && (kLanes == 16 || !t.whole) ? load(from, t.last) : load(from);
@@ -140,9 +153,9 @@ MODELFLOW_INLINE void store_tile(Floats (&acc)[R][N], const Tile& t, const Epilo
 /// measured.
 constexpr int kStepsAhead = kLanes == 16 ? 8 : 0;
 
-/// One step over one element of every pixel, or over two neighbouring ones (`Pair`), `At` steps further; three pixels
-/// share a pointer, so that addresses fit the registers.
-template <bool Pair, int At, int R, int N, std::size_t... Rows>
+/// One step over `Side` neighbouring elements of every pixel, `At` steps further; three pixels share a pointer, so that
+/// addresses fit the registers.
+template <int Side, int At, int R, int N, std::size_t... Rows>
 MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, std::ptrdiff_t step, const float* b,
                                    std::index_sequence<Rows...>) {
   Floats w[N];
@@ -157,8 +170,8 @@ MODELFLOW_INLINE void multiply_add(Floats (&acc)[R][N], const float* const* a, s
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) add_product(sums[j], x, w[j]);
   };
-  if constexpr (Pair)
-    (pixel(acc[Rows], all_pairs(a[Rows / 3] + (Rows % 3) * step + 2 * At)), ...);
+  if constexpr (Side > 1)
+    (pixel(acc[Rows], all_of_side<Side>(a[Rows / 3] + (Rows % 3) * step + Side * At)), ...);
   else
     (pixel(acc[Rows], all_at<Rows % 3, At>(a[Rows / 3], step)), ...);
 }
@@ -183,10 +196,10 @@ struct LinesAhead {
 };
 
 /// acc += all products of the tile.
-template <int R, int N, bool Pair>
+template <int R, int N, int Side>
 MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
-  constexpr int kGroups = (R + 2) / 3, kStep = Pair ? 2 : 1;
-  LinesAhead<R, Pair ? (N + 1) / 2 : N> lines(t);
+  constexpr int kGroups = (R + 2) / 3, kStep = Side;
+  LinesAhead<R, (N + Side - 1) / Side> lines(t);
   const float* b = t.b;
   const float* ahead = t.ahead;
   const std::ptrdiff_t step = t.a_step;
@@ -196,7 +209,7 @@ MODELFLOW_INLINE void multiply_tile(Floats (&acc)[R][N], const Tile& t) {
     for (int g = 0; g < kGroups; ++g) a[g] = t.a + t.offsets[i] + 3 * step * g;
     const auto steps = [&]<int... At>(std::integer_sequence<int, At...>) __attribute__((always_inline)) {
       constexpr int kSteps = sizeof...(At);
-      (multiply_add<Pair, At>(acc, a, step, b, std::make_index_sequence<R>()), ...);
+      (multiply_add<Side, At>(acc, a, step, b, std::make_index_sequence<R>()), ...);
       b += kFloats * N * kSteps;
 #pragma GCC unroll 16
       for (int g = 0; g < kGroups; ++g) {
@@ -234,7 +247,7 @@ MODELFLOW_INLINE void run_tile(const Tile& t, const Epilogue& epilogue) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) acc[r][j] = begin_sum(t, r, j, j == N - 1);
   }
-  multiply_tile<R, N, false>(acc, t);
+  multiply_tile<R, N, 1>(acc, t);
   store_tile(acc, t, epilogue);
 }
 
@@ -243,36 +256,51 @@ MODELFLOW_INLINE Floats sums_of_pairs(Floats low, Floats high, std::index_sequen
   return __builtin_shufflevector(low, high, (2 * i)...) + __builtin_shufflevector(low, high, (2 * i + 1)...);
 }
 
-/// For filters that would leave half of a vector empty: each vector holds half as many filters, for the products with
-/// two neighbouring channels side by side. Lengths of segments are even. A 3 x 3 conv from 96 to 24 channels ran at 105
-/// GFLOP/s with two full vectors and runs at 140 with three of these.
-template <int R, int N>
-MODELFLOW_INLINE void run_pair_tile(const Tile& t, const Epilogue& epilogue) {
-  constexpr int kOut = (N + 1) / 2;
+/// The sums of each `Side` neighbouring lanes, one behind the other.
+template <int Side>
+MODELFLOW_INLINE Floats sums_of_side(Floats v) {
+  constexpr auto kLanesOf = std::make_index_sequence<kLanes>();
+  const auto halved = [](Floats x) __attribute__((always_inline)) { return sums_of_pairs(x, x, kLanesOf); };
+  for (int left = Side; left > 1; left /= 2) v = halved(v);
+  return v;
+}
+
+/// For filters that would leave half of a vector empty or more: each vector holds fewer filters, for the products with
+/// `Side` neighbouring channels side by side, of which lengths of segments are multiples. A 3 x 3 conv from 96 to 24
+/// channels ran at 105 GFLOP/s with two full vectors and runs at 140 with three of halves.
+template <int R, int N, int Side>
+MODELFLOW_INLINE void run_side_tile(const Tile& t, const Epilogue& epilogue) {
+  constexpr int kOut = (N + Side - 1) / Side;
   Floats acc[R][N], out[R][kOut];
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int j = 0; j < N; ++j) acc[r][j] = Floats{};
   }
-  multiply_tile<R, N, true>(acc, t);
+  multiply_tile<R, N, Side>(acc, t);
 #pragma GCC unroll 32
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
     for (int j = 0; j < kOut; ++j) {
-      const Floats low = acc[r][2 * j], high = acc[r][2 * j + 1 < N ? 2 * j + 1 : N - 1];
-      out[r][j] = sums_of_pairs(low, high, std::make_index_sequence<kLanes>()) + begin_sum(t, r, j, j == kOut - 1);
+      if constexpr (Side == 2) {
+        const Floats low = acc[r][2 * j], high = acc[r][2 * j + 1 < N ? 2 * j + 1 : N - 1];
+        out[r][j] = sums_of_pairs(low, high, std::make_index_sequence<kLanes>());
+      } else {
+        static_assert(N == 1);
+        out[r][j] = sums_of_side<Side>(acc[r][j]);
+      }
+      out[r][j] += begin_sum(t, r, j, j == kOut - 1);
     }
   }
   store_tile(out, t, epilogue);
 }
 
 /// So many tiles side by side.
-template <int R, int N, bool Pair>
+template <int R, int N, int Side>
 void run_row(Tile t, const Epilogue& epilogue, std::int64_t count) {
   for (; count > 0; --count, t.advance(R)) {
-    if constexpr (Pair)
-      run_pair_tile<R, N>(t, epilogue);
+    if constexpr (Side > 1)
+      run_side_tile<R, N, Side>(t, epilogue);
     else
       run_tile<R, N>(t, epilogue);
   }
@@ -284,28 +312,26 @@ using TileFunction = void (*)(Tile first, const Epilogue&, std::int64_t count);
 constexpr bool kWide = kLanes == 16;
 constexpr int kTileRows[5] = {0, kWide ? 16 : 12, kWide ? 14 : 6, kWide ? 9 : 4, kWide ? 6 : 2};
 
-template <int N, bool Pair, int R = kTileRows[N]>
+template <int N, int Side, int R = kTileRows[N]>
 TileFunction tile_of(int rows) {
   if constexpr (R > 1) {
-    if (rows < R) return tile_of<N, Pair, R - 1>(rows);
+    if (rows < R) return tile_of<N, Side, R - 1>(rows);
   }
-  if constexpr (Pair && !kWide)
-    return nullptr;  // vectors of 8 are not paired
-  else
-    return run_row<R, N, Pair>;
+  return run_row<R, N, Side>;
 }
 
-TileFunction tile_function(int rows, int vectors, bool paired) {
-  switch (vectors) {
-    case 1:
-      return paired ? tile_of<1, true>(rows) : tile_of<1, false>(rows);
-    case 2:
-      return paired ? tile_of<2, true>(rows) : tile_of<2, false>(rows);
-    case 3:
-      return paired ? tile_of<3, true>(rows) : tile_of<3, false>(rows);
-    default:
-      return paired ? tile_of<4, true>(rows) : tile_of<4, false>(rows);
+/// `side`: see DensePanel. More than 2 only of a single vector, of several vectors of 8 lanes no more than 1.
+TileFunction tile_function(int rows, int vectors, std::int64_t side) {
+  if (vectors == 1) {
+    if (side == kFloats) return tile_of<1, kFloats>(rows);
+    if constexpr (kWide)
+      if (side == 8) return tile_of<1, 8>(rows);
+    if (side == 4) return tile_of<1, 4>(rows);
+    return side == 2 ? tile_of<1, 2>(rows) : tile_of<1, 1>(rows);
   }
+  if constexpr (kWide)
+    if (side == 2) return vectors == 2 ? tile_of<2, 2>(rows) : vectors == 3 ? tile_of<3, 2>(rows) : tile_of<4, 2>(rows);
+  return vectors == 2 ? tile_of<2, 1>(rows) : vectors == 3 ? tile_of<3, 1>(rows) : tile_of<4, 1>(rows);
 }
 
 }  // namespace
