@@ -27,8 +27,8 @@ void add(Panels& panels, std::int64_t vectors, std::int64_t products, std::int64
   panels.push_back({first, vectors * width, vectors, width, offset, 0, side});
 }
 
-// As many channels side by side as leave no filter out: those of a last layer (one for a mask, three for colours) would
-// fill a few lanes, and with less than all of them every product costs as much. Zero for none.
+// As many channels side by side as leave room for all filters, or 1: those of a last layer (one for a mask, three for
+// colours) fill a few lanes, and a product of a few costs as much as one of all.
 std::int64_t side_of_few(std::int64_t filters, std::int64_t channels, std::int64_t lanes) {
   std::int64_t side = lanes;
   while (side > 1 && (lanes / side < filters || channels % side > 0)) side /= 2;
@@ -68,7 +68,7 @@ Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
 Panels split(std::int64_t filters, std::int64_t products, std::int64_t channels, std::int64_t lanes) {
   Panels panels;
   const std::int64_t side = side_of_few(filters, channels, lanes);
-  if (side > 1 && filters <= lanes / 2)
+  if (side > 1)
     add(panels, 1, products, lanes / side, side);
   else
     panels = lanes == 16 ? split_wide(filters, products, channels % 2 == 0) : split_narrow(filters, products, lanes);
