@@ -49,6 +49,13 @@ TEST(Names, OfStepsWrittenOut) {
   })"));
 }
 
+TEST(Names, OfWhatANodeBecomesChannelsLast) {
+  expect_unlike_names(behind("fuse-conv,channels-last", R"((float[N,2,H,W] x) => (float[N,1,OH,OW] y)
+      <float[4,2,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,1,1,1] v = {2}> {
+    a = Conv(x, w)  d = DepthToSpace<blocksize = 2>(a)  y = Conv(d, v)
+  })"));
+}
+
 /// Original and result are compared at the names that they share.
 TEST(Names, OfWhatIsGoneAreNotGivenToOthers) {
   Model model = Model::from_text(

@@ -64,13 +64,15 @@ std::vector<Value*> with_list(Move& move, const char* name, const Ints& list) {
 
 Node& Move::add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs) {
   // ONNX Runtime refuses a model in which two nodes share a name.
-  std::string name = named && !node.name.empty() ? node.name + "_" + std::string(op) : node.name;
-  named = true;
-  Node& made = graph.add(op, std::move(inputs),
-                         {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = std::move(name)});
-  complete(made);
-  infer_types(made, context.model);
-  return made;
+  std::string name = node.name;
+  if (made > 0 && !name.empty()) name += "_" + std::string(op);
+  if (made > 1 && !name.empty()) name += "_" + std::to_string(made);
+  ++made;
+  Node& added = graph.add(op, std::move(inputs),
+                          {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = std::move(name)});
+  complete(added);
+  infer_types(added, context.model);
+  return added;
 }
 
 std::size_t Facts::rank(const Value* value) {
