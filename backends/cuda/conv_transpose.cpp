@@ -7,6 +7,7 @@
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/cuda/work.h"
+#include "backends/ops/transposed_windows.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -81,6 +82,7 @@ Verdict accepts(const Call& call, const Target&) {
   if (w.constant->rank() < 3 || w.constant->rank() > 5)
     return no("has " + std::to_string(w.constant->rank()) + " axes, not 3 to 5", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
+  if (!ops::transposed_windows(call).apart()) return no("the windows overlap or are padded", w.name);
   constexpr std::int64_t kMost = 1 << 20;  // tiles of results lie along an axis of the grid that ends there
   const bool many = element_count(std::span(w.constant->dims()).subspan(1)) > kMost || w.constant->dims()[0] > kMost;
   return many ? no("weights are too many", w.name) : yes();

@@ -65,7 +65,9 @@ Verdict infer(Call& call) {
     if (shape.known() && w.known() && w.rank() > 1 && !(shape[0] == w[1]))
       return no("has not one entry per output channel", call.in(i).name);
   }
-  return infer_conv_transpose(call, last(call), to_bytes(call) ? DType::u8 : DType::f32);
+  const TransposedWindows windows = transposed_windows(call);
+  if (w.known() && !windows.apart()) return no("the windows are not the strides, or are padded", call.in(1).name);
+  return infer_conv_transpose(call, windows, last(call), to_bytes(call) ? DType::u8 : DType::f32);
 }
 
 Attrs defaults(bool bytes) {

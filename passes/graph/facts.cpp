@@ -179,14 +179,18 @@ bool explicit_pads(const Node& node) {
   return how == "NOTSET" || how == "VALID" || how.empty();
 }
 
-bool windows_apart(const Node& node) {
+bool fixed_windows(const Node& node) {
   if (!node.is("ConvTranspose") || (node.input(2) && !node.input(2)->constant())) return false;
   const Tensor* w = node.input(1) ? node.input(1)->constant() : nullptr;
-  if (!w || w->rank() < 3 || node.attrs.integer("group", 1) != 1) return false;
-  const Ints kernel(w->dims().begin() + 2, w->dims().end());
-  return node.attrs.ints("strides") == kernel && all_are(node.attrs.ints("pads"), 0) &&
-         all_are(node.attrs.ints("dilations"), 1) && all_are(node.attrs.ints("output_padding"), 0) &&
-         !node.attrs.has("output_shape") && !node.attrs.text("auto_pad", "NOTSET").starts_with("SAME");
+  return w && w->rank() >= 3 && node.attrs.integer("group", 1) == 1 && all_are(node.attrs.ints("dilations"), 1) &&
+         !node.attrs.has("output_shape") && explicit_pads(node);
+}
+
+bool windows_apart(const Node& node) {
+  if (!fixed_windows(node)) return false;
+  const Dims& w = node.input(1)->constant()->dims();
+  return node.attrs.ints("strides") == Ints(w.begin() + 2, w.end()) && all_are(node.attrs.ints("pads"), 0) &&
+         all_are(node.attrs.ints("output_padding"), 0);
 }
 
 const Node* made_by(const Value* value, std::string_view op) {

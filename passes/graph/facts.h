@@ -48,8 +48,9 @@ bool refuses_empty(const Ints& target);
 
 /// True where the pads of a window are those that the node says: auto_pad takes them from no extents and no strides.
 bool explicit_pads(const Node& node);
-/// ConvTranspose by constant weights whose windows lie side by side and make up the result: strides are the extents of
-/// the window, no pads, one group; a bias is constant.
+/// ConvTranspose by constant weights, one group, whose attributes alone say where windows lie; a bias is constant.
+bool fixed_windows(const Node& node);
+/// One whose windows lie side by side and make up the result: strides are the extents of the window, no pads.
 bool windows_apart(const Node& node);
 
 /// The node of this op that makes the value; null when it is another.

@@ -98,13 +98,17 @@ std::optional<Role> shuffle_role(const Node& node, Facts& facts) {
   return role_for("Concat", attrs, 1);
 }
 
-/// Windows that do not overlap.
+/// By constant weights, one group.
 std::optional<Role> conv_transpose_role(const Node& node, Facts& facts) {
-  if (!windows_apart(node)) return {};
-  const Dims& w = node.input(1)->constant()->dims();
-  const Ints kernel(w.begin() + 2, w.end());
+  if (!fixed_windows(node)) return {};
   const bool biased = node.input(2) != nullptr;
-  const Attrs attrs{{"strides", kernel}, {"has_bias", std::int64_t{biased}}};
+  const std::size_t axes = node.input(1)->constant()->rank() - 2;
+  Attrs attrs{{"strides", node.attrs.ints("strides", Ints(axes, 1))}, {"has_bias", std::int64_t{biased}}};
+  if (!windows_apart(node)) {
+    const bool none = node.attrs.text("auto_pad") == "VALID";
+    attrs.set("pads", none ? Ints(2 * axes, 0) : node.attrs.ints("pads", Ints(2 * axes, 0)));
+    attrs.set("output_padding", node.attrs.ints("output_padding", Ints(axes, 0)));
+  }
   const std::size_t inputs = biased ? 3 : 2;
   if (!runs(node, facts, "ConvTranspose", attrs, inputs)) return {};
   Role role = role_for("ConvTranspose", attrs, inputs);

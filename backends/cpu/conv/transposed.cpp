@@ -1,7 +1,9 @@
-// The kernel of transposed convolutions over one to three axes whose windows do not overlap: line i of the window of
-// one input line is a product [width, C] x [C, kw * M], and with channels last that product is an output line as it
-// lies in memory. With few output channels (a last layer has one) the operands change places, so that vectors run along
-// the line.
+// The kernel of transposed convolutions over one to three axes, here for windows that do not overlap: line i of the
+// window of one input line is a product [width, C] x [C, kw * M], and with channels last that product is an output line
+// as it lies in memory. With few output channels (a last layer has one) the operands change places, so that vectors run
+// along the line.
+#include "backends/cpu/conv/transposed.h"
+
 #include <algorithm>
 #include <array>
 
@@ -10,6 +12,7 @@
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32.h"
+#include "backends/ops/transposed_windows.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -158,8 +161,17 @@ Verdict accepts(const Call& call, const Target&) {
     if (!call.in(i).constant) return no("is not constant", call.in(i).name);
   const Shape& w = call.in(1).shape;
   if (!w.known() || w.rank() < 3 || w.rank() > 5) return no("is not [C, M, extents of the window]", call.in(1).name);
-  if (CallAttrs(call).ints("strides").size() != w.rank() - 2) return no("not a stride for each axis");
-  return yes();
+  const ops::TransposedWindows windows = ops::transposed_windows(call);
+  if (Verdict v = windows.check(); !v) return v;
+  if (windows.apart()) return yes();
+  std::int64_t phases = 1 << 16;  // each has weights of its own
+  for (const std::int64_t stride : windows.strides) phases /= stride;
+  return phases > 0 ? yes() : no("the strides are too large");
+}
+
+std::unique_ptr<Implementation> make(const Call& call, const Target& target, const F32Code& code) {
+  if (!ops::transposed_windows(call).apart()) return overlapping_conv_transpose(call, target, code);
+  return std::make_unique<ConvTranspose>(call, target, code);
 }
 
 double cost(const Call& call, const Target& target) {
@@ -167,7 +179,12 @@ double cost(const Call& call, const Target& target) {
   const double pixels =
       x.has_rank() && x.rank() ? Shape(std::vector<Dim>(x.dims().begin(), x.dims().end() - 1)).known_elements() : 1;
   const double work = 2 * call.in(1).shape.known_elements();
-  return 1e-6 + std::max(target.compute(pixels * work, 0.4), target.stream(pixels * work * 2 / 8));
+  const ops::TransposedWindows windows = ops::transposed_windows(call);
+  if (windows.apart()) return 1e-6 + std::max(target.compute(pixels * work, 0.4), target.stream(pixels * work * 2 / 8));
+  auto results = static_cast<double>(call.in(1).shape[1].number().value_or(1));  // of a pixel
+  for (const std::int64_t stride : windows.strides) results *= static_cast<double>(stride);
+  return 1e-6 +
+         std::max(target.compute(pixels * work, 0.7), target.stream(4 * (x.known_elements() + pixels * results)));
 }
 
 }  // namespace
@@ -178,9 +195,7 @@ const Kernel conv_transpose_avx512 = {
     .needs = Isa::avx512,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return std::make_unique<ConvTranspose>(call, target, f32_avx512);
-    },
+    .create = [](const Call& call, const Target& target) { return make(call, target, f32_avx512); },
 };
 
 const Kernel conv_transpose_avx2 = {
@@ -189,9 +204,7 @@ const Kernel conv_transpose_avx2 = {
     .needs = Isa::avx2,
     .accepts = accepts,
     .cost = cost,
-    .create = [](const Call& call, const Target& target) -> std::unique_ptr<Implementation> {
-      return std::make_unique<ConvTranspose>(call, target, f32_avx2);
-    },
+    .create = [](const Call& call, const Target& target) { return make(call, target, f32_avx2); },
 };
 
 }  // namespace modelflow::cpu
