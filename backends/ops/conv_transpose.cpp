@@ -113,7 +113,7 @@ Verdict infer_conv_transpose(Call& call, const TransposedWindows& windows, bool 
 extern const FusedOp conv_transpose_op = {
     .kind = "ConvTranspose",
     .doc = "Transposed convolution with bias and activation, channels last.",
-    .names = 4,
+    .names = 2,
     .min_inputs = 2,
     .max_inputs = 3,
     .input_types = {DType::f32},
