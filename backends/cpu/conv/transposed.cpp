@@ -170,8 +170,9 @@ Verdict accepts(const Call& call, const Target&) {
 }
 
 std::unique_ptr<Implementation> make(const Call& call, const Target& target, const F32Code& code) {
-  if (!ops::transposed_windows(call).apart()) return overlapping_conv_transpose(call, target, code);
-  return std::make_unique<ConvTranspose>(call, target, code);
+  if (ops::transposed_windows(call).apart()) return std::make_unique<ConvTranspose>(call, target, code);
+  return few_filters(call, code) ? few_conv_transpose(call, target, code)
+                                 : overlapping_conv_transpose(call, target, code);
 }
 
 double cost(const Call& call, const Target& target) {

@@ -6,12 +6,10 @@
 #include <array>
 #include <limits>
 
-#include "backends/call_attrs.h"
-#include "backends/cpu/conv/phases.h"
 #include "backends/cpu/conv/transposed.h"
+#include "backends/cpu/conv/transposed_problem.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
-#include "backends/ops/transposed_windows.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -31,16 +29,9 @@ struct Outer {
   std::size_t lines() const { return d.taps * h.taps; }
 };
 
-/// One run of the kernel in numbers, y allocated; extents are depth, height and width. Every output line is cut into
-/// rows (stride results each), every group of columns into slices; so many pieces of lines are multiplied together.
-struct Run {
-  const float* x = nullptr;
-  float* y = nullptr;
-  std::size_t batch = 0, rows = 0, cuts = 1, slices = 1, together = 1;
-  std::array<std::size_t, 3> in = {1, 1, 1}, out = {1, 1, 1};
-
-  std::size_t lines() const { return batch * out[0] * out[1]; }
-  std::size_t rows_of_piece() const { return (rows + cuts - 1) / cuts; }
+/// Every group of columns is cut into slices; so many pieces of lines are multiplied together.
+struct Run : ConvTransposeRun {
+  std::size_t slices = 1, together = 1;
 };
 
 /// Some rows of an output line.
@@ -54,31 +45,22 @@ struct Piece {
 class OverlappingConvTranspose : public Implementation {
  public:
   OverlappingConvTranspose(const Call& call, const Target& target, const F32Code& code)
-      : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call)) {
-    const Tensor& w = *call.in(1).constant;
-    const ops::TransposedWindows windows = ops::transposed_windows(call);
-    axes_ = windows.axes(), channels_ = size(w.dims()[0]), m_ = size(w.dims()[1]);
-    std::string layout = "overlapping " + std::string(code.layout);
-    for (std::size_t i = 0; i < axes_; ++i) {
-      WindowAxis& axis = axis_[i + 3 - axes_];
-      axis = {size(windows.kernel[i]), size(windows.strides[i]), size(windows.pads[i]), windows.more(i)};
-      for (const std::int64_t part : {windows.strides[i], windows.pads[i], windows.more(i)})
-        layout += " " + std::to_string(part);
-    }
-    groups_ = phase_groups(axis_[2]);
+      : code_(code), blocks_(code.blocks(target)), node_(call), groups_(phase_groups(node_.axis[2])) {
     std::size_t floats = 0;
-    for (std::size_t d = 0; d < axis_[0].stride; ++d)
-      for (std::size_t h = 0; h < axis_[1].stride; ++h)
-        floats = add_outer(axis_[0].phase(d), axis_[1].phase(h), floats);
-    const Tensor* bias = CallAttrs(call).flag("has_bias") ? call.in(2).constant : nullptr;
-    for (std::size_t i = 0; bias && i < axis_[2].stride * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
-    packed_ = packed_weights(w, layout, floats * sizeof(float),
+    for (std::size_t d = 0; d < node_.axis[0].stride; ++d) {
+      for (std::size_t h = 0; h < node_.axis[1].stride; ++h)
+        floats = add_outer(node_.axis[0].phase(d), node_.axis[1].phase(h), floats);
+    }
+    for (std::size_t i = 0; !node_.bias.empty() && i < node_.axis[2].stride * node_.m; ++i)
+      bias_.push_back(node_.bias[i % node_.m]);
+    const Tensor& w = *call.in(1).constant;
+    packed_ = packed_weights(w, "overlapping " + std::string(code.layout) + node_.layout, floats * sizeof(float),
                              [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
 
   void run(Invocation& call) const override {
-    Run r = read(call);
-    if (r.lines() * r.out[2] * m_ == 0) return;
+    Run r{node_.read(call)};
+    if (r.lines() * r.out[2] * node_.m == 0) return;
     const std::size_t wanted = share_out(r, call), items = r.lines() * r.cuts * r.slices;
     const std::size_t parts = std::min(wanted, items), each = own_floats(r) + r.together * piece_floats(r);
     auto* scratch = reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float)));
@@ -88,7 +70,7 @@ class OverlappingConvTranspose : public Implementation {
 
  private:
   std::size_t depth(const Outer& outer, std::size_t group) const {
-    return groups_[group].first.taps * outer.lines() * channels_;
+    return groups_[group].first.taps * outer.lines() * node_.channels;
   }
 
   std::size_t add_outer(const Phase& d, const Phase& h, std::size_t floats) {
@@ -97,7 +79,7 @@ class OverlappingConvTranspose : public Implementation {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const PhaseGroup& group = groups_[i];
       outer.weights.push_back(floats);
-      floats += code_.packed_floats(depth(outer, i), group.size * m_);
+      floats += code_.packed_floats(depth(outer, i), group.size * node_.m);
       if (group.first.taps == 0) continue;
       reach_begin_ = std::min(reach_begin_, group.first.shift);
       reach_end_ = std::max(reach_end_, group.first.shift + number(group.first.taps));
@@ -111,7 +93,7 @@ class OverlappingConvTranspose : public Implementation {
     std::vector<float> matrix;
     for (const Outer& outer : outer_) {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
-        const std::size_t k = depth(outer, i), columns = groups_[i].size * m_;
+        const std::size_t k = depth(outer, i), columns = groups_[i].size * node_.m;
         matrix.clear();
         for (std::size_t row = 0; row < k; ++row) push_row(w, outer, groups_[i], row, matrix);
         code_.pack_b(matrix.data(), columns, false, k, columns, 0, code_.panels(columns), out + outer.weights[i]);
@@ -121,59 +103,27 @@ class OverlappingConvTranspose : public Implementation {
 
   void push_row(const Tensor& w, const Outer& outer, const PhaseGroup& group, std::size_t row,
                 std::vector<float>& to) const {
-    const std::size_t c = row % channels_, line = row / channels_ % outer.lines();
+    const std::size_t c = row % node_.channels, line = row / node_.channels % outer.lines();
     const std::size_t d = outer.d.tap(line / outer.h.taps), h = outer.h.tap(line % outer.h.taps);
-    const std::size_t j = group.first.tap(row / channels_ / outer.lines());
-    const std::size_t plane = axis_[1].kernel * axis_[2].kernel, window = axis_[0].kernel * plane;
-    const float* from = w.as<float>().data() + c * m_ * window + d * plane + h * axis_[2].kernel + j;
+    const std::size_t j = group.first.tap(row / node_.channels / outer.lines());
+    const std::size_t plane = node_.axis[1].kernel * node_.axis[2].kernel, window = node_.axis[0].kernel * plane;
+    const float* from = w.as<float>().data() + c * node_.m * window + d * plane + h * node_.axis[2].kernel + j;
     for (std::size_t phase = 0; phase < group.size; ++phase)
-      for (std::size_t m = 0; m < m_; ++m) to.push_back(from[m * window + phase]);
-  }
-
-  /// Checks x and makes y.
-  Run read(Invocation& call) const {
-    const View x = call.input(0);
-    if (x.dtype != DType::f32 || x.dims.size() != axes_ + 2 || size(x.dims.back()) != channels_)
-      throw Error(ErrorKind::invalid_input, "ConvTranspose: x is not float32 [n, " + std::to_string(axes_) +
-                                                " extents, " + std::to_string(channels_) + "]");
-    Run r;
-    Dims y(x.dims.begin(), x.dims.end());
-    y.back() = number(m_);
-    for (std::size_t i = 0; i < axes_; ++i) {
-      const std::size_t axis = i + 3 - axes_;
-      r.in[axis] = size(x.dims[i + 1]);
-      y[i + 1] = axis_[axis].extent(r.in[axis]);
-      if (y[i + 1] < 0)
-        throw Error(ErrorKind::invalid_input,
-                    "ConvTranspose: the pads are larger than the result of " + std::to_string(r.in[axis]) + " inputs");
-      r.out[axis] = size(y[i + 1]);
-    }
-    r.batch = size(x.dims[0]);
-    r.rows = places(r.out[2], 0, axis_[2].stride);
-    r.x = static_cast<const float*>(x.data);
-    r.y = static_cast<float*>(call.output(0, y));
-    return r;
+      for (std::size_t m = 0; m < node_.m; ++m) to.push_back(from[m * window + phase]);
   }
 
   /// Cuts lines and columns; returns how many tasks they are worth.
   std::size_t share_out(Run& r, const Invocation& call) const {
-    const std::size_t pixels = r.batch * r.in[0] * r.in[1] * r.in[2];
-    const std::size_t window = axis_[0].kernel * axis_[1].kernel * axis_[2].kernel;
-    const std::size_t work = std::max(pixels * channels_ * window / 8, r.lines() * r.out[2]) * m_;
-    // A thread alone reads weights once.
-    const std::size_t parts = call.threads() > 1 ? tasks_for(work, call) : 1, lines = r.lines();
-    r.cuts = (r.rows + kMostRows - 1) / kMostRows;
-    if (lines * r.cuts < parts) r.cuts = std::max(r.cuts, std::min((parts + lines - 1) / lines, r.rows / kLeastRows));
-    if (lines * r.cuts < parts)
-      r.slices = std::min((parts + lines * r.cuts - 1) / (lines * r.cuts), (columns() + code_.tile - 1) / code_.tile);
-    r.together = std::clamp<std::size_t>(blocks_.rows / r.rows_of_piece(), 1, kMostPieces);
+    const std::size_t parts = node_.cut(r, call, kMostRows, kLeastRows), pieces = r.lines() * r.cuts;
+    if (pieces < parts) r.slices = std::min((parts + pieces - 1) / pieces, (columns() + code_.tile - 1) / code_.tile);
+    r.together = std::clamp<std::size_t>(blocks_.rows / r.rows_of_cut(), 1, kMostPieces);
     return parts;
   }
 
   /// Of the largest group.
   std::size_t columns() const {
     std::size_t most = 0;
-    for (const PhaseGroup& group : groups_) most = std::max(most, group.size * m_);
+    for (const PhaseGroup& group : groups_) most = std::max(most, group.size * node_.m);
     return most;
   }
 
@@ -184,7 +134,7 @@ class OverlappingConvTranspose : public Implementation {
     for (const Outer& outer : outer_) {
       for (std::size_t i = 0; i < groups_.size(); ++i) {
         g.k = depth(outer, i);
-        most = std::max(most, code_.packed_a_floats(g, r.rows_of_piece(), groups_[i].size * m_));
+        most = std::max(most, code_.packed_a_floats(g, r.rows_of_cut(), groups_[i].size * node_.m));
       }
     }
     return (most + 15) / 16 * 16;
@@ -192,12 +142,13 @@ class OverlappingConvTranspose : public Implementation {
 
   /// Pixels put together.
   std::size_t piece_floats(const Run& r) const {
-    const std::size_t pixels = r.rows_of_piece() + size(reach_end_ - reach_begin_);
-    return (pixels * most_lines_ * channels_ + 15) / 16 * 16;
+    const std::size_t pixels = r.rows_of_cut() + size(reach_end_ - reach_begin_);
+    return (pixels * most_lines_ * node_.channels + 15) / 16 * 16;
   }
 
   std::size_t lines_of(const Run& r, const Outer& outer) const {
-    return r.batch * places(r.out[0], outer.d.r, axis_[0].stride) * places(r.out[1], outer.h.r, axis_[1].stride);
+    return r.batch * places(r.out[0], outer.d.r, node_.axis[0].stride) *
+           places(r.out[1], outer.h.r, node_.axis[1].stride);
   }
 
   /// These pieces: those of one phase of the outer axes after those of the other, there slice after slice.
@@ -222,7 +173,7 @@ class OverlappingConvTranspose : public Implementation {
     scratch += own_floats(r);
     for (std::size_t i = 0; i < count; ++i) all[i] = piece_of(r, outer, first + i, scratch + i * piece_floats(r));
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      const std::size_t n = groups_[i].size * m_, tiles = (n + code_.tile - 1) / code_.tile;
+      const std::size_t n = groups_[i].size * node_.m, tiles = (n + code_.tile - 1) / code_.tile;
       const std::size_t end = std::min(n, tiles * (slice + 1) / r.slices * code_.tile);
       // Weights that several pieces are multiplied by stay near meanwhile.
       const std::size_t near = std::max<std::size_t>(2 * blocks_.depth / std::max<std::size_t>(depth(outer, i), 1), 1);
@@ -238,17 +189,17 @@ class OverlappingConvTranspose : public Implementation {
   void product(const Run& r, const Outer& outer, std::size_t group, const Piece& piece, std::size_t begin,
                std::size_t end, float* own) const {
     const Phase& phase = groups_[group].first;
-    const std::size_t stride = axis_[2].stride, rows_end = std::min(piece.end, places(r.out[2], phase.r, stride));
+    const std::size_t stride = node_.axis[2].stride, rows_end = std::min(piece.end, places(r.out[2], phase.r, stride));
     if (piece.begin >= rows_end) return;
     Gemm g;
-    g.m = rows_end - piece.begin, g.n = groups_[group].size * m_;
+    g.m = rows_end - piece.begin, g.n = groups_[group].size * node_.m;
     g.b = reinterpret_cast<const float*>(packed_.get()) + outer.weights[group];
     g.ldb = code_.panel, g.panel = code_.panel * depth(outer, group);
-    g.c = piece.y + (piece.begin * stride + phase.r) * m_, g.ldc = stride * m_;
+    g.c = piece.y + (piece.begin * stride + phase.r) * node_.m, g.ldc = stride * node_.m;
     g.bias = bias_.empty() ? nullptr : bias_.data();
-    g.activation = activation_;
+    g.activation = node_.activation;
     g.blocks = blocks_;
-    g.lda = outer.lines() * channels_;
+    g.lda = outer.lines() * node_.channels;
     if (piece.pixels && phase.taps > 0) {
       g.k = depth(outer, group);
       g.a = piece.pixels + size(number(piece.begin) + phase.shift - piece.first) * g.lda;
@@ -261,12 +212,12 @@ class OverlappingConvTranspose : public Implementation {
 
   Piece piece_of(const Run& r, const Outer& outer, std::size_t index, float* memory) const {
     const std::size_t line = index / r.cuts, cut = index % r.cuts;
-    const std::size_t planes = places(r.out[0], outer.d.r, axis_[0].stride);
-    const std::size_t height = places(r.out[1], outer.h.r, axis_[1].stride);
+    const std::size_t planes = places(r.out[0], outer.d.r, node_.axis[0].stride);
+    const std::size_t height = places(r.out[1], outer.h.r, node_.axis[1].stride);
     const std::size_t image = line / (planes * height), d = line / height % planes, h = line % height;
-    const std::size_t y_d = d * axis_[0].stride + outer.d.r, y_h = h * axis_[1].stride + outer.h.r;
-    Piece piece{r.rows * cut / r.cuts, r.rows * (cut + 1) / r.cuts,
-                r.y + ((image * r.out[0] + y_d) * r.out[1] + y_h) * r.out[2] * m_};
+    const std::size_t y_d = d * node_.axis[0].stride + outer.d.r, y_h = h * node_.axis[1].stride + outer.h.r;
+    Piece piece{r.first_row(cut), r.first_row(cut + 1),
+                r.y + ((image * r.out[0] + y_d) * r.out[1] + y_h) * r.out[2] * node_.m};
     const std::int64_t from = number(piece.begin) + reach_begin_, to = number(piece.end) - 1 + reach_end_;
     for (std::size_t i = 0; i < outer.lines() && r.in[2] > 0; ++i) {
       const float* x = input_line(r, outer, image, d, h, i);
@@ -279,34 +230,32 @@ class OverlappingConvTranspose : public Implementation {
     }
     if (!piece.pixels) return piece;
     for (std::size_t i = 0; i < outer.lines(); ++i)
-      put_line(r, input_line(r, outer, image, d, h, i), from, to, outer.lines() * channels_, memory + i * channels_);
+      put_line(r, input_line(r, outer, image, d, h, i), from, to, outer.lines() * node_.channels,
+               memory + i * node_.channels);
     return piece;
   }
 
   /// Line `i` of those in reach of an output line; null where that is outside of x.
   const float* input_line(const Run& r, const Outer& outer, std::size_t image, std::size_t d, std::size_t h,
                           std::size_t i) const {
-    const std::int64_t x_d = number(d + i / outer.h.taps) + outer.d.shift;
-    const std::int64_t x_h = number(h + i % outer.h.taps) + outer.h.shift;
-    if (!inside(x_d, r.in[0]) || !inside(x_h, r.in[1])) return nullptr;
-    return r.x + ((image * r.in[0] + size(x_d)) * r.in[1] + size(x_h)) * r.in[2] * channels_;
+    return node_.line(r, image, number(d + i / outer.h.taps) + outer.d.shift,
+                      number(h + i % outer.h.taps) + outer.h.shift);
   }
 
   /// The pixels [from, to) of a line, `step` floats apart, zeros outside of x.
   void put_line(const Run& r, const float* x, std::int64_t from, std::int64_t to, std::size_t step, float* out) const {
     for (std::int64_t pixel = from; pixel < to; ++pixel, out += step) {
       if (x && inside(pixel, r.in[2]))
-        std::copy_n(x + size(pixel) * channels_, channels_, out);
+        std::copy_n(x + size(pixel) * node_.channels, node_.channels, out);
       else
-        std::fill_n(out, channels_, 0.0f);
+        std::fill_n(out, node_.channels, 0.0f);
     }
   }
 
   const F32Code& code_;
   GemmBlocks blocks_;
-  ActivationSpec activation_;
-  std::size_t axes_ = 0, channels_ = 0, m_ = 0, most_lines_ = 0;
-  std::array<WindowAxis, 3> axis_;
+  ConvTransposeNode node_;
+  std::size_t most_lines_ = 0;
   std::vector<PhaseGroup> groups_;  ///< of the last axis
   std::vector<Outer> outer_;        ///< of those around it
   /// What row v of a line needs: pixels from v + begin to v + end - 1.
