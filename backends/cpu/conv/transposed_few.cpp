@@ -184,7 +184,7 @@ class FewFilters : public Implementation {
     }
   }
 
-  /// The activation is the end of a product without depth, to which y is added.
+  /// The activation is the end of a product without depth, to which y is added (as what C holds is between its depths).
   void finish(float* y, std::size_t count) const {
     if (node_.activation.kind == Activation::none && !node_.activation.affine()) return;
     Gemm g;
