@@ -13,7 +13,10 @@
 namespace modelflow::cpu {
 namespace {
 
-constexpr std::size_t kPiece = 4096;       // floats that stay in the first cache
+constexpr std::size_t kPiece = 4096;        // floats that stay in the first cache
+constexpr std::size_t kLarge = 8 * kPiece;  // in the second one
+/// Floats of a group: moments of fewer cost more to combine than to take.
+constexpr std::size_t kWorthwhile = 64;
 constexpr std::size_t kWholeVectors = 16;  // floats, of every instruction set
 
 /// One run: what all tasks read.
@@ -92,10 +95,10 @@ struct Rows {
   }
   std::size_t width() const { return together() * p.t.channels; }
 
-  /// body(r, rows, width) for rows that stay in the first cache, which lie from row r on as `rows` of `width` floats.
+  /// body(r, rows, width) for rows of about `floats` at a time, which lie from row r on as `rows` of `width` floats.
   template <class Body>
-  void pieces(std::size_t first, std::size_t last, Body body) const {
-    const std::size_t block = std::max<std::size_t>(kPiece / width(), 1);
+  void pieces(std::size_t first, std::size_t last, std::size_t floats, Body body) const {
+    const std::size_t block = std::max<std::size_t>(floats / width(), 1);
     std::size_t r = first;
     for (std::size_t rows = 0; r + together() <= last; r += rows * together()) {
       rows = std::min(block, (last - r) / together());
@@ -117,7 +120,8 @@ struct Rows {
     const std::size_t channels = p.t.channels, per = p.channels_per_group;
     float *sum = work, *mean = sum + width(), *squares = mean + width();
     std::fill_n(of_group, p.groups, Moments());
-    pieces(first, last, [&](std::size_t r, std::size_t rows, std::size_t wide) {
+    const std::size_t worth = std::clamp(kWorthwhile * p.groups, kPiece, kLarge);
+    pieces(first, last, worth, [&](std::size_t r, std::size_t rows, std::size_t wide) {
       const float* x = p.x + (n * p.t.rows + r) * channels;
       std::fill_n(sum, wide, 0.0f);
       std::fill_n(squares, wide, 0.0f);
@@ -151,7 +155,7 @@ struct Rows {
       }
     }
     for (float* each : {mean, factor, term}) repeat(each);
-    pieces(first, last, [&](std::size_t r, std::size_t rows, std::size_t wide) {
+    pieces(first, last, kPiece, [&](std::size_t r, std::size_t rows, std::size_t wide) {
       const std::size_t at = (n * p.t.rows + r) * channels;
       p.code.norm.shift_and_scale_rows(p.x + at, rows, wide, mean, factor, term, p.y + at);
       p.finish(p.y + at, rows * wide);
