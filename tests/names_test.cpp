@@ -50,10 +50,17 @@ TEST(Names, OfStepsWrittenOut) {
 }
 
 TEST(Names, OfWhatANodeBecomesChannelsLast) {
-  expect_unlike_names(behind("fuse-conv,channels-last", R"((float[N,2,H,W] x) => (float[N,1,OH,OW] y)
-      <float[4,2,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,1,1,1] v = {2}> {
-    a = Conv(x, w)  d = DepthToSpace<blocksize = 2>(a)  y = Conv(d, v)
-  })"));
+  Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]> g (float[N,2,H,W] x) => (float[N,1,OH,OW] y) "
+      "<float[4,2,1,1] w = {1, 2, 3, 4, 5, 6, 7, 8}, float[1,1,1,1] v = {2}> "
+      "{ a = Conv(x, w)  d = DepthToSpace<blocksize = 2>(a)  e = Erf(d)  y = Conv(e, v) }");
+  name_all(model.graph());
+  for (const char* taken : {"n1_Reshape", "n1_Mul"}) {  // as the user may have called another node
+    Model other = model;
+    other.graph().find("e")->producer()->name = taken;
+    Options options;
+    expect_unlike_names(transform(passes_of("fuse-conv,channels-last", options), options, other, nullptr).model);
+  }
 }
 
 /// Original and result are compared at the names that they share.

@@ -254,7 +254,8 @@ Pass fold_constants() {
         if (!*budget) *budget = std::max(most - spent_before(context.model), 0.0);
         Folding folding(graph, context, **budget);
         const int folded = folding.run();
-        if (folding.came_to_the_limit()) remember_spent(context.model, most - **budget);
+        if (folding.came_to_the_limit())
+          remember_spent(context.model, std::max(most - **budget, spent_before(context.model)));
         if (folded) context.hit("fold-constants", folded);
         return folded;
       }};

@@ -65,9 +65,8 @@ std::vector<Value*> with_list(Move& move, const char* name, const Ints& list) {
 Node& Move::add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs) {
   // ONNX Runtime refuses a model in which two nodes share a name.
   std::string name = node.name;
-  if (made > 0 && !name.empty()) name += "_" + std::string(op);
-  if (made > 1 && !name.empty()) name += "_" + std::to_string(made);
-  ++made;
+  if (named && !name.empty()) name = graph.unique_name(name + "_" + std::string(op));
+  named = true;
   Node& added = graph.add(op, std::move(inputs),
                           {.before = &node, .outputs = outputs, .attrs = std::move(attrs), .name = std::move(name)});
   complete(added);

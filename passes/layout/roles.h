@@ -18,7 +18,7 @@ struct Move {
   Context& context;
   Node& node;                  ///< the node as it was; new nodes go in front of it
   std::vector<Value*> inputs;  ///< its inputs, those that follow the layout already channels last
-  std::size_t made = 0;        ///< new nodes
+  bool named = false;          ///< a new node has the name of the old one
   /// A typed node in front of the old one; the first has its name.
   Node& add(std::string_view op, std::vector<Value*> inputs, Attrs attrs, std::size_t outputs = 1);
   Value& constant(Tensor tensor) { return graph.add_constant(std::move(tensor), node.name.empty() ? "k" : node.name); }

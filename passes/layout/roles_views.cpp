@@ -151,14 +151,21 @@ std::optional<Role> squeeze_role(const Node& node, Facts& facts) {
   return role;
 }
 
-/// Rows and columns `size` times as many, for a Reshape that makes an image of [N, H, size, W, size, C].
-Value& enlarged_shape(Move& move, const Shape& in, std::int64_t size, std::int64_t channels) {
-  if (in[2].known() && in[3].known())
-    return move.constant(tensor_of({0, in[2].value() * size, in[3].value() * size, channels}));
+/// [N, H, size, W, size, C] as an image. Where extents are not known, from those of `x`: an empty one of these would
+/// be copied from another place without allowzero, which opset 14 brought.
+Value* joined_blocks(Move& move, Value* blocks, const Shape& in, std::int64_t size, std::int64_t channels) {
+  if (in[2].known() && in[3].known()) {
+    const Ints target = {0, in[2].value() * size, in[3].value() * size, channels};
+    return move.add("Reshape", {blocks, &move.constant(tensor_of(target))}, {}).output();
+  }
   Value* dims = move.add("Shape", {move.inputs[0]}, {}).output();
   Value* outer = move.add("Gather", {dims, &move.constant(tensor_of({0, 1, 2}))}, {}).output();
   Value* larger = move.add("Mul", {outer, &move.constant(tensor_of({1, size, size}))}, {}).output();
-  return *move.add("Concat", {larger, &move.constant(tensor_of({channels}))}, {{"axis", std::int64_t{0}}}).output();
+  const std::vector<Value*> parts = {larger, &move.constant(tensor_of({channels}))};
+  Value* target = move.add("Concat", parts, {{"axis", std::int64_t{0}}}).output();
+  Attrs attrs;
+  if (move.context.model.opset() >= 14) attrs.set("allowzero", Attr(std::int64_t{1}));
+  return move.add("Reshape", {blocks, target}, std::move(attrs)).output();
 }
 
 /// Channels become the pixels of blocks (sub-pixel convolution, arXiv 1609.05158). ONNX Runtime moves them number by
@@ -168,16 +175,15 @@ std::optional<Role> depth_to_space_role(const Node& node, Facts& facts) {
   const std::int64_t size = node.attrs.integer("blocksize");
   if (!in.has_rank() || in.rank() != 4 || !in[1].known() || size < 1 || size > kLargestBlock) return {};
   const std::int64_t channels = in[1].value() / (size * size);
-  if (channels == 0 || channels * size * size != in[1].value()) return {};
+  if (channels == 0 || channels * size * size != in[1].value() || in[2] == Dim(0) || in[3] == Dim(0)) return {};
   const bool depth_first = node.attrs.text("mode", "DCR") == "DCR";
   Role role{.inputs = {0}, .plain_cost = facts.transpose_seconds(*node.output())};
   role.make = [=](Move& move) {
     const Ints apart = depth_first ? Ints{0, 0, 0, size, size, channels} : Ints{0, 0, 0, channels, size, size};
     const Ints perm = depth_first ? Ints{0, 1, 3, 2, 4, 5} : Ints{0, 1, 4, 2, 5, 3};
-    Value& shape = enlarged_shape(move, in, size, channels);
     Value* blocks = move.add("Reshape", {move.inputs[0], &move.constant(tensor_of(apart))}, {}).output();
     Value* turned = move.add("Transpose", {blocks}, {{"perm", perm}}).output();
-    return Outputs{move.add("Reshape", {turned, &shape}, {}).output()};
+    return Outputs{joined_blocks(move, turned, in, size, channels)};
   };
   return role;
 }

@@ -21,7 +21,7 @@ Tensor pixels_first(const Tensor& tensor, std::int64_t pixels) {
   });
 }
 
-/// A constant with a row of whole bytes for each of the filters, that this node alone reads.
+/// A constant with a row of whole bytes for each of the filters.
 bool has_rows(const Value* value, std::int64_t filters) {
   const Tensor* constant = value ? value->constant() : nullptr;
   return constant && constant->rank() > 0 && constant->dims()[0] == filters && bits(constant->dtype()) % 8 == 0;

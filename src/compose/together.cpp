@@ -103,9 +103,11 @@ void take_functions(Model& whole, Model& part) {
   part.functions.clear();
 }
 
-/// What two parts say under one name is told apart by the name of the part.
+/// What two parts say under one name is told apart by the name of the part. What optimize() remembers of a part is not
+/// true of the whole.
 void take(Metadata& whole, const Metadata& metadata, const std::string& part) {
   for (const auto& [key, value] : metadata) {
+    if (key.starts_with(std::string(kDomain) + ".")) continue;
     const auto found = std::ranges::find(whole, key, [](const auto& entry) { return entry.first; });
     if (found == whole.end())
       whole.emplace_back(key, value);

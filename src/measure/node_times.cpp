@@ -30,10 +30,10 @@ std::vector<NodeTimes> node_times(const Sessions& sessions, const std::vector<co
   for (int turn = 0; turn < turns; ++turn)
     for (std::size_t i = 0; i < models.size(); ++i) {
       const auto opened = open(sessions, *models[i], session);
-      opened->timed_run(feeds);
+      // Two runs take memory (see time_interleaved); three others make them a minority, beside which medians stand.
+      for (int warm = 0; warm < 2; ++warm) opened->timed_run(feeds);
       const double once = std::max(opened->timed_run(feeds), 1e-6);
-      // At least one more than those two, which take memory: the median of each node is of the others.
-      for (double left = std::clamp(std::ceil(kTurn / once), 3.0, 100.0); left > 0; --left) opened->timed_run(feeds);
+      for (double left = std::clamp(std::ceil(kTurn / once), 2.0, 100.0); left > 0; --left) opened->timed_run(feeds);
       take_faster(found[i], opened->profile());
     }
   return found;

@@ -132,7 +132,7 @@ const Axis kWindow = words("window", {"1,1/1,1/1,1/0,0,0,0",
 std::vector<Axis> axes(std::vector<Axis> own, const Axis& residual) {
   const Axis images =
       words("image", {"1,1", "5,5", "7,9", "9,6", "14,13", "17,16", "1,40", "12,1", "11,3"});  // columns
-  for (Axis axis : {kWindow, images, numbers("channels", {1, 3, 4, 8, 15, 16, 17, 33, 64}),
+  for (Axis axis : {kWindow, images, numbers("channels", {1, 3, 4, 6, 8, 15, 16, 17, 20, 33, 64}),
                     numbers("filters", {1, 2, 3, 16, 17, 31, 32, 33, 64, 70}),
                     words("groups", {"one", "one", "one", "each", "each", "each twice", "each twice", "each five times",
                                      "two", "in twos", "in fours", "in eights", "in sixteens", "in 32s"}),

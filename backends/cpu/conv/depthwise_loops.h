@@ -210,7 +210,8 @@ struct RowTask {
   const Epilogue& epilogue;
 };
 
-/// Columns from a result to the next one of its strip: with dilations, neighbours read nothing in common.
+/// Columns from a result to the next one of its strip: with dilations, neighbours read nothing in common. With a larger
+/// stride too they stay neighbours, and run_any_strip takes them.
 std::int64_t strip_step(const ConvProblem& p) { return p.stride_w == 1 ? p.dilation_w : 1; }
 
 /// What strips leave: the activation, and a residual behind it.
@@ -293,9 +294,10 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
     const std::int64_t all = ceil_div(block.columns() - phase, step), strips = ceil_div(all, kStrip);
     for (std::int64_t i = 0, done = 0, results; i < strips; ++i, done += results) {
       results = (all - done) / (strips - i);
-      const std::int64_t column = phase + done * step;
+      const std::int64_t column = phase + done * step, left = block.columns() - column;
       for (std::int64_t r = rows; r < 2 * rows && task.run.far && phase == 0 && row + r < block.row1; ++r)
-        fetch_results(s.y + r * s.y_row + column * s.y_pixel, results * step * s.y_pixel);
+        fetch_results(s.y + r * s.y_row + column * s.y_pixel,
+                      (results * step < left ? results * step : left) * s.y_pixel);
       run_results(task, s, pair, block.column0 + column, results, block.column0);
     }
   }

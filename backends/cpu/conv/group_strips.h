@@ -62,8 +62,8 @@ void run_group_strip(const Strip& s, const Epilogue& epilogue) {
       });
 }
 
-/// One result with any number of taps: dilations, odd kernels. G is 1 where every channel has its own filter. Sums of
-/// every fourth tap, since one alone waits for itself: four cycles for each.
+/// One result with any number of taps: dilations, odd kernels. G is 1 where every channel has its own filter. In
+/// several sums, since one alone would wait for itself, four cycles for each tap.
 template <int G>
 void run_single(const Strip& s, const Epilogue& epilogue) {
   for_channels(

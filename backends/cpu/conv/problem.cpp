@@ -95,6 +95,9 @@ ConvGeometry conv_geometry(const ops::ConvAttrs& conv, const Dims& weights, std:
   } else if (rank == 3) {
     p.depth = x[first_x], p.planes = y[first_y], p.kernel_d = conv.kernel[0], p.front = conv.pads[0];
   }
+  // A single tap has no distance to a next one, whatever the attribute says.
+  if (p.kernel_h == 1) p.dilation_h = 1;
+  if (p.kernel_w == 1) p.dilation_w = 1;
   return p;
 }
 

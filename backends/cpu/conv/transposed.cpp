@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
@@ -164,6 +165,9 @@ Verdict accepts(const Call& call, const Target&) {
   const ops::TransposedWindows windows = ops::transposed_windows(call);
   if (Verdict v = windows.check(); !v) return v;
   if (windows.apart()) return yes();
+  // Border pixels are multiplied with zeros beside them.
+  if (!std::ranges::all_of(call.in(1).constant->as<float>(), [](float weight) { return std::isfinite(weight); }))
+    return no("holds a number that is not finite", call.in(1).name);
   std::int64_t phases = 1 << 16;  // each has weights of its own
   for (const std::int64_t stride : windows.strides) phases /= stride;
   return phases > 0 ? yes() : no("the strides are too large");
