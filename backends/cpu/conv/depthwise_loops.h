@@ -215,8 +215,7 @@ struct RowTask {
 std::int64_t strip_step(const ConvProblem& p) { return p.stride_w == 1 ? p.dilation_w : 1; }
 
 /// What strips leave: the activation, and a residual behind it.
-void finish(const RowTask& task, const Strip& s, std::int64_t results) {
-  if (runs_in_registers(task.epilogue.activation.kind)) return;
+void activate_results(const RowTask& task, const Strip& s, std::int64_t results) {
   const bool joined = s.y_pixel == s.channels;
   const auto count = static_cast<std::size_t>(joined ? results * s.channels : s.channels);
   for (std::int64_t at = 0; at < results * s.y_pixel; at += joined ? results * s.y_pixel : s.y_pixel) {
@@ -228,6 +227,10 @@ void finish(const RowTask& task, const Strip& s, std::int64_t results) {
       });
     });
   }
+}
+
+MODELFLOW_INLINE void finish(const RowTask& task, const Strip& s, std::int64_t results) {
+  if (!runs_in_registers(task.epilogue.activation.kind)) activate_results(task, s, results);
 }
 
 /// Results of one row some of whose taps lie outside of x, one by one; the first one begins at column `left` of x.
@@ -246,20 +249,22 @@ __attribute__((noinline)) void run_singles(const RowTask& task, Strip s, std::in
   }
 }
 
-/// `count` results of one row, or of two, from a column on.
-void run_results(const RowTask& task, Strip s, bool pair, std::int64_t from, std::int64_t count, std::int64_t column0) {
+/// `count` results of one row, or of two, from a column on. `s` is a copy of `row` that goes from strip to strip: a new
+/// one for each, whose parts were just written, would wait for them as long as a strip of few channels takes.
+void run_results(const RowTask& task, const Strip& row, Strip& s, bool pair, std::int64_t from, std::int64_t count,
+                 std::int64_t column0) {
   const ConvProblem& p = task.run.problem;
   const Source& source = task.source;
   const std::int64_t step = strip_step(p), left = from * p.stride_w - p.left, room = source.last_column - left;
-  s.from = left < source.first_column ? ceil_div(source.first_column - left, step) : 0;
-  s.to = ceil_div(room, step);
+  const auto places = [step](std::int64_t columns) { return step == 1 ? columns : ceil_div(columns, step); };
+  s.from = left < source.first_column ? places(source.first_column - left) : 0;
+  s.to = places(room);
   const bool inside = s.from == 0 && (count - 1) * p.stride_w * step + (p.kernel_w - 1) * p.dilation_w < room;
   const Reach reach = !inside ? Reach::edge : pair ? Reach::two_rows : Reach::inside;
   StripFunction strip = strip_function(task.run, count, reach);
-  s.x += left * source.band.pixel;
-  s.y += (from - column0) * s.y_pixel;
-  if (s.added) s.added += (from - column0) * s.y_pixel;
-  s.y_pixel *= step, s.x_step *= step;
+  s.x = row.x + left * source.band.pixel;
+  s.y = row.y + (from - column0) * p.filters;
+  s.added = row.added ? row.added + (from - column0) * p.filters : nullptr;
   if (!strip && (!inside || task.run.group > 1)) return run_singles(task, s, left, count);
   if (!strip) strip = any_strip(count);
   for (int i = 0; i < (pair ? 2 : 1); ++i) {
@@ -290,15 +295,16 @@ std::int64_t run_rows(const RowTask& task, const ConvBlock& block, std::int64_t 
                     p.kernel_h == p.kernel_w && p.stride_h == 1 && p.dilation_h == 1 && row + 1 < block.row1 &&
                     s.taps_h == p.kernel_h && top + p.kernel_h < source.last_row;
   const std::int64_t step = strip_step(p), rows = pair ? 2 : 1;
+  Strip strip = s;
   for (std::int64_t phase = 0; phase < step && phase < block.columns(); ++phase) {
-    const std::int64_t all = ceil_div(block.columns() - phase, step), strips = ceil_div(all, kStrip);
+    const std::int64_t all = (block.columns() - phase + step - 1) / step, strips = (all + kStrip - 1) / kStrip;
     for (std::int64_t i = 0, done = 0, results; i < strips; ++i, done += results) {
       results = (all - done) / (strips - i);
       const std::int64_t column = phase + done * step, left = block.columns() - column;
       for (std::int64_t r = rows; r < 2 * rows && task.run.far && phase == 0 && row + r < block.row1; ++r)
-        fetch_results(s.y + r * s.y_row + column * s.y_pixel,
-                      (results * step < left ? results * step : left) * s.y_pixel);
-      run_results(task, s, pair, block.column0 + column, results, block.column0);
+        fetch_results(s.y + r * s.y_row + column * p.filters,
+                      (results * step < left ? results * step : left) * p.filters);
+      run_results(task, s, strip, pair, block.column0 + column, results, block.column0);
     }
   }
   return rows;
@@ -351,9 +357,9 @@ void depthwise_block(const DepthwiseRun& run, const ConvBlock& block, std::byte*
   Strip s{};
   s.x = source.band.data, s.w = run.weights, s.bias = p.bias;
   s.x_row = source.band.row * p.dilation_h, s.x_column = source.band.pixel * p.dilation_w;
-  s.x_step = source.band.pixel * p.stride_w;
+  s.x_step = source.band.pixel * p.stride_w * strip_step(p);
   s.w_part = (p.filters + 15) / 16 * 16, s.w_tap = s.w_part * run.group, s.w_row = s.w_tap * p.kernel_w;
-  s.y_pixel = s.channels = p.filters;
+  s.channels = p.filters, s.y_pixel = p.filters * strip_step(p);
   s.y_row = (p.y_last ? p.columns : block.columns()) * p.filters;
   for (std::int64_t row = block.row0; row < block.row1;) {
     const std::int64_t at = ((block.image * p.rows + row) * p.columns + block.column0) * p.filters;
