@@ -226,8 +226,9 @@ std::vector<Domain> image_domains() {
                                        numbers("zero_point", {0, 3, 128, 255}),
                                        flag("halves")};
   std::vector<Axis> groups = activations();
-  for (Axis axis : {kImage, kBatch, numbers("num_groups", {1, 2, 3, 8, 32, 160}), numbers("per_group", {1, 2, 5, 16, 17}),
-                    words("layout", {"NHWC", "NCHW"}), reals("epsilon", {1e-5f, 1e-3f}), flag("constant")})
+  for (Axis axis :
+       {kImage, kBatch, numbers("num_groups", {1, 2, 3, 8, 32, 160}), numbers("per_group", {1, 2, 5, 16, 17}),
+        words("layout", {"NHWC", "NCHW"}), reals("epsilon", {1e-5f, 1e-3f}), flag("constant")})
     groups.push_back(std::move(axis));
   const auto side = [](const char* name) { return numbers(name, {0, 3, 99, 255}); };
   return {
