@@ -30,8 +30,8 @@ std::vector<NodeTimes> node_times(const Sessions& sessions, const std::vector<co
   for (int turn = 0; turn < turns; ++turn)
     for (std::size_t i = 0; i < models.size(); ++i) {
       const auto opened = open(sessions, *models[i], session);
-      // Two runs take memory (see time_interleaved); three others make them a minority, beside which medians stand.
-      for (int warm = 0; warm < 2; ++warm) opened->timed_run(feeds);
+      // They are in the profile too; three others make them a minority, beside which medians stand.
+      for (int warm = 0; warm < kRunsThatTakeMemory; ++warm) opened->timed_run(feeds);
       const double once = std::max(opened->timed_run(feeds), 1e-6);
       for (double left = std::clamp(std::ceil(kTurn / once), 2.0, 100.0); left > 0; --left) opened->timed_run(feeds);
       take_faster(found[i], opened->profile());

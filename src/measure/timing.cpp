@@ -93,9 +93,7 @@ std::vector<Timing> time_interleaved(const std::vector<Runner>& sides, const Eff
   std::vector<std::size_t> runs;
   std::vector<double> first;
   for (const Runner& run : sides) {
-    // What a session learns from its first run, ONNX Runtime takes in the second one as a single block of memory: all
-    // pages of it are new (SwinUNETR: 99 000 of them, a third of the run).
-    for (int warm = 0; warm < 2; ++warm) run();
+    for (int warm = 0; warm < kRunsThatTakeMemory; ++warm) run();
     double once = run();
     if (once < kLong) once = std::min(once, run());
     const double fewest = once > kLong ? 1 : 4;

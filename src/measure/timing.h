@@ -45,6 +45,10 @@ constexpr double kWorthwhile = 1.03, kNotSlower = 0.98;
 /// Fewer may agree by chance.
 constexpr std::size_t kSessionsToBeSure = 3;
 
+/// What a session learns from its first run, ONNX Runtime takes in the second one as a single block of memory: all
+/// pages of it are new (SwinUNETR: 99 000 of them, a third of the run).
+constexpr int kRunsThatTakeMemory = 2;
+
 /// One run of one side; gives its seconds.
 using Runner = std::function<double()>;
 

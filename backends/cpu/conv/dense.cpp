@@ -51,7 +51,7 @@ Panels split_wide(std::int64_t filters, std::int64_t products, bool may_pair) {
   Panels panels;
   const bool pair = may_pair && filters % 16 > 0 && filters % 16 <= 8;
   if (may_pair && filters <= 16) {
-    add(panels, (filters + 7) / 8, products, 8, 2);
+    add(panels, 2, products, 8, 2);
   } else if (pair && filters > 32 && filters <= 40) {
     add(panels, 3, products, 8, 2);
     add(panels, 2, products, 8, 2);

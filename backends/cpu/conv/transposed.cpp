@@ -5,11 +5,11 @@
 #include "backends/cpu/conv/transposed.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
+#include "backends/cpu/conv/transposed_problem.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32.h"
@@ -17,8 +17,6 @@
 
 namespace modelflow::cpu {
 namespace {
-
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
 
 /// The output lines of one input line: those of a window's plane lie under each other.
 struct Lines {
@@ -30,67 +28,55 @@ struct Lines {
 class ConvTranspose : public Implementation {
  public:
   ConvTranspose(const Call& call, const Target& target, const F32Code& code)
-      : code_(code), blocks_(code.blocks(target)), activation_(activation_of(call)) {
+      : code_(code), blocks_(code.blocks(target)), node_(call), turned_(kw() * node_.m < code.panel / 2) {
     const Tensor& w = *call.in(1).constant;
-    const Dims& dims = w.dims();
-    axes_ = dims.size() - 2, channels_ = size(dims[0]), m_ = size(dims[1]), kw_ = size(dims.back());
-    kh_ = axes_ > 1 ? size(dims[axes_]) : 1, kd_ = axes_ > 2 ? size(dims[2]) : 1;
-    const Tensor* bias = CallAttrs(call).flag("has_bias") ? call.in(2).constant : nullptr;
-    for (std::size_t i = 0; bias && i < kw_ * m_; ++i) bias_.push_back(bias->as<float>()[i % m_]);
-    turned_ = kw_ * m_ < code.panel / 2;
+    for (std::size_t i = 0; !node_.bias.empty() && i < kw() * node_.m; ++i) bias_.push_back(node_.bias[i % node_.m]);
     if (turned_) {
       pack_turned(w);
       return;
     }
-    const std::size_t bytes = window_lines() * code.packed_floats(channels_, kw_ * m_) * sizeof(float);
+    const std::size_t bytes = window_lines() * code.packed_floats(node_.channels, kw() * node_.m) * sizeof(float);
     packed_ = packed_weights(w, "conv_transpose " + std::string(code.layout), bytes,
                              [&](std::byte* out) { pack(w, reinterpret_cast<float*>(out)); });
   }
 
   void run(Invocation& call) const override {
-    const View x = call.input(0);
-    if (x.dtype != DType::f32 || x.dims.size() != axes_ + 2 || size(x.dims.back()) != channels_)
-      throw Error(ErrorKind::invalid_input, "ConvTranspose: x is not float32 [n, " + std::to_string(axes_) +
-                                                " extents, " + std::to_string(channels_) + "]");
-    Dims y(x.dims.begin(), x.dims.end());
-    y.back() = static_cast<std::int64_t>(m_);
-    const std::array<std::size_t, 3> window = {kd_, kh_, kw_};
-    for (std::size_t i = 0; i < axes_; ++i) y[i + 1] *= static_cast<std::int64_t>(window[i + 3 - axes_]);
-    auto* to = static_cast<float*>(call.output(0, y));
-    const std::size_t width = size(x.dims[axes_]), height = axes_ > 1 ? size(x.dims[axes_ - 1]) : 1;
-    const std::size_t planes = size(x.dims[0]) * (axes_ > 2 ? size(x.dims[1]) : 1), lines = planes * height;
-    const std::size_t line = width * kw_ * m_, plane = height * kh_ * line;
+    const ConvTransposeRun r = node_.read(call);
+    const std::size_t width = r.in[2], height = r.in[1], lines = r.batch * r.in[0] * height;
+    const std::size_t line = r.out[2] * node_.m, plane = r.out[1] * line;
     if (lines * line == 0) return;
-    const auto* from = static_cast<const float*>(x.data);
-    const std::size_t parts = std::min(tasks_for(lines * window_lines() * line * channels_ / 8, call) * 2, lines);
-    const std::size_t each = (width * (channels_ + 1 + window_lines() * kw_ * m_) + 15) / 16 * 16;
+    const std::size_t parts = std::min(tasks_for(lines * window_lines() * line * node_.channels / 8, call) * 2, lines);
+    const std::size_t each = (width * (node_.channels + 1 + window_lines() * kw() * node_.m) + 15) / 16 * 16;
     auto* scratch = turned_ ? reinterpret_cast<float*>(call.scratch(parts * each * sizeof(float))) : nullptr;
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t i) {
       for (std::size_t l = begin; l < end; ++l) {
-        const float* x_line = from + l * width * channels_;
-        const Lines y_lines{to + l / height * kd_ * plane + l % height * kh_ * line, kh_, line, plane};
+        const float* x_line = r.x + l * width * node_.channels;
+        const Lines y_lines{r.y + l / height * kd() * plane + l % height * kh() * line, kh(), line, plane};
         turned_ ? expand_turned(x_line, width, y_lines, scratch + i * each) : expand(x_line, width, y_lines);
       }
     });
   }
 
  private:
-  std::size_t window_lines() const { return kd_ * kh_; }
+  std::size_t kd() const { return node_.axis[0].kernel; }
+  std::size_t kh() const { return node_.axis[1].kernel; }
+  std::size_t kw() const { return node_.axis[2].kernel; }
+  std::size_t window_lines() const { return kd() * kh(); }
 
   /// [C, M, kd, kh, kw] -> for each line of the window [C, kw * M].
   void pack(const Tensor& w, float* out) const {
     const auto from = w.as<float>();
-    const std::size_t columns = kw_ * m_;
-    std::vector<float> matrix(channels_ * columns);
+    const std::size_t columns = kw() * node_.m;
+    std::vector<float> matrix(node_.channels * columns);
     for (std::size_t i = 0; i < window_lines(); ++i) {
       float* to = matrix.data();
-      for (std::size_t c = 0; c < channels_; ++c) {
-        for (std::size_t j = 0; j < kw_; ++j) {
-          for (std::size_t m = 0; m < m_; ++m) *to++ = from[((c * m_ + m) * window_lines() + i) * kw_ + j];
+      for (std::size_t c = 0; c < node_.channels; ++c) {
+        for (std::size_t j = 0; j < kw(); ++j) {
+          for (std::size_t m = 0; m < node_.m; ++m) *to++ = from[((c * node_.m + m) * window_lines() + i) * kw() + j];
         }
       }
-      code_.pack_b(matrix.data(), columns, false, channels_, columns, 0, code_.panels(columns),
-                   out + i * code_.packed_floats(channels_, columns));
+      code_.pack_b(matrix.data(), columns, false, node_.channels, columns, 0, code_.panels(columns),
+                   out + i * code_.packed_floats(node_.channels, columns));
     }
   }
 
@@ -98,9 +84,9 @@ class ConvTranspose : public Implementation {
   void pack_turned(const Tensor& w) {
     const auto from = w.as<float>();
     for (std::size_t i = 0; i < window_lines(); ++i) {
-      for (std::size_t j = 0; j < kw_ * m_; ++j) {
-        for (std::size_t c = 0; c < channels_; ++c)
-          rows_.push_back(from[((c * m_ + j % m_) * window_lines() + i) * kw_ + j / m_]);
+      for (std::size_t j = 0; j < kw() * node_.m; ++j) {
+        for (std::size_t c = 0; c < node_.channels; ++c)
+          rows_.push_back(from[((c * node_.m + j % node_.m) * window_lines() + i) * kw() + j / node_.m]);
         rows_.push_back(bias_.empty() ? 0 : bias_[j]);
       }
     }
@@ -109,15 +95,15 @@ class ConvTranspose : public Implementation {
   /// One input line -> kd * kh output lines.
   void expand(const float* x, std::size_t width, const Lines& y) const {
     Gemm g;
-    g.m = width, g.n = kw_ * m_, g.k = channels_;
-    g.a = x, g.lda = channels_;
-    g.ldb = code_.panel, g.panel = code_.panel * channels_;
+    g.m = width, g.n = kw() * node_.m, g.k = node_.channels;
+    g.a = x, g.lda = node_.channels;
+    g.ldb = code_.panel, g.panel = code_.panel * node_.channels;
     g.ldc = g.n;
     g.bias = bias_.empty() ? nullptr : bias_.data();
-    g.activation = activation_;
+    g.activation = node_.activation;
     g.blocks = blocks_;
     for (std::size_t i = 0; i < window_lines(); ++i) {
-      g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(channels_, g.n);
+      g.b = reinterpret_cast<const float*>(packed_.get()) + i * code_.packed_floats(node_.channels, g.n);
       g.c = y[i];
       code_.gemm(g, 0, width, 0, g.n, nullptr);
     }
@@ -125,15 +111,15 @@ class ConvTranspose : public Implementation {
 
   /// The same by [kd * kh * kw * M, C] x [C, width], then the columns of each line interleaved.
   void expand_turned(const float* x, std::size_t width, const Lines& y, float* scratch) const {
-    const std::size_t piece = kw_ * m_;
-    code_.transpose(x, channels_, scratch, width, width, channels_);
-    std::fill_n(scratch + channels_ * width, width, 1.0f);  // times the bias
+    const std::size_t piece = kw() * node_.m;
+    code_.transpose(x, node_.channels, scratch, width, width, node_.channels);
+    std::fill_n(scratch + node_.channels * width, width, 1.0f);  // times the bias
     Gemm g;
-    g.m = window_lines() * piece, g.n = width, g.k = channels_ + 1;
+    g.m = window_lines() * piece, g.n = width, g.k = node_.channels + 1;
     g.a = rows_.data(), g.lda = g.k;
     g.b = scratch, g.ldb = width, g.panel = code_.panel;
     g.c = scratch + g.k * width, g.ldc = width;
-    g.activation = activation_;
+    g.activation = node_.activation;
     g.blocks = blocks_;
     code_.gemm(g, 0, g.m, 0, width, nullptr);
     for (std::size_t row = 0; row < g.m; ++row) {
@@ -145,11 +131,10 @@ class ConvTranspose : public Implementation {
 
   const F32Code& code_;
   GemmBlocks blocks_;
-  ActivationSpec activation_;
-  std::size_t axes_ = 0, channels_ = 0, m_ = 0, kd_ = 1, kh_ = 1, kw_ = 0;
-  bool turned_ = false;
+  ConvTransposeNode node_;
+  bool turned_;
   std::shared_ptr<const std::byte> packed_;
-  std::vector<float> bias_, rows_;
+  std::vector<float> bias_, rows_;  // bias_: of a line of the window
 };
 
 Verdict accepts(const Call& call, const Target&) {

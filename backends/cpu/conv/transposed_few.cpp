@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t kMostRows = 96, kLeastRows = 24;
 constexpr std::size_t kNearFloats = 1 << 14;  // of results, which are read and written again
 
-std::int64_t number(std::size_t n) { return static_cast<std::int64_t>(n); }
-
 /// The windows of neighbouring inputs, one after the other.
 struct Windows {
   const float* results;

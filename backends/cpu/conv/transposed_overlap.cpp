@@ -18,10 +18,6 @@ constexpr std::size_t kMostRows = 288;  // of a line at once, so that pixels put
 constexpr std::size_t kLeastRows = 48;  // below that weights are read too often: threads rather share columns
 constexpr std::size_t kMostPieces = 64;
 
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-std::int64_t number(std::size_t n) { return static_cast<std::int64_t>(n); }
-bool inside(std::int64_t i, std::size_t extent) { return i >= 0 && i < number(extent); }
-
 /// Output lines that see the same taps of the outer axes.
 struct Outer {
   Phase d, h;

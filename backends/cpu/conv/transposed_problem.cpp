@@ -11,8 +11,6 @@
 namespace modelflow::cpu {
 namespace {
 
-std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
-
 [[noreturn]] void mismatch(const std::string& what) { throw Error(ErrorKind::invalid_input, "ConvTranspose: " + what); }
 
 }  // namespace
@@ -66,7 +64,6 @@ std::size_t ConvTransposeNode::cut(ConvTransposeRun& run, const Invocation& call
 
 const float* ConvTransposeNode::line(const ConvTransposeRun& run, std::size_t image, std::int64_t d,
                                      std::int64_t h) const {
-  const auto inside = [](std::int64_t i, std::size_t extent) { return i >= 0 && size(i) < extent; };
   if (!inside(d, run.in[0]) || !inside(h, run.in[1]) || run.in[2] == 0) return nullptr;
   return run.x + ((image * run.in[0] + size(d)) * run.in[1] + size(h)) * run.in[2] * channels;
 }

@@ -1,4 +1,4 @@
-// A call of ConvTranspose in numbers, for windows that overlap or drop results at the border.
+// A call of ConvTranspose in numbers.
 #pragma once
 
 #include <array>
@@ -8,6 +8,11 @@
 #include "modelflow/kernel.h"
 
 namespace modelflow::cpu {
+
+/// Extents as memory counts them, and places that may lie in front of it.
+constexpr std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }
+constexpr std::int64_t number(std::size_t n) { return static_cast<std::int64_t>(n); }
+constexpr bool inside(std::int64_t place, std::size_t extent) { return place >= 0 && place < number(extent); }
 
 /// One run of it, y allocated; extents are depth, height and width. Every output line is cut into rows (as many results
 /// as the stride each), which several threads may share.
