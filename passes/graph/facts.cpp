@@ -193,6 +193,12 @@ bool windows_apart(const Node& node) {
          all_are(node.attrs.ints("output_padding"), 0);
 }
 
+std::int64_t block_size(const Node& node) {
+  constexpr std::int64_t kLargest = 1024;
+  const std::int64_t size = node.attrs.integer("blocksize");
+  return size >= 1 && size <= kLargest ? size : 0;
+}
+
 const Node* made_by(const Value* value, std::string_view op) {
   const Node* node = value ? value->producer() : nullptr;
   return node && node->is(op) ? node : nullptr;

@@ -53,6 +53,9 @@ bool fixed_windows(const Node& node);
 /// One whose windows lie side by side and make up the result: strides are the extents of the window, no pads.
 bool windows_apart(const Node& node);
 
+/// Rows and columns of a block of DepthToSpace; 0 beyond what any model has, so that products of it stay small.
+std::int64_t block_size(const Node& node);
+
 /// The node of this op that makes the value; null when it is another.
 const Node* made_by(const Value* value, std::string_view op);
 /// Reshape, Transpose, Squeeze, Unsqueeze or Flatten: the same elements in another order or shape.

@@ -10,8 +10,6 @@ namespace {
 
 using Outputs = std::vector<Value*>;
 
-constexpr std::int64_t kLargestBlock = 1024;  // rows of one in DepthToSpace
-
 bool all_ones(const Shape& shape, std::size_t from) {
   for (std::size_t i = from; i < shape.rank(); ++i) {
     if (!(shape[i] == Dim(1))) return false;
@@ -172,8 +170,8 @@ Value* joined_blocks(Move& move, Value* blocks, const Shape& in, std::int64_t si
 /// number; channels last, those of a pixel or, in mode DCR, of a row of a block stay together.
 std::optional<Role> depth_to_space_role(const Node& node, Facts& facts) {
   const Shape in = facts.extents.of(*node.input(0));
-  const std::int64_t size = node.attrs.integer("blocksize");
-  if (!in.has_rank() || in.rank() != 4 || !in[1].known() || size < 1 || size > kLargestBlock) return {};
+  const std::int64_t size = block_size(node);
+  if (!in.has_rank() || in.rank() != 4 || !in[1].known() || size == 0) return {};
   const std::int64_t channels = in[1].value() / (size * size);
   if (channels == 0 || channels * size * size != in[1].value() || in[2] == Dim(0) || in[3] == Dim(0)) return {};
   const bool depth_first = node.attrs.text("mode", "DCR") == "DCR";

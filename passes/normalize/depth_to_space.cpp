@@ -31,9 +31,9 @@ bool reorder(Node& node, Context& context) {
   if (node.attrs.text("mode", "DCR") != "CRD" || !node.input(0)) return false;
   Node* conv = node.input(0)->producer();
   if (!conv || !conv->is("Conv") || !only_reader(*node.input(0)) || conv->attrs.integer("group", 1) != 1) return false;
-  const std::int64_t size = node.attrs.integer("blocksize");
+  const std::int64_t size = block_size(node);
   const Value *w = conv->input(1), *bias = conv->input(2);
-  if (size < 2 || size > 1024 || !w || !w->constant() || w->constant()->rank() != 4) return false;
+  if (size < 2 || !w || !w->constant() || w->constant()->rank() != 4) return false;
   const std::int64_t pixels = size * size, filters = w->constant()->dims()[0];
   if (filters == 0 || filters % pixels != 0 || w->constant()->elements() == 0) return false;
   if (!has_rows(w, filters) || (bias && !has_rows(bias, filters))) return false;
