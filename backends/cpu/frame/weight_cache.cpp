@@ -1,16 +1,12 @@
 // The cache of packed weights: an entry for each tensor and layout, freed with its last holder.
 #include "backends/cpu/frame/weight_cache.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <mutex>
-#include <new>
 #include <random>
 
 #include "backends/cpu/frame/mapped_weights.h"
+#include "backends/cpu/frame/weight_memory.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -57,19 +53,6 @@ std::string fingerprint(const Tensor& tensor) {
   return std::to_string(digest.high64) + "." + std::to_string(digest.low64);
 }
 
-std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes) {
-  constexpr std::size_t kHugePage = 2 << 20;
-  const std::size_t alignment = bytes >= kHugePage ? kHugePage : 64;
-  // Rounded to pages only: huge pages that are filled in part would cost memory, many weights are little above 2 MiB.
-  const std::size_t size = std::max<std::size_t>((bytes + 4095) / 4096 * 4096, 4096);
-  void* memory = nullptr;
-  if (posix_memalign(&memory, alignment, size) != 0)
-    throw Error(ErrorKind::limit, "no memory for " + std::to_string(bytes) + " bytes of packed weights");
-  // Packed weights are streamed by every run: huge pages save TLB misses.
-  if (alignment == kHugePage) madvise(memory, size, MADV_HUGEPAGE);
-  return {static_cast<std::byte*>(memory), std::free};
-}
-
 std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std::string& layout, std::size_t bytes,
                                                 const std::function<void(std::byte*)>& pack) {
   const std::string key = key_of(weights, layout);
@@ -85,7 +68,7 @@ std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std
     release_mapped(weights.data(), weights.bytes());
     return ready;
   }
-  std::shared_ptr<std::byte> memory = aligned_bytes(bytes);
+  std::shared_ptr<std::byte> memory = weight_memory(bytes);
   pack(memory.get());
   release_mapped(weights.data(), weights.bytes());
   std::shared_ptr<const std::byte> shared(memory.get(), [memory, key](const std::byte*) mutable {

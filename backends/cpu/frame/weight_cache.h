@@ -20,7 +20,4 @@ std::shared_ptr<const std::byte> packed_weights(const Tensor& weights, const std
 /// taken for those of another model.
 std::string fingerprint(const Tensor& tensor);
 
-/// 64-byte aligned memory (4096 for large blocks), not zeroed.
-std::shared_ptr<std::byte> aligned_bytes(std::size_t bytes);
-
 }  // namespace modelflow::cpu

@@ -104,6 +104,14 @@ GemmBlocks blocks(const Target& target) {
   return blocks;
 }
 
+/// As much of k as stays in L2 at once: fewer rows of A leave room for more of B (Zen 5: 16 to 25 rows of 1024 x 4096
+/// 1.06 times as fast, 64 and more as before).
+std::size_t deepest(const GemmBlocks& blocks, std::size_t rows) {
+  constexpr std::size_t kColumnsOfB = 2 * kMaxColumns;  // of the tile and of the next one
+  if (kPacksA || rows >= blocks.rows) return blocks.depth;
+  return blocks.depth * (kColumnsOfB + blocks.rows) / (kColumnsOfB + rows);
+}
+
 std::size_t packed_a_floats(const Gemm& g, std::size_t rows, std::size_t columns) {
   if (!kPacksA || rows <= kMaxRows || columns < kWorthPackingA) return 0;
   return (rows < g.blocks.rows ? rows : g.blocks.rows) * (g.k < g.blocks.depth ? g.k : g.blocks.depth) + kLanes;
@@ -123,7 +131,8 @@ void gemm(const Gemm& g, std::size_t m_begin, std::size_t m_end, std::size_t n_b
   // A single tile of rows reads B once, best in long streams, which the machine fetches by itself (8 % faster).
   const bool streams = rows <= kMaxRows;
   if (!kPacksA || streams) own = nullptr;
-  const std::size_t passes = g.k && !streams ? (g.k + g.blocks.depth - 1) / g.blocks.depth : 1;
+  const std::size_t deep = deepest(g.blocks, rows);
+  const std::size_t passes = g.k && !streams ? (g.k + deep - 1) / deep : 1;
   const std::size_t depth_size = ((g.k + passes - 1) / passes + 3) / 4 * 4;
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const std::size_t begin = pass * depth_size, size = g.k - begin < depth_size ? g.k - begin : depth_size;
