@@ -15,10 +15,10 @@ constexpr std::size_t kMaxColumns = kLanes == 16 ? 2 * kPanel : kPanel;
 constexpr std::size_t kFewRows = 2;
 /// Steps of k in front of which B is brought from L2 into L1, where a block of it does not stay there: 0 for never. The
 /// machine does that by itself, but late (Cascade Lake, of 136 GFLOP/s that fit: 64 x 896 x 4864 115 -> 120, 16 x 768 x
-/// 3072 71 -> 78; 4 and 12 steps are as good as 8). Zen 5 fetches weights from DRAM late with 8 steps (32 for 8: 8 rows
-/// of 768 x 3072 1.12 times as fast, 16 rows 1.08, 32 rows 1.02, 64 and more as before; 48 are worse than 32). It costs
-/// 3 % where B is in L1 anyway: k of 64 and 96.
-constexpr std::size_t kStepsAhead = kLanes == 16 ? 32 : 0;
+/// 3072 71 -> 78; 4 and 12 steps are as good as 8). With 8 steps weights from DRAM come late on Zen 5 (24 for 8, of 768
+/// x 3072: 8 rows 1.12 times as fast, 16 rows 1.07, 32 rows 1.02, 64 and more as before; from L2 4 rows 0.96, more as
+/// before). It costs 3 % where B is in L1 anyway: k of 64 and 96.
+constexpr std::size_t kStepsAhead = kLanes == 16 ? 24 : 0;
 /// Whether rows of A are packed. Zen 3: rows of 2^n bytes get in each other's way in L1 and L2 (128 x 4096 x 4096 1.10
 /// times as fast, 128 x 768 x 3072 1.06); not measured on AVX-512.
 constexpr bool kPacksA = kLanes < 16;
