@@ -11,9 +11,11 @@ namespace {
 /// a * number + b
 MODELFLOW_INLINE Floats fma(Floats a, float number, Floats b) { return a * number + b; }
 
+// kStep of a form: inputs from a tile to the next one.
+
 /// One dimension that windows do not look along.
 struct One {
-  static constexpr int kResults = 1, kInputs = 1;
+  static constexpr int kResults = 1, kInputs = 1, kStep = 1;
   static constexpr bool kCancels = false;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t, Floats* v) { v[0] = d[0]; }
   MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t, Floats* y) { y[0] = p[0]; }
@@ -22,7 +24,7 @@ struct One {
 /// F(2, 3) of stride 2 in one dimension, 5 inputs to 5 frequencies: F(2, 2) of the even ones, then the odd ones. No
 /// number cancels in a result that does not see it.
 struct Strided {
-  static constexpr int kResults = 2, kInputs = 5;
+  static constexpr int kResults = 2, kInputs = 5, kStep = 4;
   static constexpr bool kCancels = false;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
     const Floats middle = d[2 * step];
@@ -41,7 +43,7 @@ struct Strided {
 
 /// F(2, 3) in one dimension: 4 inputs to 4 frequencies, 4 products to 2 results.
 struct Two {
-  static constexpr int kResults = 2, kInputs = 4;
+  static constexpr int kResults = 2, kInputs = 4, kStep = 2;
   static constexpr bool kCancels = false;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
     const Floats a = d[0], b = d[step], c = d[2 * step], e = d[3 * step];
@@ -59,7 +61,7 @@ struct Two {
 
 /// F(4, 3), with the points 0, 1, -1, 2, -2 and infinity.
 struct Four {
-  static constexpr int kResults = 4, kInputs = 6;
+  static constexpr int kResults = 4, kInputs = 6, kStep = 4;
   static constexpr bool kCancels = true;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
     const Floats d1 = d[step], d2 = d[2 * step], d3 = d[3 * step], d4 = d[4 * step];
