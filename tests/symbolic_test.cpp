@@ -356,6 +356,14 @@ TEST_F(Symbolic, Windows) {
         }
 }
 
+/// No window of two begins behind the last pixel, so that none is dropped.
+TEST(Windows, OfWhichNoneIsDroppedAreCountedOverSymbols) {
+  Model model = parsed(
+      "(float[1,1,n] x) => (float[] y) { y = MaxPool<ceil_mode = 1, kernel_shape = [2], strides = [2]>(x) }", 18);
+  infer_types(model);
+  EXPECT_EQ(model.graph().outputs()[0]->shape().str(), "[1,1,modelflow_floor_n_p1_by2]");
+}
+
 TEST_F(Symbolic, Resize) {
   least_decided_ = 70;
   for (const char* scale : {"0.25", "0.3", "0.5", "1", "1.5", "2", "3"})

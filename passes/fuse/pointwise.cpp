@@ -46,6 +46,7 @@ bool fuse_tree(const Tree& tree, Extents& extents, Context& context) {
 
 int run(Graph& graph, Context& context) {
   Extents extents;
+  TypicalSizes sizes(context);  // of values that are here now: no tree asks for those that the others make
   const std::int64_t opset = context.model.opset();
   std::vector<Node*> sinks;  // last first: what a later tree takes in is no sink any more
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
@@ -55,7 +56,7 @@ int run(Graph& graph, Context& context) {
   int changes = 0;
   for (Node* sink : sinks) {
     if (taken.contains(sink)) continue;
-    Tree tree({sink}, extents, opset);
+    Tree tree({sink}, extents, opset, &sizes);
     tree.grow(taken, kMostInputs);
     if (tree.nodes().size() < 2) continue;
     taken.insert(tree.nodes().begin(), tree.nodes().end());

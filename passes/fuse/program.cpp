@@ -39,6 +39,8 @@ bool is_square(const Node& node) {
 
 }  // namespace
 
+bool is_plain_activation(const std::string& kind) { return contains(kPlainActivations, kind); }
+
 Line line_of(const Node& node, std::int64_t opset) {
   if (!node.output() || node.output()->dtype() != DType::f32) return {};
   if (node.domain().empty()) {
@@ -52,7 +54,7 @@ Line line_of(const Node& node, std::int64_t opset) {
   }
   if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift") != 0) return {};
   const std::optional<Activation> activation = activation_of(node);
-  if (!activation || !contains(kPlainActivations, activation->kind)) return {};
+  if (!activation || !is_plain_activation(activation->kind)) return {};
   return {activation->kind, {0}};
 }
 
@@ -61,8 +63,8 @@ bool is_elementwise_line(const Node& node, std::int64_t opset) {
   return !line.op.empty() && !line.op.starts_with("Reduce");
 }
 
-Tree::Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset)
-    : spine_(std::move(nodes)), extents_(extents), opset_(opset), nodes_(spine_.begin(), spine_.end()) {}
+Tree::Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset, TypicalSizes* sizes)
+    : spine_(std::move(nodes)), extents_(extents), opset_(opset), sizes_(sizes), nodes_(spine_.begin(), spine_.end()) {}
 
 void Tree::grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs) {
   const auto inputs = [&] { return program_inputs(ordered(), opset_); };
@@ -97,16 +99,22 @@ bool Tree::is_reduced(const Use& use) const {
   return before_.contains(use.node) || !is_elementwise_line(*use.node, opset_);
 }
 
+bool Tree::as_large(const Value& value, const Value& result) {
+  if (extents_.of(value) == extents_.of(result)) return true;
+  if (!sizes_) return false;
+  const Shape typical = sizes_->of(value);
+  return typical.known() && typical == sizes_->of(result);
+}
+
 bool Tree::fits(const Value& value) {
   const Node& node = *value.producer();
   if (&node.graph() != &spine_.back()->graph() || value.is_graph_output() || !is_elementwise_line(node, opset_))
     return false;
-  const Shape shape = extents_.of(value);
   const auto joins = [&](const Use& use) {
     if (!nodes_.contains(use.node) || is_reduced(use) != is_reduced(value.uses().front())) return false;
-    return !is_elementwise_line(*use.node, opset_) || extents_.of(*use.node->output()) == shape;
+    return !is_elementwise_line(*use.node, opset_) || as_large(value, *use.node->output());
   };
-  return shape.has_rank() && std::all_of(value.uses().begin(), value.uses().end(), joins);
+  return value.shape().has_rank() && std::all_of(value.uses().begin(), value.uses().end(), joins);
 }
 
 std::vector<Value*> program_inputs(const std::vector<Node*>& nodes, std::int64_t opset) {

@@ -24,8 +24,9 @@ inline constexpr std::size_t kMostLines = 16;
 class Tree {
  public:
   /// `nodes` are in the tree already, the sink last. Nothing joins them that would be computed twice: smaller operands,
-  /// and what is read on both sides of a reduction.
-  Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset);
+  /// and what is read on both sides of a reduction. With `sizes`, an operand is no smaller also where that is not
+  /// proven but so for typical inputs: what it costs depends on it, what comes out does not.
+  Tree(std::vector<Node*> nodes, Extents& extents, std::int64_t opset, TypicalSizes* sizes = nullptr);
 
   /// Takes producers in until none fits any more.
   void grow(const std::unordered_set<const Node*>& taken, std::size_t most_inputs);
@@ -37,15 +38,19 @@ class Tree {
  private:
   bool fits(const Value& value);
   bool is_reduced(const Use& use) const;
+  bool as_large(const Value& value, const Value& result);
 
   std::vector<Node*> spine_;  ///< the nodes that it began with
   Extents& extents_;
   std::int64_t opset_;
+  TypicalSizes* sizes_;
   std::unordered_set<Node*> nodes_;
   std::unordered_set<const Node*> before_;  ///< those of them that a reduction needs
 };
 
 Line line_of(const Node& node, std::int64_t opset);
+/// An activation without numbers of its own.
+bool is_plain_activation(const std::string& kind);
 /// An elementwise one: no reduction.
 bool is_elementwise_line(const Node& node, std::int64_t opset);
 /// What the nodes read of others, each once, in the order of reading: equal trees get equal programs.

@@ -47,7 +47,9 @@ Dim extent(const Dim& in, const Window& window, std::size_t axis) {
   const Dim free = in - covered(window, axis) + before + behind;
   if (free.unknown()) return {};
   if (window.ceil && stride != 1) {
-    // The last window is dropped where it would begin in the border behind: that depends on the numbers.
+    // The last window is dropped where it would begin in the border behind. None can where that and a step are no wider
+    // than a window; elsewhere it depends on the numbers.
+    if (never_negative(covered(window, axis) - behind - Dim(stride))) return ceil_div(free, stride) + Dim(1);
     if (!in.known() || !free.known() || free.value() < 0) return {};
     const Dim steps = ceil_div(free, stride), beyond = steps * Dim(stride) - (in + before);
     if (!beyond.known()) return {};
