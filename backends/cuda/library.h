@@ -47,6 +47,7 @@ struct DeviceLibrary {
   const char* (*copy_pixels)(const CopyLaunch& launch, void* stream);
   const char* (*embedding)(const EmbeddingLaunch& launch, void* stream);
   const char* (*group_norm)(const GroupNormLaunch& launch, void* stream);
+  const char* (*interpolate)(const InterpolateLaunch& launch, void* stream);
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
   const char* (*matmul_nbits)(const MatMulNBitsLaunch& launch, void* stream);

@@ -63,6 +63,8 @@ TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
   for (const Call& sample : find_fused_op(kernel.op)->samples()) {
     constexpr double kFew = 5000;
     if (sample.in(0).constant || sample.in(0).shape.known_elements() > kFew) continue;
+    // Along one axis ONNX Runtime makes NaN of what other channels hold (tests/domains/images.cpp).
+    if (sample.attrs.text("mode") == "linear" && sample.in(0).shape.rank() == 3) continue;
     const std::string program = sample.attrs.text("program");
     const bool largest = program.find("ReduceMax") != std::string::npos ||
                          program.find("ReduceMin") != std::string::npos || sample.attrs.text("mode") == "max";

@@ -19,6 +19,7 @@ const char* start_column_embedding(const ColumnEmbeddingLaunch& launch, void* st
 const char* start_copy_pixels(const CopyLaunch& launch, void* stream);
 const char* start_embedding(const EmbeddingLaunch& launch, void* stream);
 const char* start_group_norm(const GroupNormLaunch& launch, void* stream);
+const char* start_interpolate(const InterpolateLaunch& launch, void* stream);
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
 const char* start_matmul_nbits(const MatMulNBitsLaunch& launch, void* stream);

@@ -24,6 +24,7 @@ constexpr DeviceLibrary kLibrary = {
     .copy_pixels = start_copy_pixels,
     .embedding = start_embedding,
     .group_norm = start_group_norm,
+    .interpolate = start_interpolate,
     .layer_norm = start_layer_norm,
     .matmul = start_matmul,
     .matmul_nbits = start_matmul_nbits,

@@ -1,9 +1,10 @@
-// What goes from the host to kernels over images: normalization in groups, pooling, copies of pixels, squeeze and
-// excitation.
+// What goes from the host to kernels over images: normalization in groups, pooling, other sizes, copies of pixels,
+// squeeze and excitation.
 #pragma once
 
 #include "backends/activation.h"
 #include "backends/cuda/launches.h"
+#include "backends/taps.h"
 
 namespace modelflow::cuda {
 
@@ -40,6 +41,17 @@ struct PoolLaunch {
   Axis high, wide;
   bool max;         ///< else the mean
   bool counts_pad;  ///< the mean counts what lies outside of the image
+  const void* x;
+  void* y;
+};
+
+/// Images of another size. Channels first, every channel is an image of one.
+struct InterpolateLaunch {
+  Number number;
+  Interpolation how;
+  std::int64_t images, channels;
+  ResizedAxis high, wide;
+  bool flat;  ///< lines alone: there is nothing between them
   const void* x;
   void* y;
 };
