@@ -65,6 +65,7 @@ struct DeviceLibrary {
   const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
   const char* (*talking_heads)(const TalkingHeadsLaunch& launch, void* stream);
+  const char* (*transpose)(const TransposeLaunch& launch, void* stream);
   const char* (*quantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*dequantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*qadd)(const QAddLaunch& launch, void* stream);

@@ -55,9 +55,9 @@ TEST_P(DeviceConformance, EqualsTheBody) {
 /// largest of numbers is that NaN is one of, ONNX Runtime leaves open: see below.)
 TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
   const Kernel& kernel = *std::get<const Kernel*>(GetParam());
-  const std::set<std::string_view> ops = {"Activation", "Pointwise",     "Softmax",       "Reduce",
-                                          "Rotary",     "GroupNorm",     "Concat",        "Upsample",
-                                          "Pool",       "SqueezeExcite", "SelectiveScan", "PointwiseScan"};
+  const std::set<std::string_view> ops = {"Activation",    "Pointwise",     "Softmax",  "Reduce", "Rotary",
+                                          "GroupNorm",     "Concat",        "Upsample", "Pool",   "SqueezeExcite",
+                                          "SelectiveScan", "PointwiseScan", "Transpose"};
   if (!kernel.fits(target_) || !ops.contains(kernel.op)) return;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const Call& sample : find_fused_op(kernel.op)->samples()) {

@@ -37,6 +37,7 @@ const char* start_selective_scan(const SelectiveScanLaunch& launch, void* stream
 const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
 const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
 const char* start_talking_heads(const TalkingHeadsLaunch& launch, void* stream);
+const char* start_transpose(const TransposeLaunch& launch, void* stream);
 const char* start_quantize(const QuantizeLaunch& launch, void* stream);
 const char* start_dequantize(const QuantizeLaunch& launch, void* stream);
 const char* start_qadd(const QAddLaunch& launch, void* stream);

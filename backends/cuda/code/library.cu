@@ -42,6 +42,7 @@ constexpr DeviceLibrary kLibrary = {
     .softmax = start_softmax,
     .squeeze_excite = start_squeeze_excite,
     .talking_heads = start_talking_heads,
+    .transpose = start_transpose,
     .quantize = start_quantize,
     .dequantize = start_dequantize,
     .qadd = start_qadd,
