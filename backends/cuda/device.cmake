@@ -11,7 +11,7 @@ endif()
 # What both sides of the table lay out alike: a library of kernels that was built of anything else is refused.
 file(GLOB interface CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/backends/cuda/launches/*.h)
 list(APPEND interface ${CMAKE_SOURCE_DIR}/backends/cuda/launches.h ${CMAKE_SOURCE_DIR}/backends/cuda/library.h
-  ${CMAKE_SOURCE_DIR}/backends/activation.h ${CMAKE_SOURCE_DIR}/backends/pointwise_op.h)
+  ${CMAKE_SOURCE_DIR}/backends/activation.h ${CMAKE_SOURCE_DIR}/backends/pointwise_op.h ${CMAKE_SOURCE_DIR}/backends/taps.h)
 list(SORT interface)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${interface})
 set(hashes)

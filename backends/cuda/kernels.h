@@ -31,8 +31,8 @@ std::unique_ptr<Implementation> create(const Call& call, const Target& target) {
 
 extern const Kernel attention, channel_attention, conv, conv_transpose, matmul, matmul_nbits, talking_heads;
 extern const Kernel gru, lstm;
-extern const Kernel activation, column_embedding, concat, embedding, group_norm, layer_norm, pointwise, pointwise_scan,
-    pool, reduce, rotary, scatter_add, selective_scan, softmax, squeeze_excite, upsample;
+extern const Kernel activation, column_embedding, concat, embedding, group_norm, interpolate, layer_norm, pointwise,
+    pointwise_scan, pool, reduce, rotary, scatter_add, selective_scan, softmax, squeeze_excite, transpose, upsample;
 extern const Kernel dequantize, qadd, qconv, qmatmul, qpool, qsqueeze_excite, quantize, qupsample;
 
 inline constexpr std::array kKernels = {
@@ -58,7 +58,9 @@ inline constexpr std::array kKernels = {
     &selective_scan,
     &softmax,
     &squeeze_excite,
+    &transpose,
     &upsample,
+    &interpolate,
     &dequantize,
     &qadd,
     &qconv,

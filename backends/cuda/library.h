@@ -47,6 +47,7 @@ struct DeviceLibrary {
   const char* (*copy_pixels)(const CopyLaunch& launch, void* stream);
   const char* (*embedding)(const EmbeddingLaunch& launch, void* stream);
   const char* (*group_norm)(const GroupNormLaunch& launch, void* stream);
+  const char* (*interpolate)(const InterpolateLaunch& launch, void* stream);
   const char* (*layer_norm)(const LayerNormLaunch& launch, void* stream);
   const char* (*matmul)(const MatMulLaunch& launch, void* stream);
   const char* (*matmul_nbits)(const MatMulNBitsLaunch& launch, void* stream);
@@ -64,6 +65,7 @@ struct DeviceLibrary {
   const char* (*softmax)(const SoftmaxLaunch& launch, void* stream);
   const char* (*squeeze_excite)(const ExciteLaunch& launch, void* stream);
   const char* (*talking_heads)(const TalkingHeadsLaunch& launch, void* stream);
+  const char* (*transpose)(const TransposeLaunch& launch, void* stream);
   const char* (*quantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*dequantize)(const QuantizeLaunch& launch, void* stream);
   const char* (*qadd)(const QAddLaunch& launch, void* stream);

@@ -53,11 +53,15 @@ bool meets_another(const Node& node) {
   });
 }
 
+/// Those that kernels of any device move: plans for a GPU are in 16 bits by now.
+bool moves_as_number(const Value& x) {
+  return x.type.is_tensor() && (x.dtype() == DType::f32 || x.dtype() == DType::f16 || x.dtype() == DType::bf16);
+}
+
 bool pays(const Node& node) {
   const Ints perm = node.attrs.ints("perm");
   const Value& x = *node.input(0);
-  if (!x.type.is_tensor() || x.dtype() != DType::f32 || !x.shape().has_rank() || perm.size() != x.shape().rank())
-    return false;
+  if (!moves_as_number(x) || !x.shape().has_rank() || perm.size() != x.shape().rank()) return false;
   const Ints longer = longer_axes(perm, x.shape());
   if (std::ranges::is_sorted(longer)) return false;
   const auto feeds_product = [](const Use& use) { return is_product(use.node); };

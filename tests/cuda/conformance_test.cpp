@@ -55,14 +55,16 @@ TEST_P(DeviceConformance, EqualsTheBody) {
 /// largest of numbers is that NaN is one of, ONNX Runtime leaves open: see below.)
 TEST_P(DeviceConformance, WhatIsNotFiniteComesOutAsTheBodyHasIt) {
   const Kernel& kernel = *std::get<const Kernel*>(GetParam());
-  const std::set<std::string_view> ops = {"Activation", "Pointwise",     "Softmax",       "Reduce",
-                                          "Rotary",     "GroupNorm",     "Concat",        "Upsample",
-                                          "Pool",       "SqueezeExcite", "SelectiveScan", "PointwiseScan"};
+  const std::set<std::string_view> ops = {"Activation",    "Pointwise",     "Softmax",  "Reduce", "Rotary",
+                                          "GroupNorm",     "Concat",        "Upsample", "Pool",   "SqueezeExcite",
+                                          "SelectiveScan", "PointwiseScan", "Transpose"};
   if (!kernel.fits(target_) || !ops.contains(kernel.op)) return;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const Call& sample : find_fused_op(kernel.op)->samples()) {
     constexpr double kFew = 5000;
     if (sample.in(0).constant || sample.in(0).shape.known_elements() > kFew) continue;
+    // Along one axis ONNX Runtime makes NaN of what other channels hold (tests/domains/images.cpp).
+    if (sample.attrs.text("mode") == "linear" && sample.in(0).shape.rank() == 3) continue;
     const std::string program = sample.attrs.text("program");
     const bool largest = program.find("ReduceMax") != std::string::npos ||
                          program.find("ReduceMin") != std::string::npos || sample.attrs.text("mode") == "max";

@@ -3,13 +3,12 @@
 // by side; channels first every channel is an image of its own.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
-#include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/pixels/kernels.h"
 #include "backends/cpu/pixels/taps.h"
+#include "backends/ops/resized.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -106,103 +105,56 @@ void work(const Problem& p, std::size_t begin, std::size_t end, float* memory) {
 
 class Interpolate : public Implementation {
  public:
-  Interpolate(const Call& call, const VectorCode& code)
-      : loops_(code.resize),
-        scales_(CallAttrs(call).floats("scales")),
-        last_(CallAttrs(call).text("layout") == "NHWC") {
-    const CallAttrs attrs(call);
-    how_ = {attrs.text("mode") == "cubic", *coordinates_of(attrs.text("coordinate_transformation_mode")),
-            attrs.number("cubic_coeff_a"), attrs.flag("exclude_outside")};
-  }
+  Interpolate(const Call& call, const VectorCode& code) : loops_(code.resize), resizing_(call) {}
 
   void run(Invocation& call) const override {
     const View x = call.input(0);
-    const std::size_t rank = x.dims.size();
-    if (x.dtype != DType::f32 || rank < 3 || rank > 4) fail("x is not float32 of rank 3 or 4");
-    Dims y(x.dims.begin(), x.dims.end());
-    const std::size_t axis = last_ ? 1 : 2, other = axis + (rank == 4 ? 1 : 0);
-    const ResizedAxis across = resize(call, rank - 1, y[other]);
-    const ResizedAxis down = rank == 4 ? resize(call, 2, y[axis]) : ResizedAxis{1, 1, 1};
-    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
-    const std::size_t channels = size(x.dims[last_ ? rank - 1 : 1]), batch = size(x.dims[0]);
-    std::size_t total = batch;
-    for (const std::size_t extent : {channels, down.to, across.to})
-      if (__builtin_mul_overflow(total, extent, &total)) fail("no tensor has room for the result");
-    if (total > std::numeric_limits<std::size_t>::max() / 8) fail("no tensor has room for the result");
-    auto* to = static_cast<float*>(call.output(0, y));
-    if (total == 0) return;
-    if (down.from == 0 || across.from == 0) fail("there is nothing to enlarge");
+    if (x.dtype != DType::f32) fail("x is not float32");
+    const ops::Resized made = resizing_.of(x.dims, sizes(call));
+    auto* to = static_cast<float*>(call.output(0, made.dims));
+    if (made.numbers == 0) return;
     // As ONNX Runtime does by any scales that change no extent. No number is multiplied: 0 * inf would be NaN.
-    if (down.from == down.to && across.from == across.to) {
-      std::memcpy(to, x.data, total * sizeof(float));
+    if (made.same()) {
+      std::memcpy(to, x.data, made.numbers * sizeof(float));
       return;
     }
-    Problem p{last_ ? batch : batch * channels,
-              down.from,
-              across.from,
-              last_ ? channels : 1,
-              down.to,
-              across.to,
-              rank == 3,
-              make_taps(how_, down, call.scratch(bytes_of_taps(how_, down))),
-              make_taps(how_, across, call.scratch(bytes_of_taps(how_, across))),
+    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const Interpolation& how = resizing_.how();
+    Problem p{size(made.images),
+              size(made.high.from),
+              size(made.wide.from),
+              size(made.channels),
+              size(made.high.to),
+              size(made.wide.to),
+              made.flat,
+              make_taps(how, made.high, call.scratch(bytes_of_taps(how, made.high))),
+              make_taps(how, made.wide, call.scratch(bytes_of_taps(how, made.wide))),
               static_cast<const float*>(x.data),
               to,
               loops_};
     const std::size_t pieces = (p.new_wide + p.piece() - 1) / p.piece(), items = p.images * pieces * p.new_high;
-    const std::size_t tasks = std::min(tasks_for(total, call), items), floats = Lines::floats(p);
+    const std::size_t tasks = std::min(tasks_for(made.numbers, call), items), floats = Lines::floats(p);
     auto* memory = reinterpret_cast<float*>(call.scratch(tasks * floats * sizeof(float)));
     share(call, items, tasks,
           [&](std::size_t begin, std::size_t end, std::size_t task) { work(p, begin, end, memory + task * floats); });
   }
 
  private:
-  /// One axis, in the order that sizes and scales have; `extent` becomes what it is in the result.
-  ResizedAxis resize(Invocation& call, std::size_t axis, std::int64_t& extent) const {
-    const std::int64_t from = extent;
-    float scale = 1;
-    if (call.inputs() > 1) {
-      extent = sizes(call)[axis];
-      scale = from > 0 ? static_cast<float>(extent) / static_cast<float>(from) : 1;
-      if (extent < 0 || (extent == 0) != (from == 0)) fail("a size is not positive");
-    } else {
-      if (scales_.size() != call.input(0).dims.size() - 2) fail("scales do not fit the rank");
-      scale = scales_[axis - 2];
-      const float scaled = scale * static_cast<float>(from);
-      if (!(scale > 0) || !(scaled < 0x1p31F)) fail("a scale that no tensor has room for");
-      extent = static_cast<std::int64_t>(scaled);
-    }
-    constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-    if (from > kMost || extent > kMost) fail("an image is too large");
-    return {static_cast<std::size_t>(from), static_cast<std::size_t>(extent), scale};
-  }
-
-  std::span<const std::int64_t> sizes(Invocation& call) const {
-    const View x = call.input(0), list = call.input(1);
-    if (list.dtype != DType::i64 || list.dims.size() != 1 || list.dims[0] != std::ssize(x.dims))
+  static std::span<const std::int64_t> sizes(Invocation& call) {
+    if (call.inputs() < 2) return {};
+    const View list = call.input(1);
+    if (list.dtype != DType::i64 || list.dims.size() != 1 || list.dims[0] != std::ssize(call.input(0).dims))
       fail("there is not one size for each axis");
-    const std::span sizes(static_cast<const std::int64_t*>(list.data), x.dims.size());
-    if (sizes[0] != x.dims[0] || sizes[1] != x.dims[last_ ? x.dims.size() - 1 : 1])
-      fail("the sizes change the batch or the channels");
-    return sizes;
+    return {static_cast<const std::int64_t*>(list.data), static_cast<std::size_t>(list.dims[0])};
   }
 
   const ResizeLoops& loops_;
-  Floats scales_;
-  bool last_;
-  Interpolation how_;
+  ops::Resizing resizing_;
 };
 
 Verdict accepts(const Call& call, const Target&) {
-  const CallAttrs attrs(call);
-  const Operand& x = call.in(0);
-  if (attrs.text("mode") != "linear" && attrs.text("mode") != "cubic") return no("mode is neither linear nor cubic");
-  if (x.dtype != DType::f32) return no("is not float32", x.name);
-  if (!x.shape.has_rank() || x.shape.rank() < 3 || x.shape.rank() > 4) return no("is not of one or two axes", x.name);
-  const std::string where = attrs.text("coordinate_transformation_mode");
-  if (!coordinates_of(where)) return no("coordinates are " + where);
-  if (call.has(1) && call.in(1).dtype != DType::i64) return no("is not int64", call.in(1).name);
-  return yes();
+  if (call.in(0).dtype != DType::f32) return no("is not float32", call.in(0).name);
+  return ops::accepts_resizing(call);
 }
 
 double cost(const Call& call, const Target& target) {

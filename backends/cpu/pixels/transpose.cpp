@@ -9,6 +9,7 @@
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/loops/vector_code.h"
 #include "backends/cpu/pixels/kernels.h"
+#include "backends/ops/moved_axes.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -18,21 +19,11 @@ struct Axis {
   std::size_t extent, x, y;
 };
 
-/// The axes of y, neighbours in x and y as one and without those of extent 1; the last may be missing: one number.
 std::vector<Axis> axes_of(std::span<const std::int64_t> dims, const Ints& perm) {
-  std::vector<std::size_t> steps(dims.size(), 1);
-  for (std::size_t i = dims.size() - 1; i > 0; --i) steps[i - 1] = steps[i] * static_cast<std::size_t>(dims[i]);
   std::vector<Axis> axes;
-  for (const std::int64_t axis : perm) {
-    const auto from = static_cast<std::size_t>(axis), extent = static_cast<std::size_t>(dims[from]);
-    if (extent == 1) continue;
-    if (!axes.empty() && axes.back().x == steps[from] * extent) {
-      axes.back() = {axes.back().extent * extent, steps[from], 1};
-    } else {
-      axes.push_back({extent, steps[from], 1});
-    }
-  }
-  for (std::size_t i = axes.size(); i > 1; --i) axes[i - 2].y = axes[i - 1].y * axes[i - 1].extent;
+  for (const ops::MovedAxis& axis : ops::moved_axes(dims, perm))
+    axes.push_back(
+        {static_cast<std::size_t>(axis.extent), static_cast<std::size_t>(axis.x), static_cast<std::size_t>(axis.y)});
   return axes;
 }
 

@@ -19,6 +19,7 @@ const char* start_column_embedding(const ColumnEmbeddingLaunch& launch, void* st
 const char* start_copy_pixels(const CopyLaunch& launch, void* stream);
 const char* start_embedding(const EmbeddingLaunch& launch, void* stream);
 const char* start_group_norm(const GroupNormLaunch& launch, void* stream);
+const char* start_interpolate(const InterpolateLaunch& launch, void* stream);
 const char* start_layer_norm(const LayerNormLaunch& launch, void* stream);
 const char* start_matmul(const MatMulLaunch& launch, void* stream);
 const char* start_matmul_nbits(const MatMulNBitsLaunch& launch, void* stream);
@@ -36,6 +37,7 @@ const char* start_selective_scan(const SelectiveScanLaunch& launch, void* stream
 const char* start_softmax(const SoftmaxLaunch& launch, void* stream);
 const char* start_squeeze_excite(const ExciteLaunch& launch, void* stream);
 const char* start_talking_heads(const TalkingHeadsLaunch& launch, void* stream);
+const char* start_transpose(const TransposeLaunch& launch, void* stream);
 const char* start_quantize(const QuantizeLaunch& launch, void* stream);
 const char* start_dequantize(const QuantizeLaunch& launch, void* stream);
 const char* start_qadd(const QAddLaunch& launch, void* stream);

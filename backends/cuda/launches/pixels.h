@@ -1,9 +1,10 @@
-// What goes from the host to kernels over images: normalization in groups, pooling, copies of pixels, squeeze and
-// excitation.
+// What goes from the host to kernels over images: normalization in groups, pooling, other sizes, copies of pixels, axes
+// in another order, squeeze and excitation.
 #pragma once
 
 #include "backends/activation.h"
 #include "backends/cuda/launches.h"
+#include "backends/taps.h"
 
 namespace modelflow::cuda {
 
@@ -44,6 +45,17 @@ struct PoolLaunch {
   void* y;
 };
 
+/// Images of another size. Channels first, every channel is an image of one.
+struct InterpolateLaunch {
+  Number number;
+  Interpolation how;
+  std::int64_t images, channels;
+  ResizedAxis high, wide;
+  bool flat;  ///< lines alone: there is nothing between them
+  const void* x;
+  void* y;
+};
+
 /// Means over the rows.
 struct ChannelMeanLaunch {
   Image image;
@@ -63,6 +75,23 @@ struct CopyLaunch {
   std::int32_t images;
   Source from[kImages];
   std::int64_t batch, high, wide, pixel;  ///< of y
+  void* y;
+};
+
+/// Axes in another order. Either rows of numbers stay together, or two axes change places in tiles: the last one of y,
+/// whose numbers are the rows of a tile, and the one whose numbers lie side by side in x, its columns.
+struct TransposeLaunch {
+  static constexpr int kAxes = Places::kAxes;
+  struct Axis {
+    std::int64_t extent, x, y;  ///< and numbers from one index to the next
+  };
+  std::int32_t bytes;  ///< of a number
+  std::int32_t axes;
+  Axis outer[kAxes];  ///< those that rows, or tiles, are counted through
+  std::int64_t row;   ///< numbers that stay together; 0: there are tiles
+  Axis rows, columns;
+  std::int32_t high, wide;  ///< of a tile
+  const void* x;
   void* y;
 };
 
