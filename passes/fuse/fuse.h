@@ -30,6 +30,7 @@ Pass fuse_softmax();
 Pass fuse_reduce();
 Pass fuse_resize();
 Pass fuse_pointwise();
+Pass open_programs();
 Pass fuse_pointwise_scan();
 
 }  // namespace modelflow::passes

@@ -39,6 +39,8 @@ bool is_square(const Node& node) {
 
 }  // namespace
 
+bool is_plain_activation(const std::string& kind) { return contains(kPlainActivations, kind); }
+
 Line line_of(const Node& node, std::int64_t opset) {
   if (!node.output() || node.output()->dtype() != DType::f32) return {};
   if (node.domain().empty()) {
@@ -52,7 +54,7 @@ Line line_of(const Node& node, std::int64_t opset) {
   }
   if (node.attrs.number("post_scale", 1) != 1 || node.attrs.number("post_shift") != 0) return {};
   const std::optional<Activation> activation = activation_of(node);
-  if (!activation || !contains(kPlainActivations, activation->kind)) return {};
+  if (!activation || !is_plain_activation(activation->kind)) return {};
   return {activation->kind, {0}};
 }
 

@@ -49,6 +49,8 @@ class Tree {
 };
 
 Line line_of(const Node& node, std::int64_t opset);
+/// An activation without numbers of its own.
+bool is_plain_activation(const std::string& kind);
 /// An elementwise one: no reduction.
 bool is_elementwise_line(const Node& node, std::int64_t opset);
 /// What the nodes read of others, each once, in the order of reading: equal trees get equal programs.

@@ -18,6 +18,7 @@ Stage layout(const Options& options) {
                   quantized_borders(),   // what rounds to 8-bit numbers and back where these begin and end
                   absorb_transposes(),   // a Transpose beside an op that reads or writes either order -> an attribute
                   fuse_layer_norm(),     // sums between which and a LayerNorm a Transpose stood
+                  open_programs(),       // elementwise ops between which and a product a Transpose stood
                   absorb_activations(),  // what follows an op that only layout makes, or that a Transpose followed
                   absorb_pre_activations(),  // what stands in front of a convolution of single pixels
                   absorb_upsamples(),        // repeated pixels that a Concat reads
