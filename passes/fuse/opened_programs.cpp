@@ -1,5 +1,5 @@
 // Pointwise ops that read a product behind which a Transpose stood become nodes again: the product takes what follows
-// it, and what it leaves becomes an op once more.
+// it, and leaves one of them at most.
 #include <algorithm>
 #include <sstream>
 
@@ -38,14 +38,18 @@ class Program {
   Program(Node& pointwise, const Value& y, Extents& extents)
       : pointwise_(pointwise), y_(y), extents_(extents), lines_(lines_of(pointwise)) {}
 
-  /// Whether the product, with what it has taken already, may take the only line that reads it.
-  bool begins_behind(const Node& product) const {
+  /// Whether the product, with what it has taken already, may take all of it but one op, which stands alone as well.
+  bool goes_into(const Node& product) const {
+    if (product.attrs.text("residual", "none") != "none" || product.attrs.number("post_scale", 1) != 1) return false;
     const Written* line = only_line(name_of_product());
-    if (!line || product.attrs.text("residual", "none") != "none" || product.attrs.number("post_scale", 1) != 1)
-      return false;
-    if (line->op == "Add" || line->op == "Mul")
-      return std::ranges::all_of(line->operands, [&](const std::string& operand) { return is_whole(operand); });
-    return is_plain_activation(line->op) && product.attrs.text("activation", "None") == "None";
+    if (!line) return false;
+    std::size_t taken = 0;
+    if (is_plain_activation(line->op) && product.attrs.text("activation", "None") == "None") {
+      ++taken;
+      line = only_line("t" + std::to_string(line - lines_.data()));
+    }
+    if (line && joins(*line)) ++taken;
+    return taken > 0 && lines_.size() <= taken + 1;
   }
 
   void write_out(Context& context) const {
@@ -63,6 +67,12 @@ class Program {
   }
 
  private:
+  /// A sum or a product of two that are as large as the result.
+  bool joins(const Written& line) const {
+    return (line.op == "Add" || line.op == "Mul") &&
+           std::ranges::all_of(line.operands, [&](const std::string& operand) { return is_whole(operand); });
+  }
+
   static Value& node_of(const Written& line, std::vector<Value*> operands, Build& build) {
     if (line.op == "AtLeast") return build.op("Clip", std::move(operands));
     if (line.op == "AtMost") return build.op("Clip", {operands[0], nullptr, operands[1]});
@@ -110,7 +120,7 @@ int run(Graph& graph, Context& context) {
     Node* reader = only_reader(*product->output());
     if (!reader || !reader->is("modelflow.Pointwise")) continue;
     const Program program(*reader, *product->output(), extents);
-    if (!program.begins_behind(*product)) continue;
+    if (!program.goes_into(*product)) continue;
     extents.forget(*reader->output());
     program.write_out(context);
     context.hit("pointwise-behind-matmul");
