@@ -20,7 +20,6 @@ Stage layout(const Options& options) {
                   fuse_layer_norm(),     // sums between which and a LayerNorm a Transpose stood
                   open_programs(),       // elementwise ops between which and a product a Transpose stood
                   absorb_activations(),  // what follows an op that only layout makes, or that a Transpose followed
-                  fuse_pointwise(),      // what of them the product did not take
                   absorb_pre_activations(),  // what stands in front of a convolution of single pixels
                   absorb_upsamples(),        // repeated pixels that a Concat reads
                   plain_concats(),           // more kinds of them than their op has names
