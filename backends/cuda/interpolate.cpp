@@ -30,7 +30,6 @@ class Interpolate : public Implementation {
     launch.x = x.data;
     launch.y = call.output(0, made.dims);
     if (made.numbers == 0) return;
-    // As ONNX Runtime does by any scales that change no extent. No number is multiplied: 0 * inf would be NaN.
     check(kOp, made.same() ? library_.copy(launch.y, launch.x, made.numbers * bytes_of(*number), call.stream())
                            : library_.interpolate(launch, call.stream()));
   }

@@ -12,10 +12,12 @@ namespace modelflow::ops {
 struct Resized {
   std::int64_t images = 0, channels = 1;
   ResizedAxis high, wide;
-  bool flat = false;    ///< of one axis: `high` is none
-  Dims dims;            ///< of the result
-  std::size_t numbers;  ///< in it
+  bool flat = false;        ///< of one axis: `high` is none
+  Dims dims;                ///< of the result
+  std::size_t numbers = 0;  ///< in it
 
+  /// Whether the result is x, as in ONNX Runtime by any scales that change no extent: no number is multiplied, 0 * inf
+  /// would be NaN.
   bool same() const { return high.from == high.to && wide.from == wide.to; }
 };
 

@@ -1,7 +1,6 @@
 // Pointwise ops that read a product behind which a Transpose stood become nodes again: the product takes what follows
 // it, and leaves one of them at most.
 #include <algorithm>
-#include <sstream>
 
 #include "modelflow/pattern.h"
 #include "passes/fuse/fuse.h"
@@ -12,31 +11,13 @@
 namespace modelflow::passes {
 namespace {
 
-/// A line of a program: "Mul t0 x2", what line 0 gives times input 2.
-struct Written {
-  std::string op;
-  std::vector<std::string> operands;
-};
-
-std::vector<Written> lines_of(const Node& pointwise) {
-  std::vector<Written> lines;
-  std::istringstream text(pointwise.attrs.text("program"));
-  for (std::string part; std::getline(text, part, ';');) {
-    std::istringstream words(part);
-    Written& line = lines.emplace_back();
-    words >> line.op;
-    for (std::string word; words >> word;) line.operands.push_back(word);
-  }
-  return lines;
-}
-
 std::size_t number_of(const std::string& operand) { return std::stoul(operand.substr(1)); }
 
 /// A program beside a product that it reads.
 class Program {
  public:
   Program(Node& pointwise, const Value& y, Extents& extents)
-      : pointwise_(pointwise), y_(y), extents_(extents), lines_(lines_of(pointwise)) {}
+      : pointwise_(pointwise), y_(y), extents_(extents), lines_(lines_of(pointwise.attrs.text("program"))) {}
 
   /// Whether the product, with what it has taken already, may take all of it but one op, which stands alone as well.
   bool goes_into(const Node& product) const {
@@ -62,15 +43,18 @@ class Program {
       results.push_back(&node_of(line, operands, build));
       if (is_whole("t" + std::to_string(results.size() - 1))) results.back()->type.shape = y_.shape();
     }
+    extents_.forget(*pointwise_.output());
     pointwise_.graph().replace(*pointwise_.output(), *results.back());
     pointwise_.graph().erase(pointwise_);
   }
 
  private:
-  /// A sum or a product of two that are as large as the result.
+  /// A sum or a product of two that are as large as the result; no product takes a constant one.
   bool joins(const Written& line) const {
     return (line.op == "Add" || line.op == "Mul") &&
-           std::ranges::all_of(line.operands, [&](const std::string& operand) { return is_whole(operand); });
+           std::ranges::all_of(line.operands, [&](const std::string& operand) {
+             return is_whole(operand) && !(operand[0] == 'x' && pointwise_.input(number_of(operand))->constant());
+           });
   }
 
   static Value& node_of(const Written& line, std::vector<Value*> operands, Build& build) {
@@ -121,7 +105,6 @@ int run(Graph& graph, Context& context) {
     if (!reader || !reader->is("modelflow.Pointwise")) continue;
     const Program program(*reader, *product->output(), extents);
     if (!program.goes_into(*product)) continue;
-    extents.forget(*reader->output());
     program.write_out(context);
     context.hit("pointwise-behind-matmul");
     ++changes;

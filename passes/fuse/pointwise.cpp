@@ -69,7 +69,7 @@ int run(Graph& graph, Context& context) {
 
 Pass fuse_pointwise() {
   return {.name = "fuse-pointwise",
-          .doc = "Trees of elementwise ops of one shape that nothing else has taken -> modelflow.Pointwise",
+          .doc = "Trees of elementwise ops of one size that nothing else has taken -> modelflow.Pointwise",
           .run = run};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -35,6 +36,14 @@ bool is_square(const Node& node) {
   if (!node.is("Pow") || node.input(0)->dtype() != DType::f32 || scalar(node.input(1)) != 2.0F) return false;
   const std::size_t rank = node.input(1)->constant()->rank();
   return rank == 0 || rank <= rank_of(node.input(0)).value_or(0);
+}
+
+/// Whether an axis of one number becomes one of a size that is not known to be 1: typical inputs are a batch of one.
+bool repeats(const Shape& shape, const Shape& result) {
+  if (!shape.has_rank() || !result.has_rank() || shape.rank() != result.rank()) return true;
+  for (std::size_t i = 0; i < shape.rank(); ++i)
+    if (shape[i] == Dim(1) && !(result[i] == Dim(1))) return true;
+  return false;
 }
 
 }  // namespace
@@ -100,8 +109,9 @@ bool Tree::is_reduced(const Use& use) const {
 }
 
 bool Tree::as_large(const Value& value, const Value& result) {
-  if (extents_.of(value) == extents_.of(result)) return true;
-  if (!sizes_) return false;
+  const Shape shape = extents_.of(value), all = extents_.of(result);
+  if (shape == all) return true;
+  if (!sizes_ || repeats(shape, all)) return false;
   const Shape typical = sizes_->of(value);
   return typical.known() && typical == sizes_->of(result);
 }
@@ -141,6 +151,18 @@ std::string program_of(const std::vector<Node*>& nodes, const std::vector<Value*
     names[nodes[i]->output()] = " t" + std::to_string(i);
   }
   return text;
+}
+
+std::vector<Written> lines_of(const std::string& program) {
+  std::vector<Written> lines;
+  std::istringstream text(program);
+  for (std::string part; std::getline(text, part, ';');) {
+    std::istringstream words(part);
+    Written& line = lines.emplace_back();
+    words >> line.op;
+    for (std::string word; words >> word;) line.operands.push_back(word);
+  }
+  return lines;
 }
 
 }  // namespace modelflow::passes

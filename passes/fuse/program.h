@@ -18,6 +18,12 @@ struct Line {
   std::vector<std::size_t> operands;
 };
 
+/// A line as it is written: "Mul t0 x2", what line 0 gives times input 2.
+struct Written {
+  std::string op;
+  std::vector<std::string> operands;
+};
+
 inline constexpr std::size_t kMostLines = 16;
 
 /// A tree under construction. Its sink is the result; the values of all other `nodes` are read inside the tree only.
@@ -57,5 +63,6 @@ bool is_elementwise_line(const Node& node, std::int64_t opset);
 std::vector<Value*> program_inputs(const std::vector<Node*>& nodes, std::int64_t opset);
 /// "Mul x0 x1; Add t0 x2". `nodes` stand in running order; a reduction is called what it is.
 std::string program_of(const std::vector<Node*>& nodes, const std::vector<Value*>& inputs, std::int64_t opset);
+std::vector<Written> lines_of(const std::string& program);
 
 }  // namespace modelflow::passes

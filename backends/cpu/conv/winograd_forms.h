@@ -11,11 +11,9 @@ namespace {
 /// a * number + b
 MODELFLOW_INLINE Floats fma(Floats a, float number, Floats b) { return a * number + b; }
 
-// kStep of a form: inputs from a tile to the next one.
-
 /// One dimension that windows do not look along.
 struct One {
-  static constexpr int kResults = 1, kInputs = 1, kStep = 1;
+  static constexpr int kResults = 1, kInputs = 1;
   static constexpr bool kCancels = false;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t, Floats* v) { v[0] = d[0]; }
   MODELFLOW_INLINE static void output(const Floats* p, std::ptrdiff_t, Floats* y) { y[0] = p[0]; }
@@ -24,7 +22,8 @@ struct One {
 /// F(2, 3) of stride 2 in one dimension, 5 inputs to 5 frequencies: F(2, 2) of the even ones, then the odd ones. No
 /// number cancels in a result that does not see it.
 struct Strided {
-  static constexpr int kResults = 2, kInputs = 5, kStep = 4;
+  static constexpr int kResults = 2, kInputs = 5;
+  static constexpr int kStep = 4;  ///< inputs from a tile to the next one
   static constexpr bool kCancels = false;
   MODELFLOW_INLINE static void input(const Floats* d, std::ptrdiff_t step, Floats* v) {
     const Floats middle = d[2 * step];

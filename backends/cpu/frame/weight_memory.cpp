@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -16,13 +15,8 @@ namespace modelflow::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-/// Address space that is taken at once; only what is written takes memory. With AddressSanitizer weights lie alone, so
-/// that it sees reads beyond them.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr std::size_t kBlock = 0;
-#else
-constexpr std::size_t kBlock = 32 * kHugePage;
-#endif
+/// Address space that is taken at once; only what is written takes memory.
+constexpr std::size_t kBlock = kWeightsLieAlone ? 0 : 32 * kHugePage;
 
 /// A run of huge pages, filled from its beginning.
 class Block {
@@ -31,21 +25,20 @@ class Block {
   static std::shared_ptr<Block> make(std::size_t bytes) {
     void* memory = nullptr;
     if (posix_memalign(&memory, kBlock ? kHugePage : 64, bytes) != 0) return nullptr;
+    Memory owned(static_cast<std::byte*>(memory), std::free);
     if (kBlock) madvise(memory, bytes, MADV_HUGEPAGE);
-    return std::make_shared<Block>(static_cast<std::byte*>(memory), bytes);
+    return std::make_shared<Block>(std::move(owned), bytes);
   }
 
-  Block(std::byte* memory, std::size_t size) : memory_(memory), size_(size), users_(size / kHugePage + 1) {}
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
-  ~Block() { std::free(memory_); }
+  using Memory = std::unique_ptr<std::byte, decltype(&std::free)>;
+  Block(Memory memory, std::size_t size) : memory_(std::move(memory)), size_(size), users_(size / kHugePage + 1) {}
 
   std::size_t room() const { return size_ - used_; }
 
   /// The next bytes, up to room().
   std::byte* take(std::size_t bytes) {
     std::lock_guard lock(mutex_);
-    std::byte* at = memory_ + used_;
+    std::byte* at = memory_.get() + used_;
     each_page(used_, bytes, [&](std::size_t page) { ++users_[page]; });
     used_ += bytes;
     return at;
@@ -53,10 +46,10 @@ class Block {
 
   void give_back(const std::byte* at, std::size_t bytes) {
     std::lock_guard lock(mutex_);
-    each_page(static_cast<std::size_t>(at - memory_), bytes, [&](std::size_t page) {
+    each_page(static_cast<std::size_t>(at - memory_.get()), bytes, [&](std::size_t page) {
       // What lies behind the part that is used belongs to weights that come later.
       if (--users_[page] == 0 && (page + 1) * kHugePage <= used_)
-        madvise(memory_ + page * kHugePage, kHugePage, MADV_DONTNEED);
+        madvise(memory_.get() + page * kHugePage, kHugePage, MADV_DONTNEED);
     });
   }
 
@@ -67,7 +60,7 @@ class Block {
   }
 
   std::mutex mutex_;
-  std::byte* memory_;
+  Memory memory_;
   std::size_t size_, used_ = 0;
   std::vector<std::size_t> users_;  // of each page
 };

@@ -113,7 +113,6 @@ class Interpolate : public Implementation {
     const ops::Resized made = resizing_.of(x.dims, sizes(call));
     auto* to = static_cast<float*>(call.output(0, made.dims));
     if (made.numbers == 0) return;
-    // As ONNX Runtime does by any scales that change no extent. No number is multiplied: 0 * inf would be NaN.
     if (made.same()) {
       std::memcpy(to, x.data, made.numbers * sizeof(float));
       return;

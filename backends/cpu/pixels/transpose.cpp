@@ -14,7 +14,7 @@
 namespace modelflow::cpu {
 namespace {
 
-/// An axis of y: how long it is, and floats from one index to the next in x and in y.
+/// An ops::MovedAxis in floats.
 struct Axis {
   std::size_t extent, x, y;
 };
