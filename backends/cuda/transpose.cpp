@@ -16,7 +16,9 @@ constexpr const char* kOp = "Transpose";
 
 using Axes = std::vector<ops::MovedAxis>;
 
-TransposeLaunch::Axis launched(const ops::MovedAxis& axis) { return {axis.extent, axis.x, axis.y}; }
+TransposeLaunch::Axis launched(const ops::MovedAxis& axis) {
+  return {static_cast<std::int64_t>(axis.extent), static_cast<std::int64_t>(axis.x), static_cast<std::int64_t>(axis.y)};
+}
 
 constexpr std::int64_t kSide = 32;
 
@@ -38,9 +40,9 @@ void describe(Axes axes, TransposeLaunch& launch) {
   const ops::MovedAxis last = axes.back();
   axes.pop_back();
   if (last.x == 1) {
-    launch.row = last.extent;
+    launch.row = static_cast<std::int64_t>(last.extent);
   } else {
-    const auto side_by_side = std::ranges::find(axes, std::int64_t{1}, &ops::MovedAxis::x);
+    const auto side_by_side = std::ranges::find(axes, std::size_t{1}, &ops::MovedAxis::x);
     launch.rows = launched(last), launch.columns = launched(*side_by_side);
     axes.erase(side_by_side);
     cut_into_tiles(launch);

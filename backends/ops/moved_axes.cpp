@@ -4,12 +4,11 @@
 namespace modelflow::ops {
 
 std::vector<MovedAxis> moved_axes(std::span<const std::int64_t> dims, const Ints& perm) {
-  std::vector<std::int64_t> steps(dims.size(), 1);
-  for (std::size_t i = dims.size() - 1; i > 0; --i) steps[i - 1] = steps[i] * dims[i];
+  std::vector<std::size_t> steps(dims.size(), 1);
+  for (std::size_t i = dims.size() - 1; i > 0; --i) steps[i - 1] = steps[i] * static_cast<std::size_t>(dims[i]);
   std::vector<MovedAxis> axes;
   for (const std::int64_t axis : perm) {
-    const auto from = static_cast<std::size_t>(axis);
-    const std::int64_t extent = dims[from];
+    const auto from = static_cast<std::size_t>(axis), extent = static_cast<std::size_t>(dims[from]);
     if (extent == 1) continue;
     if (!axes.empty() && axes.back().x == steps[from] * extent) {
       axes.back() = {axes.back().extent * extent, steps[from], 1};

@@ -10,7 +10,7 @@ namespace modelflow::ops {
 
 /// An axis of y: how long it is, and numbers from one index to the next in x and in y.
 struct MovedAxis {
-  std::int64_t extent, x, y;
+  std::size_t extent, x, y;
 };
 
 /// The axes of y, outermost first, neighbours in x and y as one and without those of extent 1; the last may be missing:

@@ -14,18 +14,7 @@
 namespace modelflow::cpu {
 namespace {
 
-/// An ops::MovedAxis in floats.
-struct Axis {
-  std::size_t extent, x, y;
-};
-
-std::vector<Axis> axes_of(std::span<const std::int64_t> dims, const Ints& perm) {
-  std::vector<Axis> axes;
-  for (const ops::MovedAxis& axis : ops::moved_axes(dims, perm))
-    axes.push_back(
-        {static_cast<std::size_t>(axis.extent), static_cast<std::size_t>(axis.x), static_cast<std::size_t>(axis.y)});
-  return axes;
-}
+using Axis = ops::MovedAxis;
 
 /// A piece of work: from where to where it moves a block.
 struct Place {
@@ -67,7 +56,7 @@ class Transpose : public Implementation {
     const Place all{static_cast<const float*>(x.data), static_cast<float*>(call.output(0, y))};
     const auto floats = static_cast<std::size_t>(element_count(y));
     if (floats == 0) return;
-    std::vector<Axis> axes = axes_of(x.dims, perm_);
+    std::vector<Axis> axes = ops::moved_axes(x.dims, perm_);
     if (axes.empty() || axes.back().x == 1) {
       copy(std::move(axes), all, tasks_for(floats, call), call);
     } else {
