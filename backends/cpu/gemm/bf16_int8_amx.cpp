@@ -25,11 +25,6 @@ struct Operands {
 
   std::size_t taps() const { return at ? at->tap_count : 1; }
   std::size_t b_panel() const { return tile_steps(rows.row) * taps() * kStepLines * kTileBytes; }
-  /// The highest panel in two tiles of the same number of rows, or in one.
-  std::size_t tile_rows() const {
-    const std::size_t highest = (rows.m + rows.count() - 1) / rows.count();
-    return highest > kTileRows ? (highest + 1) / 2 : highest;
-  }
 };
 
 struct Task {
@@ -47,7 +42,7 @@ MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then
   const TileRowsAt* at = t.of.at;
   const std::size_t steps = tile_steps(rows.row), panels = t.end - t.begin, bytes = t.of.b_panel();
   const std::size_t lines = (kStepLines + panels - 1) / panels, row = at ? at->distance : tile_row(rows.row);
-  TileProduct p{nullptr, row, t.tile_rows * row, t.b, steps, start, 0, sums, nullptr, 0, t.tile_rows};
+  TileProduct p{nullptr, row, t.tile_rows * row, t.b, steps, start, 0, sums, t.tile_rows};
   if (at) p.taps = at->taps, p.tap_count = at->tap_count;
   for (std::size_t i = 0; i < panels; ++i) {
     const std::size_t panel = t.begin + i, m = rows.begin(panel), height = rows.begin(panel + 1) - m;
@@ -56,9 +51,8 @@ MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then
     const std::size_t read = static_cast<std::size_t>(tiles) * t.tile_rows;
     const std::size_t from = at && m + read > at->readable ? at->readable - read : m;  // some rows once more
     p.a = t.of.a + (at ? from * row : rows.offset(panel));
-    p.ahead = t.b + (panels == 1 ? kStream : bytes + fetched);
-    p.ahead_lines = (last && panels > 1) || fetched >= bytes ? 0 : lines;
-    multiply_tiles<Kind>(p, tiles, 2);
+    const bool none = (last && panels > 1) || fetched >= bytes;
+    multiply_tiles<Kind>(p, tiles, 2, FetchLines{t.b + (panels == 1 ? kStream : bytes + fetched), none ? 0 : lines});
     then(panel, sums + (m - from) * kTileBlock * 4);
   }
 }
@@ -67,7 +61,7 @@ MODELFLOW_INLINE void multiply(const Task& t, const void* start, bool last, Then
 template <class Column>
 MODELFLOW_INLINE void walk(const Operands& of, std::size_t begin, std::size_t end, std::size_t n_begin,
                            std::size_t n_end, Column column) {
-  const std::size_t tile_rows = of.tile_rows(), panels = end - begin;
+  const std::size_t tile_rows = of.rows.tile_rows(), panels = end - begin;
   const TileRegisters registers(tile_rows);
   const std::size_t bytes = of.rows.offset(end) - of.rows.offset(begin);
   const std::size_t needed = (bytes + kChunkBytes - 1) / kChunkBytes, chunks = needed < panels ? needed : panels;

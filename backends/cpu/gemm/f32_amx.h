@@ -10,19 +10,20 @@ namespace modelflow::cpu {
 
 /// C[m, n] = scale * A B and what the epilogue adds.
 struct F32Gemm {
-  TilePanels rows;
+  TilePanels rows;  ///< of k numbers in parts
   std::size_t n = 0, k = 0;
-  const std::byte* a = nullptr;  ///< as split_rows_amx left it
-  const float* b = nullptr;      ///< as f32_avx512.pack_b left it
+  const float* a = nullptr;          ///< [m, k]
+  const std::byte* parts = nullptr;  ///< of a, as split_rows_amx left them; null: each call makes those of its rows
+  const float* b = nullptr;          ///< as f32_avx512.pack_b left it; all finite
   ProductEpilogue out;
   float scale = 1;
 };
 
 /// Memory that gemm_f32_amx needs for so many panels of rows and columns.
-std::size_t gemm_f32_amx_scratch(std::size_t k, std::size_t panels, std::size_t columns);
+std::size_t gemm_f32_amx_scratch(const F32Gemm& gemm, std::size_t panels, std::size_t columns);
 /// Computes the columns [n_begin, n_end) of the panels [begin, end) of rows on the calling thread. n_begin must be a
-/// multiple of kTileBlock.
-void gemm_f32_amx(const F32Gemm& gemm, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end,
+/// multiple of kTileBlock. False, and what it wrote is void, where a number of A that it split is infinite or NaN.
+bool gemm_f32_amx(const F32Gemm& gemm, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end,
                   std::byte* scratch);
 
 /// Bytes of a row of k numbers in parts.

@@ -79,9 +79,19 @@ std::unique_ptr<Implementation> create_bf16(const Call& call, const Target&) {
   return std::make_unique<MatMulBf16Tiles>(call);
 }
 
-/// Rows from which six products of tiles are faster than AVX-512, cutting the weights into parts included: on MiniLM
-/// 0.87 times as fast for 48 rows, 1.07 for 64, 1.33 for 128, 1.50 for 256 (Sapphire Rapids, whole model).
-constexpr std::size_t kLeastRows = 64;
+/// Fewer rows leave the vector units no time to cut the weights into parts.
+constexpr std::size_t kLeastRows = 48;
+
+/// Whether six products of tiles take less time than AVX-512, in cycles of Emerald Rapids: products at the rate that
+/// tiles have with numbers that are not zero (1.28 times the time), sums that pass through memory, rows and weights cut
+/// into parts, and waking the unit.
+bool tiles_pay(std::size_t rows, std::size_t columns, std::size_t depth) {
+  const auto whole = [](std::size_t n) { return static_cast<double>((n + kTileBlock - 1) / kTileBlock * kTileBlock); };
+  const auto m = static_cast<double>(rows), n = static_cast<double>(columns), k = static_cast<double>(depth);
+  const double vectors = m * n * k / 29;
+  const double tiles = 0.015 * m * whole(columns) * whole(depth) + 1.3 * m * n + 0.5 * m * k + 0.4 * n * k + 12000;
+  return rows >= kLeastRows && tiles < vectors;
+}
 
 class MatMulTiles : public Implementation {
  public:
@@ -95,27 +105,30 @@ class MatMulTiles : public Implementation {
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);
     const std::size_t m = p.batch * p.m;
-    if (m < kLeastRows || !finite_) return vectors_->run(call);
+    if (!finite_ || !tiles_pay(m, p.n, p.k)) return vectors_->run(call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.n == 0) return;
-    const TilePanels a{m, split_row_bytes(p.k)};
-    std::byte* parts = call.scratch(a.bytes());
-    const F32Gemm g{a,
-                    p.n,
-                    p.k,
-                    parts,
-                    reinterpret_cast<const float*>(packed_.get()),
-                    {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : ops::Residual::none, activation_},
-                    attrs_.scale};
     const double bytes = 4.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
+    const ProductExtent extent{m, p.n, p.k, kTileBlock, bytes};
+    F32Gemm g{{m, split_row_bytes(p.k)},
+              p.n,
+              p.k,
+              p.a,
+              nullptr,
+              reinterpret_cast<const float*>(packed_.get()),
+              {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : ops::Residual::none, activation_},
+              attrs_.scale};
+    // Rows that several tasks read are split once for all of them.
+    std::byte* parts = split_product(extent, call.threads()).panels > 1 ? call.scratch(g.rows.bytes()) : nullptr;
+    g.parts = parts;
     std::atomic<bool> finite = true;
     share_product(
-        a, {m, p.n, p.k, kTileBlock, bytes}, gemm_f32_amx_scratch(p.k, a.count(), p.n), call,
+        g.rows, extent, gemm_f32_amx_scratch(g, g.rows.count(), p.n), call,
         [&](std::size_t begin, std::size_t end) {
-          if (!split_rows_amx(a, p.a, p.k, begin, end, parts)) finite = false;
+          if (parts && !split_rows_amx(g.rows, p.a, p.k, begin, end, parts)) finite = false;
         },
         [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte* own) {
-          gemm_f32_amx(g, begin, end, n0, n1, own);
+          if (!gemm_f32_amx(g, begin, end, n0, n1, own)) finite = false;
         });
     if (!finite) vectors_->run(call);
   }

@@ -26,6 +26,11 @@ struct TilePanels {
   /// Where a panel begins; what lies before count() has this many bytes.
   std::size_t offset(std::size_t panel) const { return panel * kTileBlock * tile_row(row); }
   std::size_t bytes() const { return offset(count()); }
+  /// Rows of a tile: the highest panel fills two of the same number of them, or one.
+  std::size_t tile_rows() const {
+    const std::size_t highest = (m + count() - 1) / count();
+    return highest > kTileRows ? (highest + 1) / 2 : highest;
+  }
 };
 
 }  // namespace modelflow::cpu

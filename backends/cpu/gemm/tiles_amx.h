@@ -43,13 +43,20 @@ struct TileProduct {
   const void* begin;      ///< what sums begin with: 32 bits for every column
   std::size_t begin_row;  ///< bytes from those of a row to those of the next: 0 or as in `sums`
   void* sums;             ///< rows of 32 bits for every column
-  /// What to bring into L2 meanwhile: so many lines in every step (of all parts).
-  const void* ahead = nullptr;
-  std::size_t ahead_lines = 0;
   std::size_t tile_rows = kTileRows;  ///< of A and of the sums, as TileRegisters was told
   /// Sums over several such products: bytes from `a` to the rows of each. B has their steps one after the other.
   const std::size_t* taps = nullptr;
   std::size_t tap_count = 1;
+};
+
+/// Brings lines into L2 while tiles multiply: so many each time.
+struct FetchLines {
+  const void* at;
+  std::size_t lines;
+  MODELFLOW_INLINE void operator()() {
+    for (std::size_t i = 0; i < lines; ++i) _mm_prefetch(static_cast<const char*>(at) + i * kTileBytes, _MM_HINT_T1);
+    at = static_cast<const char*>(at) + lines * kTileBytes;
+  }
 };
 
 /// What tiles hold: unsigned by signed bytes, summed in int32; bfloat16, summed in float; float32 as three bfloat16
@@ -73,14 +80,14 @@ MODELFLOW_INLINE void add_product() {
   }
 }
 
-/// `Rows` and `Columns` count tiles, 1 or 2 each.
-template <TileKind Kind, int Rows, int Columns>
-void multiply_tiles(const TileProduct& p) {
+/// `Rows` and `Columns` count tiles, 1 or 2 each. `meanwhile()` is called once for every pair of tiles of A and B: what
+/// it does costs nothing as long as it takes less than the products, which leave the vector units alone.
+template <TileKind Kind, int Rows, int Columns, class Meanwhile>
+void multiply_tiles(const TileProduct& p, Meanwhile& meanwhile) {
   // The intrinsics of GCC 12 do not say that they read memory.
   asm volatile("" ::: "memory");
   const auto* b = static_cast<const std::byte*>(p.b);
   const auto* begin = static_cast<const std::byte*>(p.begin);
-  const auto* ahead = static_cast<const char*>(p.ahead);
   const std::size_t a_row = p.a_row, a_low = p.a_low, b_row = kTileBytes * Columns;
   const std::byte* a = nullptr;
   constexpr std::size_t kParts = Kind == TileKind::parts ? kTileParts : 1;
@@ -102,17 +109,16 @@ void multiply_tiles(const TileProduct& p) {
   for (std::size_t tap = 0; tap < p.tap_count; ++tap) {
     a = static_cast<const std::byte*>(p.a) + (p.taps ? p.taps[tap] : 0);
     for (std::size_t i = 0; i < p.steps; i += kParts, a += kParts * kTileBytes, b += kParts * kTileRows * b_row) {
-      for (std::size_t n = p.ahead_lines; n > 0; --n, ahead += kTileBytes) _mm_prefetch(ahead, _MM_HINT_T1);
       if constexpr (Kind == TileKind::parts) {
         // Six of the nine products: what is left out is below the last bit of the result. Each load serves one or two.
-        load_a(0), load_b(2), add_product<Kind, Rows, Columns>();
-        load_b(1), add_product<Kind, Rows, Columns>();
-        load_b(0), add_product<Kind, Rows, Columns>();
-        load_a(2), add_product<Kind, Rows, Columns>();
-        load_a(1), add_product<Kind, Rows, Columns>();
-        load_b(1), add_product<Kind, Rows, Columns>();
+        load_a(0), load_b(2), add_product<Kind, Rows, Columns>(), meanwhile();
+        load_b(1), add_product<Kind, Rows, Columns>(), meanwhile();
+        load_b(0), add_product<Kind, Rows, Columns>(), meanwhile();
+        load_a(2), add_product<Kind, Rows, Columns>(), meanwhile();
+        load_a(1), add_product<Kind, Rows, Columns>(), meanwhile();
+        load_b(1), add_product<Kind, Rows, Columns>(), meanwhile();
       } else {
-        load_b(0), load_a(0), add_product<Kind, Rows, Columns>();
+        load_b(0), load_a(0), add_product<Kind, Rows, Columns>(), meanwhile();
       }
     }
   }
@@ -124,10 +130,11 @@ void multiply_tiles(const TileProduct& p) {
   if constexpr (Rows == 2 && Columns == 2) _tile_stored(3, low_sums + kTileBytes, b_row);
 }
 
-template <TileKind Kind>
-void multiply_tiles(const TileProduct& p, int rows, int columns) {
-  if (rows == 2) return columns == 2 ? multiply_tiles<Kind, 2, 2>(p) : multiply_tiles<Kind, 2, 1>(p);
-  return columns == 2 ? multiply_tiles<Kind, 1, 2>(p) : multiply_tiles<Kind, 1, 1>(p);
+template <TileKind Kind, class Meanwhile>
+void multiply_tiles(const TileProduct& p, int rows, int columns, Meanwhile meanwhile) {
+  if (rows == 2)
+    return columns == 2 ? multiply_tiles<Kind, 2, 2>(p, meanwhile) : multiply_tiles<Kind, 2, 1>(p, meanwhile);
+  return columns == 2 ? multiply_tiles<Kind, 1, 2>(p, meanwhile) : multiply_tiles<Kind, 1, 1>(p, meanwhile);
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, cons
   const std::size_t steps = tile_steps(static_cast<std::size_t>(window_bytes(s.run)));
   const std::int64_t offset = panel.first - s.run.panels[s.task.panel0].first;
   const std::int8_t* b = s.run.weights + panel.offset;
-  TileProduct p{nullptr, batch.row, 0, b, steps, s.run.begin + panel.scales, 0, sums, nullptr, 0};
+  TileProduct p{nullptr, batch.row, 0, b, steps, s.run.begin + panel.scales, 0, sums};
   // The next panel is brought into L2, each pair of tiles a part of it.
   const std::size_t pairs = static_cast<std::size_t>(batch.count + 1) / 2, lines = kTileRows * N;
   const std::size_t each = (lines + pairs - 1) / pairs;
@@ -78,9 +78,8 @@ void run_panel(const QSweep& s, const QFinish& finish, const QPanel& panel, cons
     const std::byte* a = batch.at(s, tiles, batch.first + i);
     p.a = a;
     p.a_low = rows == 2 ? static_cast<std::size_t>(batch.at(s, tiles, batch.first + i + 1) - a) : 0;
-    p.ahead = b + (lines + fetched) * steps * kTileBytes;
-    p.ahead_lines = fetched < lines ? each : 0;
-    multiply_tiles<TileKind::bytes>(p, rows, N);
+    const FetchLines next{b + (lines + fetched) * steps * kTileBytes, fetched < lines ? each : 0};
+    multiply_tiles<TileKind::bytes>(p, rows, N, next);
     for (int r = 0; r < rows; ++r) {
       const std::int64_t tile = batch.first + i + r;
       const std::ptrdiff_t at = tiles.begin(tile) * s.target.step + offset;
