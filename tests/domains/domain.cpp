@@ -1,6 +1,7 @@
 // Axes of choices, and the choices of a call.
 #include "tests/domains/domain.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "backends/ops/activation_body.h"
@@ -34,6 +35,11 @@ Dims Chosen::numbers_in(std::string_view text) {
   const char* const end = text.data() + text.size();
   for (const char* at = text.data(); at < end; ++at) at = std::from_chars(at, end, list.emplace_back()).ptr;
   return list;
+}
+
+std::vector<Axis> narrowed(std::vector<Axis> axes, const std::vector<Axis>& choices) {
+  for (const Axis& choice : choices) *std::ranges::find(axes, choice.name, &Axis::name) = choice;
+  return axes;
 }
 
 const std::vector<Domain>& all_domains() {

@@ -25,6 +25,9 @@ Axis flag(std::string name);
 /// All activations; alpha and beta go with them, and `post` says whether a scale and a shift follow.
 std::vector<Axis> activations();
 
+/// The same axes with other choices for some.
+std::vector<Axis> narrowed(std::vector<Axis> axes, const std::vector<Axis>& choices);
+
 /// What one case has chosen.
 class Chosen {
  public:
@@ -54,7 +57,7 @@ struct Domain {
   std::vector<std::string> fixed = {};
 };
 
-/// Of every fused op.
+/// Of every fused op; a second one of an op has calls that some kernel takes only where they are large.
 const std::vector<Domain>& all_domains();
 
 // A file each.

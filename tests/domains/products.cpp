@@ -144,11 +144,16 @@ std::vector<Domain> product_domains() {
   const std::vector<Special> rounded = {Special::nan, Special::infinite, Special::tiny};
   const Axis batch = words("batch", {"", "", "2", "3,1", "0"});
   const std::vector<Axis> narrow = axes({flag("trans_b"), batch, words("a_type", {"f32", "rounded", "bf16"})});
+  const std::vector<Axis> floats =
+      axes({flag("trans_a"), flag("trans_b"), flag("row_bias"), reals("scale", {1, 1, 0.125, -2}),
+            words("batches", {"|", "|", "2|2", "2|", "|3", "2,1|3", "0|", "1|4", "|0", "5|1", "2,3|1,1", "3|3"})});
+  const std::vector<Axis> many =
+      narrowed(floats, {numbers("trans_a", {0}), numbers("row_bias", {0}), words("batches", {"|", "2|"}),
+                        numbers("m", {64, 97, 290}), numbers("k", {130, 192, 800}), numbers("n", {100, 128, 333}),
+                        numbers("constant", {1})});
   return {
-      {"MatMul",
-       axes({flag("trans_a"), flag("trans_b"), flag("row_bias"), reals("scale", {1, 1, 0.125, -2}),
-             words("batches", {"|", "|", "2|2", "2|", "|3", "2,1|3", "0|", "1|4", "|0", "5|1", "2,3|1,1", "3|3"})}),
-       matmul, all},
+      {"MatMul", floats, matmul, all},
+      {"MatMul", many, matmul, all},
       {"MatMulBf16", narrow, matmul_bf16, all},
       {"MatMulToBf16", narrow, matmul_bf16, all},
       {"QMatMul",

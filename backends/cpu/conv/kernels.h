@@ -15,7 +15,7 @@ namespace modelflow::cpu {
 inline constexpr std::array kConvOps = {&ops::conv_op, &ops::conv_bf16_op, &ops::conv_to_bf16_op,
                                         &ops::conv_transpose_op};
 
-extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_dense_avx512;
+extern const Kernel conv_depthwise_avx512, conv_winograd_avx512, conv_pixels_amx, conv_dense_avx512;
 extern const Kernel conv_depthwise_avx2, conv_winograd_avx2, conv_dense_avx2;
 extern const Kernel conv_bf16_amx, conv_bf16_widened;
 extern const Kernel conv_to_bf16_amx, conv_to_bf16_widened;
@@ -25,6 +25,7 @@ inline constexpr std::array kConvKernels = {
     // Conv
     &conv_depthwise_avx512,
     &conv_winograd_avx512,
+    &conv_pixels_amx,
     &conv_dense_avx512,
     &conv_depthwise_avx2,
     &conv_winograd_avx2,

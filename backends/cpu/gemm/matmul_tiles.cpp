@@ -1,14 +1,10 @@
-// The kernels of MatMul and MatMulBf16 on AMX. Its tiles multiply bfloat16 only: MatMulBf16 rounds to it, MatMul splits
-// every float32 number into three of 8 significant bits, and six of their nine products are computed; the others are
-// below the last bit of the result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype,
-// 2019).
+// The kernels of MatMul and MatMulBf16 on AMX.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/bf16_int8_amx.h"
-#include "backends/cpu/gemm/f32_amx.h"
+#include "backends/cpu/gemm/f32_tiles.h"
 #include "backends/cpu/gemm/kernels.h"
 #include "backends/cpu/gemm/low_precision_problem.h"
 #include "backends/cpu/gemm/matmul_problem.h"
@@ -79,20 +75,6 @@ std::unique_ptr<Implementation> create_bf16(const Call& call, const Target&) {
   return std::make_unique<MatMulBf16Tiles>(call);
 }
 
-/// Fewer rows leave the vector units no time to cut the weights into parts.
-constexpr std::size_t kLeastRows = 48;
-
-/// Whether six products of tiles take less time than AVX-512, in cycles of Emerald Rapids: products at the rate that
-/// tiles have with numbers that are not zero (1.28 times the time), sums that pass through memory, rows and weights cut
-/// into parts, and waking the unit.
-bool tiles_pay(std::size_t rows, std::size_t columns, std::size_t depth) {
-  const auto whole = [](std::size_t n) { return static_cast<double>((n + kTileBlock - 1) / kTileBlock * kTileBlock); };
-  const auto m = static_cast<double>(rows), n = static_cast<double>(columns), k = static_cast<double>(depth);
-  const double vectors = m * n * k / 29;
-  const double tiles = 0.015 * m * whole(columns) * whole(depth) + 1.3 * m * n + 0.5 * m * k + 0.4 * n * k + 12000;
-  return rows >= kLeastRows && tiles < vectors;
-}
-
 class MatMulTiles : public Implementation {
  public:
   MatMulTiles(const Call& call, const Target& target)
@@ -108,29 +90,13 @@ class MatMulTiles : public Implementation {
     if (!finite_ || !tiles_pay(m, p.n, p.k)) return vectors_->run(call);
     auto* y = static_cast<float*>(call.output(0, p.y));
     if (p.n == 0) return;
-    const double bytes = 4.0 * static_cast<double>(p.n) * static_cast<double>(p.k);
-    const ProductExtent extent{m, p.n, p.k, kTileBlock, bytes};
-    F32Gemm g{{m, split_row_bytes(p.k)},
-              p.n,
-              p.k,
-              p.a,
-              nullptr,
-              reinterpret_cast<const float*>(packed_.get()),
-              {y, p.n, p.bias, p.residual, p.residual ? attrs_.residual : ops::Residual::none, activation_},
-              attrs_.scale};
-    // Rows that several tasks read are split once for all of them.
-    std::byte* parts = split_product(extent, call.threads()).panels > 1 ? call.scratch(g.rows.bytes()) : nullptr;
-    g.parts = parts;
-    std::atomic<bool> finite = true;
-    share_product(
-        g.rows, extent, gemm_f32_amx_scratch(g, g.rows.count(), p.n), call,
-        [&](std::size_t begin, std::size_t end) {
-          if (parts && !split_rows_amx(g.rows, p.a, p.k, begin, end, parts)) finite = false;
-        },
-        [&](std::size_t begin, std::size_t end, std::size_t n0, std::size_t n1, std::byte* own) {
-          if (!gemm_f32_amx(g, begin, end, n0, n1, own)) finite = false;
-        });
-    if (!finite) vectors_->run(call);
+    Gemm g;
+    g.m = m, g.n = p.n, g.k = p.k;
+    g.a = p.a, g.b = reinterpret_cast<const float*>(packed_.get()), g.c = y;
+    g.scale = attrs_.scale;
+    g.bias = p.bias, g.residual = p.residual, g.residual_use = attrs_.residual;
+    g.activation = activation_;
+    if (!multiply_on_tiles(g, call)) vectors_->run(call);
   }
 
  private:
@@ -151,8 +117,10 @@ Verdict accepts_f32(const Call& call, const Target& target) {
   const bool trans_b = MatMulAttrs(call).trans_b;
   if (b->dims()[trans_b] < kLeastDepth || b->dims()[1 - trans_b] < kLeastColumns)
     return no("is smaller than a tile", call.in(1).name);
-  const auto least = static_cast<double>(kLeastRows);
-  return rows_of_product(call, least) < least ? no("has few rows", call.in(0).name) : yes();
+  constexpr double kMany = 4096;  // rows of an unknown number
+  const auto rows = static_cast<std::size_t>(rows_of_product(call, kMany));
+  const auto k = static_cast<std::size_t>(b->dims()[trans_b]), n = static_cast<std::size_t>(b->dims()[1 - trans_b]);
+  return tiles_pay(rows, n, k) ? yes() : no("takes AVX-512 less time", call.in(0).name);
 }
 
 /// Six products at 16 times the rate of float32.
