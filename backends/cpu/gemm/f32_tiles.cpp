@@ -15,7 +15,7 @@ namespace modelflow::cpu {
 // core takes more from tiles (60 %) than from vectors (30 %), so that a small gain is none.
 bool tiles_pay(std::size_t rows, std::size_t columns, std::size_t depth) {
   constexpr std::size_t kLeastRows = 48;  // fewer leave the vector units no time to cut the weights into parts
-  constexpr double kLeastGain = 1.2;
+  constexpr double kLeastGain = 1.3;
   const auto whole = [](std::size_t n) { return static_cast<double>((n + kTileBlock - 1) / kTileBlock * kTileBlock); };
   const auto m = static_cast<double>(rows), n = static_cast<double>(columns), k = static_cast<double>(depth);
   const double vectors = m * n * k / 29;
