@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
+
+#include "backends/floats.h"
 
 namespace modelflow::ops {
 namespace {
@@ -53,6 +56,20 @@ TEST(TransposedPhases, GroupsHaveEveryResultOnceAndAreFewEnoughForKernels) {
                 << kernel << " " << stride << " " << pad << " " << behind << ", inputs " << inputs;
           }
         }
+}
+
+/// Windows of 2 x 2, one weight of which is not finite, in three types.
+TEST(TransposedPhases, WeightsThatOverlapAreFinite) {
+  const TransposedWindows apart{{2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}}, overlap{{2, 2}, {1, 1}, {0, 0, 0, 0}, {0, 0}};
+  for (const float number : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), 1.0F})
+    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+      const std::vector<float> weights = {1, 2, 3, number};
+      const Tensor w = in_type(Tensor::of<float>({1, 1, 2, 2}, weights), type);
+      const Operand operand{"w", type, Shape::of(w.dims()), &w};
+      EXPECT_TRUE(accepts_phases(apart, operand));
+      EXPECT_EQ(static_cast<bool>(accepts_phases(overlap, operand)), number == 1);
+      EXPECT_FALSE(accepts_phases({{2, 2}, {1 << 16, 2}, {0, 0, 0, 0}, {0, 0}}, operand));
+    }
 }
 
 }  // namespace
