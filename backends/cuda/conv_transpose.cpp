@@ -1,13 +1,15 @@
-// ConvTranspose on a GPU: windows that do not overlap, so a product of pixels by weights, which are laid out for the
-// device once, when the session is made.
+// ConvTranspose on a GPU, over one to three axes: results are sorted by the pixels that they are made of, and weights
+// laid out for the device once, when the session is made.
+#include <algorithm>
+#include <array>
+
 #include "backends/call_attrs.h"
-#include "backends/cuda/epilogue.h"
 #include "backends/cuda/filters.h"
 #include "backends/cuda/invocation.h"
 #include "backends/cuda/kernels.h"
 #include "backends/cuda/places.h"
 #include "backends/cuda/work.h"
-#include "backends/ops/transposed_windows.h"
+#include "backends/ops/transposed_phases.h"
 
 namespace modelflow::cuda {
 namespace {
@@ -16,6 +18,33 @@ constexpr const char* kOp = "ConvTranspose";
 
 [[noreturn]] void fail(const char* why) { throw Error(ErrorKind::invalid_input, std::string(kOp) + ": " + why); }
 
+std::int32_t small(std::size_t number) { return static_cast<std::int32_t>(number); }
+
+/// An axis of the windows, and its results as they are sorted.
+struct SortedAxis {
+  ops::WindowAxis window;
+  std::vector<ops::PhaseGroup> groups = ops::phase_groups(window);
+
+  /// Over so many inputs.
+  TransposedAxis over(std::int64_t in) const {
+    TransposedAxis axis = {};
+    axis.in = in, axis.out = window.extent(static_cast<std::size_t>(in));
+    if (axis.out < 0) fail("the pads are larger than the result");
+    axis.kernel = small(window.kernel), axis.stride = small(window.stride), axis.groups = small(groups.size());
+    std::ranges::transform(groups, axis.group, [&](const ops::PhaseGroup& group) -> TransposedGroup {
+      const ops::Phase& phase = group.first;
+      const std::size_t places = ops::places(static_cast<std::size_t>(axis.out), phase.r, window.stride);
+      return {static_cast<std::int64_t>(places),
+              phase.shift,
+              small(phase.r),
+              small(group.size),
+              small(phase.taps),
+              small(phase.nearest)};
+    });
+    return axis;
+  }
+};
+
 class ConvTranspose : public Implementation {
  public:
   ConvTranspose(const Call& call, const DeviceLibrary& library, const Target& target)
@@ -23,8 +52,13 @@ class ConvTranspose : public Implementation {
         target_(target),
         has_bias_(CallAttrs(call).flag("has_bias")),
         activation_(activation_of(call)),
-        weights_(call.in(1).constant->dims()),
-        w_(uploaded(library, turned(*call.in(1).constant, true))) {}
+        channels_(call.in(1).constant->dims()[0]),
+        filters_(call.in(1).constant->dims()[1]),
+        first_(axes_.size() - (call.in(1).constant->rank() - 2)),
+        w_(uploaded(library, turned(*call.in(1).constant, true))) {
+    const ops::TransposedWindows windows = ops::transposed_windows(call);
+    for (std::size_t i = 0; i < windows.axes(); ++i) axes_[first_ + i] = {ops::window_axis(windows, i)};
+  }
 
   void run(Invocation& call) const override {
     if (call.inputs() != (has_bias_ ? 3U : 2U)) fail("wrong number of inputs");
@@ -35,7 +69,7 @@ class ConvTranspose : public Implementation {
     c.epilogue.activation = activation_;
     if (has_bias_) {
       const View bias = call.input(2);
-      if (bias.dims.size() != 1 || bias.dims[0] != weights_[1]) fail("bias does not fit the result");
+      if (bias.dims.size() != 1 || bias.dims[0] != filters_) fail("bias does not fit the result");
       c.epilogue.bias = bias.data;
     }
     c.x = call.input(0).data;
@@ -43,35 +77,39 @@ class ConvTranspose : public Implementation {
     c.y = call.output(0, y);
     if (element_count(y) == 0) return;
     c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores;
-    c.large = large_tiles(c.pixels, element_count(std::span(weights_).subspan(1)), 1, target_);
+    c.large = large_tiles(c);
     check(kOp, library_.conv_transpose(c, call.stream()));
   }
 
  private:
   /// Geometry from x; one axis is an image of one row, two are one plane of a volume.
   Dims read(std::span<const std::int64_t> x, ConvTransposeLaunch& c) const {
-    if (x.size() != weights_.size()) fail("x is not of the rank of the weights");
-    if (x.back() != weights_[0]) fail("x has other channels than the weights");
+    if (x.size() != axes_.size() - first_ + 2) fail("x is not of the rank of the weights");
+    if (x.back() != channels_) fail("x has other channels than the weights");
+    c.batch = x[0], c.channels = static_cast<std::int32_t>(channels_), c.filters = static_cast<std::int32_t>(filters_);
     Dims y(x.begin(), x.end());
-    for (std::size_t i = 2; i < weights_.size(); ++i) y[i - 1] *= weights_[i];
-    y.back() = weights_[1];
-    const auto small = [](std::int64_t number) { return static_cast<std::int32_t>(number); };
-    c.pixels = element_count(x.first(x.size() - 1));
-    c.width = x[x.size() - 2];
-    c.height = x.size() > 4 ? x[x.size() - 3] : 1;
-    c.channels = small(weights_[0]), c.filters = small(weights_[1]);
-    const auto kernel = [&](std::size_t from_last) {
-      return small(weights_.size() >= 2 + from_last ? weights_[weights_.size() - from_last] : 1);
-    };
-    c.kernel_d = kernel(3), c.kernel_h = kernel(2), c.kernel_w = kernel(1);
+    y.back() = filters_;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      c.axis[i] = axes_[i].over(i < first_ ? 1 : x[i - first_ + 1]);
+      if (i >= first_) y[i - first_ + 1] = c.axis[i].out;
+    }
     return y;
+  }
+
+  /// Whether there are enough tiles of 128 x 128 for all multiprocessors.
+  bool large_tiles(const ConvTransposeLaunch& c) const {
+    std::int64_t tiles = 0;
+    for (int i = 0; i < parts_of(c); ++i) tiles += tiles_of(c, part_of(c, i), 128, 128);
+    return tiles >= target_.cores;
   }
 
   const DeviceLibrary& library_;
   Target target_;
   bool has_bias_;
   ActivationSpec activation_;
-  Dims weights_;
+  std::int64_t channels_, filters_;
+  std::array<SortedAxis, 3> axes_;
+  std::size_t first_;  ///< of them that x has
   DeviceMemory w_;
 };
 
@@ -82,10 +120,14 @@ Verdict accepts(const Call& call, const Target&) {
   if (w.constant->rank() < 3 || w.constant->rank() > 5)
     return no("has " + std::to_string(w.constant->rank()) + " axes, not 3 to 5", w.name);
   if (w.constant->elements() == 0) return no("weights are empty", w.name);
-  if (!ops::transposed_windows(call).apart()) return no("the windows overlap or are padded", w.name);
-  constexpr std::int64_t kMost = 1 << 20;  // tiles of results lie along an axis of the grid that ends there
-  const bool many = element_count(std::span(w.constant->dims()).subspan(1)) > kMost || w.constant->dims()[0] > kMost;
-  return many ? no("weights are too many", w.name) : yes();
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // counted in 32 bits, as the results of one pixel
+  if (w.constant->elements() > kMost) return no("weights are too many", w.name);
+  const ops::TransposedWindows windows = ops::transposed_windows(call);
+  if (Verdict verdict = windows.check(); !verdict) return verdict;
+  if (Verdict verdict = ops::accepts_phases(windows, w); !verdict) return verdict;
+  std::int64_t filters = kMost;
+  for (const std::int64_t stride : windows.strides) filters /= stride;
+  return w.constant->dims()[1] <= filters ? yes() : no("the strides are too large");
 }
 
 }  // namespace

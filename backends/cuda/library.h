@@ -14,6 +14,7 @@
 #include "backends/cuda/launches/products.h"
 #include "backends/cuda/launches/recurrent.h"
 #include "backends/cuda/launches/rows.h"
+#include "backends/cuda/launches/transposed.h"
 #include "modelflow/error.h"
 
 namespace modelflow::cuda {

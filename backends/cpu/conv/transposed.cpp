@@ -5,7 +5,6 @@
 #include "backends/cpu/conv/transposed.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/conv/kernels.h"
@@ -13,7 +12,6 @@
 #include "backends/cpu/frame/share.h"
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/f32.h"
-#include "backends/ops/transposed_windows.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -149,13 +147,7 @@ Verdict accepts(const Call& call, const Target&) {
   if (!w.known() || w.rank() < 3 || w.rank() > 5) return no("is not [C, M, extents of the window]", call.in(1).name);
   const ops::TransposedWindows windows = ops::transposed_windows(call);
   if (Verdict v = windows.check(); !v) return v;
-  if (windows.apart()) return yes();
-  // Border pixels are multiplied with zeros beside them.
-  if (!std::ranges::all_of(call.in(1).constant->as<float>(), [](float weight) { return std::isfinite(weight); }))
-    return no("holds a number that is not finite", call.in(1).name);
-  std::int64_t phases = 1 << 16;  // each has weights of its own
-  for (const std::int64_t stride : windows.strides) phases /= stride;
-  return phases > 0 ? yes() : no("the strides are too large");
+  return ops::accepts_phases(windows, call.in(1));
 }
 
 std::unique_ptr<Implementation> make(const Call& call, const Target& target, const F32Code& code) {

@@ -6,7 +6,6 @@
 
 #include "backends/call_attrs.h"
 #include "backends/cpu/frame/share.h"
-#include "backends/ops/transposed_windows.h"
 
 namespace modelflow::cpu {
 namespace {
@@ -20,7 +19,7 @@ ConvTransposeNode::ConvTransposeNode(const Call& call) : activation(activation_o
   const ops::TransposedWindows windows = ops::transposed_windows(call);
   axes = windows.axes(), channels = size(w[0]), m = size(w[1]);
   for (std::size_t i = 0; i < axes; ++i) {
-    axis[i + 3 - axes] = {size(windows.kernel[i]), size(windows.strides[i]), size(windows.pads[i]), windows.more(i)};
+    axis[i + 3 - axes] = ops::window_axis(windows, i);
     for (const std::int64_t part : {windows.strides[i], windows.pads[i], windows.more(i)})
       layout += " " + std::to_string(part);
   }

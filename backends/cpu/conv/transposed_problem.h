@@ -4,10 +4,12 @@
 #include <array>
 
 #include "backends/activation.h"
-#include "backends/cpu/conv/phases.h"
+#include "backends/ops/transposed_phases.h"
 #include "modelflow/kernel.h"
 
 namespace modelflow::cpu {
+
+using ops::Phase, ops::PhaseGroup, ops::WindowAxis, ops::phase_groups, ops::places;
 
 /// Extents as memory counts them, and places that may lie in front of it.
 constexpr std::size_t size(std::int64_t n) { return static_cast<std::size_t>(n); }

@@ -9,6 +9,7 @@
 #include "backends/cuda/launches/products.h"
 #include "backends/cuda/launches/recurrent.h"
 #include "backends/cuda/launches/rows.h"
+#include "backends/cuda/launches/transposed.h"
 
 namespace modelflow::cuda {
 

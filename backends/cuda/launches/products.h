@@ -70,18 +70,4 @@ struct ConvLaunch {
   EpilogueLaunch epilogue;   ///< the residual lies as y does
 };
 
-/// y = epilogue(transposed conv(x, w)) over images of `width` pixels a row and `height` rows a plane, channels last,
-/// whose windows do not overlap: each pixel becomes kernel_d x kernel_h x kernel_w. Weights lie as [plane, row, column,
-/// filter, channel].
-struct ConvTransposeLaunch {
-  Number number;
-  std::int64_t pixels, height, width;
-  std::int32_t channels, filters, kernel_d, kernel_h, kernel_w;
-  const void *x, *w;
-  void* y;
-  bool tensor_cores, large;     ///< as in MatMulLaunch
-  bool wide_x, wide_w, wide_y;  ///< may be moved 16 bytes at a time; the launcher sets them
-  EpilogueLaunch epilogue;      ///< without a residual
-};
-
 }  // namespace modelflow::cuda

@@ -1,11 +1,13 @@
-// Which inputs the results of a transposed convolution are made of, along one axis.
+// Which inputs the results of a transposed convolution are made of, along one axis, for kernels of all devices.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-namespace modelflow::cpu {
+#include "backends/ops/transposed_windows.h"
+
+namespace modelflow::ops {
 
 /// The results at stride * v + r for v = 0, 1, ..., with one r, which see the same taps of the window: x[v + shift + i]
 /// for i < taps, tap(i) being what it is multiplied by.
@@ -28,17 +30,26 @@ struct WindowAxis {
   }
 };
 
+/// Axis `i` of windows that are checked.
+WindowAxis window_axis(const TransposedWindows& windows, std::size_t i);
+
 /// Neighbouring phases with the same inputs and, whatever the extent, as many results each.
 struct PhaseGroup {
   Phase first;
   std::size_t size;
 };
 
+/// Not more than four: along r the nearest tap begins anew once, the number of taps falls once, and so does that of
+/// results.
 std::vector<PhaseGroup> phase_groups(const WindowAxis& axis);
+
+/// A no for windows that overlap where results cannot be sorted so: phases are too many, or a weight is not finite,
+/// which zeros beside the border would make NaN of.
+Verdict accepts_phases(const TransposedWindows& windows, const Operand& w);
 
 /// How many places stride * v + r there are below `extent`.
 constexpr std::size_t places(std::size_t extent, std::size_t r, std::size_t stride) {
   return extent > r ? (extent - r + stride - 1) / stride : 0;
 }
 
-}  // namespace modelflow::cpu
+}  // namespace modelflow::ops

@@ -1,7 +1,17 @@
 // Sorts the results of a transposed convolution by the inputs that they are made of.
-#include "backends/cpu/conv/phases.h"
+#include "backends/ops/transposed_phases.h"
 
-namespace modelflow::cpu {
+#include <algorithm>
+#include <cmath>
+
+#include "src/core/half.h"
+
+namespace modelflow::ops {
+
+WindowAxis window_axis(const TransposedWindows& windows, std::size_t i) {
+  const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+  return {size(windows.kernel[i]), size(windows.strides[i]), size(windows.pads[i]), windows.more(i)};
+}
 
 Phase WindowAxis::phase(std::size_t r) const {
   const std::size_t nearest = (pad + r) % stride;
@@ -24,4 +34,14 @@ std::vector<PhaseGroup> phase_groups(const WindowAxis& axis) {
   return groups;
 }
 
-}  // namespace modelflow::cpu
+Verdict accepts_phases(const TransposedWindows& windows, const Operand& w) {
+  if (windows.apart()) return yes();
+  const Tensor numbers = in_float32(*w.constant);
+  if (!std::ranges::all_of(numbers.as<float>(), [](float weight) { return std::isfinite(weight); }))
+    return no("holds a number that is not finite", w.name);
+  std::int64_t phases = 1 << 16;
+  for (const std::int64_t stride : windows.strides) phases /= stride;
+  return phases > 0 ? yes() : no("the strides are too large");
+}
+
+}  // namespace modelflow::ops
