@@ -12,6 +12,7 @@
 #include "src/onnx/corrections.h"
 #include "src/onnx/derived.h"
 #include "src/onnx/extent_text.h"
+#include "src/onnx/floor.h"
 #include "src/onnx/held_dims.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
@@ -26,11 +27,18 @@ namespace {
 
 constexpr int kMaxCallDepth = 16;  // deeper calls stay untyped
 
+/// Anything but an unknown extent, or one that only has a name.
+bool says_more(const Dim& dim) {
+  return !dim.unknown() && !has_open_quotient(dim) &&
+         std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with(kUnnamed); });
+}
+
 // Which of two facts about one dim to keep: what the file says of a value counts where inference says nothing. Files
 // are wrong where somebody gave an input a symbol and left the numbers behind it, or made them up; runtimes take no
-// notice. `keep_numbers`: both were inferred.
+// notice. Of a quotient that is a floor for all but small numbers only, the word of the file counts as well.
+// `keep_numbers`: both were inferred.
 Dim merged(const Dim& old, const Dim& found, bool keep_numbers) {
-  if (found.unknown()) return old;
+  if (found.unknown() || (has_open_quotient(found) && says_more(old))) return old;
   return keep_numbers && old.known() ? old : found;
 }
 
