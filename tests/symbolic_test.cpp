@@ -365,6 +365,25 @@ TEST_F(Symbolic, Windows) {
         }
 }
 
+/// Counts of an exporter for what stands behind a convolution: places along it, which ONNX divides towards 0.
+const std::string kCounted =
+    "(float[1,1,$n] x) => (float[] y) <float[1,1,3] w = {1, 2, 3}, int64 i = {2}, int64 one = {1}, int64 two = {2}, "
+    "int64 zero = {0}> { s = Shape(x) n = Gather(s, i) t = Sub(n, one) q = Div(t, two) r = Range(zero, q, one) "
+    "p = Cast<to = 1>(r) ";
+
+TEST_F(Symbolic, PlacesBehindAConvolution) {
+  const std::string with_one = kCounted + "c = Conv<strides = [2]>(x, w) y = Add(c, p) }";
+  check(kCounted + "y = Neg(p) }");
+  check(with_one);
+  check(kCounted + "z = ConstantOfShape(q) y = Neg(p) }");
+  Model alone = parsed(with(kCounted + "y = Neg(p) }", "n", ""), 18), behind = parsed(with(with_one, "n", ""), 18);
+  infer_types(alone);
+  infer_types(behind);
+  EXPECT_EQ(alone.graph().outputs()[0]->shape().str(), "[modelflow_quotient_n_m1_by2]");
+  EXPECT_EQ(behind.graph().find("r")->shape().str(), "[modelflow_floor_n_p1_by2 - 1]");
+  EXPECT_EQ(behind.graph().outputs()[0]->shape().str(), "[1,1,modelflow_floor_n_p1_by2 - 1]");
+}
+
 /// A computed -1 is read as the rest, which nobody may take for the extent.
 TEST_F(Symbolic, QuotientsBelowZeroAsTargets) {
   least_decided_ = 0;
