@@ -34,6 +34,16 @@ TEST(Infer, FloorsOfEqualQuotientsAreEqual) {
   EXPECT_EQ(Dim::parse(floor_div(odd, 2).str()), floor_div(odd, 2));
 }
 
+TEST(Infer, WhatAFileSaysOfQuotientsCounts) {
+  const std::string head =
+      "(float[n,2] x) => (float[] y) <int64 zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] w = {2}";
+  const std::string tail =
+      "> { s = Shape<start = 0, end = 1>(x) t = Sub(s, one) q = Div(t, two) p = Add(q, one) "
+      "d = Concat<axis = 0>(p, w) r = ConstantOfShape(d) y = Neg(r) }";
+  EXPECT_EQ(inferred(head + tail, "r"), "float32[modelflow_quotient_n_m1_by2 + 1,2]");
+  EXPECT_EQ(inferred(head + ", float[m,2] r" + tail, "r"), "float32[m,2]");
+}
+
 TEST(Infer, WindowsOverSymbols) {
   const std::string weights = "float[8,3,1,1] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}";
   EXPECT_EQ(

@@ -67,10 +67,19 @@ class Meanings {
       for (std::int64_t b = 0; b <= kMost; ++b) {
         const std::int64_t value = dim.evaluate({{"n", a}, {"m", b}}).value();
         EXPECT_TRUE(agrees(at_least_zero(dim), {a, b}, std::max<std::int64_t>(value, 0))) << dim.str();
+        for (const std::int64_t add : {-3, -1, 2}) {
+          const Dim twice = at_least_zero(at_least_zero(dim) + add);
+          EXPECT_TRUE(agrees(twice, {a, b}, std::max<std::int64_t>(std::max<std::int64_t>(value, 0) + add, 0)))
+              << dim.str() << ": " << twice.str();
+        }
         for (std::int64_t by = 2; by <= 4; ++by) {
           const Dim floor = floor_div(dim, by);
           const std::int64_t down = (value + 100 * by) / by - 100;
           EXPECT_TRUE(floor.unknown() || agrees(floor, {a, b}, down)) << floor.str();
+          const Dim quotient = truncated_div(dim, by), less = at_least_zero(quotient - 1);
+          EXPECT_TRUE(quotient.unknown() || agrees(quotient, {a, b}, value / by)) << quotient.str();
+          EXPECT_TRUE(quotient.unknown() || agrees(less, {a, b}, std::max<std::int64_t>(value / by - 1, 0)))
+              << less.str();
         }
       }
   }
@@ -356,6 +365,35 @@ TEST_F(Symbolic, Windows) {
         }
 }
 
+/// Counts of an exporter for what stands behind a convolution: places along it, which ONNX divides towards 0.
+const std::string kCounted =
+    "(float[1,1,$n] x) => (float[] y) <float[1,1,3] w = {1, 2, 3}, int64 i = {2}, int64 one = {1}, int64 two = {2}, "
+    "int64 zero = {0}> { s = Shape(x) n = Gather(s, i) t = Sub(n, one) q = Div(t, two) r = Range(zero, q, one) "
+    "p = Cast<to = 1>(r) ";
+
+TEST_F(Symbolic, PlacesBehindAConvolution) {
+  const std::string with_one = kCounted + "c = Conv<strides = [2]>(x, w) y = Add(c, p) }";
+  check(kCounted + "y = Neg(p) }");
+  check(with_one);
+  check(kCounted + "z = ConstantOfShape(q) y = Neg(p) }");
+  Model alone = parsed(with(kCounted + "y = Neg(p) }", "n", ""), 18), behind = parsed(with(with_one, "n", ""), 18);
+  infer_types(alone);
+  infer_types(behind);
+  EXPECT_EQ(alone.graph().outputs()[0]->shape().str(), "[modelflow_quotient_n_m1_by2]");
+  EXPECT_EQ(behind.graph().find("r")->shape().str(), "[modelflow_floor_n_p1_by2 - 1]");
+  EXPECT_EQ(behind.graph().outputs()[0]->shape().str(), "[1,1,modelflow_floor_n_p1_by2 - 1]");
+}
+
+/// A computed -1 is read as the rest, which nobody may take for the extent.
+TEST_F(Symbolic, QuotientsBelowZeroAsTargets) {
+  least_decided_ = 0;
+  const std::string head =
+      "(float[$n] x) => (float[] y) <int64[1] one = {1}, int64[1] two = {2}> { n = Shape(x) t = Sub(n, one) "
+      "u = Div(t, two) d = Sub(u, one) ";
+  check(head + "y = Reshape(x, d) }");
+  check(head + "y = Expand(x, d) }");
+}
+
 /// No window of two begins behind the last pixel, so that none is dropped.
 TEST(Windows, OfWhichNoneIsDroppedAreCountedOverSymbols) {
   Model model = parsed(
@@ -425,6 +463,9 @@ TEST_F(Symbolic, Arithmetic) {
                            "t = Mul(n, four) d = Div(t, two)",
                            "d = Mod(n, two)",
                            "d = Mul(n, m)",
+                           "t = Sub(n, one) d = Div(t, two)",
+                           "t = Add(n, less) u = Div(t, four) d = Add(u, one)",
+                           "t = Add(n, less) u = Div(t, four) v = Sub(u, one) d = Max(v, zero)",
                            "t = Cast<to = 6>(n) u = Add(t, t) d = Cast<to = 7>(u)",
                            "t = Cast<to = 9>(n) d = Cast<to = 7>(t)",
                            "t = Cast<to = 9>(four) d = Cast<to = 7>(t)",

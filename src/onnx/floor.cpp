@@ -12,6 +12,8 @@
 namespace modelflow {
 namespace {
 
+constexpr std::string_view kTruncated = "quotient";  // the function of such symbols
+
 std::int64_t floor_of(std::int64_t value, std::int64_t divisor) {
   const std::int64_t quotient = value / divisor;
   return quotient * divisor > value ? quotient - 1 : quotient;
@@ -64,6 +66,19 @@ Dim divided_terms(const Dim& dim, std::int64_t divisor) {
   return total;
 }
 
+/// max(dim, 0) where dim is max(x, 0) + rest and one of the two bounds decides: max(x + rest, 0) where the rest is
+/// never above 0. Unknown where there is no such bound.
+Dim joined_bounds(const Dim& dim) {
+  for (const std::string& symbol : dim.symbols()) {
+    const auto bounded = bounded_by(symbol);
+    const Dim rest = dim - Dim::symbol(symbol);
+    if (!bounded || std::ranges::count(rest.symbols(), symbol) > 0) continue;
+    if (never_negative(Dim(0) - rest)) return at_least_zero(*bounded + rest);
+    if (never_negative(Dim(0) - rest - *bounded)) return at_least_zero(rest);
+  }
+  return {};
+}
+
 }  // namespace
 
 Dim floor_div(const Dim& dim, std::int64_t divisor) {
@@ -91,11 +106,33 @@ Dim ceil_div(const Dim& dim, std::int64_t divisor) {
   return divisor > 0 ? floor_div(dim + Dim(divisor - 1), divisor) : Dim();
 }
 
+Dim truncated_div(const Dim& dim, std::int64_t divisor) {
+  if (dim.unknown() || divisor <= 0) return {};
+  if (const Dim floor = floor_div(dim, divisor); never_negative(dim) || never_negative(floor)) return floor;
+  if (!never_negative(dim + Dim(divisor - 1))) return {};
+  return derived_symbol(kTruncated, dim, "_by" + std::to_string(divisor));
+}
+
+std::optional<Dim> bounded_by(std::string_view symbol) {
+  if (auto bounded = derived_from(symbol, "pos", "")) return bounded;
+  const std::int64_t divisor = number_behind(std::string(symbol), "_by");
+  const auto dividend = divisor > 1 ? derived_from(symbol, kTruncated, "_by" + std::to_string(divisor)) : std::nullopt;
+  return dividend ? std::optional(floor_div(*dividend, divisor)) : std::nullopt;
+}
+
+bool has_open_quotient(const Dim& dim) {
+  const std::string start = std::string(kDerived) + std::string(kTruncated) + "_";
+  return std::ranges::any_of(dim.symbols(), [&](const std::string& symbol) { return symbol.starts_with(start); });
+}
+
+bool may_be_wild(const Dim& dim) { return has_open_quotient(dim) && !never_negative(dim); }
+
 Dim at_least_zero(const Dim& dim) {
   if (dim.unknown() || never_negative(dim)) return dim;
   const Dim turned = Dim(0) - dim;
   if (turned.unknown()) return {};
   if (never_negative(turned)) return 0;
+  if (Dim joined = joined_bounds(dim); !joined.unknown()) return joined;
   // One of the two is written with a minus in front: both are told by the other's symbol, or neither could be compared.
   return dim.str().starts_with('-') ? dim + derived_symbol("pos", turned) : derived_symbol("pos", dim);
 }

@@ -12,6 +12,7 @@
 #include "src/onnx/corrections.h"
 #include "src/onnx/derived.h"
 #include "src/onnx/extent_text.h"
+#include "src/onnx/floor.h"
 #include "src/onnx/held_dims.h"
 #include "src/onnx/infer_context.h"
 #include "src/onnx/infer_node.h"
@@ -26,11 +27,18 @@ namespace {
 
 constexpr int kMaxCallDepth = 16;  // deeper calls stay untyped
 
+/// Anything but an unknown extent, or one that only has a name.
+bool says_more(const Dim& dim) {
+  return !dim.unknown() && !has_open_quotient(dim) &&
+         std::ranges::none_of(dim.symbols(), [](const std::string& symbol) { return symbol.starts_with(kUnnamed); });
+}
+
 // Which of two facts about one dim to keep: what the file says of a value counts where inference says nothing. Files
 // are wrong where somebody gave an input a symbol and left the numbers behind it, or made them up; runtimes take no
-// notice. `keep_numbers`: both were inferred.
+// notice. Of a quotient that is a floor for all but small numbers only, the word of the file counts as well.
+// `keep_numbers`: both were inferred.
 Dim merged(const Dim& old, const Dim& found, bool keep_numbers) {
-  if (found.unknown()) return old;
+  if (found.unknown() || (has_open_quotient(found) && says_more(old))) return old;
   return keep_numbers && old.known() ? old : found;
 }
 
@@ -143,8 +151,9 @@ bool merge_type(Type& type, const Type& found, bool declared) {
 }
 
 void Inference::settle(Type& type) const {
-  if (model_.settled.empty() || !type.is_tensor()) return;
-  change_dims(type, [&](const Dim& dim) { return settled_extent(dim, model_.settled); });
+  if (!type.is_tensor()) return;
+  if (!model_.settled.empty()) change_dims(type, [&](const Dim& dim) { return settled_extent(dim, model_.settled); });
+  if (!bounds_.empty()) change_dims(type, [&](const Dim& dim) { return bounds_.without(dim); });
 }
 
 bool Inference::run(Node& node) {
@@ -264,19 +273,26 @@ std::vector<Type> Inference::infer_function(const Node& node, const Function& fu
 
 bool infer_types(Node& node, const Model& model) { return Inference(model).run(node); }
 
-// Unknown extents get a symbol each, so that "the same unknown" can be told from "another unknown" (residuals of models
-// whose inputs are all -1). The writer keeps the declared types of inputs and outputs.
-void infer_types(Model& model) {
-  Inference inference(model);
-  inference.name_unknown();
-  inference.run(model.graph());
+namespace {
+
+// A convolution may stand behind what is bounded because of the same extent: it is told in a second sweep.
+void sweep(Model& model, bool only_open) {
+  for (const bool last : {false, true}) {
+    Inference inference(model);
+    inference.name_unknown();
+    if (only_open) inference.only_open();
+    inference.drop_bounds(NeedlessBounds(model.graph()));
+    inference.run(model.graph());
+    if (last || !NeedlessBounds(model.graph()).stand_in(model.graph())) return;
+  }
 }
 
-void refresh_types(Model& model) {
-  Inference inference(model);
-  inference.name_unknown();
-  inference.only_open();
-  inference.run(model.graph());
-}
+}  // namespace
+
+// Unknown extents get a symbol each, so that "the same unknown" can be told from "another unknown" (residuals of models
+// whose inputs are all -1). The writer keeps the declared types of inputs and outputs.
+void infer_types(Model& model) { sweep(model, false); }
+
+void refresh_types(Model& model) { sweep(model, true); }
 
 }  // namespace modelflow

@@ -4,9 +4,11 @@
 #include <map>
 #include <memory>
 #include <unordered_set>
+#include <utility>
 
 #include "modelflow/model.h"
 #include "modelflow/shape_values.h"
+#include "src/onnx/needless_bounds.h"
 
 namespace modelflow {
 
@@ -22,6 +24,8 @@ class Inference {
   void name_unknown() { naming_ = true; }
   /// From now on nodes of which everything is told are passed over.
   void only_open() { only_open_ = true; }
+  /// From now on these bounds are none.
+  void drop_bounds(NeedlessBounds bounds) { bounds_ = std::move(bounds); }
   /// Infers the outputs of one node; true when something became known.
   bool run(Node& node);
   void run(Graph& graph);
@@ -31,7 +35,7 @@ class Inference {
   const std::string& contradiction() const { return contradiction_; }
 
  private:
-  /// Numbers in place of the symbols that the model has numbers for.
+  /// Numbers in place of the symbols that the model has numbers for, extents in place of bounds that are none.
   void settle(Type& type) const;
   std::vector<Type> infer(Node& node);
   std::vector<Type> infer_standard(Node& node);
@@ -43,6 +47,7 @@ class Inference {
   int depth_;  // of local function calls
   bool naming_ = false, only_open_ = false;
   ShapeValues values_;
+  NeedlessBounds bounds_;
   std::string contradiction_;
   std::unordered_set<const Graph*> visited_;  // subgraphs that the schema function of their node has run
   friend class SubgraphInference;

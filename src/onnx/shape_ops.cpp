@@ -215,8 +215,7 @@ Result divide(const ShapeArgs& args) {
   return elementwise(args, [&](const Dim& a, const Dim& b) {
     if (b.known() && b.value() == 0) return Dim();
     Dim exact = a.divided_by(b);
-    if (!exact.unknown() || !whole || !b.known() || b.value() < 0 || !never_negative(a)) return exact;
-    return floor_div(a, b.value());
+    return exact.unknown() && whole && b.known() && b.value() > 0 ? truncated_div(a, b.value()) : exact;
   });
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/onnx/derived.h"
+#include "src/onnx/floor.h"
 #include "src/onnx/symbolic_broadcast.h"
 #include "src/onnx/symbolic_parts.h"
 #include "src/onnx/symbolic_windows.h"
@@ -47,9 +48,9 @@ Shape reshape(const Node& node, ShapeValues& values) {
     bool is_wild = dim.known() && dim.value() < 0;
     if (is_wild) wild = i;
     // A computed extent that comes out as 0 is read as "the same as in x", which a -1 makes fit. If x is empty then, so
-    // is the result, and all that may differ is the extents that it has besides.
+    // is the result, and all that may differ is the extents that it has besides. A computed -1 is a wild one.
     const bool told = zero_is_zero || !open || dim.known() || empty_with(x, dim);
-    if (!told) dim = {};
+    if (!told || may_be_wild(dim)) dim = {};
     if (!is_wild && !copy) rest = rest * dim;
     dims.push_back(is_wild ? Dim() : dim);
   }

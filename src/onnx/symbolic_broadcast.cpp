@@ -48,7 +48,7 @@ Shape expand_shape(const Node& node, ShapeValues& values) {
   if (const DimList* known = values.of(shape)) {
     DimList target = *known;
     for (Dim& dim : target)
-      if (dim.known() && dim.value() < 0) dim = {};
+      if ((dim.known() && dim.value() < 0) || may_be_wild(dim)) dim = {};
     return broadcast(x->shape(), Shape(std::move(target)));
   }
   const auto rank = shape->shape().has_rank() && shape->shape().rank() == 1 ? shape->shape()[0].number() : std::nullopt;
