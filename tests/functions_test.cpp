@@ -11,8 +11,8 @@
 namespace modelflow {
 namespace {
 
-using modelflow::Activation;
 using cpu::VectorCode;
+using modelflow::Activation;
 
 std::vector<const VectorCode*> compiled() {
   std::vector<const VectorCode*> all = {&cpu::vector_code_any};

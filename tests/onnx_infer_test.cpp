@@ -42,6 +42,17 @@ TEST(Infer, WhatAFileSaysOfQuotientsCounts) {
       "d = Concat<axis = 0>(p, w) r = ConstantOfShape(d) y = Neg(r) }";
   EXPECT_EQ(inferred(head + tail, "r"), "float32[modelflow_quotient_n_m1_by2 + 1,2]");
   EXPECT_EQ(inferred(head + ", float[m,2] r" + tail, "r"), "float32[m,2]");
+  EXPECT_EQ(inferred(head + ", float[8,2] r" + tail, "r"), "float32[modelflow_quotient_n_m1_by2 + 1,2]");
+}
+
+TEST(Infer, WhatAFileSaysOfAConvolutionBoundsNothingElse) {
+  const auto text = [](const std::string& told) {
+    return "(float[1,1,n] x) => (float[] y) <float[1,1,3] k = {1, 2, 3}, int64[1] five = {5}, int64[1] axis = {2}, "
+           "int64[1] big = {9223372036854775807}" +
+           told + "> { u = Slice(x, five, big, axis) c = Conv(x, k) r = Neg(c) y = Neg(u) }";
+  };
+  EXPECT_EQ(inferred(text(""), "u"), "float32[1,1,modelflow_pos_n_m5]");
+  EXPECT_EQ(inferred(text(", float[1,1,\"n - 5\"] c"), "u"), "float32[1,1,modelflow_pos_n_m5]");
 }
 
 TEST(Infer, WindowsOverSymbols) {

@@ -6,10 +6,10 @@
 #include <random>
 
 #include "modelflow/modelflow.h"
-#include "src/verify/exact_products.h"
-#include "src/verify/reference.h"
 #include "passes/equalize/balance.h"
 #include "src/precision/choose.h"
+#include "src/verify/exact_products.h"
+#include "src/verify/reference.h"
 
 namespace modelflow {
 namespace {

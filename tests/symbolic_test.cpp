@@ -384,6 +384,17 @@ TEST_F(Symbolic, PlacesBehindAConvolution) {
   EXPECT_EQ(behind.graph().outputs()[0]->shape().str(), "[1,1,modelflow_floor_n_p1_by2 - 1]");
 }
 
+/// What is too long to be spelled has the name of a hash, which is no number that could be computed with.
+TEST(Bounds, OfLongNames) {
+  for (int i = 0; i < 12; ++i) {
+    const std::string end = "_of_a_rather_long_name_" + std::to_string(i);
+    const Dim all = Dim::symbol("decoder" + end), past = Dim::symbol("past" + end), bound = at_least_zero(all - past);
+    ASSERT_FALSE(bound.unknown());
+    EXPECT_FALSE(bounded_by(bound.str())) << bound.str();
+    EXPECT_FALSE(at_least_zero(bound - Dim(3)).known()) << bound.str();
+  }
+}
+
 /// A computed -1 is read as the rest, which nobody may take for the extent.
 TEST_F(Symbolic, QuotientsBelowZeroAsTargets) {
   least_decided_ = 0;

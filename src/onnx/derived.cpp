@@ -59,8 +59,9 @@ Dim derived_symbol(std::string_view function, const Dim& dim, std::string_view e
   const std::string text = dim.str(), name = spelled(text);
   std::string symbol = std::string(kDerived) + std::string(function);
   if (!name.empty() && name.size() <= kLongest) return Dim::symbol(symbol + "_" + name + std::string(end));
+  // "h_1": a digit behind an underscore spells nothing, so that no hash is taken for a number or a symbol.
   const std::string key = text + std::string(end);
-  return Dim::symbol(symbol + "_" + std::to_string(XXH3_64bits(key.data(), key.size())));
+  return Dim::symbol(symbol + "_h_" + std::to_string(XXH3_64bits(key.data(), key.size())));
 }
 
 std::optional<Dim> derived_from(std::string_view symbol, std::string_view function, std::string_view end) {

@@ -35,10 +35,10 @@ bool says_more(const Dim& dim) {
 
 // Which of two facts about one dim to keep: what the file says of a value counts where inference says nothing. Files
 // are wrong where somebody gave an input a symbol and left the numbers behind it, or made them up; runtimes take no
-// notice. Of a quotient that is a floor for all but small numbers only, the word of the file counts as well.
+// notice. Of a quotient that is a floor for all but small numbers only, symbols of the file count as well.
 // `keep_numbers`: both were inferred.
 Dim merged(const Dim& old, const Dim& found, bool keep_numbers) {
-  if (found.unknown() || (has_open_quotient(found) && says_more(old))) return old;
+  if (found.unknown() || (has_open_quotient(found) && !old.known() && says_more(old))) return old;
   return keep_numbers && old.known() ? old : found;
 }
 
@@ -275,13 +275,14 @@ bool infer_types(Node& node, const Model& model) { return Inference(model).run(n
 
 namespace {
 
-// A convolution may stand behind what is bounded because of the same extent: it is told in a second sweep.
+// A convolution may stand behind what is bounded because of the same extent: it is told in a second sweep. Extents that
+// only the file declares tell nothing: the first sweep over a file has none.
 void sweep(Model& model, bool only_open) {
   for (const bool last : {false, true}) {
     Inference inference(model);
     inference.name_unknown();
     if (only_open) inference.only_open();
-    inference.drop_bounds(NeedlessBounds(model.graph()));
+    if (only_open || last) inference.drop_bounds(NeedlessBounds(model.graph()));
     inference.run(model.graph());
     if (last || !NeedlessBounds(model.graph()).stand_in(model.graph())) return;
   }

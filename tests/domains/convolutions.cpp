@@ -152,12 +152,12 @@ std::vector<Domain> convolution_domains() {
   // With a slope for each channel, too.
   std::vector<Axis> bent = axes({flag("has_bias"), words("pre_activation", {"None", "None", "Relu"})}, any);
   const auto activation = std::ranges::find(bent, "activation", &Axis::name);
+  activation->values.insert(activation->values.end(), 3, std::string("PRelu"));
   const std::vector<Axis> many =
       narrowed(axes({flag("has_bias"), words("pre_activation", {"None"})}, any),
                {words("window", {"1,1/1,1/1,1/0,0,0,0", "1/1/1/0,0"}), words("image", {"9,11", "17,16"}),
                 numbers("channels", {130, 192, 800}), numbers("filters", {100, 128, 333}), words("groups", {"one"}),
                 words("layouts", {"ll"}), numbers("batch", {1, 2}), numbers("constant", {1})});
-  activation->values.insert(activation->values.end(), 3, std::string("PRelu"));
   return {{"Conv", bent, conv, all},
           {"Conv", many, conv, all},
           {"ConvBf16", narrow, conv_bf16, all},

@@ -38,7 +38,11 @@ Dims Chosen::numbers_in(std::string_view text) {
 }
 
 std::vector<Axis> narrowed(std::vector<Axis> axes, const std::vector<Axis>& choices) {
-  for (const Axis& choice : choices) *std::ranges::find(axes, choice.name, &Axis::name) = choice;
+  for (const Axis& choice : choices) {
+    const auto axis = std::ranges::find(axes, choice.name, &Axis::name);
+    if (axis == axes.end()) throw Error(ErrorKind::invalid_input, "no axis " + choice.name);
+    *axis = choice;
+  }
   return axes;
 }
 

@@ -1,7 +1,4 @@
 // The kernel of float32 convolutions that are products of pixels (windows of one, no stride, channels last) on AMX.
-#include <algorithm>
-#include <cmath>
-
 #include "backends/cpu/conv/kernels.h"
 #include "backends/cpu/conv/problem.h"
 #include "backends/cpu/gemm/f32_product.h"
@@ -17,7 +14,7 @@ class PixelProducts : public Implementation {
     const Tensor& w = *call.in(1).constant;
     const auto filters = static_cast<std::size_t>(w.dims()[0]), channels = static_cast<std::size_t>(w.dims()[1]);
     packed_ = packed_matrix(w, channels, filters, true, f32_avx512);
-    finite_ = std::ranges::all_of(w.as<float>(), [](float x) { return std::isfinite(x); });
+    finite_ = all_finite(w.as<float>());
   }
 
   void run(Invocation& call) const override {
@@ -53,19 +50,12 @@ Verdict accepts(const Call& call, const Target&) {
     return no("windows are not single pixels, or not at all of them", call.in(0).name);
   if (conv.group != 1) return no("has groups", call.in(1).name);
   if (conv.has_slopes) return no("has an activation that differs by filters", call.in(0).name);
-  const Dims& w = call.in(1).constant->dims();
-  const Shape& x = call.in(0).shape;
-  constexpr std::size_t kMany = 4096;  // pixels of an unknown number
-  const std::size_t pixels =
-      x.known() ? static_cast<std::size_t>(x.known_elements()) / static_cast<std::size_t>(w[1]) : kMany;
-  return tiles_pay(pixels, static_cast<std::size_t>(w[0]), static_cast<std::size_t>(w[1]))
-             ? yes()
-             : no("takes AVX-512 less time", call.in(0).name);
+  const Tensor& w = *call.in(1).constant;
+  return accepts_tiles(call.in(0), w, static_cast<std::size_t>(w.dims()[0]));
 }
 
-/// Six products at 16 times the rate of float32.
 double cost(const Call& call, const Target& target) {
-  return std::max(target.compute(ops::conv_flops(call) * 6 / 16, 0.6), target.stream(1.5 * conv_bytes(call)));
+  return tiles_cost(ops::conv_flops(call), conv_bytes(call), target);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr std::size_t kChunkSteps = 24;
 /// Panels of rows that meet all columns before the next ones do, for the same reason.
 constexpr std::size_t kMostPanels = 8;
 constexpr std::size_t kSums = kTileBlock * kTileBlock;
-/// A step's products of tiles come in so many groups that others things are done between.
+/// A step's products of tiles come in so many groups that other things are done between.
 constexpr std::size_t kGroups = 6;
 
 /// A number's first, second and third 8 bits. They are cut off, not rounded, so that the largest numbers stay finite.
@@ -178,6 +178,7 @@ std::size_t gemm_f32_amx_scratch(const F32Gemm& g, std::size_t panels, std::size
 
 bool gemm_f32_amx(const F32Gemm& g, std::size_t begin, std::size_t end, std::size_t n_begin, std::size_t n_end,
                   std::byte* scratch) {
+  if (begin == end) return true;
   const TileRegisters registers(g.rows.tile_rows());
   const Plan plan(g, end - begin, n_end - n_begin);
   std::byte *b = scratch, *spare = b + plan.b_bytes();

@@ -3,7 +3,9 @@
 // result (Henry, Tang, Heinecke: Leveraging the bfloat16 Artificial Intelligence Datatype, 2019).
 #include "backends/cpu/gemm/f32_tiles.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cmath>
 
 #include "backends/cpu/gemm/f32_amx.h"
 #include "backends/cpu/gemm/tasks.h"
@@ -23,9 +25,26 @@ bool tiles_pay(std::size_t rows, std::size_t columns, std::size_t depth) {
   return rows >= kLeastRows && kLeastGain * tiles < vectors;
 }
 
+Verdict accepts_tiles(const Operand& rows, const Tensor& weights, std::size_t columns) {
+  constexpr std::size_t kMany = 4096;  // rows of an unknown number
+  const auto depth = static_cast<std::size_t>(weights.elements()) / columns;
+  const std::size_t m = rows.shape.known() ? static_cast<std::size_t>(rows.shape.known_elements()) / depth : kMany;
+  return tiles_pay(m, columns, depth) ? yes() : no("takes AVX-512 less time", rows.name);
+}
+
+double tiles_cost(double flops, double bytes, const Target& target) {
+  constexpr double kProducts = 6, kRate = 16;  // of a number, and those of bfloat16 beside those of float32
+  return std::max(target.compute(flops * kProducts / kRate, 0.6), target.stream(1.5 * bytes));
+}
+
+bool all_finite(std::span<const float> numbers) {
+  return std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
+}
+
 bool multiply_on_tiles(const Gemm& gemm, Invocation& call) {
   const double bytes = 4.0 * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
-  const ProductExtent extent{gemm.m, gemm.n, gemm.k, kTileBlock, bytes};
+  constexpr std::size_t kTaskRows = 128;  // each task cuts its columns of B into parts
+  const ProductExtent extent{gemm.m, gemm.n, gemm.k, kTileBlock, bytes, kTaskRows};
   const ops::Residual use = gemm.residual ? gemm.residual_use : ops::Residual::none;
   F32Gemm g{{gemm.m, split_row_bytes(gemm.k)},
             gemm.n,

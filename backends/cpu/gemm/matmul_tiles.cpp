@@ -1,7 +1,4 @@
 // The kernels of MatMul and MatMulBf16 on AMX.
-#include <algorithm>
-#include <cmath>
-
 #include "backends/cpu/frame/weight_cache.h"
 #include "backends/cpu/gemm/bf16_int8_amx.h"
 #include "backends/cpu/gemm/f32_tiles.h"
@@ -82,7 +79,7 @@ class MatMulTiles : public Implementation {
         activation_(activation_of(call)),
         packed_(packed_matrix(call, attrs_.trans_b, f32_avx512)),
         vectors_(matmul_avx512.create(call, target)),
-        finite_(std::ranges::all_of(call.in(1).constant->as<float>(), [](float w) { return std::isfinite(w); })) {}
+        finite_(all_finite(call.in(1).constant->as<float>())) {}
 
   void run(Invocation& call) const override {
     const MatMulProblem p(attrs_, call);
@@ -113,19 +110,11 @@ Verdict accepts_f32(const Call& call, const Target& target) {
   if (!b || b->rank() != 2 || b->elements() == 0) return no("is no constant matrix", call.in(1).name);
   if (MatMulAttrs(call).trans_a) return no("is transposed", call.in(0).name);
   if (MatMulAttrs(call).row_bias) return no("is a bias of rows", call.in(2).name);
-  constexpr std::int64_t kLeastDepth = 32, kLeastColumns = 16;
-  const bool trans_b = MatMulAttrs(call).trans_b;
-  if (b->dims()[trans_b] < kLeastDepth || b->dims()[1 - trans_b] < kLeastColumns)
-    return no("is smaller than a tile", call.in(1).name);
-  constexpr double kMany = 4096;  // rows of an unknown number
-  const auto rows = static_cast<std::size_t>(rows_of_product(call, kMany));
-  const auto k = static_cast<std::size_t>(b->dims()[trans_b]), n = static_cast<std::size_t>(b->dims()[1 - trans_b]);
-  return tiles_pay(rows, n, k) ? yes() : no("takes AVX-512 less time", call.in(0).name);
+  return accepts_tiles(call.in(0), *b, static_cast<std::size_t>(b->dims()[1 - MatMulAttrs(call).trans_b]));
 }
 
-/// Six products at 16 times the rate of float32.
 double cost_f32(const Call& call, const Target& target) {
-  return std::max(target.compute(matmul_flops(call) * 6 / 16, 0.6), target.stream(1.5 * matmul_bytes(call)));
+  return tiles_cost(matmul_flops(call), matmul_bytes(call), target);
 }
 
 }  // namespace

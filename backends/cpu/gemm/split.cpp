@@ -24,7 +24,7 @@ ProductSplit split_product(const ProductExtent& e, std::size_t threads) {
   const double worth = std::max(steps / 1e6, e.bytes / 65536);  // about 4 microseconds each
   if (threads == 1 || worth < 2) return {};
   const std::size_t wanted = even_tasks(std::min(threads * 3, static_cast<std::size_t>(worth)), threads);
-  return cut_product(wanted, e.n <= e.m, std::max<std::size_t>(e.m / 14, 1), (e.n + e.panel - 1) / e.panel);
+  return cut_product(wanted, e.n <= e.m, std::max<std::size_t>(e.m / e.least_rows, 1), (e.n + e.panel - 1) / e.panel);
 }
 
 }  // namespace modelflow::cpu

@@ -13,8 +13,9 @@ struct ProductSplit {
 
 struct ProductExtent {
   std::size_t m, n, k;
-  std::size_t panel;  ///< columns of B that may not be parted
-  double bytes;       ///< of packed B
+  std::size_t panel;            ///< columns of B that may not be parted
+  double bytes;                 ///< of packed B
+  std::size_t least_rows = 14;  ///< of a task
 };
 
 /// `wanted` tasks of one of them first, of the other where these do not suffice.
