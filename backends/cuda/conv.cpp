@@ -1,5 +1,5 @@
-// Conv on a GPU: images of one or two axes in either layout; weights are laid out for the device once, when the session
-// is made.
+// Conv on a GPU: images of one to three axes in either layout; weights are laid out for the device once, when the
+// session is made.
 #include "backends/cuda/conv_geometry.h"
 #include "backends/cuda/epilogue.h"
 #include "backends/cuda/filters.h"
@@ -46,7 +46,7 @@ class Conv : public Implementation {
     if (element_count(y) == 0) return;
     c.direct = direct_;
     c.tensor_cores = c.number != Number::f32 && target_.sm >= kTensorCores && dense(conv_);
-    c.large = large_tiles(c.batch * c.rows * c.columns, c.filters, 1, target_);
+    c.large = large_tiles(pixels_of(c), c.filters, 1, target_);
     check(kOp, library_.conv(c, call.stream()));
   }
 

@@ -1,4 +1,4 @@
-// QConv on a GPU: 8-bit images of one or two axes in either layout, on tensor cores where channels are last and there
+// QConv on a GPU: 8-bit images of one to three axes in either layout, on tensor cores where channels are last and there
 // are no groups.
 #include "backends/cuda/bytes.h"
 #include "backends/cuda/conv_geometry.h"
@@ -50,7 +50,7 @@ class QConv : public Implementation {
     q.four =
         attrs_.conv.x_last && attrs_.conv.y_last && c.group == c.channels && c.group == c.filters && c.group % 4 == 0;
     q.w_stride = row_bytes(element_count(weights_) / weights_[0]);
-    c.large = large_tiles(c.batch * c.rows * c.columns, c.filters, 1, target_);
+    c.large = large_tiles(pixels_of(c), c.filters, 1, target_);
     check(kOp, library_.qconv(q, call.stream()));
   }
 

@@ -82,12 +82,27 @@ std::vector<Sample> samples() {
   return all;
 }
 
+std::vector<Sample> volumes() {
+  const Attrs same = {{"pads", Ints{1, 1, 1, 1, 1, 1}}}, causal = {{"pads", Ints{2, 1, 1, 0, 1, 1}}};
+  return {
+      {{2, 4, 6, 7, 16}, {24, 16, 3, 3, 3}, with(mobile(causal, "Relu"), {{"residual", "before"}})},
+      {{1, 5, 7, 6, 7}, {9, 7, 3, 3, 3}, mobile(with(same, {{"strides", Ints{2, 2, 1}}}))},
+      {{1, 5, 6, 7, 20}, {20, 1, 3, 3, 3}, mobile(with(same, grouped(20)), "HardSwish")},
+      {{2, 7, 5, 6, 24}, {16, 24, 3, 1, 1}, mobile({{"dilations", Ints{2, 1, 1}}}, "SiLU")},
+      {{1, 3, 4, 5, 24}, {40, 24, 1, 1, 1}, mobile({}, "Relu")},
+      {{1, 6, 3, 5, 4}, {4, 3, 1, 3, 3}, with(with(kBias, grouped(2)), {{"pads", Ints{0, 1, 1, 0, 1, 1}}})},
+      {{0, 4, 4, 4, 8}, {8, 8, 3, 3, 3}, mobile(same)},
+  };
+}
+
 }  // namespace
 
 std::vector<Call> conv_samples() {
   static const Samples made = [] {
     Samples all;
-    for (Sample& sample : samples()) {
+    std::vector<Sample> chosen = samples(), deep = volumes();
+    chosen.insert(chosen.end(), deep.begin(), deep.end());
+    for (Sample& sample : chosen) {
       Call call = conv_call(sample.x, sample.w, sample.attrs);
       for (std::size_t i = 1; i < ConvAttrs(call).residual_index(); ++i) {
         const Dims dims = call.inputs[i].shape.values();

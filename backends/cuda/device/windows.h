@@ -7,24 +7,44 @@
 
 namespace modelflow::cuda {
 
+/// A place of a window.
+struct Tap {
+  int plane, row, column;
+};
+
+/// The place of that number. A division takes long, and is left out for windows of one plane; so it is below.
+__device__ inline Tap tap_of(const ConvLaunch& c, int place) {
+  const int line = place / c.axis[2].kernel, plane = c.axis[0].kernel == 1 ? 0 : line / c.axis[1].kernel;
+  return {plane, line - plane * c.axis[1].kernel, place - line * c.axis[2].kernel};
+}
+
 /// A pixel of y, and where the window over it begins in x; outside of y, far outside of x.
 struct Window {
-  std::int64_t image, top, left, y;
+  std::int64_t image, plane, row, column;  ///< where the image lies in x, and a place in it
+  std::int64_t y;                          ///< where the pixel lies in y
 
+  Window() = default;
   __device__ Window(const ConvLaunch& c, std::int64_t pixel) {
     constexpr std::int64_t kFarAway = -(std::int64_t{1} << 40);
-    const std::int64_t area = c.rows * c.columns, in = pixel % area, row = in / c.columns, column = in % c.columns;
-    image = pixel / area;
-    top = image < c.batch ? row * c.stride_h - c.top : kFarAway;
-    left = column * c.stride_w - c.left;
-    y = image * c.y_strides.image + row * c.y_strides.row + column * c.y_strides.column;
+    const auto& [planes, rows, columns] = c.axis;
+    const std::int64_t line = pixel / columns.out, area = rows.out == 1 ? line : line / rows.out;
+    const std::int64_t n = planes.out == 1 ? area : area / planes.out;
+    const std::int64_t d = area - n * planes.out, h = line - area * rows.out, w = pixel - line * columns.out;
+    image = n * c.x_image;
+    plane = n < c.batch ? d * planes.stride - planes.begin : kFarAway;
+    row = h * rows.stride - rows.begin;
+    column = w * columns.stride - columns.begin;
+    y = n * c.y_image + d * planes.y + h * rows.y + w * columns.y;
   }
 
-  /// Where in x the number is that meets place (i, j) of the filter, before channels; -1 for none.
-  __device__ std::int64_t at(const ConvLaunch& c, int i, int j) const {
-    const std::int64_t row = top + i * c.dilation_h, column = left + j * c.dilation_w;
-    if (row < 0 || row >= c.height || column < 0 || column >= c.width) return -1;
-    return image * c.x_strides.image + row * c.x_strides.row + column * c.x_strides.column;
+  /// Where in x the number is that meets that place of the filter, before channels; -1 for none.
+  __device__ std::int64_t at(const ConvLaunch& c, const Tap& tap) const {
+    const auto& [planes, rows, columns] = c.axis;
+    const std::int64_t d = plane + std::int64_t{tap.plane} * planes.dilation;
+    const std::int64_t h = row + std::int64_t{tap.row} * rows.dilation;
+    const std::int64_t w = column + std::int64_t{tap.column} * columns.dilation;
+    if (d < 0 || d >= planes.in || h < 0 || h >= rows.in || w < 0 || w >= columns.in) return -1;
+    return image + d * planes.x + h * rows.x + w * columns.x;
   }
 };
 
@@ -62,21 +82,16 @@ struct Pixels {
   using ATile = Tile<T, Shape::kRows, false>;
   static constexpr int kOnce = kChunk<T>, kChunks = kDeep<T> / kOnce;
   static constexpr int kEach = Shape::kRows * kChunks / Shape::kThreads;
-  std::int64_t image[kEach], top[kEach], left[kEach];
+  Window windows[kEach];
 
   __device__ Pixels(const ConvLaunch& c, std::int64_t first) {
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      const Window window(c, first + row_of(i));
-      image[i] = window.image * c.x_strides.image;
-      top[i] = window.top;
-      left[i] = window.left;
-    }
+    for (int i = 0; i < kEach; ++i) windows[i] = Window(c, first + row_of(i));
   }
   __device__ static int row_of(int i) { return (static_cast<int>(threadIdx.x) + i * Shape::kThreads) / kChunks; }
 
   __device__ void fetch(const ConvLaunch& c, T* tile, int k0) const {
-    const int depth = c.kernel_h * c.kernel_w * c.channels, chunk = static_cast<int>(threadIdx.x) % kChunks * kOnce;
+    const int depth = places_of(c) * c.channels, chunk = static_cast<int>(threadIdx.x) % kChunks * kOnce;
     const int k = k0 + chunk;
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
@@ -123,11 +138,8 @@ struct Pixels {
   }
 
   __device__ std::int64_t place(const ConvLaunch& c, int i, int k) const {
-    const int in_filter = k / c.channels;
-    const std::int64_t row = top[i] + in_filter / c.kernel_w * c.dilation_h;
-    const std::int64_t column = left[i] + in_filter % c.kernel_w * c.dilation_w;
-    if (row < 0 || row >= c.height || column < 0 || column >= c.width) return -1;
-    return image[i] + row * c.x_strides.row + column * c.x_strides.column + k % c.channels;
+    const std::int64_t at = windows[i].at(c, tap_of(c, k / c.channels));
+    return at < 0 ? -1 : at + k % c.channels;
   }
 };
 

@@ -16,7 +16,7 @@ struct StepsEpilogue {
 };
 
 /// y = conv(x, w) of steps. Weights lie as [filter, depth], rows of `w_stride` bytes with zeros behind them; for
-/// `direct` as [row, column, channel of the group, filter].
+/// `direct` as [plane, row, column, channel of the group, filter].
 struct QConvLaunch {
   ConvLaunch conv;  ///< its numbers and its epilogue count for nothing
   std::int64_t w_stride;

@@ -46,19 +46,20 @@ struct MatMulNBitsLaunch {
   EpilogueLaunch epilogue;
 };
 
-/// How far apart neighbours along each axis of an image lie, in elements.
-struct ImageStrides {
-  std::int64_t image, channel, row, column;
-};
-
-/// y = epilogue(conv(x, w)) over images of one or two axes. Weights lie as [filter, row, column, channel of the group],
-/// for `direct` as [row, column, channel of the group, filter].
+/// y = epilogue(conv(x, w)) over volumes; an image is a volume of one plane, a line an image of one row. Weights lie as
+/// [filter, plane, row, column, channel of the group], for `direct` as [plane, row, column, channel of the group,
+/// filter].
 struct ConvLaunch {
+  struct Axis {
+    std::int64_t in, out;  ///< extents of x and of y
+    std::int64_t x, y;     ///< numbers from one index to the next
+    std::int32_t kernel, stride, dilation, begin;
+  };
   Number number;
-  std::int64_t batch, height, width, rows, columns;  ///< of x and of y
+  std::int64_t batch;
   std::int32_t channels, filters, group;
-  std::int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, top, left;
-  ImageStrides x_strides, y_strides;
+  Axis axis[3];                                         ///< planes, rows, columns
+  std::int64_t x_image, x_channel, y_image, y_channel;  ///< numbers from one to the next
   const void *x, *w;
   const void *pre_scale, *pre_shift;  ///< by channel: the filter sees Relu(x * scale + shift); null: x
   void* y;
@@ -69,5 +70,12 @@ struct ConvLaunch {
   std::uint8_t outside;      ///< of 8-bit numbers: what the image is surrounded by
   EpilogueLaunch epilogue;   ///< the residual lies as y does
 };
+
+/// Pixels of an image of y.
+constexpr std::int64_t area_of(const ConvLaunch& c) { return c.axis[0].out * c.axis[1].out * c.axis[2].out; }
+constexpr std::int64_t pixels_of(const ConvLaunch& c) { return c.batch * area_of(c); }
+
+/// Places of a window; times channels they are counted in 32 bits.
+constexpr std::int32_t places_of(const ConvLaunch& c) { return c.axis[0].kernel * c.axis[1].kernel * c.axis[2].kernel; }
 
 }  // namespace modelflow::cuda
