@@ -157,7 +157,8 @@ std::vector<Domain> convolution_domains() {
       narrowed(axes({flag("has_bias"), words("pre_activation", {"None"})}, any),
                {words("window", {"1,1/1,1/1,1/0,0,0,0", "1/1/1/0,0"}), words("image", {"9,11", "17,16"}),
                 numbers("channels", {130, 192, 800}), numbers("filters", {100, 128, 333}), words("groups", {"one"}),
-                words("layouts", {"ll"}), numbers("batch", {1, 2}), numbers("constant", {1})});
+                words("layouts", {"ll"}), numbers("batch", {1, 2}), numbers("constant", {1}),
+                words("activation", {"None", "Relu", "Gelu"})});
   return {{"Conv", bent, conv, all},
           {"Conv", many, conv, all},
           {"ConvBf16", narrow, conv_bf16, all},

@@ -150,7 +150,7 @@ std::vector<Domain> product_domains() {
   const std::vector<Axis> many =
       narrowed(floats, {numbers("trans_a", {0}), numbers("row_bias", {0}), words("batches", {"|", "2|"}),
                         numbers("m", {64, 97, 290}), numbers("k", {130, 192, 800}), numbers("n", {100, 128, 333}),
-                        numbers("constant", {1})});
+                        numbers("constant", {1}), words("activation", {"None", "Relu", "Gelu"})});
   return {
       {"MatMul", floats, matmul, all},
       {"MatMul", many, matmul, all},

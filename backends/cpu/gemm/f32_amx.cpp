@@ -16,7 +16,7 @@ constexpr std::size_t kChunkSteps = 24;
 /// Panels of rows that meet all columns before the next ones do, for the same reason.
 constexpr std::size_t kMostPanels = 8;
 constexpr std::size_t kSums = kTileBlock * kTileBlock;
-/// A step's products of tiles come in so many groups that other things are done between.
+/// A step multiplies so many pairs of tiles, and something else is done behind each.
 constexpr std::size_t kGroups = 6;
 
 /// A number's first, second and third 8 bits. They are cut off, not rounded, so that the largest numbers stay finite.
