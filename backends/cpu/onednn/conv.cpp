@@ -267,6 +267,11 @@ Verdict accepts_bf16(const Call& call, const Target&) {
   // oneDNN 3.7.2 gets the first results of some of these wrong (found by tests/generated_test.cpp, windows in padding).
   const ConvAttrs conv(call);
   if (conv.rank() == 3 && conv.group > 1) return no("has groups along three axes", call.in(1).name);
+  // Nor is anything right, on AMX, of windows that are wide and few channels (of 4 to 14, by widths of 8, 12, 16, 24,
+  // 32).
+  constexpr std::int64_t kWide = 8, kFew = 16;
+  if (conv.kernel.back() >= kWide && call.in(1).constant->dims()[1] < kFew)
+    return no("has few channels under a wide window", call.in(1).name);
   constexpr std::int64_t kLeastChannels = 8;  // they are filled up to 32
   if (conv.group == 1 && call.in(1).constant->dims()[1] < kLeastChannels)
     return no("has few channels", call.in(1).name);
