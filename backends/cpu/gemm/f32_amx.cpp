@@ -16,8 +16,6 @@ constexpr std::size_t kChunkSteps = 24;
 /// Panels of rows that meet all columns before the next ones do, for the same reason.
 constexpr std::size_t kMostPanels = 8;
 constexpr std::size_t kSums = kTileBlock * kTileBlock;
-/// A step multiplies so many pairs of tiles, and something else is done behind each.
-constexpr std::size_t kGroups = 6;
 
 /// A number's first, second and third 8 bits. They are cut off, not rounded, so that the largest numbers stay finite.
 struct Parts {
@@ -103,7 +101,7 @@ struct RowParts {
 void multiply(const F32Gemm& g, const Part& t, const RowParts& a, const std::byte* b, SplitColumns next, float* sums) {
   alignas(64) static constexpr float kZeros[kTileBlock] = {};
   const std::size_t panels = t.end - t.begin, steps = t.to - t.from, tile_rows = g.rows.tile_rows();
-  const std::size_t pairs = (kStepNumbers / 2 + kGroups * panels - 1) / (kGroups * panels);
+  const std::size_t pairs = (kStepNumbers / 2 + kPartProducts * panels - 1) / (kPartProducts * panels);
   TileProduct p{};
   p.a_row = a.row, p.a_low = tile_rows * a.row;
   p.b = b, p.steps = kTileParts * steps, p.tile_rows = tile_rows;

@@ -33,8 +33,8 @@ Verdict accepts_tiles(const Operand& rows, const Tensor& weights, std::size_t co
 }
 
 double tiles_cost(double flops, double bytes, const Target& target) {
-  constexpr double kProducts = 6, kRate = 16;  // of a number, and those of bfloat16 beside those of float32
-  return std::max(target.compute(flops * kProducts / kRate, 0.6), target.stream(1.5 * bytes));
+  constexpr double kRate = 16;  // of products of bfloat16, beside those of float32
+  return std::max(target.compute(flops * static_cast<double>(kPartProducts) / kRate, 0.6), target.stream(1.5 * bytes));
 }
 
 bool all_finite(std::span<const float> numbers) {

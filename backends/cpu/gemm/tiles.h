@@ -11,6 +11,8 @@ inline constexpr std::size_t kTileBlock = 32;
 
 /// Numbers of 8 significant bits that a float32 is the sum of.
 inline constexpr std::size_t kTileParts = 3;
+/// Products of parts that a product of two such numbers is made of; three more are below its last bit.
+inline constexpr std::size_t kPartProducts = 6;
 
 /// Products of tiles that a row of A of so many bytes takes.
 static inline std::size_t tile_steps(std::size_t bytes) { return (bytes + kTileBytes - 1) / kTileBytes; }
