@@ -125,8 +125,6 @@ bool has_open_quotient(const Dim& dim) {
   return std::ranges::any_of(dim.symbols(), [&](const std::string& symbol) { return symbol.starts_with(start); });
 }
 
-bool may_be_wild(const Dim& dim) { return has_open_quotient(dim) && !never_negative(dim); }
-
 Dim at_least_zero(const Dim& dim) {
   if (dim.unknown() || never_negative(dim)) return dim;
   const Dim turned = Dim(0) - dim;

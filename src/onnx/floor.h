@@ -22,9 +22,6 @@ Dim ceil_div(const Dim& dim, std::int64_t divisor);
 Dim truncated_div(const Dim& dim, std::int64_t divisor);
 /// Whether such a symbol is in it.
 bool has_open_quotient(const Dim& dim);
-/// Whether such a symbol leaves open if it is a number below 0, which the target of a Reshape or Expand reads as
-/// another extent.
-bool may_be_wild(const Dim& dim);
 
 /// max(dim, 0). Where the sign is open: a symbol, "modelflow_pos_n_m4" for n - 4, of which the smaller and the larger
 /// of two are made, so that the lengths of x[:, :4] and x[:, 4:] add up to n.

@@ -50,7 +50,7 @@ Shape reshape(const Node& node, ShapeValues& values) {
     // A computed extent that comes out as 0 is read as "the same as in x", which a -1 makes fit. If x is empty then, so
     // is the result, and all that may differ is the extents that it has besides. A computed -1 is a wild one.
     const bool told = zero_is_zero || !open || dim.known() || empty_with(x, dim);
-    if (!told || may_be_wild(dim)) dim = {};
+    if (!told || may_be_wild(dim, x)) dim = {};
     if (!is_wild && !copy) rest = rest * dim;
     dims.push_back(is_wild ? Dim() : dim);
   }

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "src/onnx/derived.h"
 #include "src/onnx/floor.h"
 
 namespace modelflow {
@@ -41,6 +42,13 @@ Dim broadcast(const Dim& a, const Dim& b) {
   return is_start_of(a, b) ? b : Dim();
 }
 
+bool may_be_wild(const Dim& dim, const Shape& x) {
+  if (dim.known() || never_negative(dim)) return false;
+  if (!x.has_rank()) return true;
+  if (std::ranges::any_of(x.dims(), [&](const Dim& other) { return other == dim; })) return false;
+  return !never_negative(x.elements().divided_by(dim));
+}
+
 Shape expand_shape(const Node& node, ShapeValues& values) {
   constexpr std::int64_t kMostAxes = 16;
   const Value *x = node.input(0), *shape = node.input(1);
@@ -48,7 +56,7 @@ Shape expand_shape(const Node& node, ShapeValues& values) {
   if (const DimList* known = values.of(shape)) {
     DimList target = *known;
     for (Dim& dim : target)
-      if ((dim.known() && dim.value() < 0) || may_be_wild(dim)) dim = {};
+      if ((dim.known() && dim.value() < 0) || may_be_wild(dim, x->shape())) dim = {};
     return broadcast(x->shape(), Shape(std::move(target)));
   }
   const auto rank = shape->shape().has_rank() && shape->shape().rank() == 1 ? shape->shape()[0].number() : std::nullopt;
