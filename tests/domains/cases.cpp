@@ -1,6 +1,7 @@
 // Choices of a domain combined into cases.
 #include "tests/domains/cases.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <random>
@@ -19,16 +20,17 @@ std::vector<std::size_t> sizes(const Domain& domain) {
   return sizes;
 }
 
-Chosen chosen(const Domain& domain, const Case& which) {
+Chosen chosen(const Case& which) {
+  const Domain& domain = *which.domain;
   Chosen chosen;
   for (std::size_t i = 0; i < domain.axes.size(); ++i)
     chosen.set(domain.axes[i].name, domain.axes[i].values[which.choices[i]]);
   return chosen;
 }
 
-Special special(const Domain& domain, const Case& which) {
+Special special(const Case& which) {
   const std::size_t i = which.choices.back();
-  return i == 0 ? Special::none : domain.specials[i - 1];
+  return i == 0 ? Special::none : which.domain->specials[i - 1];
 }
 
 /// The attributes that axes are named after, and what goes with an activation.
@@ -59,7 +61,7 @@ class Covering {
   }
 
   Case random() {
-    Case drawn;
+    Case drawn{.domain = &domain_, .choices = {}};
     for (const std::size_t size : sizes_) drawn.choices.push_back(random_() % size);
     if (random_() % 2) drawn.choices.back() = 0;  // half of them with usual numbers
     drawn.seed = random_();
@@ -77,7 +79,7 @@ class Covering {
         candidate.choices[wanted.axis] = wanted.choice;
         candidate.choices[wanted.other_axis] = wanted.other_choice;
         const std::size_t fresh = covers(candidate, false);
-        if (fresh <= most || !made(domain_, candidate)) continue;
+        if (fresh <= most || !made(candidate)) continue;
         most = fresh;
         best = std::move(candidate);
       }
@@ -111,10 +113,11 @@ class Covering {
 
 }  // namespace
 
-std::unique_ptr<Operands> made(const Domain& domain, const Case& which) {
+std::unique_ptr<Operands> made(const Case& which) {
+  const Domain& domain = *which.domain;
   const FusedOp& op = *find_fused_op(domain.op);
-  const Chosen choice = chosen(domain, which);
-  auto operands = std::make_unique<Operands>(which.seed, special(domain, which));
+  const Chosen choice = chosen(which);
+  auto operands = std::make_unique<Operands>(which.seed, special(which));
   operands->call.op = domain.op;
   operands->call.attrs = attributes(op, choice);
   if (!domain.make(choice, *operands) || !op.infer(operands->call)) return nullptr;
@@ -123,47 +126,51 @@ std::unique_ptr<Operands> made(const Domain& domain, const Case& which) {
   return operands;
 }
 
-std::string describe(const Domain& domain, const Case& which) {
+std::string describe(const Case& which) {
   constexpr const char* kSpecials[] = {"none", "nan", "infinite", "huge", "largest", "tiny"};
-  std::string text = domain.op + ":";
-  const Chosen choice = chosen(domain, which);
+  std::string text = which.domain->op + ":";
+  const Chosen choice = chosen(which);
   for (const auto& [name, value] : choice.all()) {
     text += " " + name + "=";
     if (const auto* word = std::get_if<std::string>(&value)) text += *word;
     if (const auto* number = std::get_if<std::int64_t>(&value)) text += std::to_string(*number);
     if (const auto* real = std::get_if<float>(&value)) text += std::to_string(*real);
   }
-  return text + " special=" + kSpecials[static_cast<int>(special(domain, which))] +
-         " seed=" + std::to_string(which.seed);
+  return text + " special=" + kSpecials[static_cast<int>(special(which))] + " seed=" + std::to_string(which.seed);
 }
 
-std::vector<Case> cases(const Domain& domain, const Plan& plan) {
-  Covering covering(domain, plan.seed);
+std::vector<Case> cases(std::string_view op, const Plan& plan) {
+  const Target host = Target::host();
+  std::vector<Covering> coverings;
+  for (const Domain& domain : all_domains())
+    if (domain.op == op) coverings.emplace_back(domain, plan.seed);
   std::vector<Case> drawn;
   std::map<const Kernel*, std::size_t> missing;
   for (const Kernel* kernel : kernels())
-    if (kernel->op == domain.op) missing[kernel] = plan.per_kernel;
+    if (kernel->op == op) missing[kernel] = plan.per_kernel;
   const auto keep = [&](Case&& which, bool only_if_missing) {
-    const std::unique_ptr<Operands> operands = made(domain, which);
+    const std::unique_ptr<Operands> operands = made(which);
     if (!operands) return;
     bool wanted = !only_if_missing;
     for (auto& [kernel, count] : missing) {
-      if (count == 0 || !kernel->accepts(operands->call, Target::host())) continue;
+      if (count == 0 || !kernel->accepts(operands->call, host)) continue;
       --count;
       wanted = true;
     }
     if (wanted) drawn.push_back(std::move(which));
   };
-  while (std::optional<Case> next = covering.next()) keep(std::move(*next), false);
-  for (std::size_t tries = 0; drawn.size() < plan.least && tries < 10 * plan.least; ++tries)
-    keep(covering.random(), false);
+  for (Covering& covering : coverings) {
+    while (std::optional<Case> next = covering.next()) keep(std::move(*next), false);
+    if (&covering != &coverings.front()) continue;
+    for (std::size_t tries = 0; drawn.size() < plan.least && tries < 10 * plan.least; ++tries)
+      keep(covering.random(), false);
+  }
   constexpr std::size_t kTries = 20'000;
   const auto any_missing = [&] {
-    for (const auto& [kernel, count] : missing)
-      if (count > 0) return true;
-    return false;
+    return std::ranges::any_of(missing, [](const auto& each) { return each.second > 0; });
   };
-  for (std::size_t tries = 0; tries < kTries && any_missing(); ++tries) keep(covering.random(), true);
+  for (std::size_t tries = 0; tries < kTries && any_missing(); ++tries)
+    keep(coverings[tries % coverings.size()].random(), true);
   return drawn;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <deque>
-#include <random>
 
 #include "modelflow/kernel.h"
 
@@ -13,7 +12,7 @@ enum class Special { none, nan, infinite, huge, largest, tiny };
 
 class Operands {
  public:
-  Operands(std::uint64_t seed, Special special) : random_(seed), special_(special) {}
+  Operands(std::uint64_t seed, Special special) : state_(seed), special_(special) {}
 
   Call call;
   Special special() const { return special_; }
@@ -38,14 +37,22 @@ class Operands {
   Tensor flags(const Dims& dims, double share);
   /// Ids of `rows` rows, counted from either end.
   Tensor ids(const Dims& dims, std::int64_t rows, bool narrow);
-  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
-  bool chance(double share) { return std::uniform_real_distribution<double>()(random_) < share; }
+  std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); }
+  bool chance(double share) { return static_cast<double>(random() >> 11) * 0x1p-53 < share; }
 
  private:
   void add(const char* name, Tensor value, bool constant);
   Tensor spoiled(Tensor value);
 
-  std::mt19937_64 random_;
+  std::uint64_t random() {
+    std::uint64_t bits = state_ += 0x9e3779b97f4a7c15;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+    return bits ^ (bits >> 31);
+  }
+
+  /// Of SplitMix64 (Steele, Lea, Flood 2014): the standard library's engines took most of the tests' time.
+  std::uint64_t state_;
   Special special_;
   std::deque<Tensor> values_;  // calls point into it
 };
