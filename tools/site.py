@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Where pages of the top folder lie in the site.
 NAMES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 NAV = [("ModelFlow", ["index", "tutorial", "python", "commands", "compose", "deploy", "gpu", "peers"]),
-       ("What it does", ["report", "quantization", "accuracy", "coverage", "exports", "exports-avx512", "passes"]),
+       ("What it does", ["report", "quantization", "accuracy", "coverage", "exports", "exports-avx512", "exports-amx", "passes"]),
        ("Why to trust it", ["trust", "measuring", "security"]),
        ("How it works", ["architecture", "kernels", "text", "files", "building", "changelog"])]
 MARK = ".modelflow-site"  # a file in each site: who has it may be replaced

@@ -39,10 +39,10 @@ bool selective_scan(const Chosen& c, Operands& made) {
   made.feed("delta", made.uniform({batch, length, channels}, 0, 1));
   made.constant("a", made.uniform({channels, states}, -4, 0.5), c.is("constant"));
   // A huge number of u goes into every state: what is left of it where they cancel depends on the order of their sum.
-  const bool cancels = made.special() != Special::huge;
+  const bool may_cancel = made.special() != Special::huge;
   for (const char* name : {"b", "c"}) {
     const Dims dims = {batch, length, states};
-    made.feed(name, cancels ? made.normal(dims) : made.uniform(dims, 0.1f, 2));
+    made.feed(name, may_cancel ? made.normal(dims) : made.uniform(dims, 0.1f, 2));
   }
   if (c.is("has_state")) made.feed("initial_h", made.normal({batch, channels, states}));
   return true;
