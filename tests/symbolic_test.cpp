@@ -416,7 +416,9 @@ TEST_F(Symbolic, DifferencesAsTargets) {
     check(head + "t = Concat<axis = 0>(one, d) y = " + op + "(x, t) }");
     Model same = parsed(
         "(float[m,k] c) => (float[] y) <int64[1] by = {3}, int64[1] zero = {0}, int64[1] one = {1}> "
-        "{ s = Shape<start = 1>(c) d = Sub(s, by) x = ConstantOfShape(d) y = " + std::string(op) + "(x, d) }", 18);
+        "{ s = Shape<start = 1>(c) d = Sub(s, by) x = ConstantOfShape(d) y = " +
+            std::string(op) + "(x, d) }",
+        18);
     infer_types(same);
     EXPECT_EQ(same.graph().outputs()[0]->shape().str(), same.graph().find("x")->shape().str());
   }
