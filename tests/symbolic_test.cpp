@@ -408,14 +408,12 @@ TEST_F(Symbolic, QuotientsBelowZeroAsTargets) {
 /// So is one of any other number below 0, but not where x has such an extent.
 TEST_F(Symbolic, DifferencesAsTargets) {
   least_decided_ = 0;
-  const std::string head =
-      "(float[$n] x) => (float[] y) <int64[1] by = {1}, int64[1] zero = {0}, int64[1] one = {1}> "
-      "{ n = Shape(x) d = Sub(n, by) ";
+  const std::string head = "(float[$n] x) => (float[] y) <int64[1] one = {1}> { n = Shape(x) d = Sub(n, one) ";
   for (const char* op : {"Reshape", "Expand"}) {
     check(head + "y = " + op + "(x, d) }");
     check(head + "t = Concat<axis = 0>(one, d) y = " + op + "(x, t) }");
     Model same = parsed(
-        "(float[m,k] c) => (float[] y) <int64[1] by = {3}, int64[1] zero = {0}, int64[1] one = {1}> "
+        "(float[m,k] c) => (float[] y) <int64[1] by = {3}> "
         "{ s = Shape<start = 1>(c) d = Sub(s, by) x = ConstantOfShape(d) y = " +
             std::string(op) + "(x, d) }",
         18);

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "src/onnx/derived.h"
-#include "src/onnx/floor.h"
 #include "src/onnx/symbolic_broadcast.h"
 #include "src/onnx/symbolic_parts.h"
 #include "src/onnx/symbolic_windows.h"
@@ -21,9 +20,7 @@ const Shape& shape_of(const Node& node, std::size_t input) {
 
 /// Whether x is empty wherever `dim` is 0.
 bool empty_with(const Shape& x, const Dim& dim) {
-  if (!x.has_rank()) return false;
-  if (std::ranges::any_of(x.dims(), [&](const Dim& other) { return other == dim; })) return true;
-  return !x.elements().divided_by(dim).unknown();
+  return has_extent(x, dim) || (x.has_rank() && !x.elements().divided_by(dim).unknown());
 }
 
 Shape reshape(const Node& node, ShapeValues& values) {

@@ -42,11 +42,13 @@ Dim broadcast(const Dim& a, const Dim& b) {
   return is_start_of(a, b) ? b : Dim();
 }
 
+bool has_extent(const Shape& shape, const Dim& dim) {
+  return shape.has_rank() && std::ranges::any_of(shape.dims(), [&](const Dim& other) { return other == dim; });
+}
+
 bool may_be_wild(const Dim& dim, const Shape& x) {
-  if (dim.known() || never_negative(dim)) return false;
-  if (!x.has_rank()) return true;
-  if (std::ranges::any_of(x.dims(), [&](const Dim& other) { return other == dim; })) return false;
-  return !never_negative(x.elements().divided_by(dim));
+  if (never_negative(dim) || has_extent(x, dim)) return false;
+  return dim.known() || !x.has_rank() || !never_negative(x.elements().divided_by(dim));
 }
 
 Shape expand_shape(const Node& node, ShapeValues& values) {
@@ -56,7 +58,7 @@ Shape expand_shape(const Node& node, ShapeValues& values) {
   if (const DimList* known = values.of(shape)) {
     DimList target = *known;
     for (Dim& dim : target)
-      if ((dim.known() && dim.value() < 0) || may_be_wild(dim, x->shape())) dim = {};
+      if (may_be_wild(dim, x->shape())) dim = {};
     return broadcast(x->shape(), Shape(std::move(target)));
   }
   const auto rank = shape->shape().has_rank() && shape->shape().rank() == 1 ? shape->shape()[0].number() : std::nullopt;

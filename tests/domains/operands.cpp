@@ -97,10 +97,7 @@ Tensor Operands::integers(const Dims& dims, int size) {
 }
 
 Tensor Operands::flags(const Dims& dims, double share) {
-  return Tensor::make(DType::boolean, dims, [&](std::byte* bytes) {
-    const std::int64_t count = element_count(dims);
-    for (std::int64_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(chance(share));
-  });
+  return drawn<bool>(dims, [&] { return chance(share); });
 }
 
 Tensor Operands::ids(const Dims& dims, std::int64_t rows, bool narrow) {
