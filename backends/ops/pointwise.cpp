@@ -21,6 +21,8 @@ std::vector<std::string> inputs(const Call& call) {
 
 std::string body(const Call& call, int opset) { return program_body(program_of(call), opset); }
 
+double plain_bytes(const Call& call) { return program_bytes(call, program_of(call)); }
+
 std::vector<std::string> attributes(const Call&, int) { return {}; }
 
 Verdict infer(Call& call) {
@@ -99,6 +101,7 @@ extern const FusedOp pointwise_op = {
     .samples = samples,
     .defaults = {{"program", std::string()}},
     .elementwise = true,
+    .plain_bytes = plain_bytes,
 };
 
 }  // namespace modelflow::ops

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <sstream>
 
 #include "backends/ops/activation_body.h"
@@ -127,6 +129,58 @@ std::string program_body(const std::vector<Instruction>& program, int opset, con
                         return (source.input ? "x" : "t") + std::to_string(source.index);
                       }) +
          "}";
+}
+
+namespace {
+
+using Extents = std::vector<double>;  // from the last one on
+
+double elements(const Extents& extents) {
+  return std::accumulate(extents.begin(), extents.end(), 1.0, std::multiplies<>());
+}
+
+Extents extents_of(const Operand& operand) {
+  Extents extents;
+  if (!operand.shape.has_rank()) return extents;
+  for (std::size_t i = operand.shape.rank(); i-- > 0;)
+    extents.push_back(static_cast<double>(operand.shape[i].number().value_or(1)));
+  return extents;
+}
+
+void broadcast(Extents& to, const Extents& from) {
+  to.resize(std::max(to.size(), from.size()), 1.0);
+  for (std::size_t i = 0; i < from.size(); ++i) to[i] = to[i] == 1 ? from[i] : to[i];
+}
+
+void reduce(Extents& extents, ReducedAxes reduced) {
+  if (reduced.from_end > extents.size()) return;  // of unknown rank
+  const auto end = extents.begin() + static_cast<std::ptrdiff_t>(reduced.from_end);
+  const auto first = end - static_cast<std::ptrdiff_t>(reduced.count);
+  if (reduced.keepdims) {
+    std::fill(first, end, 1.0);
+  } else {
+    extents.erase(first, end);
+  }
+}
+
+}  // namespace
+
+double program_bytes(const Call& call, const std::vector<Instruction>& program, ReducedAxes reduced) {
+  std::vector<Extents> results;
+  double moved = 0;
+  for (const Instruction& line : program) {
+    Extents result;
+    for (const Instruction::Source& from : line.from) {
+      const Extents read = from.input ? extents_of(call.in(from.index)) : results[from.index];
+      moved += elements(read);
+      broadcast(result, read);
+    }
+    if (is_reduction(line.op)) reduce(result, reduced);
+    moved += elements(result);
+    results.push_back(std::move(result));
+  }
+  for (const Operand& input : call.inputs) moved -= elements(extents_of(input));
+  return (moved - elements(results.back())) * bits(float_type(call)) / 8;
 }
 
 }  // namespace modelflow::ops

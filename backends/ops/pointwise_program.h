@@ -38,4 +38,14 @@ std::string program_body(const std::vector<Instruction>& program, int opset, con
 std::string program_text(const std::vector<Instruction>& program, int opset, const Ints& axes,
                          const std::function<std::string(const Instruction::Source&)>& name);
 
+/// Axes that a reduction takes: side by side, the first of them counted from the end (1: the last one).
+struct ReducedAxes {
+  std::size_t from_end = 0, count = 0;
+  bool keepdims = true;
+};
+
+/// Bytes that plain ops, one for each line, move beside reading every input once and writing the result. Unknown dims
+/// count as 1.
+double program_bytes(const Call& call, const std::vector<Instruction>& program, ReducedAxes reduced = {});
+
 }  // namespace modelflow::ops

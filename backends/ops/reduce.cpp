@@ -49,6 +49,11 @@ std::string body(const Call& call, int opset) {
   return program_body(reduce.program, opset, axes);
 }
 
+double plain_bytes(const Call& call) {
+  const ReduceAttrs reduce(call, call.inputs.size());
+  return program_bytes(call, reduce.program, {reduce.from_end, reduce.axes, reduce.keepdims});
+}
+
 Verdict infer(Call& call) {
   try {
     const ReduceAttrs reduce(call, call.inputs.size());
@@ -142,6 +147,7 @@ extern const FusedOp reduce_op = {
                  {"axes", std::int64_t{1}},
                  {"keepdims", std::int64_t{1}}},
     .axis = "axis",
+    .plain_bytes = plain_bytes,
 };
 
 }  // namespace modelflow::ops

@@ -58,7 +58,7 @@ struct Options {
   /// Verification adds made-up inputs until the original has run so long on them, or 2 runs per second, at most 4.
   double verify_seconds = 2;
   bool profile = true;               ///< with `measure`: times of nodes and memory for the report, some seconds more
-  int threads = 0;                   ///< for timing; 0: all cores
+  int threads = 0;                   ///< of every session; 0: all cores
   double max_fold_bytes = 64 << 20;  ///< most that constant folding may add in total
   double max_seconds = 600;          ///< for measuring; what is not reached stays as it was
   Limits limits;                     ///< time and memory, looked at between steps; beyond them Error(limit)

@@ -75,8 +75,8 @@ class Cutter {
 void run(std::span<Node* const> nodes, const Context& context, Known& results) {
   const Excerpt excerpt = Cutter(context, results).cut(nodes);
   const std::string bytes = excerpt.model.to_bytes();
-  SessionOptions options;
-  options.optimize = false;
+  // As many threads as the caller has cores for: those that share a core wait for each other by spinning.
+  const SessionOptions options{.threads = context.options.threads, .optimize = false};
   const auto session = context.runtime->load_bytes(std::as_bytes(std::span(bytes)), options);
   std::vector<Tensor> outputs = session->run(excerpt.feeds);
   for (std::size_t i = 0; i < excerpt.wanted.size(); ++i) {
