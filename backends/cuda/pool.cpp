@@ -1,4 +1,4 @@
-// Pooling on a GPU, channels last.
+// Pooling on a GPU over one to three axes, channels last.
 #include <algorithm>
 #include <string>
 
@@ -11,6 +11,7 @@ namespace modelflow::cuda {
 namespace {
 
 constexpr const char *kFloats = "Pool", *kBytes = "QPool";
+constexpr std::size_t kMostAxes = 3;  // planes, rows, columns
 
 /// Of floats, or of steps of 8 bits: means are rounded to the nearest step.
 class Pool : public Implementation {
@@ -30,22 +31,20 @@ class Pool : public Implementation {
     const Image image = image_of(op_, x, true);
     if (mode_ == "global_average") return means(call, image);
     const std::size_t spatial = kernel_.size();
-    if (spatial < 1 || spatial > 2 || x.dims.size() != spatial + 2)
+    if (spatial < 1 || spatial > kMostAxes || x.dims.size() != spatial + 2)
       throw Error(ErrorKind::invalid_input, std::string(op_) + ": x has rank " + std::to_string(x.dims.size()) +
                                                 ", the window " + std::to_string(spatial) + " axes");
     PoolLaunch launch = {};
     launch.number = image.number;
     launch.batch = image.batch;
     launch.channels = image.channels;
-    PoolLaunch::Axis axes[2] = {{1, 1, 1, 1, 0}, {1, 1, 1, 1, 0}};
+    std::ranges::fill(launch.axis, PoolLaunch::Axis{1, 1, 1, 1, 0});
     Dims y(x.dims.begin(), x.dims.end());
     for (std::size_t i = 0; i < spatial; ++i) {
       const std::int64_t in = x.dims[i + 1];
       y[i + 1] = ops::windows_in({in, pads_[i], pads_[i + spatial], kernel_[i], strides_[i], ceil_});
-      axes[2 - spatial + i] = {in, y[i + 1], kernel_[i], strides_[i], pads_[i]};
+      launch.axis[kMostAxes - spatial + i] = {in, y[i + 1], kernel_[i], strides_[i], pads_[i]};
     }
-    launch.high = axes[0];
-    launch.wide = axes[1];
     launch.max = mode_ == "max";
     launch.counts_pad = include_;
     launch.x = x.data;
@@ -78,7 +77,7 @@ class Pool : public Implementation {
 
 Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
-  if (CallAttrs(call).ints("kernel_shape").size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  if (CallAttrs(call).ints("kernel_shape").size() > kMostAxes) return no("more than 3 spatial axes", call.in(0).name);
   return call.op == kBytes ? accepts_declared_types(call) : accepts_numbers(call);
 }
 

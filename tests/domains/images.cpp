@@ -180,7 +180,9 @@ std::vector<Axis> excite_axes(bool bytes) {
 }
 
 std::vector<Axis> pool_axes() {
-  return {kImage,
+  Axis images = kImage;
+  images.values.insert(images.values.end(), {"3,4,5", "5,2,7", "1,6,3"});
+  return {images,
           kChannels,
           kBatch,
           words("mode", {"max", "average", "global_average"}),

@@ -9,7 +9,7 @@ namespace modelflow::cpu {
 /// A window of an image of 8-bit channels: `high` lines of `wide` pixels, `line` bytes from one line to the next.
 struct ByteWindow {
   const std::uint8_t* x;
-  std::size_t high, wide, line, channels;
+  std::size_t deep, high, wide, plane, line, channels;
 };
 
 /// The zero points of a rescaling, (x - x_zero) * factor + y_zero, rounded half to even and saturated.

@@ -13,13 +13,14 @@ namespace {
 template <class Load>
 MODELFLOW_INLINE auto largest_of_window(const ByteWindow& w, std::size_t c, Load from) {
   auto best = decltype(from(w.x)){};
-  for (std::size_t h = 0; h < w.high; ++h) {
-    const std::uint8_t* x = w.x + h * w.line + c;
-    for (std::size_t i = 0; i < w.wide; ++i, x += w.channels) {
-      const auto next = from(x);
-      best = best > next ? best : next;
+  for (std::size_t d = 0; d < w.deep; ++d)
+    for (std::size_t h = 0; h < w.high; ++h) {
+      const std::uint8_t* x = w.x + d * w.plane + h * w.line + c;
+      for (std::size_t i = 0; i < w.wide; ++i, x += w.channels) {
+        const auto next = from(x);
+        best = best > next ? best : next;
+      }
     }
-  }
   return best;
 }
 

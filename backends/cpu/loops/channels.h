@@ -6,12 +6,12 @@
 
 namespace modelflow::cpu {
 
-/// Windows side by side over pixels whose channels lie together: `high` x `wide` pixels each, `line` numbers from one
-/// row of pixels to the next, `step` numbers from one window to the next.
+/// Windows side by side over pixels whose channels lie together: `deep` x `high` x `wide` pixels each, `plane` numbers
+/// from one plane of pixels to the next, `line` from one row, `step` from one window to the next.
 template <class T>
 struct Windows {
   const T* x;
-  std::size_t high, wide, line, channels, count, step;
+  std::size_t deep, high, wide, plane, line, channels, count, step;
 };
 
 /// Loops over tensors whose channels lie side by side: [rows, channels], rows being pixels. Written once in

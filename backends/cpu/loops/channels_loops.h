@@ -42,9 +42,11 @@ MODELFLOW_INLINE void join_windows(Windows<float> w, float start, float* y, Join
   for (; w.count > 0; --w.count, w.x += w.step, y += w.channels) {
     vectors(w.channels, [&](std::size_t c, auto part) {
       Floats joined = all(start);
-      const float* row = w.x + c;
-      for (std::size_t h = 0; h < w.high; ++h, row += w.line)
-        for (std::size_t i = 0; i < w.wide; ++i) joined = join(joined, load(row + i * w.channels, part));
+      for (std::size_t d = 0; d < w.deep; ++d) {
+        const float* row = w.x + d * w.plane + c;
+        for (std::size_t h = 0; h < w.high; ++h, row += w.line)
+          for (std::size_t i = 0; i < w.wide; ++i) joined = join(joined, load(row + i * w.channels, part));
+      }
       store(y + c, last(joined), part);
     });
   }

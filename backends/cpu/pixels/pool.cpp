@@ -1,5 +1,7 @@
-// Pooling with channels last, of floats, bfloat16 and bytes: every window is a handful of rows of channels.
+// Pooling over one to three axes with channels last, of floats, bfloat16 and bytes: every window is a handful of rows
+// of channels.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +23,8 @@ Mode mode_of(const CallAttrs& attrs) {
   return text == "max" ? Mode::max : text == "average" ? Mode::average : Mode::global_average;
 }
 
+constexpr std::size_t kMostAxes = 3;  // planes, rows, columns
+
 /// One spatial axis; an absent one has extent, kernel and stride 1.
 struct Axis {
   std::int64_t in = 1, out = 1, kernel = 1, stride = 1, begin = 0, end = 0;
@@ -32,12 +36,27 @@ struct Axis {
     return std::min((in - kernel + begin) / stride + 1, out) - o;
   }
 };
+using Axes = std::array<Axis, kMostAxes>;
+
+/// The pixels of an axis that one window sees, none where it lies in the padding.
+struct Span {
+  Span(const Axis& axis, std::int64_t o)
+      : first(axis.first(o)), count(std::max<std::int64_t>(axis.last(o) - first, 0)) {}
+  std::int64_t first, count;
+};
 
 /// f(window, its result) of one after the other.
 template <class T, class Result, class F>
 void each(const Windows<T>& w, Result* y, F f) {
   for (std::size_t i = 0; i < w.count; ++i)
-    f(Windows<T>{w.x + i * w.step, w.high, w.wide, w.line, w.channels, 1, 0}, y + i * w.channels);
+    f(Windows<T>{w.x + i * w.step, w.deep, w.high, w.wide, w.plane, w.line, w.channels, 1, 0}, y + i * w.channels);
+}
+
+/// f(first pixel) of each row of a window.
+template <class T, class F>
+void each_row(const Windows<T>& w, F f) {
+  for (std::size_t d = 0; d < w.deep; ++d)
+    for (std::size_t h = 0; h < w.high; ++h) f(w.x + d * w.plane + h * w.line);
 }
 
 struct Floats {
@@ -113,7 +132,7 @@ struct Rounded {
       for (std::size_t c = 0; c < w.channels; c += kBlock) {
         const std::size_t n = std::min(kBlock, w.channels - c);
         std::fill_n(values, n, start);
-        for (std::size_t h = 0; h < w.high; ++h) take(w.x + h * w.line + c, n, values);
+        each_row(w, [&](const T* row) { take(row + c, n, values); });
         if (count != 1) divide(values, n, count);
         code.channels.narrow(values, n, to + c);
       }
@@ -128,7 +147,7 @@ struct Bytes {
 
   static void max(const VectorCode& code, const Windows<std::uint8_t>& windows, std::uint8_t* y) {
     each(windows, y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) {
-      code.bytes.max_window({w.x, w.high, w.wide, w.line, w.channels}, to);
+      code.bytes.max_window({w.x, w.deep, w.high, w.wide, w.plane, w.line, w.channels}, to);
     });
   }
   static void average(const VectorCode& code, const Windows<std::uint8_t>& windows, std::int64_t valid,
@@ -152,7 +171,7 @@ struct Bytes {
       const std::size_t n = std::min(kBlock, w.channels - c);
       std::uint32_t sum[kBlock] = {};
       float mean[kBlock];
-      for (std::size_t h = 0; h < w.high; ++h) code.bytes.add_rows(w.x + h * w.line + c, w.wide, w.channels, n, sum);
+      each_row(w, [&](const std::uint8_t* row) { code.bytes.add_rows(row + c, w.wide, w.channels, n, sum); });
       for (std::size_t i = 0; i < n; ++i)
         mean[i] = static_cast<float>(sum[i]) / static_cast<float>(std::max<std::int64_t>(valid, 1));
       code.bytes.quantize(kWhole, mean, n, y + c);
@@ -181,17 +200,17 @@ class Pool : public Implementation {
       throw Error(ErrorKind::invalid_input, "Pool: x is not " + std::string(name(Type::dtype)) + " of rank 3 or more");
     if (mode_ == Mode::global_average) return global(x, call);
     const std::size_t spatial = kernel_.size();
-    if (x.dims.size() != spatial + 2)
+    if (spatial > kMostAxes || x.dims.size() != spatial + 2)
       throw Error(ErrorKind::invalid_input, "Pool: x has rank " + std::to_string(x.dims.size()) + ", the window " +
                                                 std::to_string(spatial) + " axes");
-    Axis axes[2];
+    Axes axes;
     Dims y(x.dims.begin(), x.dims.end());
     for (std::size_t i = 0; i < spatial; ++i) {
-      Axis& axis = axes[2 - spatial + i];
+      Axis& axis = axes[kMostAxes - spatial + i];
       axis = {x.dims[i + 1], 0, kernel_[i], strides_[i], pads_[i], pads_[i + spatial]};
       axis.out = y[i + 1] = ops::windows_in({axis.in, axis.begin, axis.end, axis.kernel, axis.stride, ceil_});
     }
-    windows(x, axes[0], axes[1], y, call);
+    windows(x, axes, y, call);
   }
 
  private:
@@ -203,40 +222,46 @@ class Pool : public Implementation {
     Type::global(code_, static_cast<const Element*>(x.data), channel_tensor(x.dims, true), to, call);
   }
 
-  void windows(const View& x, const Axis& h, const Axis& w, const Dims& y, Invocation& call) const {
+  void windows(const View& x, const Axes& axes, const Dims& y, Invocation& call) const {
     auto* to = static_cast<Result*>(call.output(0, y));
-    const auto channels = static_cast<std::size_t>(y.back());
-    const auto lines = static_cast<std::size_t>(y[0] * h.out), width = static_cast<std::size_t>(w.out) * channels;
+    const auto& [deep, high, wide] = axes;
+    const auto channels = static_cast<std::size_t>(y.back()), planes = static_cast<std::size_t>(y[0] * deep.out);
+    const std::size_t lines = planes * static_cast<std::size_t>(high.out);
+    const std::size_t width = static_cast<std::size_t>(wide.out) * channels;
     if (lines * width == 0) return;
     const auto* from = static_cast<const Element*>(x.data);
-    const std::size_t work = lines * width * static_cast<std::size_t>(h.kernel * w.kernel) * sizeof(Element) / 4;
+    const std::size_t work = lines * width * static_cast<std::size_t>(volume(axes)) * sizeof(Element) / 4;
     const std::size_t parts = std::min(tasks_for(work, call), lines);
     share(call, lines, parts, [&](std::size_t begin, std::size_t end, std::size_t) {
-      for (std::size_t line = begin; line < end; ++line) {
-        const std::int64_t n = static_cast<std::int64_t>(line) / h.out, oh = static_cast<std::int64_t>(line) % h.out;
-        pool_line(from + static_cast<std::size_t>(n * h.in * w.in) * channels, h, w, oh, channels, to + line * width);
-      }
+      for (std::size_t line = begin; line < end; ++line) pool_line(from, axes, line, channels, to + line * width);
     });
   }
 
-  void pool_line(const Element* image, const Axis& h, const Axis& w, std::int64_t oh, std::size_t channels,
-                 Result* y) const {
-    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(std::max<std::int64_t>(n, 0)); };
-    const std::int64_t top = h.first(oh), high = std::max<std::int64_t>(h.last(oh) - top, 0);
-    for (std::int64_t ow = 0, count; ow < w.out; ow += count) {
-      count = w.alike(ow);
-      const std::int64_t left = w.first(ow), wide = std::max<std::int64_t>(w.last(ow) - left, 0);
-      const Windows<Element> windows = {image + size(top * w.in + left) * channels,
-                                        size(high),
-                                        size(wide),
-                                        size(w.in) * channels,
+  static std::int64_t volume(const Axes& axes) { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
+
+  /// A row of results; `line` counts them over all planes of all images.
+  void pool_line(const Element* x, const Axes& axes, std::size_t line, std::size_t channels, Result* y) const {
+    const auto& [planes, rows, columns] = axes;
+    const auto size = [](std::int64_t n) { return static_cast<std::size_t>(n); };
+    const auto plane = static_cast<std::int64_t>(line) / rows.out;
+    const Span deep(planes, plane % planes.out), high(rows, static_cast<std::int64_t>(line) % rows.out);
+    const std::int64_t row = (plane / planes.out * planes.in + deep.first) * rows.in + high.first;
+    for (std::int64_t ow = 0, count; ow < columns.out; ow += count) {
+      count = columns.alike(ow);
+      const Span wide(columns, ow);
+      const Windows<Element> windows = {x + size(row * columns.in + wide.first) * channels,
+                                        size(deep.count),
+                                        size(high.count),
+                                        size(wide.count),
+                                        size(rows.in * columns.in) * channels,
+                                        size(columns.in) * channels,
                                         channels,
                                         size(count),
-                                        size(w.stride) * channels};
+                                        size(columns.stride) * channels};
       if (mode_ == Mode::max)
         Type::max(code_, windows, y);
       else
-        Type::average(code_, windows, include_ ? h.kernel * w.kernel : high * wide, y);
+        Type::average(code_, windows, include_ ? volume(axes) : deep.count * high.count * wide.count, y);
       y += size(count) * channels;
     }
   }
@@ -252,7 +277,7 @@ Verdict accepts(const Call& call, const Target&) {
   if (call.inputs.size() != 1) return no("takes one input");
   if (call.in(0).dtype != Type::dtype) return no("is not " + std::string(name(Type::dtype)), call.in(0).name);
   const Ints kernel = CallAttrs(call).ints("kernel_shape");
-  if (kernel.size() > 2) return no("more than 2 spatial axes", call.in(0).name);
+  if (kernel.size() > kMostAxes) return no("more than 3 spatial axes", call.in(0).name);
   double window = 1;
   for (const std::int64_t extent : kernel) window *= static_cast<double>(extent);
   if (Type::dtype == DType::u8 && window > 1 << 24) return no("sums may leave 32 bits", call.in(0).name);

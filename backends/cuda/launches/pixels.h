@@ -31,14 +31,14 @@ struct GroupNormLaunch {
   ActivationSpec activation;
 };
 
-/// Windows of an image with channels last; an absent axis has extent, kernel and stride 1.
+/// Windows of a volume with channels last; an absent axis has extent, kernel and stride 1.
 struct PoolLaunch {
   struct Axis {
     std::int64_t in, out, kernel, stride, begin;
   };
   Number number;
   std::int64_t batch, channels;
-  Axis high, wide;
+  Axis axis[3];     ///< planes, rows, columns
   bool max;         ///< else the mean
   bool counts_pad;  ///< the mean counts what lies outside of the image
   const void* x;
