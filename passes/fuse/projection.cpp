@@ -56,16 +56,18 @@ std::optional<Projection> read_projection(const Value& y) {
   Projection read;
   Node* node = y.producer();
   if (!node) return {};
-  if (node->is("Add")) {
+  const bool sum = node->is("Add");
+  if (sum) {
     for (const std::size_t i : {0, 1})
       if (const Tensor* bias = node->input(i)->constant()) {
         read.bias = bias;
         node = node->input(1 - i)->producer();
         break;
       }
-    if (!read.bias || !node || !only_reader(*node->output())) return {};
+    if (!read.bias || !node) return {};
   }
   if (!node->is("MatMul") && !(node->is("Gemm") && read_gemm(*node, read))) return {};
+  if (sum && !only_reader(*node->output())) return {};  // the product's: other ops may have no first output
   if (!node->input(1)->constant() || node->input(0)->constant()) return {};
   read.x = node->input(0);
   read.weight = node->input(1)->constant();
