@@ -38,7 +38,7 @@ constexpr const char* kExamples = R"(Examples:
   optimize model.onnx --triton repository/ --triton-root /models    for tritonserver --model-repository /models
   optimize model.onnx --explain                             why rules did not fire; writes nothing
 
-The output runs in ONNX Runtime with libmodelflow_ort.so registered, and everywhere else without it.
+The output runs in ONNX Runtime with libmodelflow_ort.so registered or without it; other runtimes may want --inline or --portable.
 A result is compared with the original on many made-up inputs (or yours) before it is written, and what makes it wrong
 is left out, unless ONNX Runtime is missing or cannot run the model: then
 it is written all the same, with a warning on stderr and "verified": false in the report.

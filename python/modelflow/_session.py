@@ -34,7 +34,7 @@ def session(model: Any, providers: Optional[Sequence[Any]] = None, options: Any 
     if threads:
         options.intra_op_num_threads = threads
     if _only_cpu(providers):
-        options.register_custom_ops_library(plugin_path())
+        _register(options, plugin_path())
     for library in names("custom_ops", custom_ops):
         options.register_custom_ops_library(library)
     folder, inner = Folder(), unwrapped(model)
@@ -56,11 +56,21 @@ def plug_in() -> None:
     def with_plugin(self: Any, path_or_bytes: Any, sess_options: Any = None, providers: Any = None, *rest: Any, **more: Any) -> None:
         if _only_cpu(providers or onnxruntime.get_available_providers()):
             sess_options = onnxruntime.SessionOptions() if sess_options is None else sess_options
-            sess_options.register_custom_ops_library(plugin)
+            _register(sess_options, plugin)
         made(self, path_or_bytes, sess_options, providers, *rest, **more)
 
     with_plugin._modelflow = True  # type: ignore[attr-defined]
     onnxruntime.InferenceSession.__init__ = with_plugin
+
+
+def _register(options: Any, plugin: Any) -> None:
+    """In a session of the CPU, which the plugin cannot tell from others: where there is a GPU and no library of kernels for
+    it, it would register nothing."""
+    try:
+        options.get_session_config_entry("modelflow.kernels")
+    except RuntimeError:  # nothing is said of it
+        options.add_session_config_entry("modelflow.kernels", "on")
+    options.register_custom_ops_library(plugin)
 
 
 def _only_cpu(providers: Sequence[Any]) -> bool:

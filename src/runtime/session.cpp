@@ -49,6 +49,11 @@ OptionsHandle make_options(const OrtCalls& ort, const SessionOptions& options) {
   // Before the plugin: it may read config entries while it registers.
   for (const auto& [key, value] : options.config)
     ort.check(ort->AddSessionConfigEntry(raw, key.c_str(), value.c_str()));
+  // The plugin cannot know that this is a session of the CPU: where there is a GPU and no kernels for it, it would
+  // register nothing.
+  constexpr const char* kKernels = "modelflow.kernels";
+  if (options.device == Device::cpu && !options.plugin.empty() && !options.config.contains(kKernels))
+    ort.check(ort->AddSessionConfigEntry(raw, kKernels, "on"));
   append_provider(ort, raw, options.device);
   std::vector<std::filesystem::path> libraries = options.custom_ops;
   if (!options.plugin.empty()) libraries.push_back(options.plugin);

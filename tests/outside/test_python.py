@@ -491,6 +491,16 @@ def test_every_session_has_the_plugin(cnn, tmp_path):
         assert done.stdout.splitlines() == said, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("own", ["", "cpu.onednn_conv"])
+def test_sessions_of_the_cpu_say_so(cnn, own):
+    """The plugin registers nothing by itself where there is a GPU and no library of kernels for it."""
+    options = onnxruntime.SessionOptions()
+    if own:
+        options.add_session_config_entry("modelflow.kernels", own)
+    modelflow.session(cnn, options=options)
+    assert options.get_session_config_entry("modelflow.kernels") == (own or "on")
+
+
 def test_custom_ops_reach_every_session(cnn, tmp_path):
     """Shown by a library that is not there."""
     fast = modelflow.optimize(cnn, tmp_path / "fast.onnx", **QUICK)
