@@ -140,6 +140,21 @@ TEST_P(RecurrentTest, TheBatchFirst) {
   }
 }
 
+/// Its first output is null: what reads the state must not look at it.
+TEST(Recurrent, MayHaveAStateAlone) {
+  Model model = Model::from_text(
+      "<ir_version: 8, opset_import: [\"\" : 17]>\n"
+      "test (float[4,N,2] x) => (float[1,N,2] y) <float[2] b = {1, 2}, float[1,6,2] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, "
+      "2, "
+      "3}> { s, h = GRU<hidden_size = 2>(x, w, w)  y = Add(h, b) }");
+  Node& gru = *model.graph().find("h")->producer();
+  model.graph().set_output(gru, 0, nullptr);
+  Options options;
+  options.measure = false;
+  const Result result = optimize(model, options);
+  EXPECT_TRUE(result.report.verified) << result.report.text();
+}
+
 INSTANTIATE_TEST_SUITE_P(Ops, RecurrentTest, testing::Values("LSTM", "GRU"));
 
 }  // namespace

@@ -494,6 +494,7 @@ def test_every_session_has_the_plugin(cnn, tmp_path):
 @pytest.mark.parametrize("own", ["", "cpu.onednn_conv"])
 def test_sessions_of_the_cpu_say_so(cnn, own):
     """The plugin registers nothing by itself where there is a GPU and no library of kernels for it."""
+    import onnxruntime
     options = onnxruntime.SessionOptions()
     if own:
         options.add_session_config_entry("modelflow.kernels", own)
