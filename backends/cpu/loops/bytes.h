@@ -4,13 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace modelflow::cpu {
+#include "backends/cpu/loops/channels.h"
 
-/// A window of an image of 8-bit channels: `high` lines of `wide` pixels, `line` bytes from one line to the next.
-struct ByteWindow {
-  const std::uint8_t* x;
-  std::size_t deep, high, wide, plane, line, channels;
-};
+namespace modelflow::cpu {
 
 /// The zero points of a rescaling, (x - x_zero) * factor + y_zero, rounded half to even and saturated.
 struct Rescale {
@@ -36,8 +32,8 @@ struct Planes {
 
 /// Loops over 8-bit numbers.
 struct ByteLoops {
-  /// y[c] = the largest of a channel; 0 for an empty window.
-  void (*max_window)(const ByteWindow& window, std::uint8_t* y);
+  /// y[c] = the largest of a channel of the first window; 0 where it is empty.
+  void (*max_window)(const Windows<std::uint8_t>& window, std::uint8_t* y);
   /// sum[c] += x[r, c] over all rows; `stride` bytes from one row to the next.
   void (*add_rows)(const std::uint8_t* x, std::size_t rows, std::size_t stride, std::size_t channels,
                    std::uint32_t* sum);

@@ -11,7 +11,7 @@ namespace {
 
 /// The largest of a window, of the bytes that `from` loads.
 template <class Load>
-MODELFLOW_INLINE auto largest_of_window(const ByteWindow& w, std::size_t c, Load from) {
+MODELFLOW_INLINE auto largest_of_window(const Windows<std::uint8_t>& w, std::size_t c, Load from) {
   auto best = decltype(from(w.x)){};
   for (std::size_t d = 0; d < w.deep; ++d)
     for (std::size_t h = 0; h < w.high; ++h) {
@@ -24,7 +24,7 @@ MODELFLOW_INLINE auto largest_of_window(const ByteWindow& w, std::size_t c, Load
   return best;
 }
 
-void max_window(const ByteWindow& w, std::uint8_t* y) {
+void max_window(const Windows<std::uint8_t>& w, std::uint8_t* y) {
   std::size_t c = 0;
   for (; c + kBytes <= w.channels; c += kBytes)
     store(y + c, largest_of_window(w, c, [](auto x) { return load_all(x); }));

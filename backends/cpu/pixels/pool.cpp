@@ -146,9 +146,7 @@ struct Bytes {
   static constexpr DType dtype = DType::u8;
 
   static void max(const VectorCode& code, const Windows<std::uint8_t>& windows, std::uint8_t* y) {
-    each(windows, y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) {
-      code.bytes.max_window({w.x, w.deep, w.high, w.wide, w.plane, w.line, w.channels}, to);
-    });
+    each(windows, y, [&](const Windows<std::uint8_t>& w, std::uint8_t* to) { code.bytes.max_window(w, to); });
   }
   static void average(const VectorCode& code, const Windows<std::uint8_t>& windows, std::int64_t valid,
                       std::uint8_t* y) {
